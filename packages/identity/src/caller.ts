@@ -16,6 +16,9 @@ export interface CredentialPlace {
   readonly name: string
 }
 
+/** What a verified token says of its bearer, by name. */
+export type Claims = Readonly<Record<string, unknown>>
+
 /** The sender of a request, as far as its credential says. */
 export type Caller =
   | {
@@ -24,6 +27,8 @@ export type Caller =
       /** Empty for callers that have no API key. */
       readonly keyId: string
       readonly carriedIn: CredentialPlace | undefined
+      /** Absent for callers that have no token. */
+      readonly claims?: Claims
     }
   /**
    * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With

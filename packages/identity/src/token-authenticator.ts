@@ -118,7 +118,7 @@ function callerOf(policy: Policy, found: KnownToken): Caller | undefined {
   const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]
   const subject = namedSubject(policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan })
   const caller: Caller =
-    subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: bearerToken }
+    subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: bearerToken, claims }
   found.made = { policy, caller }
   return caller
 }

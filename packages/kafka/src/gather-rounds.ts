@@ -9,7 +9,7 @@ interface Gathered {
   readonly reject: (error: unknown) => void
 }
 
-/** How long batches of other brokers are waited for; those of one broker come in one turn of the event loop. */
+/** How long batches of other brokers are waited for, whose fetches end together; those of one come in one turn. */
 const gatherMs = 25
 
 /** Returns a handler of batches that hands them over in rounds, each with the batches that came together. */

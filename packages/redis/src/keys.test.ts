@@ -29,6 +29,7 @@ const values: ScopeValues = {
   named: new Map([
     ['header:x-tenant', 'a:b'],
     ['header:x-area', 'eu'],
+    ['claim:org', '7'],
   ]),
 }
 
@@ -47,8 +48,10 @@ test.each<[string, ScopePart[], string]>([
       { kind: 'header', name: 'x-area' },
       { kind: 'method' },
       { kind: 'subject' },
+      { kind: 'claim', name: 'org' },
+      { kind: 'path', name: 'id' },
     ],
-    'weir:1:{acme}:minute:method=GET:header.x-area=eu:header.x-tenant=a%3Ab:query.q=',
+    'weir:1:{acme}:minute:method=GET:header.x-area=eu:header.x-tenant=a%3Ab:query.q=:path.id=:claim.org=7',
   ],
 ])('%s', (_, by, key) => {
   expect(limitKey(limitBy(by), values)).toBe(key)

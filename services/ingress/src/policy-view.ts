@@ -4,7 +4,7 @@ import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/policy/match/resolve-upstream.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { createReadHeaders, type ReadHeaders } from './http/client-headers.ts'
-import { createAttributeScopes, createRequestScopes } from './http/named-scopes.ts'
+import { createScopeReader } from './http/named-scopes.ts'
 
 /** A policy with everything that is computed from it once, not once per request. */
 export interface PolicyView {
@@ -16,9 +16,8 @@ export interface PolicyView {
   /** The same for a caller whose address is not known: limits by address do not apply. */
   readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>
   readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
-  readonly requestScopes: ReturnType<typeof createRequestScopes>
+  readonly readScopes: ReturnType<typeof createScopeReader>
   readonly readHeaders: ReadHeaders
-  readonly attributeScopes: ReturnType<typeof createAttributeScopes>
 }
 
 /**
@@ -41,9 +40,8 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
     resolveWithoutAddress: createLimitResolver(policy, ({ by }) => by.every(({ kind }) => kind !== 'ip')),
     resolveUpstream:
       before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams }),
-    requestScopes: createRequestScopes(policy),
+    readScopes: createScopeReader(policy),
     readHeaders: createReadHeaders(policy),
-    attributeScopes: createAttributeScopes(policy),
   }
 }
 

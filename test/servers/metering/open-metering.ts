@@ -53,8 +53,9 @@ export async function endSessions(options: KafkaOptions): Promise<void> {
   await Promise.all([admin.disconnect(), cluster.disconnect()])
 }
 
-export async function openMeteringStack(): Promise<MeteringStack> {
-  const [kafka, clickhouse] = await Promise.all([startServer(kafkaServer), startServer(clickhouseServer)])
+/** `startKafka` is awaited before the topics are created. */
+export async function openMeteringStack(startKafka = () => startServer(kafkaServer)): Promise<MeteringStack> {
+  const [kafka, clickhouse] = await Promise.all([startKafka(), startServer(clickhouseServer)])
   const client = connectClickhouse(clickhouse.address, 'test')
   await migrate(client, await readMigrations(`${projectRoot}/infra/clickhouse/migrations`))
   const options = kafkaOptions(kafka.address)

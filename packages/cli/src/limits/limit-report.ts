@@ -1,3 +1,4 @@
+import { partText } from '@weir/core/limits/limit.ts'
 import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import { scopeText } from '@weir/redis/keys.ts'
@@ -47,7 +48,7 @@ async function report(
     capacity,
     window_ms: span.kind === 'window' ? span.ms : null,
     period: span.kind === 'period' ? span.unit : null,
-    by: by.map((part) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)),
+    by: by.map(partText),
     block_ms: blockMs,
     /** Null where the limit counts by an address and none was named. */
     counts: found === undefined ? null : peeked.map(countReport),

@@ -1,4 +1,4 @@
-import type { Limit, PeriodUnit, ScopePart } from '../limits/limit.ts'
+import { type Limit, type PeriodUnit, partText, type ScopePart } from '../limits/limit.ts'
 import type { Discrepancy } from './discrepancy.ts'
 
 /** The parts of a scope that a record holds; a quota counted by anything else cannot be summed from records. */
@@ -23,9 +23,6 @@ export interface Quotas {
 }
 
 const isRecorded = ({ kind }: ScopePart) => recordedKinds.some((known) => known === kind)
-
-/** `header:x-team` as the policy has it. */
-const partText = (part: ScopePart) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)
 
 /** Returns the calendar quotas of a policy, without those of a minute: a minute later their counts are gone. */
 export function quotasOf({ limits }: { readonly limits: ReadonlyMap<string, Limit> }): Quotas {

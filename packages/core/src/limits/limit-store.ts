@@ -1,5 +1,5 @@
 import { allowed, type Decision } from './decision.ts'
-import { type Limit, limitsPerDecisionMax, type ScopePart } from './limit.ts'
+import { type Limit, limitsPerDecisionMax, partText, type ScopePart } from './limit.ts'
 
 /** The values that scopes are filled from. `route` is the template, `ip` the address or IPv6 prefix as text. */
 export interface ScopeValues {
@@ -8,7 +8,7 @@ export interface ScopeValues {
   readonly ip: string
   readonly route: string
   readonly method: string
-  /** Values of `header:`, `query:` and `attribute:` scopes, by the scope's text; an absent one counts as empty. */
+  /** Values of scopes with a name (`header:x-team`), by the scope's text; an absent one counts as empty. */
   readonly named?: ReadonlyMap<string, string>
 }
 
@@ -26,10 +26,10 @@ export function scopeValue(part: ScopePart, values: ScopeValues, override: Limit
       return values.route
     case 'method':
       return values.method
-    case 'header':
-    case 'query':
     case 'attribute':
-      return (override ?? values).named?.get(`${part.kind}:${part.name}`) ?? ''
+      return (override ?? values).named?.get(partText(part)) ?? ''
+    default:
+      return values.named?.get(partText(part)) ?? ''
   }
 }
 

@@ -25,10 +25,18 @@ export type Span =
   | { readonly kind: 'window'; readonly ms: number }
   | { readonly kind: 'period'; readonly unit: PeriodUnit }
 
-/** One dimension that a limit is counted by. The last three carry the name of what is read. */
+/** Dimensions with the name of what is read. Redis keys have them in this order: later ones go to the end. */
+export const namedScopeKinds = ['header', 'query', 'attribute', 'path', 'claim', 'cookie'] as const
+/** One of `namedScopeKinds`. */
+export type NamedScopeKind = (typeof namedScopeKinds)[number]
+
+/** One dimension that a limit is counted by. */
 export type ScopePart =
   | { readonly kind: 'subject' | 'key' | 'ip' | 'route' | 'method' | 'global' }
-  | { readonly kind: 'header' | 'query' | 'attribute'; readonly name: string }
+  | { readonly kind: NamedScopeKind; readonly name: string }
+
+/** A dimension as the policy writes it: `header:x-team`. */
+export const partText = (part: ScopePart): string => ('name' in part ? `${part.kind}:${part.name}` : part.kind)
 
 /** Whether no two subjects ever share one of the counts of a limit with this `by`. */
 export const isOfOneSubject = (by: readonly ScopePart[]): boolean =>
@@ -39,7 +47,7 @@ export type Threshold = { readonly percent: number } | { readonly units: number 
 
 /** One of several descriptors of one request, each with its own values and its own cost. */
 export interface DescriptorOverride {
-  /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text. */
+  /** Values for `attribute:` scopes, by the scope's whole text. */
   readonly named: ReadonlyMap<string, string>
   /** Units; a non-negative safe integer. */
   readonly cost: number

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { waitAsNeeded } from './fetch-wait.ts'
 
 const empty = { isEmpty: () => true }
@@ -38,4 +38,76 @@ test('An idle fetch ends well before the session of the member does', async () =
 
 test('A group whose partitions are all paused looks again as soon as it gathers', async () => {
   expect((await fetchAll([[], []]))[1]?.minBytes).toBe(1_000_000)
+})
+
+interface Answer {
+  readonly isEmpty: () => boolean
+  /** After the end of the wait. */
+  readonly lateMs?: number
+}
+
+interface AskedFor {
+  readonly endMs: number
+  readonly minBytes: number
+}
+
+/** Fetches in turn from two brokers for a while; returns what each fetch asked for, and when it was to end. */
+async function playTwo(forMs: number, answer: (node: 'a' | 'b', at: number) => Answer) {
+  let nowMs = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
+  onTestFinished(() => clock.mockRestore())
+  const waiting: { readonly untilMs: number; readonly resolve: () => void }[] = []
+  const pass = (ms: number) => new Promise<void>((resolve) => waiting.push({ untilMs: nowMs + ms, resolve }))
+  const asked = { a: [] as AskedFor[], b: [] as AskedFor[] }
+  class Group {
+    maxWaitTime = 1_000
+    minBytes = 1_000_000
+    sessionTimeout = 30_000
+    async fetch(node: 'a' | 'b') {
+      await Promise.resolve() // in which the original looks for newer metadata
+      const { maxWaitTime, minBytes } = this
+      const { isEmpty, lateMs = 0 } = answer(node, asked[node].length)
+      asked[node].push({ endMs: nowMs + maxWaitTime, minBytes })
+      await pass(maxWaitTime + lateMs)
+      return [{ isEmpty }]
+    }
+  }
+  waitAsNeeded(Group)
+  const group = new Group()
+  const play = async (node: 'a' | 'b', delayMs: number) => {
+    for (await pass(delayMs); nowMs < forMs; await pass(50)) await group.fetch(node) // 50 ms of work on a round
+  }
+  const playing = [play('a', 0), play('b', 400)]
+  while (waiting.length > 0) {
+    const [next] = waiting.sort((a, b) => a.untilMs - b.untilMs).splice(0, 1)
+    nowMs = next?.untilMs ?? nowMs
+    next?.resolve()
+    await new Promise(setImmediate) // all that follows from it
+  }
+  await Promise.all(playing)
+  return asked
+}
+
+const endsOf = (of: readonly AskedFor[]) => of.map(({ endMs }) => endMs)
+
+test('Fetches from two brokers that began at different times end together, and neither waits for longer', async () => {
+  const { a, b } = await playTwo(5_000, () => withRecords)
+  expect(endsOf(a).slice(-4)).toEqual(endsOf(b).slice(-4))
+  const steps = endsOf(a).map((end, at, ends) => end - (ends[at - 1] ?? end))
+  expect(Math.max(...steps)).toBeLessThanOrEqual(1_000)
+  expect(a.length).toBeLessThanOrEqual(7)
+})
+
+test('A broker that does not answer does not hurry the fetches from the others', async () => {
+  const { a } = await playTwo(10_000, (node, at) =>
+    node === 'b' && at === 2 ? { ...withRecords, lateMs: 20_000 } : withRecords,
+  )
+  expect(a.length).toBeLessThanOrEqual(12)
+})
+
+test('A fetch that gathers keeps its size and its time beside an idle broker', async () => {
+  const { a, b } = await playTwo(5_000, (node) => (node === 'a' ? withRecords : empty))
+  expect(new Set(a.map(({ minBytes }) => minBytes))).toEqual(new Set([1_000_000]))
+  expect(b.map(({ minBytes }) => minBytes)).toContain(1)
+  expect(a.length).toBeLessThanOrEqual(7)
 })

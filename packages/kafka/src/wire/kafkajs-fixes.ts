@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { type FetchingGroup, waitAsNeeded } from './fetch-wait.ts'
 import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
+import { frameRequest } from './frame-request.ts'
 import { keepDenials, nameGroups, nameTopics } from './missing-rights.ts'
 
 /*
@@ -168,12 +169,13 @@ function reauthenticateInTime(connection: { readonly prototype: object }): void 
   })
 }
 
+replaceModule('kafkajs/src/protocol/request', frameRequest)
 replaceModule('kafkajs/src/protocol/recordBatch/v0/decoder', decodeRecordBatch)
 replaceModule('kafkajs/src/consumer/batch', lightBatch(requireCjs('kafkajs/src/consumer/batch')))
 stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
 keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
+waitAsNeeded(requireCjs('kafkajs/src/consumer/consumerGroup')) // before the fence, which has to see the group itself
 fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
-waitAsNeeded(requireCjs('kafkajs/src/consumer/consumerGroup'))
 refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
 nameTopics(requireCjs('kafkajs/src/network/connection'))
 nameGroups(requireCjs('kafkajs/src/broker'))

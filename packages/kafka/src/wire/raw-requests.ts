@@ -1,4 +1,5 @@
 import { ByteReader } from './byte-reader.ts'
+import { headBytes, type RequestBody } from './frame-request.ts'
 import { batchBytes, type RecordBytes, writeBatch } from './record-batch-bytes.ts'
 
 /*
@@ -14,8 +15,7 @@ export interface RawRequest<Answer> {
     readonly apiKey: number
     readonly apiVersion: number
     readonly apiName: string
-    /** The body behind the header, in the form of kafkajs's encoder. */
-    readonly encode: () => Promise<{ readonly buf: Buffer; readonly buffer: Buffer }>
+    readonly encode: () => Promise<RequestBody>
   }
   readonly response: {
     readonly decode: (payload: Buffer) => Promise<Answer>
@@ -25,14 +25,18 @@ export interface RawRequest<Answer> {
   readonly logResponseError: boolean
 }
 
-/** Makes a request of its number and version, its body and the reader of its answer. */
+/**
+ * Makes a request of its number and version, its body and the reader of its answer. The memory before the body is free
+ * for `freeBefore` bytes.
+ */
 export function rawRequest<Answer>(
   api: { readonly apiKey: number; readonly apiVersion: number; readonly apiName: string },
   body: Buffer,
   decode: (read: ByteReader) => Answer,
+  freeBefore = 0,
 ): RawRequest<Answer> {
   return {
-    request: { ...api, encode: async () => ({ buf: body, buffer: body }) },
+    request: { ...api, encode: async () => ({ buf: body, buffer: body, freeBefore }) },
     response: { decode: async (payload) => decode(new ByteReader(payload)), parse: async (answer) => answer },
     logResponseError: false,
   }
@@ -71,7 +75,8 @@ const allInSyncReplicas = -1
  */
 export function produceRequest(batches: readonly PartitionBatch[], timeoutMs: number): RawRequest<PartitionAnswer[]> {
   const sized = batches.map((batch) => ({ ...batch, size: batchBytes(batch.records) }))
-  const body = Buffer.allocUnsafe(12 + sized.reduce((sum, one) => sum + bytesOfText(one.topic) + 12 + one.size, 0))
+  const size = 12 + sized.reduce((sum, one) => sum + bytesOfText(one.topic) + 12 + one.size, 0)
+  const body = Buffer.allocUnsafe(headBytes + size).subarray(headBytes)
   body.writeInt16BE(-1, 0) // no transaction
   body.writeInt16BE(allInSyncReplicas, 2)
   body.writeInt32BE(timeoutMs, 4)
@@ -88,7 +93,8 @@ export function produceRequest(batches: readonly PartitionBatch[], timeoutMs: nu
       at = writeBatch(body, at, records, nowMs)
     }
   }
-  return rawRequest({ apiKey: 0, apiVersion: 7, apiName: 'Produce' }, body.subarray(0, at), decodeProduced)
+  const api = { apiKey: 0, apiVersion: 7, apiName: 'Produce' }
+  return rawRequest(api, body.subarray(0, at), decodeProduced, headBytes)
 }
 
 function decodeProduced(read: ByteReader): PartitionAnswer[] {

@@ -1,5 +1,6 @@
 import type { JsonObject, PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route, type Token } from '../policy.ts'
+import { type CountedParameters, checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
@@ -131,14 +132,21 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }
-  const limits = section('limits', (field) => readLimits(reader, field, before.limits), new Map<string, undefined>())
+  const counted: CountedParameters[] = []
+  const noLimits = new Map<string, undefined>()
+  const limits = section('limits', (field) => readLimits(reader, field, before.limits, counted), noLimits)
   const priced = section('prices', (field) => readPrices(reader, field), undefined)
   const prices: Prices = priced?.lists ?? new Map()
   const plans = section('plans', (field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
   const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
   const known = { upstreams, limits, plans }
+  const soFar = reader.problemCount
   const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
-  priced?.checkRoutes(routes)
+  // Routes that are wrong are not among them, and may be those that have the parameter.
+  if (reader.problemCount === soFar) {
+    checkCountedParameters(reader, counted, routes)
+    priced?.checkRoutes(routes)
+  }
   const none = { subjects: new Map(), keys: new Map() }
   const { subjects, keys } = section(
     'subjects',

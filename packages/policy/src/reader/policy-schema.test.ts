@@ -53,6 +53,7 @@ const beyondSchema = [
   // Names that must be somewhere else.
   ...['an unknown limit', 'an unknown plan', 'an unknown upstream', 'an unknown price list'],
   'a price of an unknown route',
+  ...['parameters that routes do not have', 'a parameter that no route has'],
   // What must not be in two places.
   ...['a host of two upstreams', 'two upstreams for every host', 'two routes for the same requests'],
   ...['the same key twice', 'thresholds of what is never used', 'the same key id twice'],

@@ -8,6 +8,7 @@ import {
   type Span,
   type Threshold,
 } from '@weir/core/limits/limit.ts'
+import { type CountedParameters, parametersOf } from './check-parameters.ts'
 import { isWithinBounds, slidingLogSizeMax } from './limit-bounds.ts'
 import { checkSettings, membersByAlgorithm, settingMembers, unitsMax } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
@@ -87,14 +88,25 @@ interface Replacing {
   readonly replaced: readonly { readonly value: string; readonly at: SourcePosition }[]
 }
 
-/** Reads the limits. One that is as it was in `before` is the same object, so that what is cached by a limit stays. */
-export function readLimits(reader: PolicyReader, at: SourcePosition, before: ReadonlyMap<string, Limit>): Limits {
+/**
+ * Reads the limits. One that is as it was in `before` is the same object, so that what is cached by a limit stays.
+ * Those that count by parameters of routes are added to `counted`: whether there are such routes is known later.
+ */
+export function readLimits(
+  reader: PolicyReader,
+  at: SourcePosition,
+  before: ReadonlyMap<string, Limit>,
+  counted: CountedParameters[],
+): Limits {
   const limits = new Map<string, Limit | undefined>()
   const replacing: Replacing[] = []
   let forAll = 0
   for (const [name, field] of limitEntries.read(reader, at)) {
     const limit = sameAs(before.get(name), readLimit(reader, name, field, replacing))
     limits.set(name, limit)
+    const parameters = parametersOf(limit)
+    const byAt = parameters.length === 0 ? undefined : reader.map(field, 'a limit')?.get('by')
+    if (byAt !== undefined) counted.push({ at: byAt, parameters })
     if (limit?.applies !== 'all') continue
     forAll += 1
     if (forAll <= limitsPerDecisionMax) continue

@@ -15,7 +15,8 @@ export const limitName = t.located(t.anyText('the name of a limit'))
 
 /** Names of limits, none twice. */
 export const limitNames = t.list('a list of limits by name', limitName, { nameOf: ({ value }) => value })
-type LimitNames = NonNullable<ReturnType<typeof limitNames.read>>
+/** Such a list. */
+export type LimitNames = NonNullable<ReturnType<typeof limitNames.read>>
 
 /** Returns the limits with these names that are right, in the order written. */
 const findLimits = (reader: PolicyReader, names: LimitNames, limits: Limits): readonly Limit[] =>

@@ -348,3 +348,21 @@ test('a file that is applied deletes what files had, and nothing else', () => {
     ['subject', 'c', undefined],
   ])
 })
+
+test('a limit counts by a parameter only as long as its routes have it, whichever of the two is edited', () => {
+  const limit = (by: string) => ({ algorithm: 'fixed_window', size: 1, window: '1m', by: [by] })
+  const route = (match: string) => put('route', match, { limits: ['per-user'] })
+  const state = stateOf()
+  applied(state, put('limit', 'per-user', limit('path:user')), route('GET /u/:user'))
+  expect(refused(state, put('limit', 'nowhere', limit('path:id')))).toEqual([
+    'limits.nowhere.by: counts by path:id, and no route has a parameter :id',
+  ])
+  applied(state, put('route', 'GET /other/:id', {}))
+  const has = 'has no parameter'
+  expect(refused(state, put('limit', 'per-user', limit('path:id')))).toEqual([
+    `routes["GET /u/:user"].limits[0]: counts by path:id, and GET /u/:user ${has} :id`,
+  ])
+  expect(refused(state, route('GET /a/b'))).toEqual([
+    `routes["GET /a/b"].limits[0]: counts by path:user, and GET /a/b ${has} :user`,
+  ])
+})

@@ -18,7 +18,7 @@ export interface DecisionRequest {
   readonly method: string
   readonly cost: number
   readonly peek: boolean
-  /** What `header:`, `query:` and `attribute:` scopes count by, if any limit does. */
+  /** What scopes with a name count by, if any limit does. */
   readonly named: NamedValues | undefined
   /** Under the same key within its subject, the first admission is answered again. */
   readonly idempotencyKey: string | undefined

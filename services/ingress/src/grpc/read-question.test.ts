@@ -1,5 +1,6 @@
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { limitKey } from '@weir/redis/keys.ts'
 import { expect, it } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
 import { readQuestion } from './read-question.ts'
@@ -45,4 +46,31 @@ it('a subject that the policy does not have is on the plan of identity.unknown; 
   expect(ask(1, undefined, 'not-listed', open)).toMatchObject({ subject: { id: 'not-listed', plan: { name: 'free' } } })
   expect(ask(1, undefined, 'ip:192.0.2.1', open).kind).toBe('unauthenticated')
   expect(ask(1, undefined, 'not-listed').kind).toBe('unauthenticated')
+})
+
+it('the path that a gateway names has the parameters that limits count by, beside the attributes of each descriptor', () => {
+  const counted = `
+version: 1
+limits:
+  per-user: { algorithm: fixed_window, size: 4, window: 1m, by: [path:user] }
+  per-tag: { algorithm: fixed_window, size: 4, window: 1m, by: [attribute:tag], applies: all }
+plans: { free: { limits: [per-user] } }
+routes: [ { match: "GET /v1/users/:user" } ]
+subjects: { acme: { plan: free } }
+`
+  const by = createLivePolicy(requirePolicy(counted, 'weir.yaml')).view
+  const descriptorOf = (entries: Readonly<Record<string, string>>) => ({
+    entries: Object.entries(entries).map(([key, value]) => ({ key, value })),
+    ...{ limit: null, hitsAddend: null },
+  })
+  const request = { subject: 'acme', method: 'GET', path: '/v1/users/%61nn?x=1', tag: 'a' }
+  const descriptors = [descriptorOf(request), descriptorOf({ tag: 'b' })]
+  const asked = readQuestion(by, { domain: 'mesh', descriptors, hitsAddend: 0 }, 0)
+  if (asked.kind !== 'named') throw new Error('not decided')
+  const values = { subject: 'acme', keyId: '', ip: '', route: '', method: '', named: asked.named }
+  expect(asked.limits?.map((limit) => limitKey(limit, values))).toEqual([
+    'weir:1:{_global}:per-user:path.user=ann',
+    'weir:1:{_global}:per-tag:attribute.tag=a',
+    'weir:1:{_global}:per-tag:attribute.tag=b',
+  ])
 })

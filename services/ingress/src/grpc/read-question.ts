@@ -89,7 +89,7 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
     ...who,
     cost,
     isPeek,
-    named: scopesOf(values),
+    named: withScopes(scopesOf(values), view.readScopes(who)),
     isKnown: parts.map(({ route }) => !isRouted || route !== undefined),
   }
   if (parts.length === 1 && first?.override === undefined)
@@ -103,6 +103,10 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
   }
   return { ...known, limits, hasOverrides, of }
 }
+
+/** Attributes are read from descriptors; of what else limits count by, a gateway's path has the parameters. */
+const withScopes = (attributes: NamedValues, others: NamedValues | undefined): NamedValues =>
+  others === undefined || others.size === 0 ? attributes : new Map([...others, ...attributes])
 
 function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Part {
   const names = attributesOfKeys(descriptor.entries.map(({ key }) => key))

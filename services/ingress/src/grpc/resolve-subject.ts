@@ -13,6 +13,8 @@ interface Target {
   readonly ip: string
   readonly route: Route
   readonly method: string
+  /** In its normal form; undefined where the gateway names none. */
+  readonly path?: string | undefined
 }
 
 /** The subject that a gateway asks about, and its request. */
@@ -45,7 +47,7 @@ export function resolveSubject(
   const normal = path === undefined ? undefined : normalizePath(path.split('?', 1)[0] ?? '')
   if (normal?.kind === 'refused') return { kind: 'refused', detail: `The path ${normal.why}.` }
   const route = (normal === undefined ? undefined : matchRoute(matchedMethod(method), normal.path)) ?? unmatchedRoute
-  const asked = { ip, route, method: recordedMethod(method) }
+  const asked = { ip, route, method: recordedMethod(method), path: normal?.path }
   const [key, id] = [entries.get('key'), entries.get('subject')]
   if (key === undefined && id === undefined) {
     const subject = subjectAt(domain, ip, policy.identity.anonymousPlan ?? noPlan)

@@ -49,6 +49,7 @@ export function connectionNamed(connection: string | undefined): ReadonlySet<str
 export function createReadHeaders({ routes, limits, identity }: Pick<Policy, 'routes' | 'limits' | 'identity'>) {
   const { keyHeaders, trustedHeaders: trusted } = identity
   const charged = new Set(namesOf({ limits }, 'header'))
+  if (namesOf({ limits }, 'cookie').length > 0) charged.add('cookie')
   for (const { costFrom } of routes) if (costFrom?.kind === 'header') charged.add(costFrom.name.toLowerCase())
   const names = new Set([...charged, 'authorization', ...keyHeaders])
   for (const name of [trusted?.subject, trusted?.planHeader]) if (name !== undefined) names.add(name)

@@ -1,19 +1,26 @@
+import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { describe, expect, it } from 'vitest'
-import { createAttributeScopes, createRequestScopes } from './named-scopes.ts'
+import { createScopeReader, type ScopeSource } from './named-scopes.ts'
 
-const limitBy = (by: string) =>
+const limitBy = (by: string, routes = '[]') =>
   requirePolicy(
-    `{ version: 1, limits: { m: { algorithm: fixed_window, size: 1, window: 1m, by: [${by}] } } }`,
+    `{ version: 1, limits: { m: { algorithm: fixed_window, size: 1, window: 1m, by: [${by}] } }, routes: ${routes} }`,
     'weir.yaml',
   )
 
-describe('createRequestScopes', () => {
-  const read = createRequestScopes(limitBy('header:X-Tenant, header:set-cookie, query:q'))
+const reader = (policy: Policy) => {
+  const read = createScopeReader(policy)
+  return (source: Omit<ScopeSource, 'route'>, route = unmatchedRoute) => read({ route, ...source })
+}
 
-  it('reads the named headers, whatever their case was in the policy, and the first parameter of the name', () => {
+describe('headers and query parameters', () => {
+  const read = reader(limitBy('header:X-Tenant, header:set-cookie, query:q'))
+
+  it('are the named headers, whatever their case was in the policy, and the first parameter of the name', () => {
     const headers = { 'x-tenant': 'a', 'x-other': 'b', 'set-cookie': ['c=1', 'd=2'] }
-    expect(read(headers, '/x?a=1&q=ha%6clo+you&q=2')).toEqual(
+    expect(read({ headers, url: '/x?a=1&q=ha%6clo+you&q=2' })).toEqual(
       new Map([
         ['header:x-tenant', 'a'],
         ['header:set-cookie', 'c=1, d=2'],
@@ -22,20 +29,88 @@ describe('createRequestScopes', () => {
     )
   })
 
-  it('has no value for a header that a request does not have', () => {
-    expect(read({}, '/x')).toEqual(new Map())
-    expect(read({}, '/x?p=1')?.get('query:q')).toBe('')
+  it('have no value where a request does not have them', () => {
+    expect(read({ headers: {}, url: '/x' })).toEqual(new Map())
+    expect(read({ headers: {}, url: '/x?p=1' })?.get('query:q')).toBe('')
+    expect(read({})).toEqual(new Map())
   })
 
-  it('does not look at a request when no limit counts by any of it', () => {
-    expect(createRequestScopes(limitBy('subject, attribute:a'))({ a: '1' }, '/x?a=1')).toBeUndefined()
+  it('are not looked at when no limit counts by anything named', () => {
+    expect(reader(limitBy('subject'))({ headers: { a: '1' }, url: '/x?a=1' })).toBeUndefined()
   })
 })
 
-describe('createAttributeScopes', () => {
-  it('takes what some limit counts by, numbers as text, and nothing that objects have of their own', () => {
-    const read = createAttributeScopes(limitBy('subject, attribute:size, attribute:toString'))
-    expect(read({ size: 5, other: 'x' })).toEqual(new Map([['attribute:size', '5']]))
-    expect(createAttributeScopes(limitBy('subject'))({ size: 5 })).toBeUndefined()
+describe('attributes', () => {
+  it('are those that some limit counts by, numbers as text, and nothing that objects have of their own', () => {
+    const read = reader(limitBy('subject, attribute:size, attribute:toString'))
+    expect(read({ attributes: { size: 5, other: 'x' } })).toEqual(new Map([['attribute:size', '5']]))
+  })
+})
+
+describe('parameters of the path', () => {
+  const policy = limitBy('path:user, path:file', '[{ match: "GET /v1/users/:user/*" }, { match: "GET /v1/:file" }]')
+  const match = createRouteMatcher(policy.routes)
+  const read = reader(policy)
+  const ofPath = (path: string) => read({ path }, match('GET', path))
+
+  it.each([
+    ['/v1/users/ann/a/b', { 'path:user': 'ann' }],
+    ['/v1/users/a%20b%C3%A9/', { 'path:user': 'a bé' }],
+    ['/v1/users/a%40b', { 'path:user': 'a@b' }],
+    ['/v1/users/a@b', { 'path:user': 'a@b' }],
+    ['/v1/users/:user', { 'path:user': ':user' }],
+    ['/v1/x', { 'path:file': 'x' }],
+    ['/other', {}],
+  ])('of %s are %j', (path, values) => {
+    expect(Object.fromEntries(ofPath(path) ?? [])).toEqual(values)
+  })
+
+  it('are short, however long the path is, and different for different paths', () => {
+    const [long, other] = [`/v1/${'a'.repeat(20_000)}`, `/v1/${'a'.repeat(20_000)}b`].map((path) =>
+      ofPath(path)?.get('path:file'),
+    )
+    expect([long?.length, other?.length, long === other]).toEqual([43, 43, false])
+  })
+})
+
+describe('claims', () => {
+  const read = reader(limitBy('claim:org, claim:toString'))
+
+  it.each([
+    [{ org: 'acme' }, { 'claim:org': 'acme' }],
+    [{ org: 7, other: 'x' }, { 'claim:org': '7' }],
+    [{ org: true }, { 'claim:org': 'true' }],
+    [{ org: ['acme'] }, {}],
+    [{ org: { id: 'acme' } }, {}],
+    [{ org: null }, {}],
+    [{}, {}],
+    [undefined, {}],
+  ])('of %j are %j', (claims, values) => {
+    expect(Object.fromEntries(read({ claims }) ?? [])).toEqual(values)
+  })
+})
+
+describe('cookies', () => {
+  const read = reader(limitBy('cookie:sid'))
+  const of = (cookie: string | undefined) => read({ headers: { cookie } })?.get('cookie:sid')
+
+  it('are counted by their hash', () => {
+    // printf %s abc | openssl sha256 -binary | basenc --base64url
+    expect(of('sid=abc')).toBe('ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0')
+  })
+
+  it.each(['sid=abc', 'a=1; sid=abc; b=2', 'a=1;sid="abc"', ' sid = %61bc', 'sid=abc; sid=other'])(
+    'are one session however they are written: %s',
+    (cookie) => {
+      expect(of(cookie)).toBe(of('sid=abc'))
+    },
+  )
+
+  it.each([undefined, '', 'sid=', 'SID=abc', 'xsid=abc', 'sid', 'sid=""'])('have no value in %s', (cookie) => {
+    expect(of(cookie)).toBeUndefined()
+  })
+
+  it('whose escapes are broken count as they are', () => {
+    expect(of('sid=%zz')).not.toBe(of('sid=%yy'))
   })
 })

@@ -1,49 +1,136 @@
+import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Policy } from '@weir/policy/policy.ts'
+import type { NamedScopeKind } from '@weir/core/limits/limit.ts'
+import type { Claims } from '@weir/identity/caller.ts'
+import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
+import type { Policy, Route } from '@weir/policy/policy.ts'
+import { cookieValue } from './cookie-value.ts'
 
-/** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text. */
+/** Values of scopes with a name, by the scope's whole text. */
 export type NamedValues = ReadonlyMap<string, string>
 
+/** What an entry point knows of a request. What it leaves out counts as empty. */
+export interface ScopeSource {
+  readonly route: Route
+  /** In its normal form, as the route was matched by; undefined for none. */
+  readonly path?: string | undefined
+  readonly headers?: IncomingHttpHeaders | undefined
+  /** Path and query as the client sent them. */
+  readonly url?: string | undefined
+  readonly attributes?: Readonly<Record<string, string | number>> | undefined
+  /** Of a verified token. */
+  readonly claims?: Claims | undefined
+}
+
+/** Longer values are counted by their hash, so that 10,000 of them can be kept encoded. */
+const valueLengthMax = 1_024
+
 /** Names that some limit of the policy counts by. */
-export function namesOf(policy: Pick<Policy, 'limits'>, kind: 'header' | 'query' | 'attribute'): readonly string[] {
+export function namesOf(policy: Pick<Policy, 'limits'>, kind: NamedScopeKind): readonly string[] {
   const names = new Set<string>()
   for (const { by } of policy.limits.values()) for (const part of by) if (part.kind === kind) names.add(part.name)
   return [...names]
 }
 
-/**
- * Reads what limits count by out of a proxied request: headers as Node joins them, of query parameters the first of the
- * name. Undefined without a look at the request when no limit counts by any.
- */
-export function createRequestScopes(
-  policy: Pick<Policy, 'limits'>,
-): (headers: IncomingHttpHeaders, url: string) => NamedValues | undefined {
-  const [headerNames, queryNames] = [namesOf(policy, 'header'), namesOf(policy, 'query')]
-  if (headerNames.length + queryNames.length === 0) return () => undefined
-  return function requestScopes(headers, url) {
+type Read = (source: ScopeSource, values: Map<string, string>) => void
+
+/** Reads what limits count by out of a request. Undefined without a look at it when no limit counts by a name. */
+export function createScopeReader(
+  policy: Pick<Policy, 'limits' | 'routes'>,
+): (source: ScopeSource) => NamedValues | undefined {
+  const readers = [
+    ...[headerReader(policy), queryReader(policy), attributeReader(policy)],
+    ...[pathReader(policy), claimReader(policy), cookieReader(policy)],
+  ].filter((read) => read !== undefined)
+  if (readers.length === 0) return () => undefined
+  return function readScopes(source) {
     const values = new Map<string, string>()
-    for (const name of headerNames) {
-      const value = headers[name]
-      if (value !== undefined) values.set(`header:${name}`, Array.isArray(value) ? value.join(', ') : value)
-    }
-    const queryAt = queryNames.length === 0 ? -1 : url.indexOf('?')
-    if (queryAt === -1) return values
-    const query = new URLSearchParams(url.slice(queryAt + 1))
-    for (const name of queryNames) values.set(`query:${name}`, query.get(name) ?? '')
+    for (const read of readers) read(source, values)
     return values
   }
 }
 
-/** Takes from the attributes of a check those that some limit counts by. */
-export function createAttributeScopes(
-  policy: Pick<Policy, 'limits'>,
-): (attributes: Readonly<Record<string, string | number>>) => NamedValues | undefined {
-  const names = namesOf(policy, 'attribute')
-  if (names.length === 0) return () => undefined
-  return function attributeScopes(attributes) {
-    const values = new Map<string, string>()
-    for (const name of names)
-      if (Object.hasOwn(attributes, name)) values.set(`attribute:${name}`, `${attributes[name]}`)
-    return values
+/** Headers as Node joins them. */
+function headerReader(policy: Pick<Policy, 'limits'>): Read | undefined {
+  const names = namesOf(policy, 'header')
+  if (names.length === 0) return undefined
+  return ({ headers }, values) => {
+    for (const name of names) {
+      const value = headers?.[name]
+      if (value !== undefined) values.set(`header:${name}`, Array.isArray(value) ? value.join(', ') : value)
+    }
   }
 }
+
+/** Of query parameters the first of the name. */
+function queryReader(policy: Pick<Policy, 'limits'>): Read | undefined {
+  const names = namesOf(policy, 'query')
+  if (names.length === 0) return undefined
+  return ({ url = '' }, values) => {
+    const queryAt = url.indexOf('?')
+    if (queryAt === -1) return
+    const query = new URLSearchParams(url.slice(queryAt + 1))
+    for (const name of names) values.set(`query:${name}`, query.get(name) ?? '')
+  }
+}
+
+function attributeReader(policy: Pick<Policy, 'limits'>): Read | undefined {
+  const names = namesOf(policy, 'attribute')
+  if (names.length === 0) return undefined
+  return ({ attributes = {} }, values) => {
+    for (const name of names)
+      if (Object.hasOwn(attributes, name)) values.set(`attribute:${name}`, `${attributes[name]}`)
+  }
+}
+
+/** Segments of the path, decoded: `%40` and `@` are one value. Descriptors have attributes instead. */
+function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read | undefined {
+  const names = namesOf({ limits }, 'path')
+  if (names.length === 0) return undefined
+  const places = new Map<Route, readonly (readonly [scope: string, segment: number])[]>()
+  for (const route of routes) {
+    if (route.method === descriptorMethod) continue
+    const segments = route.path.split('/')
+    const found = names.flatMap((name) => {
+      const at = segments.indexOf(`:${name}`)
+      return at === -1 ? [] : [[`path:${name}`, at] as const]
+    })
+    if (found.length > 0) places.set(route, found)
+  }
+  return ({ route, path }, values) => {
+    const found = path === undefined ? undefined : places.get(route)
+    if (found === undefined) return
+    const segments = path?.split('/') ?? []
+    for (const [scope, at] of found) values.set(scope, bounded(decodeURIComponent(segments[at] ?? '')))
+  }
+}
+
+/** A list or an object is no value: which of its parts would be counted? */
+function claimReader(policy: Pick<Policy, 'limits'>): Read | undefined {
+  const names = namesOf(policy, 'claim')
+  if (names.length === 0) return undefined
+  return ({ claims = {} }, values) => {
+    for (const name of names) {
+      const value = Object.hasOwn(claims, name) ? claims[name] : undefined
+      if (isScalar(value)) values.set(`claim:${name}`, bounded(`${value}`))
+    }
+  }
+}
+
+/** Cookies are credentials: only their hash leaves this function. */
+function cookieReader(policy: Pick<Policy, 'limits'>): Read | undefined {
+  const names = namesOf(policy, 'cookie')
+  if (names.length === 0) return undefined
+  return ({ headers }, values) => {
+    const { cookie = '' } = headers ?? {}
+    for (const name of names) {
+      const value = cookieValue(cookie, name)
+      if (value !== undefined && value !== '') values.set(`cookie:${name}`, hash('sha256', value, 'base64url'))
+    }
+  }
+}
+
+const isScalar = (value: unknown): value is string | number | boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+
+const bounded = (text: string) => (text.length <= valueLengthMax ? text : hash('sha256', text, 'base64url'))

@@ -85,7 +85,7 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const { subject, keyId } = caller
     const recorded = await decisionService.decide({
       ...{ ...who, view, subject, keyId, cost, peek: false },
-      named: view.requestScopes(request.headers, url),
+      named: view.readScopes({ route, path, headers: request.headers, url, claims: caller.claims }),
       idempotencyKey: options.requestId === undefined ? undefined : `gateway ${options.requestId}`,
     })
     if (!recorded.decision.allowed) return refuse(recorded)

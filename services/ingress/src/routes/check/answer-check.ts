@@ -47,7 +47,7 @@ export function answerCheck(
 ): Checked | Promise<Checked> {
   const matched = matchAsked(view, body)
   if (isProblem(matched)) return matched
-  const { route, method } = matched
+  const { route, method, path } = matched
   const isOwn = principal.kind === 'subject'
   const ip = isOwn ? principal.ip : addressScope(body.ip ?? '')
   if (body.ip !== undefined && ip === '') return badRequest('ip must be an IPv4 or IPv6 address.')
@@ -65,7 +65,7 @@ export function answerCheck(
     ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
-    named: view.attributeScopes(body.attributes ?? {}),
+    named: view.readScopes({ route, path, attributes: body.attributes, claims: isOwn ? principal.claims : undefined }),
     idempotencyKey: idempotencyKeyOf(principal, body),
     settleMs,
     isOwnSettlement: isOwn && settleMs !== undefined,
@@ -100,7 +100,7 @@ const costMissing = ({ template }: Route) =>
 function matchAsked(
   { matchRoute }: PolicyView,
   body: CheckBody,
-): { readonly route: Route; readonly method: string } | Problem {
+): { readonly route: Route; readonly method: string; readonly path?: string } | Problem {
   const text = body.route ?? ''
   const space = text.indexOf(' ')
   const ofRoute = space === -1 ? '' : text.slice(0, space).toUpperCase()
@@ -112,7 +112,7 @@ function matchAsked(
   const path = normalizePath(raw)
   if (path.kind === 'refused') return badRequest(`The path in route cannot be read in one way only: it ${path.why}.`)
   const route = matchRoute(matchedMethod(method), path.path) ?? unmatchedRoute
-  return { route, method: recordedMethod(method) }
+  return { route, method: recordedMethod(method), path: path.path }
 }
 
 /** A subject, and the key that it was named by; an empty id without one. */

@@ -1,4 +1,4 @@
-import type { Caller } from '@weir/identity/caller.ts'
+import type { Caller, Claims } from '@weir/identity/caller.ts'
 import { keyTextOf } from '@weir/identity/credential.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Subject } from '@weir/policy/policy.ts'
@@ -19,6 +19,8 @@ export type CheckPrincipal =
       readonly kind: 'subject'
       readonly subject: Subject
       readonly keyId: string
+      /** Of its token, if that is what it asks with. */
+      readonly claims: Claims | undefined
       /** The address of its connection, as limits count it. */
       readonly ip: string
       /** Authenticates the credential by a later policy; undefined once it is no valid one. */
@@ -85,8 +87,8 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
         const again = await ports.authenticator.authenticate(live.policy, origin(request))
         return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
       }
-      const { subject, keyId } = caller
-      request.check = { view, principal: { kind: 'subject', subject, keyId, ip, reauthenticate } }
+      const { subject, keyId, claims } = caller
+      request.check = { view, principal: { kind: 'subject', subject, keyId, claims, ip, reauthenticate } }
       done()
     }
     const found = ports.authenticator.authenticate(view.policy, origin(request))

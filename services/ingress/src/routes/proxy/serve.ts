@@ -60,7 +60,7 @@ export function createServe(
       subject,
       keyId,
       cost: typeof wanted === 'number' ? wanted : 1,
-      named: view.requestScopes(headers, url),
+      named: view.readScopes({ route, path: target.path, headers, url, claims: caller.claims }),
       peek: false,
       idempotencyKey: undefined,
       client: problem === undefined ? incoming.response : undefined,

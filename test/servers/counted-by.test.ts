@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type PlainUpstream, startPlainUpstream } from '../support/gateways/plain-upstream.ts'
+import { send } from '../support/gateways/send.ts'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { startIngress } from '../support/start-ingress.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+import { type Issuer, openIssuer } from './identity/open-issuer.ts'
+
+let kafka: RunningServer
+let redis: RunningServer
+let upstream: PlainUpstream
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  redis = await startServer(redisServer)
+  upstream = await startPlainUpstream()
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+}, 180_000)
+afterAll(async () => {
+  await upstream?.close()
+  await redis?.close()
+  await kafka?.close()
+})
+
+/** Two of each value, and longer than any run. */
+const two = { algorithm: 'fixed_window', window: '7d', size: 2, onUnavailable: 'deny' }
+const policyOf = ({ url, jwksUrl }: Issuer) => ({
+  version: 1,
+  identity: {
+    jwt: [{ issuer: url, jwksUrl, audience: 'api', allowPrivate: true, plan: 'free' }],
+    anonymous: 'free',
+  },
+  plans: { free: { limits: [] } },
+  limits: {
+    'per-user': { ...two, by: ['path:user'] },
+    'per-org': { ...two, by: ['claim:org'] },
+    'per-session': { ...two, by: ['cookie:sid'] },
+  },
+  routes: [
+    { match: 'GET /v1/users/:user', limits: ['per-user'] },
+    { match: 'GET /v1/org', limits: ['per-org'] },
+    { match: 'GET /v1/session', limits: ['per-session'] },
+  ],
+  upstreams: { api: { url: upstream.url } },
+  subjects: { acme: { plan: 'free' } },
+  tokens: { ci: { sha256: createHash('sha256').update('ci-token').digest('hex'), scopes: ['check'] } },
+})
+
+type Headers = Readonly<Record<string, string>>
+
+/** What is left of the limit after a request: -1 once it is refused. */
+const leftBy = (allowed: boolean, left: unknown) => (allowed ? Number(left) : -1)
+
+async function open() {
+  const issuer = await openIssuer()
+  const policyFile = `${redis.dir}/weir.yaml`
+  await writeFile(policyFile, JSON.stringify(policyOf(issuer)))
+  const ingress = await startIngress({
+    ...{ WEIR_POLICY_FILE: policyFile, WEIR_REDIS_URL: redis.address, WEIR_KAFKA_BROKERS: kafka.address },
+  })
+  onTestFinished(() => ingress.close())
+  const left = async (origin: string, path: string, headers: Headers) => {
+    const answer = await send(origin, { path, headers })
+    return leftBy(answer.status === 200, /r=(\d+)/.exec(String(answer.headers.ratelimit))?.[1])
+  }
+  return {
+    proxy: (path: string, headers: Headers = {}) => left(ingress.proxy, path, headers),
+    authorize: (path: string, headers: Headers = {}) => left(ingress.api, `/v1/authorize${path}`, headers),
+    async check(path: string, authorization: string, more: object = {}) {
+      const answer = await send(ingress.api, {
+        ...{ method: 'POST', path: '/v1/check', body: Buffer.from(JSON.stringify({ route: `GET ${path}`, ...more })) },
+        headers: { 'content-type': 'application/json', authorization },
+      })
+      const { allowed, limits } = JSON.parse(answer.body)
+      return leftBy(allowed, limits?.[0]?.remaining)
+    },
+    token: async (claims: object) =>
+      `Bearer ${await issuer.token(Date.now(), { claims: { sub: 'someone', ...claims } })}`,
+    async keys(pattern: string) {
+      const client = await openLimiterRedis(redis.address)
+      return (await client.keys(pattern)).toSorted()
+    },
+  }
+}
+
+test('a limit by a parameter of the path, a claim or a cookie has one count through every door that knows the value', async () => {
+  const { proxy, authorize, check, token, keys } = await open()
+  const ci = 'Bearer ci-token'
+
+  expect([await proxy('/v1/users/ann'), await authorize('/v1/users/%61nn')]).toEqual([1, 0])
+  expect(await check('/v1/users/ann', ci, { subject: 'acme' })).toBe(-1)
+  expect([await check('/v1/users/bob', ci, { subject: 'acme' }), await proxy('/v1/users/bob')]).toEqual([1, 0])
+
+  const [red, blue] = [await token({ org: 'red' }), await token({ org: 'blue', sub: 'else' })]
+  expect([await proxy('/v1/org', { authorization: red }), await check('/v1/org', red)]).toEqual([1, 0])
+  expect([await authorize('/v1/org', { authorization: red }), await proxy('/v1/org', { authorization: blue })]).toEqual(
+    [-1, 1],
+  )
+  // A token of Weir's own and a caller without one have no claim: both count as the empty value.
+  expect([await check('/v1/org', ci, { subject: 'acme' }), await proxy('/v1/org')]).toEqual([1, 0])
+
+  expect([
+    await proxy('/v1/session', { cookie: 'a=1; sid=top-secret' }),
+    await authorize('/v1/session', { cookie: 'sid="top-secret"' }),
+    await proxy('/v1/session', { cookie: 'sid=top-secret' }),
+    await proxy('/v1/session', { cookie: 'sid=another' }),
+  ]).toEqual([1, 0, -1, 1])
+  // The check API knows no cookies.
+  expect([await check('/v1/session', ci, { subject: 'acme' }), await proxy('/v1/session')]).toEqual([1, 0])
+
+  expect(await keys('*:per-user:*')).toEqual([
+    'weir:1:{_global}:per-user:path.user=ann',
+    'weir:1:{_global}:per-user:path.user=bob',
+  ])
+  expect((await keys('*secret*')).length).toBe(0)
+})

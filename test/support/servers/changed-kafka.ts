@@ -1,0 +1,46 @@
+import { randomBytes } from 'node:crypto'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import type { NativeServer, ServerPlan } from '@weir/runtime/native-server.ts'
+import { type RunningServer, startServer } from './start-server.ts'
+
+/** As the plan names it, in the folder that it starts Kafka in. */
+const propertiesFile = 'server.properties'
+
+/** The local Kafka with further settings of a broker, and whatever else `prepare` does to its files. */
+function kafkaWith(
+  settings: Readonly<Record<string, string | number>>,
+  prepare: (plan: ServerPlan, ports: readonly number[]) => Promise<void>,
+): NativeServer {
+  return {
+    ...kafkaServer,
+    async plan(options) {
+      const plan = await kafkaServer.plan(options)
+      // Of two lines for one setting Java takes the last.
+      const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+      await appendFile(join(plan.cwd, propertiesFile), lines.join(''))
+      await prepare(plan, options.ports)
+      return plan
+    },
+  }
+}
+
+const settingIn = (text: string, name: RegExp) => text.match(name)?.[1] ?? ''
+
+/** Starts a second broker of the cluster that the first one is the controller of. */
+export async function startSecondBroker(first: RunningServer): Promise<RunningServer> {
+  const firstDir = join(first.dir, 'data')
+  const voters = settingIn(await readFile(join(firstDir, propertiesFile), 'utf8'), /^controller\.quorum\.voters=(.*)$/m)
+  const clusterId = settingIn(await readFile(join(firstDir, 'data', 'meta.properties'), 'utf8'), /^cluster\.id=(.*)$/m)
+  const settings = { 'process.roles': 'broker', 'node.id': 2, 'controller.quorum.voters': voters }
+  return startServer(
+    kafkaWith(settings, async ({ cwd }, [port]) => {
+      await appendFile(join(cwd, propertiesFile), `listeners=PLAINTEXT://127.0.0.1:${port}\n`)
+      const directory = randomBytes(16).toString('base64url').replace(/^-/, 'w')
+      const meta = { version: 1, 'node.id': 2, 'cluster.id': clusterId, 'directory.id': directory }
+      const lines = Object.entries(meta).map(([name, value]) => `${name}=${value}\n`)
+      await writeFile(join(cwd, 'data', 'meta.properties'), lines.join(''))
+    }),
+  )
+}
