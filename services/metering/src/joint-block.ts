@@ -5,6 +5,7 @@ import {
   noCommitMetadata,
   type OffsetRange,
 } from '@weir/contracts/commit-metadata.v2.ts'
+import type { Clock } from '@weir/core/clock.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { OffsetCommit } from '@weir/kafka/consume-batches.ts'
 import { BlockWriter, type WriterOptions } from './block-writer.ts'
@@ -18,6 +19,7 @@ import type { SequenceTracker } from './sequence-tracker.ts'
 /** What all blocks of one topic share. */
 export interface BlockOptions extends WriterOptions {
   readonly kind: RecordKind
+  readonly clock: Clock
 }
 
 /** The part of a block that is of one partition, with what its rows depend on. */
@@ -131,9 +133,8 @@ export class JointBlock {
    *    owner of the lead inserts exactly these ranges with the same encoder, and the others wait for that.
    */
   async declare(): Promise<void> {
-    await this.#commitIntent({
-      ...{ ranges: this.#ranges, encoder: this.#encoder, declaredAtMs: Date.now(), isInserted: false },
-    })
+    const declaredAtMs = this.#options.clock.nowMs()
+    await this.#commitIntent({ ranges: this.#ranges, encoder: this.#encoder, declaredAtMs, isInserted: false })
   }
 
   /**
@@ -250,7 +251,8 @@ export class JointBlock {
     if (!held.has(partition)) {
       return { partition, offset: String(to + 1n), metadata: metadataAt(this.#topicId, to + 1n, seekOverrideUpTo) }
     }
-    const intent = { ranges: [range], encoder: built.encoder, declaredAtMs: Date.now(), isInserted: true }
+    const declaredAtMs = this.#options.clock.nowMs()
+    const intent = { ranges: [range], encoder: built.encoder, declaredAtMs, isInserted: true }
     const metadata = encodeCommitMetadata({ ...noCommitMetadata, topicId: this.#topicId, intent, seekOverrideUpTo })
     return { partition, offset: String(from), metadata }
   }

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { systemClock } from '@weir/core/clock.ts'
 import { BatchConsumer } from '@weir/kafka/consume-batches.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
@@ -58,6 +59,7 @@ await startService(
     ]) {
       const meter = new Meter({
         kind,
+        clock: systemClock,
         store,
         counters,
         crash,

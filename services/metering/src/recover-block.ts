@@ -155,7 +155,7 @@ export class BlockRecovery {
     const { intent } = this.#found
     if (intent.isInserted) return Promise.resolve(undefined)
     const isSoughtOver = block.parts.some(({ seekOverrideUpTo, range }) => range.to <= (seekOverrideUpTo ?? -1n))
-    const mustLook = !isSoughtOver && (isPartial || mayBeForgotten(intent, Date.now()))
+    const mustLook = !isSoughtOver && (isPartial || mayBeForgotten(intent, this.#options.clock.nowMs()))
     return block.insertRows({ isRecovery: true, mustLook })
   }
 
