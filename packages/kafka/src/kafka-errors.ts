@@ -50,8 +50,10 @@ export function isDenied(error: unknown): boolean {
 /** Members with another way to share out partitions are in the group: Kafka refuses us until the last has left. */
 const otherVersion = 'INCONSISTENT_GROUP_PROTOCOL'
 
+const metadataTooLarge = 'OFFSET_METADATA_TOO_LARGE'
+
 /** Whether Kafka refuses a commit because its metadata is longer than `offset.metadata.max.bytes`. */
-export const isMetadataTooLarge = (error: unknown): boolean => typeOf(rootOf(error)) === 'OFFSET_METADATA_TOO_LARGE'
+export const isMetadataTooLarge = (error: unknown): boolean => typeOf(rootOf(error)) === metadataTooLarge
 
 /** Whether the same attempt may succeed later by itself; true for everything that is not known to be final. */
 export function isTransient(error: unknown): boolean {
@@ -67,6 +69,9 @@ export function isTransient(error: unknown): boolean {
 export function reasonOf(error: unknown): string {
   const root = rootOf(error)
   if (typeOf(root) === otherVersion) return 'processes of another version are in the group: stop them first'
+  if (typeOf(root) === metadataTooLarge) {
+    return 'the broker stores too little metadata with an offset: set its offset.metadata.max.bytes to 256 or more'
+  }
   const reason = root instanceof Error ? root.message : String(root)
   return reason.includes('WEIR_KAFKA_') ? reason.replace(/^(Connection error|Failed to connect): /, '') : reason
 }

@@ -11,7 +11,7 @@ const propertiesFile = 'server.properties'
 /** The local Kafka with further settings of a broker, and whatever else `prepare` does to its files. */
 function kafkaWith(
   settings: Readonly<Record<string, string | number>>,
-  prepare: (plan: ServerPlan, ports: readonly number[]) => Promise<void>,
+  prepare: (plan: ServerPlan, ports: readonly number[]) => Promise<void> = async () => undefined,
 ): NativeServer {
   return {
     ...kafkaServer,
@@ -25,6 +25,10 @@ function kafkaWith(
     },
   }
 }
+
+/** Starts the local Kafka with further settings of a broker. */
+export const startKafkaWith = (settings: Readonly<Record<string, string | number>>): Promise<RunningServer> =>
+  startServer(kafkaWith(settings))
 
 const settingIn = (text: string, name: RegExp) => text.match(name)?.[1] ?? ''
 
