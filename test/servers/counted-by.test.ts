@@ -41,11 +41,13 @@ const policyOf = ({ url, jwksUrl }: Issuer) => ({
     'per-user': { ...two, by: ['path:user'] },
     'per-org': { ...two, by: ['claim:org'] },
     'per-session': { ...two, by: ['cookie:sid'] },
+    'per-phone': { ...two, by: ['body:/phone'] },
   },
   routes: [
     { match: 'GET /v1/users/:user', limits: ['per-user'] },
     { match: 'GET /v1/org', limits: ['per-org'] },
     { match: 'GET /v1/session', limits: ['per-session'] },
+    { match: 'POST /v1/codes', limits: ['per-phone'] },
   ],
   upstreams: { api: { url: upstream.url } },
   subjects: { acme: { plan: 'free' } },
@@ -72,6 +74,13 @@ async function open() {
   return {
     proxy: (path: string, headers: Headers = {}) => left(ingress.proxy, path, headers),
     authorize: (path: string, headers: Headers = {}) => left(ingress.api, `/v1/authorize${path}`, headers),
+    /** Through the proxy, with the status. */
+    async codes(body: string | Buffer, headers: Headers = { 'content-type': 'application/json' }) {
+      const answer = await send(ingress.proxy, {
+        ...{ method: 'POST', path: '/v1/codes', body: Buffer.from(body), headers },
+      })
+      return [answer.status, leftBy(answer.status === 200, /r=(\d+)/.exec(String(answer.headers.ratelimit))?.[1])]
+    },
     async check(path: string, authorization: string, more: object = {}) {
       const answer = await send(ingress.api, {
         ...{ method: 'POST', path: '/v1/check', body: Buffer.from(JSON.stringify({ route: `GET ${path}`, ...more })) },
@@ -119,4 +128,30 @@ test('a limit by a parameter of the path, a claim or a cookie has one count thro
     'weir:1:{_global}:per-user:path.user=bob',
   ])
   expect((await keys('*secret*')).length).toBe(0)
+})
+
+test('a limit by a value of the body has one count through the proxy and the check API, and the very bytes reach the upstream', async () => {
+  const { codes, check, keys } = await open()
+  const ci = 'Bearer ci-token'
+  const sent = '{ "phone" : "+49 170" }'
+  expect(await codes(sent)).toEqual([200, 1])
+  expect(upstream.seen.at(-1)?.bodySha256).toBe(createHash('sha256').update(sent).digest('hex'))
+  const asked = { subject: 'acme', route: 'POST /v1/codes' }
+  // As large as the proxy reads one.
+  const large = { phone: '+49 170', padding: 'x'.repeat(65_000) }
+  expect(await check('', ci, { ...asked, body: large })).toBe(0)
+  expect(await codes('{"phone":"+49 170"}')).toEqual([429, -1])
+  expect(await codes('{"phone":"+49 171"}')).toEqual([200, 1])
+  // No JSON, two meanings, another type: all count as the empty value.
+  expect(await codes('{"phone":"+49 170","phone":"+49 172"}')).toEqual([200, 1])
+  expect(await codes('phone=1', { 'content-type': 'application/x-www-form-urlencoded' })).toEqual([200, 0])
+  expect(await check('', ci, asked)).toBe(-1)
+  // What could not be read is not served, and costs nothing.
+  expect(await codes(JSON.stringify({ phone: 'x'.repeat(70_000) }))).toEqual([413, -1])
+  expect(await codes(sent, { 'content-type': 'application/json', 'content-encoding': 'gzip' })).toEqual([415, -1])
+  expect((await keys('*:per-phone:*')).map((key) => key.split(':').at(-1))).toEqual([
+    'body.%2Fphone=',
+    'body.%2Fphone=%2B49%20170',
+    'body.%2Fphone=%2B49%20171',
+  ])
 })

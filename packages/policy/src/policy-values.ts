@@ -119,9 +119,18 @@ export const costSourceRule = 'header:NAME, query:NAME or json:/pointer'
 /** Longer pointers name nothing that someone sends to be counted. */
 const pointerLengthMax = 256
 
+/** Whether a text is a JSON pointer (RFC 6901) to something inside the body. */
+export const isPointer = (text: string): boolean =>
+  text.length <= pointerLengthMax && /^(?:\/(?:[^/~]|~[01])*)+$/.test(text)
+
+/** As `isPointer` reads it, but for lengths and letters beyond ASCII, as JSON Schema has it. */
+const pointerPattern = '(/([\\x21-.0-}]|~[01])*)+'
+
 /** The same as `parseCostSource` reads, but for lengths, as JSON Schema has it. */
-export const costPattern =
-  "^(header:[\\w!#$%&'*+.^`|~-]{1,64}|query:[\\x21-\\x7e]{1,64}|json:(/([\\x21-.0-}]|~[01])*)+)$"
+export const costPattern = `^(header:[\\w!#$%&'*+.^\`|~-]{1,64}|query:[\\x21-\\x7e]{1,64}|json:${pointerPattern})$`
+
+/** The same of what limits count by in bodies. */
+export const bodyScopePattern = `^body:${pointerPattern}$`
 
 /** `header:X-Cost`, `query:count`, `json:/domains`; undefined for anything else. Header names lose their case. */
 export function parseCostSource(text: string): CostSource | undefined {
@@ -130,8 +139,7 @@ export function parseCostSource(text: string): CostSource | undefined {
     return /^[\w!#$%&'*+.^`|~-]{1,64}$/.test(name) ? { kind, name: name.toLowerCase() } : undefined
   }
   if (kind === 'query') return name.length <= 64 ? { kind, name } : undefined
-  if (kind !== 'json' || name.length > pointerLengthMax) return undefined
-  return /^(?:\/(?:[^/~]|~[01])*)+$/.test(name) ? { kind, pointer: name } : undefined
+  return kind === 'json' && isPointer(name) ? { kind, pointer: name } : undefined
 }
 
 const cidrRule = 'must be an address or a block of them such as 10.0.0.0/8 or fd00::/8'

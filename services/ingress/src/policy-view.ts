@@ -3,6 +3,7 @@ import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } fr
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/policy/match/resolve-upstream.ts'
 import type { Policy } from '@weir/policy/policy.ts'
+import { createBodyPointers } from './http/body-scopes.ts'
 import { createReadHeaders, type ReadHeaders } from './http/client-headers.ts'
 import { createScopeReader } from './http/named-scopes.ts'
 
@@ -17,6 +18,7 @@ export interface PolicyView {
   readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>
   readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
   readonly readScopes: ReturnType<typeof createScopeReader>
+  readonly bodyPointers: ReturnType<typeof createBodyPointers>
   readonly readHeaders: ReadHeaders
 }
 
@@ -31,16 +33,18 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
   const { routes, upstreams } = policy
   const isFound = before !== undefined && findAlike(before.policy.routes, routes)
   const findRoute = isFound ? before.findRoute : createRouteFinder(routes)
+  const resolveLimits = createLimitResolver(policy)
   return {
     policy,
     findRoute,
     matchRoute: createRouteMatcher(routes, findRoute),
     descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),
-    resolveLimits: createLimitResolver(policy),
+    resolveLimits,
     resolveWithoutAddress: createLimitResolver(policy, ({ by }) => by.every(({ kind }) => kind !== 'ip')),
     resolveUpstream:
       before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams }),
     readScopes: createScopeReader(policy),
+    bodyPointers: createBodyPointers(policy, resolveLimits),
     readHeaders: createReadHeaders(policy),
   }
 }

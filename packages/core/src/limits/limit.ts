@@ -26,7 +26,7 @@ export type Span =
   | { readonly kind: 'period'; readonly unit: PeriodUnit }
 
 /** Dimensions with the name of what is read. Redis keys have them in this order: later ones go to the end. */
-export const namedScopeKinds = ['header', 'query', 'attribute', 'path', 'claim', 'cookie'] as const
+export const namedScopeKinds = ['header', 'query', 'attribute', 'path', 'claim', 'cookie', 'body'] as const
 /** One of `namedScopeKinds`. */
 export type NamedScopeKind = (typeof namedScopeKinds)[number]
 

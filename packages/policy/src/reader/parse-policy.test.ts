@@ -155,7 +155,7 @@ version: 1
 limits:
   a: { algorithm: fixed_window, size: 1, window: 7d, by: [subject, key, ip, route, method, global], mode: enforce }
   b: { algorithm: fixed_window, size: 1e3, period: month, by: [key], applies: all, onUnavailable: deny, lease: 20 }
-  c: { algorithm: sliding_window, size: 9, window: 1d, by: [header:X-Tenant, query:Q, attribute:A, path:a, 'claim:https://a/b', cookie:Sid], mode: shadow }
+  c: { algorithm: sliding_window, size: 9, window: 1d, by: [header:X-Tenant, query:Q, attribute:A, path:a, 'claim:https://a/b', cookie:Sid, 'body:/a/0/b~1c'], mode: shadow }
   d: { algorithm: sliding_log, size: 10000, window: 366d, block: 31d, onUnavailable: local }
   e: { algorithm: token_bucket, size: 7, window: 1d, burst: 2562, block: 1s }
   f: { algorithm: token_bucket, size: 90000000, window: 1s }
@@ -184,6 +184,7 @@ subjects:
       { kind: 'path', name: 'a' },
       { kind: 'claim', name: 'https://a/b' },
       { kind: 'cookie', name: 'Sid' },
+      { kind: 'body', name: '/a/0/b~1c' },
     ],
     mode: 'shadow',
   })

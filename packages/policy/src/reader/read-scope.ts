@@ -1,10 +1,16 @@
 import { type NamedScopeKind, namedScopeKinds, partText, type ScopePart } from '@weir/core/limits/limit.ts'
+import { bodyScopePattern, isPointer } from '../policy-values.ts'
 import * as t from './value-types.ts'
 
 const plainScopes = ['subject', 'key', 'ip', 'route', 'method', 'global'] as const
-const scopeTexts = [...plainScopes, ...namedScopeKinds.map((kind) => `${kind}:NAME`)].join(', ')
+const scopeTexts = [
+  ...plainScopes,
+  ...namedScopeKinds.map((kind) => (kind === 'body' ? 'body:/pointer' : `${kind}:NAME`)),
+].join(', ')
 /** Every plain scope once and two named ones: beyond, a Redis key per request is likelier than a meaning. */
 const scopePartsMax = 8
+/** Of pointers it is four times that. */
+const nameLengthMax = 64
 /** Their values are credentials, and Redis keys hold what a limit is counted by, in the clear. */
 const secretHeaders = ['authorization', 'proxy-authorization', 'cookie', 'x-api-key']
 /** A token of RFC 9110, which names of headers and of cookies are. */
@@ -19,6 +25,7 @@ const scope: t.ValueType<ScopePart> = {
     anyOf: [
       { enum: plainScopes },
       { pattern: '^(query|attribute|claim):[\\x21-\\x7e]{1,64}$' },
+      { pattern: bodyScopePattern },
       { pattern: '^path:[A-Za-z_]\\w{0,63}$' },
       { pattern: "^cookie:[\\w!#$%&'*+.^`|~-]{1,64}$" },
       {
@@ -32,9 +39,9 @@ const scope: t.ValueType<ScopePart> = {
     const text = /^header:/i.test(written) ? written.toLowerCase() : written
     const plain = plainScopes.find((candidate) => candidate === text)
     if (plain !== undefined) return { kind: plain }
-    const [, kindText, name] = /^(\w+):([\x21-\x7e]{1,64})$/.exec(text) ?? []
+    const [, kindText, name] = /^(\w+):([\x21-\x7e]{1,256})$/.exec(text) ?? []
     const kind = namedScopeKinds.find((candidate) => candidate === kindText)
-    if (kind === undefined || name === undefined) {
+    if (kind === undefined || name === undefined || (kind !== 'body' && name.length > nameLengthMax)) {
       const quoted = JSON.stringify(text.slice(0, 40))
       return reader.problem(at, `must be one of ${scopeTexts}, but is ${quoted}${reader.near(text, plainScopes)}`)
     }
@@ -44,6 +51,7 @@ const scope: t.ValueType<ScopePart> = {
 }
 
 function whyNoName(kind: NamedScopeKind, name: string): string | undefined {
+  if (kind === 'body' && !isPointer(name)) return `${name} is no JSON pointer such as /phone or /user/id`
   if (kind === 'path' && !parameterForm.test(name)) return `${name} cannot be a parameter of a route`
   if (kind === 'cookie' && !tokenForm.test(name)) return `${name} cannot be the name of a cookie`
   if (kind !== 'header') return undefined

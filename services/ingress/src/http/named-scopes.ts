@@ -20,6 +20,8 @@ export interface ScopeSource {
   readonly attributes?: Readonly<Record<string, string | number>> | undefined
   /** Of a verified token. */
   readonly claims?: Claims | undefined
+  /** Of a JSON body, by their pointers. */
+  readonly body?: ReadonlyMap<string, unknown> | undefined
 }
 
 /** Longer values are counted by their hash, so that 10,000 of them can be kept encoded. */
@@ -40,7 +42,7 @@ export function createScopeReader(
 ): (source: ScopeSource) => NamedValues | undefined {
   const readers = [
     ...[headerReader(policy), queryReader(policy), attributeReader(policy)],
-    ...[pathReader(policy), claimReader(policy), cookieReader(policy)],
+    ...[pathReader(policy), claimReader(policy), cookieReader(policy), bodyReader(policy)],
   ].filter((read) => read !== undefined)
   if (readers.length === 0) return () => undefined
   return function readScopes(source) {
@@ -127,6 +129,14 @@ function cookieReader(policy: Pick<Policy, 'limits'>): Read | undefined {
       const value = cookieValue(cookie, name)
       if (value !== undefined && value !== '') values.set(`cookie:${name}`, hash('sha256', value, 'base64url'))
     }
+  }
+}
+
+/** As of claims, a list or an object is no value. */
+function bodyReader(policy: Pick<Policy, 'limits'>): Read | undefined {
+  if (namesOf(policy, 'body').length === 0) return undefined
+  return ({ body = [] }, values) => {
+    for (const [pointer, value] of body) if (isScalar(value)) values.set(`body:${pointer}`, bounded(`${value}`))
   }
 }
 

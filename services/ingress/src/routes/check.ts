@@ -20,6 +20,9 @@ import { batchSchema, checkRoute, checkSchema, readBatch, readCheck } from './ch
 /** The media type of a decision's text; Fastify would call it plain text. */
 const jsonType = 'application/json; charset=utf-8'
 
+/** The body of a request as the proxy reads one, up to 64 kB, and 16 kB for everything else. */
+const checkBodyBytesMax = 81_920
+
 /** 100 checks of 2.6 kB, ten times a usual one. Reading them blocks the event loop for some 2 ms. */
 const batchBodyBytesMax = 262_144
 
@@ -44,7 +47,8 @@ export function addCheckRoutes(
   }
 
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
-  app.post('/v1/check', checkRoute(checkSchema, authorizeCaller), (request, reply) => {
+  const single = { ...checkRoute(checkSchema, authorizeCaller), bodyLimit: checkBodyBytesMax }
+  app.post('/v1/check', single, (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const read = readCheck(request.body)
     if ('wrong' in read) {

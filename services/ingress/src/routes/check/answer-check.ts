@@ -11,6 +11,7 @@ import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
+import { valuesOfJson } from '../../http/body-scopes.ts'
 import { isProblem } from '../../http/decision-reply.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
 import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
@@ -61,11 +62,14 @@ export function answerCheck(
   if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return tooLongToSettle
   const waitMs = body.wait === undefined ? undefined : parseDurationMs(body.wait)
   if (body.wait !== undefined && (waitMs === undefined || waitMs > waitMsMax)) return tooLongToWait
+  const pointers = body.body === undefined ? undefined : view.bodyPointers(who.subject, route)
+  const claims = isOwn ? principal.claims : undefined
+  const ofBody = pointers === undefined ? undefined : valuesOfJson(body.body, pointers)
   return decisionService.decide({
     ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
-    named: view.readScopes({ route, path, attributes: body.attributes, claims: isOwn ? principal.claims : undefined }),
+    named: view.readScopes({ route, path, attributes: body.attributes, claims, body: ofBody }),
     idempotencyKey: idempotencyKeyOf(principal, body),
     settleMs,
     isOwnSettlement: isOwn && settleMs !== undefined,
@@ -149,7 +153,7 @@ export function checkedSubject(
 const needsToken = (detail: string) => forbidden(`${detail}, or ask with a token that has the scope check.`)
 
 const otherOrigin = needsToken(
-  "A subject's own credential asks from the address of its connection, and without attributes: leave out ip and attributes",
+  "A subject's own credential asks from the address of its connection, and without attributes or a body: leave out ip, attributes and body",
 )
 const costTooLow = (cost: number) =>
   needsToken(
@@ -171,7 +175,7 @@ function whyNotOwn(
   body: CheckBody,
   route: Route,
 ): Problem | undefined {
-  if (body.ip !== undefined || body.attributes !== undefined) return otherOrigin
+  if (body.ip !== undefined || body.attributes !== undefined || body.body !== undefined) return otherOrigin
   const { cost = route.cost, peek = false } = body
   if (peek || cost === route.cost) return undefined
   if (cost < route.cost) return costTooLow(route.cost)

@@ -12,6 +12,7 @@ export interface CheckBody {
   readonly cost?: number
   readonly peek?: boolean
   readonly attributes?: Readonly<Record<string, string | number>>
+  readonly body?: unknown
   readonly idempotency_key?: string
   readonly settle?: string
   readonly wait?: string
@@ -54,6 +55,9 @@ export const checkSchema = {
       propertyNames: { minLength: 1, maxLength: 64 },
       additionalProperties: { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'number' }] },
       description: 'What limits by attribute:NAME count by. Only with a token.',
+    },
+    body: {
+      description: 'The JSON body of the request that is checked, for limits by body:/pointer. Only with a token.',
     },
     idempotency_key: {
       ...nameSchema,

@@ -28,8 +28,8 @@ const busy = (why: string) =>
   problem('upstream-busy', 'Upstream busy', 503, `${why}. Try again in ${busyRetrySeconds} s.`)
 /** The refusal of a request that finds no place with its upstream. */
 export const upstreamBusy = busy('Too many requests wait for this upstream already')
-/** The refusal of a body that says the request's cost, while too many of those are being read. */
-export const bodiesBusy = busy('Too many bodies are being read for what they cost')
+/** The refusal of a body that is read before the decision, while too many of those are. */
+export const bodiesBusy = busy('Too many bodies are being read for what they cost or count by')
 
 /** Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. */
 export function writeProblem(response: ServerResponse, found: Problem, headers: readonly string[]): void {

@@ -1,20 +1,18 @@
 import type { Caller } from '@weir/identity/caller.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import type { Route, Subject } from '@weir/policy/policy.ts'
-import { badRequest, type Problem } from '@weir/runtime/problem.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import { degradedBy } from '../../decide/limits/exceeded.ts'
-import { FairPlaces, sharerOf } from '../../fair-places.ts'
+import { FairPlaces } from '../../fair-places.ts'
 import { connectionNamed } from '../../http/client-headers.ts'
-import { setDecisionHeaders } from '../../http/decision-reply.ts'
-import { costBodyBytesMax, encodedBody, jsonCost, longBody } from '../../http/json-cost.ts'
+import { isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
-import { answerProblem, bodiesBusy, collector, noUpstream, refuse, startHeaders, writeProblem } from './answers.ts'
-import { readWhole } from './client-body.ts'
+import { answerProblem, collector, noUpstream, refuse, startHeaders, writeProblem } from './answers.ts'
 import type { IncomingRequest, ProxiedRequest } from './proxied-request.ts'
+import { countedPointers, readBody, unread } from './read-body.ts'
 import { upstreamBounds } from './upstream-pools.ts'
 
 /** The whole way of a request: authenticate, decide, record, and only then forward. */
@@ -48,19 +46,17 @@ export function createServe(
       return refuse(incoming, recorded, ports)
     }
     const said = readCost(route, origin)
+    if (typeof said === 'object') return answerProblem(incoming, said)
     const { subject, keyId } = caller
-    const { cost: wanted, body: readBody } =
-      said === 'body' ? await readJsonCost(incoming, route, { reading, subject }) : { cost: said, body: undefined }
-    const problem = typeof wanted === 'number' ? undefined : wanted
-    if (problem !== undefined && readBody === undefined) return answerProblem(incoming, problem)
+    const pointers = countedPointers(view.bodyPointers(subject, route), request)
+    const isRead = said === 'body' || pointers !== undefined
+    const read = isRead ? await readBody(incoming, { reading, subject, route, pointers }) : unread
+    if (isProblem(read)) return answerProblem(incoming, read)
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
+    const { cost = 1, problem } = said === 'body' ? read : { cost: said }
     const recorded = await decisionService.decide({
-      ...asked,
-      view,
-      subject,
-      keyId,
-      cost: typeof wanted === 'number' ? wanted : 1,
-      named: view.readScopes({ route, path: target.path, headers, url, claims: caller.claims }),
+      ...{ ...asked, view, subject, keyId, cost },
+      named: view.readScopes({ route, path: target.path, headers, url, claims: caller.claims, body: read.values }),
       peek: false,
       idempotencyKey: undefined,
       client: problem === undefined ? incoming.response : undefined,
@@ -83,7 +79,7 @@ export function createServe(
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
       ownHeaders,
-      readBody,
+      readBody: read.bytes,
     })
   }
 }
@@ -97,31 +93,3 @@ const mayBeRoute = ({ matchRoute }: PolicyView, method: string, paths: readonly 
 const oddPathOfRoute = badRequest(
   'The path has an escaped control character or bytes that are not UTF-8, without which some servers would read it as a route of the policy.',
 )
-
-/**
- * Reads the cost that a JSON body says, with the very bytes that were read: those are sent on. `reading` bounds how
- * many bodies are read at the same time.
- */
-async function readJsonCost(
-  { request, response, mayContinue }: IncomingRequest,
-  { costFrom }: Route,
-  { reading, subject }: { readonly reading: FairPlaces; readonly subject: Subject },
-): Promise<{ readonly cost: number | Problem; readonly body: Buffer | undefined }> {
-  const sharer = sharerOf(subject.id)
-  // No event would free the place of a client that has left.
-  if (request.socket.destroyed || !reading.hasFor(sharer)) return { cost: bodiesBusy, body: undefined }
-  let isReading = true
-  const leave = () => {
-    if (isReading) reading.release(sharer)
-    isReading = false
-  }
-  reading.take(sharer)
-  response.once('close', leave)
-  mayContinue()
-  const encoding = request.headers['content-encoding'] ?? 'identity'
-  const isPlain = encoding.toLowerCase() === 'identity'
-  const body = isPlain ? await readWhole(request, costBodyBytesMax) : undefined
-  leave()
-  if (body === undefined) return { cost: isPlain ? longBody : encodedBody, body }
-  return { cost: jsonCost(body, costFrom?.kind === 'json' ? costFrom.pointer : ''), body }
-}
