@@ -3,11 +3,13 @@ import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
+import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations, schemaMissing } from '@weir/clickhouse/migrate.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
@@ -201,6 +203,27 @@ describe('usage', () => {
       `SELECT subject, toString(sum(toInt128(cost))) AS units FROM weir.usage_15m WHERE subject = '${subject}' GROUP BY subject`,
     )
     expect(units?.units).toBe('36800000000000000000')
+  })
+
+  it('that is priced is what allowed decisions of the subject used in the period, by route, beyond 64 bits too', async () => {
+    const subject = `s-${randomUUID()}`
+    const dear = { cost: costMax, count: 9_200_000_000 }
+    // The month begins at midnight in Kathmandu, which is 18:15 UTC.
+    const decisions = [
+      { ts: '2026-10-31T18:14:59.999Z', cost: 7 },
+      { ts: '2026-10-31T18:15:00Z', ...dear },
+      { ts: '2026-11-10T00:00:00Z', outcome: 'deny' as const, count: 50 },
+      { ts: '2026-11-30T18:14:59.999Z', ...dear },
+      { ts: '2026-11-30T18:15:00Z', cost: 9 },
+    ]
+    await insertBlock(client, { table: 'weir.decisions', dedupToken: subject, lines: lines(subject, decisions) })
+    const other = `s-${randomUUID()}`
+    const same = [{ ts: '2026-11-10T00:00:00Z' }]
+    await insertBlock(client, { table: 'weir.decisions', dedupToken: other, lines: lines(other, same) })
+    const [fromMs, toMs] = periodBoundaries('month', 'Asia/Kathmandu', 1, Date.parse('2026-11-10T00:00:00Z'))
+    expect(await askPeriodUsage(client, subject, { fromMs, toMs })).toEqual([
+      { route: 'POST /v1/search', units: 18_400_000_000_000_000_000n, decisions: 18_400_000_000n },
+    ])
   })
 
   it('of a subject whose name is SQL is a question about that subject', async () => {

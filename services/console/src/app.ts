@@ -11,6 +11,7 @@ import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
 import { registerChanges } from './routes/changes.ts'
 import { registerEntities } from './routes/entities.ts'
+import { registerInvoices } from './routes/invoices.ts'
 import { registerKeys } from './routes/keys.ts'
 import { registerLimitChanges } from './routes/limits.ts'
 import { registerPolicy } from './routes/policy.ts'
@@ -74,6 +75,7 @@ export function buildApp(
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)
     registerPrices(api, ports)
+    registerInvoices(api, ports)
     registerKeys(api, ports, changer)
     registerLimitChanges(api, ports, changer)
     registerTokens(api, ports, changer)

@@ -1,3 +1,4 @@
+import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { askOutcomes, askUsage } from '@weir/clickhouse/usage-queries.ts'
@@ -85,6 +86,7 @@ await startService(
       clock: systemClock,
       askUsage: askUsage.bind(undefined, clickhouse),
       askOutcomes: askOutcomes.bind(undefined, clickhouse),
+      askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
       changeCounts: serverOf === undefined ? undefined : changeLimits.bind(undefined, createLimitAdmin(serverOf)),

@@ -1,6 +1,8 @@
 import type { OutcomeRow, UsageRow } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
+import type { RouteUsage } from '@weir/core/prices/quote.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
@@ -21,6 +23,8 @@ export interface Ports {
   readonly askUsage: (query: UsageQuery) => Promise<UsageRow[]>
   /** Rejects when the rollup cannot be read. */
   readonly askOutcomes: (query: OutcomeQuery) => Promise<OutcomeRow[]>
+  /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
+  readonly askPeriodUsage: (subject: string, period: Period) => Promise<readonly RouteUsage[]>
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly alerts: ReturnType<typeof createAlertAdmin>

@@ -74,6 +74,7 @@ describe('a value that is SQL', () => {
   const parameters = {
     '/v1/usage': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
     '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
+    '/v1/invoices/preview': ['subject'],
     '/v1/alerts': ['subject', 'type', 'from', 'to', 'after', 'limit'],
     '/v1/changes': ['after', 'limit'],
     '/v1/keys': ['subject', 'after', 'limit'],
@@ -116,7 +117,7 @@ test('after all that SQL the table has its row still', async () => {
 /** The scope that each route takes, by what docs/admin-api.md says of it. */
 function scopeOf(method: string, path: string): string {
   if (/^\/v1\/(usage|outcomes)/.test(path)) return 'usage'
-  if (path.endsWith('/quote')) return 'billing'
+  if (/^\/v1\/invoices|\/quote$/.test(path)) return 'billing'
   if (path.startsWith('/v1/tokens')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
   if (/\/keys\b/.test(path)) return 'keys'
@@ -133,7 +134,7 @@ const routes = [
   ...['GET /v1/policy', 'PUT /v1/policy', 'GET /v1/changes', 'GET /v1/usage', 'GET /v1/outcomes', 'GET /v1/keys'],
   ...['POST /v1/subjects/{id}/keys', 'POST /v1/keys/{id}/rotate', 'DELETE /v1/keys/{id}'],
   ...['POST /v1/subjects/{id}/limits/reset', 'POST /v1/subjects/{id}/limits/unblock'],
-  'POST /v1/prices/{name}/quote',
+  ...['POST /v1/prices/{name}/quote', 'GET /v1/invoices/preview'],
   ...['GET /v1/alerts', 'GET /v1/alerts/{id}', 'POST /v1/alerts/{id}/redeliver', 'POST /v1/deliveries/redeliver'],
   ...['POST /v1/endpoints/{name}/test', 'GET /v1/tokens', 'POST /v1/tokens', 'DELETE /v1/tokens/{name}'],
 ]

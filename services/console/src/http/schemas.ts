@@ -88,6 +88,8 @@ interface Operation {
   readonly params?: object
   /** Properties of the query; others are rejected. */
   readonly query?: Readonly<Record<string, object>>
+  /** Properties that the query must have. */
+  readonly required?: readonly string[]
   readonly body?: object
   readonly headers?: object
   readonly consumes?: string[]
@@ -95,9 +97,14 @@ interface Operation {
 }
 
 /** Returns the options of a route: the scope that a token needs, and the operation in the served OpenAPI. */
-export const operation = (scope: TokenScope, tag: string, summary: string, { query, ...schema }: Operation) => ({
+export const operation = (
+  scope: TokenScope,
+  tag: string,
+  summary: string,
+  { query, required, ...schema }: Operation,
+) => ({
   config: { scope },
-  schema: { tags: [tag], summary, ...(query === undefined ? {} : { querystring: closed(query) }), ...schema },
+  schema: { tags: [tag], summary, ...(query === undefined ? {} : { querystring: closed(query, required) }), ...schema },
 })
 
 /** Returns the schema of a page; its `next` is the `after` of the next page. */

@@ -68,6 +68,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       outcomeQuestions.push(question)
       return []
     },
+    askPeriodUsage: async () => [],
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],

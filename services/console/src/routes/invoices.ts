@@ -1,0 +1,77 @@
+import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
+import { forecastUsage } from '@weir/core/prices/forecast.ts'
+import { quote } from '@weir/core/prices/quote.ts'
+import { pricesOf } from '@weir/policy/policy.ts'
+import type { FastifyInstance } from 'fastify'
+import { answerProblem, policyUnread, unknown, usageUnavailable } from '../http/problems.ts'
+import { quoteAnswer } from '../http/quote-schema.ts'
+import { answer, object, operation, problems, text, textOrNull } from '../http/schemas.ts'
+import type { Ports } from '../ports.ts'
+import { noEntity } from './entities.ts'
+
+const period = object({
+  from: text('RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor'),
+  to: text('RFC 3339: the first instant of the next one'),
+  time_zone: text('of the subject'),
+  anchor: { type: 'integer', description: 'day of the month on which its months begin' },
+})
+
+const previewParts = {
+  subject: text('whose'),
+  draft: { type: 'boolean', description: 'always true: sums of a running month still change' },
+  period,
+  complete_through: textOrNull('all before it is counted, but for what silent journals hold; null: nothing is known'),
+  silent: {
+    type: 'array',
+    description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
+    items: object({ journal: text('process start'), since: text('its last mark') }),
+  },
+  quote: { ...quoteAnswer, description: 'the price of what is counted so far' },
+  forecast: { ...quoteAnswer, description: 'of the whole month at the mean pace so far; absent within its first day' },
+}
+
+const iso = (ms: number) => new Date(ms).toISOString()
+
+/** `GET /v1/invoices/preview`: what the running month of a subject costs so far, and at this pace. */
+export function registerInvoices(app: FastifyInstance, ports: Ports): void {
+  app.get<{ Querystring: { readonly subject: string } }>(
+    '/v1/invoices/preview',
+    operation('billing', 'invoices', 'What the running month of a subject costs so far, as a draft', {
+      query: { subject: text('whose') },
+      required: ['subject'],
+      response: { 200: answer('A draft', object(previewParts, ['forecast'])), ...problems(404, 503) },
+    }),
+    async ({ query: { subject: id }, log }, reply) => {
+      const { state } = ports.policy
+      if (state === undefined) return answerProblem(reply, policyUnread)
+      const subject = state.policy.subjects.get(id)
+      if (subject === undefined) return answerProblem(reply, noEntity(state, 'subject', id))
+      const prices = pricesOf(state.policy, subject)
+      if (prices === undefined) return answerProblem(reply, unknown(unpriced(id, subject.plan.name)))
+      const { timeZone, anchor } = subject
+      const nowMs = ports.clock.nowMs()
+      const [fromMs, toMs] = periodBoundaries('month', timeZone, anchor, nowMs)
+      try {
+        // First: what comes in between the two is then more than was claimed, and never less.
+        const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+        const used = await ports.askPeriodUsage(id, { fromMs, toMs })
+        const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeThroughMs ?? nowMs))
+        return {
+          subject: id,
+          draft: true,
+          period: { from: iso(fromMs), to: iso(toMs), time_zone: timeZone, anchor },
+          complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+          silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
+          quote: quote(prices, used),
+          ...(forecast === undefined ? {} : { forecast: quote(prices, forecast) }),
+        }
+      } catch (error) {
+        log.error({ err: error }, 'a preview could not be made')
+        return answerProblem(reply, usageUnavailable('ClickHouse did not answer. Ask again later.'))
+      }
+    },
+  )
+}
+
+const unpriced = (subject: string, plan: string) =>
+  `The subject ${subject} has no price list: neither it nor its plan ${plan} names one`
