@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { reasons } from '@weir/core/limits/decision.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -8,6 +9,8 @@ const anyText = fc.string({ unit: 'binary', maxLength: 60 })
 const wildText = fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units))
 const text = fc.oneof(anyText, wildText)
 const count = fc.maxSafeNat()
+/** An object would have whole numbers in another order, and this one nowhere. */
+const key = text.filter((one) => !/^\d/.test(one) && one !== '__proto__')
 
 const input: fc.Arbitrary<DecisionInput> = fc.record({
   id: fc.uuid({ version: 7 }),
@@ -25,9 +28,16 @@ const input: fc.Arbitrary<DecisionInput> = fc.record({
   charged: fc.constantFrom('yes', 'no', 'unknown'),
   deniedBy: text,
   shadowedBy: text,
-  limits: fc.array(fc.record({ name: text, size: count, used: count, remaining: count, resetMs: count }), {
-    maxLength: 16,
-  }),
+  limits: fc.array(
+    fc.record(
+      { name: text, size: count, used: count, remaining: count, resetMs: count, by: fc.dictionary(key, text) },
+      { requiredKeys: ['name', 'size', 'used', 'remaining', 'resetMs'] },
+    ),
+    { maxLength: 16 },
+  ),
+  policy: fc.option(fc.integer({ min: -1 }), { nil: undefined }),
+  retryMs: fc.option(fc.integer({ min: -1 }), { nil: undefined }),
+  ip: fc.option(text, { nil: undefined }),
   correction: fc.option(fc.record({ corrects: fc.uuid({ version: 7 }), adjustment: fc.maxSafeInteger() }), {
     nil: undefined,
   }),
@@ -54,7 +64,13 @@ function byStringify(d: DecisionInput): string {
     charged: d.charged,
     denied_by: d.deniedBy,
     ...(d.shadowedBy ? { shadowed_by: d.shadowedBy } : {}),
-    limits: d.limits.map(({ resetMs, ...rest }) => ({ ...rest, reset_ms: resetMs })),
+    limits: d.limits.map(({ resetMs, by = {}, ...rest }) => ({
+      ...{ ...rest, reset_ms: resetMs },
+      ...(Object.keys(by).length === 0 ? {} : { by }),
+    })),
+    ...(d.policy === undefined || d.policy < 0 ? {} : { policy: d.policy }),
+    ...(d.retryMs === undefined ? {} : { retry_ms: d.retryMs }),
+    ...(d.ip ? { ip: d.ip } : {}),
     ...d.correction,
     journal: 'j',
     seq: 7,
@@ -114,4 +130,38 @@ test('a record of an older process, without the limit in shadow, is read as well
       expect(parseDecision(Buffer.from(JSON.stringify({ ...record, shadowed_by: 1 }))).kind).toBe('unreadable')
     }),
   )
+})
+
+/** A denial as the version before `by`, `policy`, `retry_ms` and `ip` wrote it, and as this one does. */
+const recorded = {
+  old: `{"v":1,"id":"01a1fdfa-6d10-7540-81b4-576e9d55a36f","ts":"2026-11-21 12:00:10.500","subject":"acme","key_id":"k","plan":"free","route":"*","method":"GET","cost":1,"count":1,"outcome":"deny","reason":"limit","mode":"enforce","charged":"no","denied_by":"otp","limits":[{"name":"otp","size":5,"used":5,"remaining":0,"reset_ms":900}],"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":7}`,
+  new: `{"v":1,"id":"01a1fdfa-6d10-7540-81b4-576e9d55a36f","ts":"2026-11-21 12:00:10.500","subject":"acme","key_id":"k","plan":"free","route":"*","method":"GET","cost":1,"count":1,"outcome":"deny","reason":"limit","mode":"enforce","charged":"no","denied_by":"otp","limits":[{"name":"otp","size":5,"used":5,"remaining":0,"reset_ms":900,"by":{"ip":"192.0.2.1"}}],"policy":412,"retry_ms":120000,"ip":"192.0.2.1","journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":7}`,
+}
+
+test('recorded lines of the version before, and of this one, are read whole', () => {
+  for (const line of Object.values(recorded)) {
+    expect(parseDecision(Buffer.from(line))).toMatchObject({ kind: 'decision', decision: JSON.parse(line) })
+  }
+})
+
+test('docs/schemas/weir.decisions.v1.json has the fields of a record, and requires those that older ones have', () => {
+  const path = new URL('../../../docs/schemas/weir.decisions.v1.json', import.meta.url)
+  const { required, properties } = JSON.parse(readFileSync(path, 'utf8'))
+  const [old, now] = [JSON.parse(recorded.old), JSON.parse(recorded.new)]
+  const all = [...Object.keys(now), 'shadowed_by', 'corrects', 'adjustment']
+  expect(Object.keys(properties).toSorted()).toEqual(all.toSorted())
+  expect(required).toEqual(Object.keys(old))
+  expect(Object.keys(properties.limits.items.properties)).toEqual(Object.keys(now.limits[0]))
+  expect(properties.reason.enum).toEqual(reasons)
+})
+
+test.each([
+  ['"by":{"ip":"192.0.2.1"}', '"by":{"ip":7}', 'limits'],
+  ['"by":{"ip":"192.0.2.1"}', '"by":[]', 'limits'],
+  ['"policy":412', '"policy":"412"', 'policy'],
+  ['"retry_ms":120000', '"retry_ms":-2', 'retry_ms'],
+  ['"ip":"192.0.2.1","journal"', '"ip":null,"journal"', 'ip'],
+])('a record with %s as %s is unreadable', (right, wrong, field) => {
+  const parsed = parseDecision(Buffer.from(recorded.new.replace(right, wrong)))
+  expect(parsed).toEqual({ kind: 'unreadable', reason: `field ${field} is missing or wrong` })
 })

@@ -10,6 +10,11 @@ export interface LimitRecordV1 {
   readonly used: number
   readonly remaining: number
   readonly reset_ms: number
+  /**
+   * What it counted by beyond the subject, by the texts of its scope: `{"ip":"192.0.2.1"}`. Values of headers, query
+   * parameters and the like are hashed unless the limit says otherwise. Absent for none, and in older records.
+   */
+  readonly by?: Readonly<Record<string, string>>
 }
 
 /** The decision record of `weir.decisions.v1` and, column by column, of ClickHouse. Key = subject. */
@@ -47,6 +52,21 @@ export interface DecisionRecordV1 {
   /** The limits of the decision, those in shadow too. */
   readonly limits: readonly LimitRecordV1[]
   /**
+   * Offset in `weir.policy.v1` of the last change that the ingress had taken over. Absent where no change is known, and
+   * in older records.
+   */
+  readonly policy?: number
+  /**
+   * Of a denial: milliseconds after which the request would be admitted if no other comes first; -1 where waiting does
+   * not help. Absent for what was allowed, and in older records.
+   */
+  readonly retry_ms?: number
+  /**
+   * The caller's address as `WEIR_RECORD_ADDRESS` says. Absent unless a limit of the decision counts by address, and in
+   * older records.
+   */
+  readonly ip?: string
+  /**
    * Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`.
    */
   readonly corrects?: string
@@ -73,6 +93,12 @@ export interface Correction {
   readonly adjustment: number
 }
 
+/** A limit as a decision left it, with what it counted by beyond the subject. */
+export interface CountedLimit extends LimitState {
+  /** As it is to be recorded. */
+  readonly by?: LimitRecordV1['by'] | undefined
+}
+
 /** A decision as the ingress has it. Texts are bounded, and numbers are safe integers. */
 export interface DecisionInput
   extends Pick<DecisionRecordV1, 'id' | 'subject' | 'plan' | 'route' | 'method' | 'cost' | 'count'>,
@@ -81,26 +107,44 @@ export interface DecisionInput
   readonly keyId: string
   readonly deniedBy: string
   readonly shadowedBy?: string
-  readonly limits: readonly LimitState[]
+  readonly limits: readonly CountedLimit[]
+  /** Undefined or negative where no change of the policy is known. */
+  readonly policy?: number | undefined
+  /** Undefined for what was allowed. */
+  readonly retryMs?: number | undefined
+  /** Undefined or empty for none. */
+  readonly ip?: string | undefined
   readonly correction?: Correction | undefined
 }
 
-function encodeLimits(limits: readonly LimitState[]): string {
+function encodeBy(by: LimitRecordV1['by']): string {
+  if (by === undefined) return ''
   let text = ''
-  for (const { name, size, used, remaining, resetMs } of limits) {
+  for (const part in by) text += `${text === '' ? ',"by":{' : ','}${jsonText(part)}:${jsonText(by[part] ?? '')}`
+  return text === '' ? '' : `${text}}`
+}
+
+function encodeLimits(limits: readonly CountedLimit[]): string {
+  let text = ''
+  for (const { name, size, used, remaining, resetMs, by } of limits) {
     const comma = text === '' ? '' : ','
-    text += `${comma}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
+    text += `${comma}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}${encodeBy(by)}}`
   }
   return text
+}
+
+/** The fields that are written only where there is something to say. */
+function encodeCircumstances({ policy = -1, retryMs, ip = '' }: Pick<DecisionInput, 'policy' | 'retryMs' | 'ip'>) {
+  let text = policy < 0 ? '' : `,"policy":${policy}`
+  if (retryMs !== undefined) text += `,"retry_ms":${retryMs}`
+  return ip === '' ? text : `${text},"ip":${jsonText(ip)}`
 }
 
 const encodeCorrection = (correction: Correction | undefined) =>
   correction === undefined ? '' : `,"corrects":"${correction.corrects}","adjustment":${correction.adjustment}`
 
-type BeforeCount = Omit<
-  DecisionInput,
-  'count' | 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'shadowedBy' | 'limits'
->
+type AfterCount = 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'shadowedBy' | 'limits'
+type BeforeCount = Omit<DecisionInput, 'count' | AfterCount | 'policy' | 'retryMs' | 'ip'>
 
 const beforeCount = (d: BeforeCount) =>
   `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":`
@@ -109,7 +153,7 @@ const encodeShadow = (name: string | undefined) =>
   name === undefined || name === '' ? '' : `,"shadowed_by":${jsonText(name)}`
 
 const afterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
-  `,"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)}${encodeShadow(d.shadowedBy)},"limits":[${encodeLimits(d.limits)}]`
+  `,"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)}${encodeShadow(d.shadowedBy)},"limits":[${encodeLimits(d.limits)}]${encodeCircumstances(d)}`
 
 /**
  * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without
@@ -132,7 +176,12 @@ export type ParsedDecision =
   | { readonly kind: 'decision'; readonly decision: DecisionRecordV1; readonly tsMs: number }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-const limitFields: Checks = { name: isText, size: isCount, used: isCount, remaining: isCount, reset_ms: isCount }
+const isTexts = (value: unknown) => isFields(value) && Object.values(value).every(isText)
+
+const limitFields: Checks = {
+  ...{ name: isText, size: isCount, used: isCount, remaining: isCount, reset_ms: isCount },
+  by: isOptional(isTexts),
+}
 
 const fields: Checks = {
   v: isOneOf([1]),
@@ -152,6 +201,9 @@ const fields: Checks = {
   denied_by: isText,
   shadowed_by: isOptional(isText),
   limits: (value) => Array.isArray(value) && value.every((one) => wrongField(one, limitFields) === undefined),
+  policy: isOptional(isCount),
+  retry_ms: isOptional((value) => value === -1 || isCount(value)),
+  ip: isOptional(isText),
   journal: isText,
   seq: isCount,
 }

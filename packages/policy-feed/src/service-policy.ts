@@ -58,7 +58,7 @@ export type StaleRule = Config<typeof policyAgeVariables>
 const neverStale: StaleRule = { policyMaxAgeS: 0, onStalePolicy: 'serve' }
 
 /** Whether Kafka has not confirmed the policy for longer than the rule allows. */
-export const isStale = ({ status }: PolicyFeed, { policyMaxAgeS }: StaleRule): boolean =>
+export const isStale = ({ status }: Pick<PolicyFeed, 'status'>, { policyMaxAgeS }: StaleRule): boolean =>
   policyMaxAgeS > 0 && status.ageMs > policyMaxAgeS * 1_000
 
 /** Opens a service's policy, with its line in /readyz and its metrics; closed with the service. */

@@ -6,6 +6,7 @@ import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
+import { addressForms } from './decide/record/counted-by.ts'
 
 /** Everything the ingress reads from its environment. */
 export const ingressVariables = {
@@ -40,6 +41,12 @@ export const ingressVariables = {
     about: 'what becomes of requests that cannot be recorded',
     fallback: 'refuse',
     of: ['refuse', 'admit'],
+  }),
+  recordAddress: choice({
+    name: 'WEIR_RECORD_ADDRESS',
+    about: 'how records say the address of a caller, where a limit counts by address',
+    fallback: 'full',
+    of: addressForms,
   }),
   ingressHost: text({ name: 'WEIR_INGRESS_HOST', about: 'address of the proxy', fallback: '127.0.0.1' }),
   ingressPort: port({ name: 'WEIR_INGRESS_PORT', about: 'port of the proxy', fallback: '8080' }),

@@ -78,6 +78,7 @@ await startService(
         clock: systemClock,
         idempotencyRecords,
         onJournalFull: config.onJournalFull,
+        addressForm: config.recordAddress,
         settlements,
         ackQueue,
         pauses: createPauses({ redis, onFault: notPaused }),

@@ -10,6 +10,8 @@ import { createScopeReader } from './http/named-scopes.ts'
 /** A policy with everything that is computed from it once, not once per request. */
 export interface PolicyView {
   readonly policy: Policy
+  /** Offset in `weir.policy.v1` of the last change that was taken over, also one of subjects alone; -1 for unknown. */
+  readonly offset: () => number
   readonly findRoute: RouteFinder
   readonly matchRoute: ReturnType<typeof createRouteMatcher>
   readonly descriptors: DescriptorMatcher
@@ -29,13 +31,14 @@ export interface PolicyView {
 export type LivePolicy = ReturnType<typeof createLivePolicy>
 
 /** What was computed from unchanged parts of the policy is reused, because requests wait for the rest. */
-function viewOf(policy: Policy, before?: PolicyView): PolicyView {
+function viewOf(policy: Policy, offset: () => number, before?: PolicyView): PolicyView {
   const { routes, upstreams } = policy
   const isFound = before !== undefined && findAlike(before.policy.routes, routes)
   const findRoute = isFound ? before.findRoute : createRouteFinder(routes)
   const resolveLimits = createLimitResolver(policy)
   return {
     policy,
+    offset,
     findRoute,
     matchRoute: createRouteMatcher(routes, findRoute),
     descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),
@@ -50,8 +53,10 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
 }
 
 /** Starts with a policy; without `isStale` it is always known to be in force. */
-export function createLivePolicy(policy: Policy, isStale: () => boolean = () => false) {
-  let view = viewOf(policy)
+export function createLivePolicy(policy: Policy, isStale: () => boolean = () => false, firstOffset = -1) {
+  let last = { offset: firstOffset }
+  const offsetOf = (change: { readonly offset: number }) => () => change.offset
+  let view = viewOf(policy, offsetOf(last))
   return {
     get view(): PolicyView {
       return view
@@ -59,8 +64,13 @@ export function createLivePolicy(policy: Policy, isStale: () => boolean = () => 
     /** Whether requests are to be denied, because it is not known any more whether this is the policy in force. */
     isStale,
     /** The next request is decided by this policy. */
-    replace(next: Policy): void {
-      view = viewOf(next, view)
+    replace(next: Policy, offset = -1): void {
+      last = { offset }
+      view = viewOf(next, offsetOf(last), view)
+    },
+    /** A change of subjects and keys alone came into force: the policy is the same object. */
+    moveTo(offset: number): void {
+      last.offset = offset
     },
   }
 }

@@ -34,9 +34,10 @@ const unreadable = (reason: string): SlowRow => ({ kind: 'unreadable', reason })
 
 const decisionColumns = [
   ...['v', 'id', 'ts', 'subject', 'key_id', 'plan', 'route', 'method', 'cost', 'count', 'outcome', 'reason', 'mode'],
-  ...['charged', 'denied_by', 'shadowed_by', 'limits', 'corrects', 'adjustment', 'journal', 'seq'],
+  ...['charged', 'denied_by', 'shadowed_by', 'limits', 'policy', 'retry_ms', 'ip'],
+  ...['corrects', 'adjustment', 'journal', 'seq'],
 ]
-const limitColumns = ['name', 'size', 'used', 'remaining', 'reset_ms']
+const limitColumns = ['name', 'size', 'used', 'remaining', 'reset_ms', 'by']
 
 /** The members of an object that have these names, in their order; one that is missing is undefined. */
 const pick = (from: object, names: readonly string[]): Fields =>

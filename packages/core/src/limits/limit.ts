@@ -93,6 +93,8 @@ export interface Limit {
   readonly thresholds: readonly Threshold[]
   /** Names of limits that do not apply where this one does; absent for none. Those replace nothing themselves. */
   readonly replaces?: readonly string[]
+  /** Records say the values of its named scopes as they are; absent where they say their hashes. */
+  readonly record?: 'plain'
   /** Only in requests with `hasOverrides`: values and cost for this limit instead of the request's own. */
   readonly override?: DescriptorOverride
   /**

@@ -30,6 +30,11 @@ const members = {
     kind: 'deny',
   }),
   lease: t.optional('Of a fixed_window: units that a process takes in advance.', t.integer(1, unitsMax)),
+  record: t.withDefault(
+    'Whether decision records say the values that the limit counts by as they are, or their hash. Default: hash.',
+    t.oneOf(['plain', 'hash']),
+    'hash',
+  ),
   replaces: t.optional(
     'Names of limits that do not apply to a request to which this one does.',
     t.list('a list of limits by name', limitName),
@@ -157,6 +162,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
     cooldownMs,
     onExceed: exceed,
     ...settings,
+    ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }
   return isWithinBounds(reader, at, fields, limit) ? limit : undefined

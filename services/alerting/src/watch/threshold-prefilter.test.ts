@@ -64,6 +64,20 @@ test('a record of another form is left to the parser: without limits, or with na
   expect(near(recordOf([limit('day', 900)], '"limits":[]'))).toBe(true)
 })
 
+test('what limits counted by is skipped, whatever is in it', () => {
+  const texts = fc.dictionary(fc.string(), fc.string({ unit: 'binary' }), { minKeys: 1 })
+  fc.assert(
+    fc.property(texts, fc.boolean(), (by, isHigh) => {
+      const limits = [
+        { ...limit('minute', 1_000), by },
+        { ...limit('day', isHigh ? 800 : 799), by },
+      ]
+      expect(near(recordOf(limits))).toBe(isHigh)
+    }),
+  )
+  expect(near(recordOf([{ ...limit('day', 1), by: { ip: '}]}' } }]))).toBe(false)
+})
+
 test('a value is read from its place in the fetch, and never beyond its end', () => {
   const [low, high] = [recordOf([limit('day', 1)]), recordOf([limit('day', 900)])]
   const bytes = Buffer.from(`${low}${high}{"mark":1}${high}`)

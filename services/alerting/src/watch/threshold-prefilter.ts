@@ -3,7 +3,8 @@ const nameBegin = Buffer.from('{"name":"')
 const sizeBegin = Buffer.from('","size":')
 const usedBegin = Buffer.from(',"used":')
 const nothingLeft = Buffer.from(',"remaining":0,')
-const [quote, brace, comma, closingBracket, zero, nine] = [0x22, 0x7b, 0x2c, 0x5d, 0x30, 0x39]
+const [quote, brace, closingBrace, backslash] = [0x22, 0x7b, 0x7d, 0x5c]
+const [comma, closingBracket, zero, nine] = [0x2c, 0x5d, 0x30, 0x39]
 
 /** The lowest use from which a limit may alert, over all its versions. */
 export interface LowestAlert {
@@ -33,6 +34,29 @@ function numberAt(bytes: Buffer, from: number, end: number): number {
   let number = 0
   for (let at = from; at < end; at += 1) number = number * 10 + (bytes[at] ?? zero) - zero
   return number
+}
+
+/**
+ * Returns the position behind a limit's brace, -1 if there is none. What it counted by is an object of texts, which may
+ * have braces in them; it comes after the numbers.
+ */
+function limitEnd(bytes: Buffer, from: number, end: number): number {
+  let depth = 1
+  for (let at = from; at < end; at += 1) {
+    const byte = bytes[at]
+    if (byte === quote) {
+      at = textEnd(bytes, at + 1, end)
+    } else if (byte === brace) depth += 1
+    else if (byte === closingBrace && --depth === 0) return at + 1
+  }
+  return -1
+}
+
+/** Returns the position of the quote that ends a text. */
+function textEnd(bytes: Buffer, from: number, end: number): number {
+  let at = from
+  while (at < end && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
+  return at
 }
 
 /**
@@ -67,9 +91,8 @@ export function createThresholdPrefilter(
         const used = numberAt(bytes, usedStart, usedEnd)
         if (used >= alert.units || used * 100 >= numberAt(bytes, sizeStart, sizeEnd) * alert.percent) return true
       }
-      const end = bytes.indexOf(0x7d, usedEnd)
-      if (end < 0) return true
-      at = end + 1
+      at = limitEnd(bytes, usedEnd, valueEnd)
+      if (at < 0) return true
     }
     return true
   }

@@ -6,8 +6,9 @@ import { policyStale, unauthorized, unverified } from './limits/denied-by-policy
 import { countExceeded, type ExceededCounts } from './limits/exceeded.ts'
 import { limitsOf, requestOf, reservedDecisionOf } from './limits/limit-request.ts'
 import type { DecisionLog, IdempotencyRecords } from './ports.ts'
+import type { AddressForm } from './record/counted-by.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
-import { denialOf, unauthenticatedDenial } from './record/decision-records.ts'
+import { unauthenticatedDenial } from './record/decision-records.ts'
 import { RecordOnce } from './record/record-once.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
 import { DelayQueues } from './wait/delay-queues.ts'
@@ -25,6 +26,8 @@ export interface DecisionServiceParts extends Deciding {
   readonly idempotencyRecords: IdempotencyRecords
   /** With `admit`, what cannot be recorded is answered as decided; if left out, it is denied. */
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
+  /** How addresses are recorded; `full` if left out. */
+  readonly addressForm?: AddressForm | undefined
   /** Shared with everything that corrects records. */
   readonly corrections?: Corrections | undefined
 }
@@ -46,7 +49,9 @@ export class DecisionService {
   constructor(parts: DecisionServiceParts) {
     const { log, clock, idempotencyRecords } = parts
     this.#parts = parts
-    this.recorder = new DecisionRecorder(log, clock, parts.onJournalFull ?? 'refuse')
+    this.recorder = new DecisionRecorder(log, clock, parts.onJournalFull ?? 'refuse', {
+      addressForm: parts.addressForm,
+    })
     this.#corrections = parts.corrections ?? new Corrections(log)
     this.#recordOnce = new RecordOnce(log, this.recorder, idempotencyRecords)
   }
@@ -76,14 +81,14 @@ export class DecisionService {
     if (!decision.allowed) {
       const { lateRefund } = decision
       return lateRefund === undefined
-        ? this.recorder.deny(denialOf(ask, decision), limits, decision)
+        ? this.recorder.denyRequest(ask, limits, decision)
         : this.#denyAndCorrectLater(ask, limits, decision, lateRefund)
     }
     const tsMs = reserved?.tsMs ?? clock.nowMs()
     const { idempotency } = request
     if (idempotency !== undefined) return this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id)
     const id = reserved?.reservation.id ?? uuidv7(tsMs)
-    const outcome = this.recorder.append(id, tsMs, ask, decision)
+    const outcome = this.recorder.append(id, tsMs, ask, limits, decision)
     // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await log.writtenInTime()
     if (outcome !== undefined && isWritten) {
@@ -119,7 +124,7 @@ export class DecisionService {
     lateRefund: Promise<void>,
   ): Promise<RecordedDecision> {
     const tsMs = this.#parts.clock.nowMs()
-    const verdict = await this.recorder.deny(denialOf(ask, decision), limits, decision)
+    const verdict = await this.recorder.denyRequest(ask, limits, decision)
     const { id } = verdict
     if (id !== undefined) void lateRefund.then(() => this.#correctCharge(id, tsMs, ask, 0))
     return verdict

@@ -11,7 +11,7 @@ export function limitsOf({ limits, view, subject, route, ip }: DecisionRequest):
 }
 
 /** Returns the values that the request is counted by. */
-function scopeOf({ subject, keyId, ip, route, method, named }: DecisionRequest): ScopeValues {
+export function scopeOf({ subject, keyId, ip, route, method, named }: DecisionRequest): ScopeValues {
   const scope = { subject: subject.id, keyId, ip, route: route.template, method }
   return named === undefined ? scope : { ...scope, named }
 }

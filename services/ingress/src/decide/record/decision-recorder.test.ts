@@ -6,7 +6,7 @@ import type { Denial } from './decision-records.ts'
 function open(coalescedMax?: number) {
   const clock = { ms: Date.parse('2026-11-21T12:00:10.500Z'), nowMs: () => clock.ms }
   const log = createMemoryDecisionLog()
-  return { clock, log, recorder: new DecisionRecorder(log, clock, 'refuse', coalescedMax) }
+  return { clock, log, recorder: new DecisionRecorder(log, clock, 'refuse', { coalescedMax }) }
 }
 
 const denial = (given: Partial<Denial> = {}): Denial => ({
@@ -45,6 +45,9 @@ test.each<[string, Partial<Denial>]>([
   ['reason', { reason: 'blocked' }],
   ['limit', { deniedBy: 'day' }],
   ['charge', { charged: 'unknown' }],
+  ['address', { ip: '192.0.2.1' }],
+  ['policy', { policy: 413 }],
+  ['scope', { limits: [{ name: 'minute', size: 3, used: 3, remaining: 0, resetMs: 900, by: { route: '*' } }] }],
 ])('denials that differ in their %s are not coalesced', (_, other) => {
   const { log, recorder } = open()
   const ids = [recorder.appendDenial(denial(), true), recorder.appendDenial(denial(other), true)]

@@ -5,7 +5,8 @@ import { type Charged, type Decision, denied } from '@weir/core/limits/decision.
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { CoalescedRecord, DecisionLog } from '../ports.ts'
 import type { DecisionRequest, RecordedDecision } from '../types.ts'
-import { admissionOf, type Denial, denialRecordOf, kindOf } from './decision-records.ts'
+import type { AddressForm } from './counted-by.ts'
+import { admissionOf, type Denial, denialOf, denialRecordOf, kindOf } from './decision-records.ts'
 
 /**
  * Coalesced records of one second. Each takes about a kilobyte of journal; this many a second are far below what single
@@ -18,6 +19,13 @@ const journalFullRetryMs = 5_000
 /** What cannot be recorded is not admitted: a request that is not counted breaks a promise that comes before speed. */
 function journalFull({ exceededMask, atUs, repeats, limits }: Decision, charged: Charged): Decision {
   return denied('journal_full', { exceededMask, charged, atUs, repeats, limits, retryAfterMs: journalFullRetryMs })
+}
+
+/** What a recorder may be given beyond its log. */
+interface RecorderSettings {
+  readonly coalescedMax?: number | undefined
+  /** As `WEIR_RECORD_ADDRESS` says. */
+  readonly addressForm?: AddressForm | undefined
 }
 
 /**
@@ -33,12 +41,19 @@ export class DecisionRecorder {
   readonly #log: DecisionLog
   readonly #clock: Clock
   readonly #coalescedMax: number
+  readonly #addressForm: AddressForm
   /** The coalesced records of this second, by their kind: a record belongs to the minute in which it was counted. */
   readonly #coalesced = new Map<string, { readonly id: string; readonly record: CoalescedRecord }>()
   #second = 0
 
   /** @param coalescedMax given by tests */
-  constructor(log: DecisionLog, clock: Clock, onFull: 'refuse' | 'admit', coalescedMax: number = coalescedMaxDefault) {
+  constructor(
+    log: DecisionLog,
+    clock: Clock,
+    onFull: 'refuse' | 'admit',
+    { coalescedMax = coalescedMaxDefault, addressForm = 'full' }: RecorderSettings = {},
+  ) {
+    this.#addressForm = addressForm
     this.#log = log
     this.#clock = clock
     this.#coalescedMax = coalescedMax
@@ -49,9 +64,21 @@ export class DecisionRecorder {
    * Gives the record of an admission to the log; it is not safe before `log.writtenInTime()`. Returns what
    * `log.finallyWritten()` does; undefined if the log did not accept it.
    */
-  append(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): Promise<boolean> | undefined {
-    const isAccepted = this.#log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
+  append(
+    id: string,
+    tsMs: number,
+    ask: DecisionRequest,
+    limits: readonly Limit[],
+    decision: Decision,
+  ): Promise<boolean> | undefined {
+    const admission = admissionOf(id, tsMs, ask, limits, decision, this.#addressForm)
+    const isAccepted = this.#log.append(ask.subject.id, encodeDecisionOpen(admission), true)
     return isAccepted ? this.#log.finallyWritten() : undefined
+  }
+
+  /** Records the denial of a request whose caller is known. */
+  denyRequest(ask: DecisionRequest, limits: readonly Limit[], decision: Decision): Promise<RecordedDecision> {
+    return this.deny(denialOf(ask, limits, decision, this.#addressForm), limits, decision)
   }
 
   /** Records a denial, as one of many where that is possible. */

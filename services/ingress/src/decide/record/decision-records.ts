@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
 import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
-import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
 import type { DecisionRequest, UnauthenticatedRequest } from '../types.ts'
+import { type AddressForm, countedBy } from './counted-by.ts'
 
 /** A denial as it is recorded, but for its id, time and count. */
 export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction'> {
@@ -14,9 +16,17 @@ export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'o
  * reason and the name that the denial would have had, and the outcome that it really had. One that a limit only
  * degraded says the same with `mode: enforce`. A repeat was charged when it was first decided.
  */
-export function admissionOf(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): DecisionInput {
-  const { subject, keyId, route, method, cost } = ask
-  const { reason, deniedBy, shadowedBy, repeats, charged, limits } = decision
+export function admissionOf(
+  id: string,
+  tsMs: number,
+  ask: DecisionRequest,
+  asked: readonly Limit[],
+  decision: Decision,
+  form: AddressForm,
+): DecisionInput {
+  const { subject, keyId, route, method, cost, view } = ask
+  const { reason, deniedBy, shadowedBy, repeats, charged } = decision
+  const { limits, ip } = countedBy(ask, asked, decision.limits, form)
   const isShadowed = shadowedBy !== '' && deniedBy === ''
   return {
     id,
@@ -35,12 +45,20 @@ export function admissionOf(id: string, tsMs: number, ask: DecisionRequest, deci
     deniedBy: isShadowed ? shadowedBy : deniedBy,
     shadowedBy,
     limits,
+    policy: view.offset(),
+    ip,
   }
 }
 
+/** Waiting does not help whom nothing admits: a request without a credential, or one that costs too much. */
+const retryMsOf = ({ reason, retryAfterMs }: Decision) =>
+  reason === 'unauthorized' || reason === 'cost_exceeds_limit' ? -1 : retryAfterMs
+
 /** Returns what is recorded of a denial. */
-export function denialOf({ subject, keyId, route, method, cost }: DecisionRequest, decision: Decision): Denial {
-  const { reason, charged, deniedBy, limits } = decision
+export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision: Decision, form: AddressForm): Denial {
+  const { subject, keyId, route, method, cost, view } = ask
+  const { reason, charged, deniedBy } = decision
+  const { limits, ip } = countedBy(ask, asked, decision.limits, form)
   return {
     key: subject.id,
     subject: subject.id,
@@ -53,6 +71,9 @@ export function denialOf({ subject, keyId, route, method, cost }: DecisionReques
     charged,
     deniedBy,
     limits,
+    policy: view.offset(),
+    retryMs: retryMsOf(decision),
+    ip,
   }
 }
 
@@ -74,12 +95,23 @@ export function unauthenticatedDenial({ ip, route, method }: UnauthenticatedRequ
     charged,
     deniedBy,
     limits,
+    retryMs: retryMsOf(decision),
   }
 }
 
+/** By what the limits of a denial counted; empty for the subject alone, as nearly always. */
+function scopeText(limits: readonly (LimitState & { readonly by?: unknown })[]): string {
+  let text = ''
+  for (const { by } of limits) if (by !== undefined) text += JSON.stringify(by)
+  return text
+}
+
 /** Equal for denials that any question about usage counts alike. None of these has a line break in it but by a bug. */
-export const kindOf = ({ subject, keyId, plan, route, method, cost, reason, deniedBy, charged }: Denial): string =>
-  `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${cost}\n${reason}\n${deniedBy}\n${charged}`
+export function kindOf(denial: Denial): string {
+  const { subject, keyId, plan, route, method, cost, reason, deniedBy, charged, ip = '', policy = -1, limits } = denial
+  const who = `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${cost}`
+  return `${who}\n${reason}\n${deniedBy}\n${charged}\n${policy}\n${ip}\n${scopeText(limits)}`
+}
 
 /** Returns the record of `count` such denials. */
 export const denialRecordOf = (denial: Denial, id: string, tsMs: number, count: number): DecisionInput => ({

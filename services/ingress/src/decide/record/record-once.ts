@@ -3,7 +3,6 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { DecisionLog, IdempotencyRecords } from '../ports.ts'
 import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
-import { denialOf } from './decision-records.ts'
 
 /** Another process is about to record the first request of this repeat, or has just died with it. */
 const repeatRetryMs = 1_000
@@ -56,12 +55,12 @@ export class RecordOnce {
     if (claim?.kind === 'recorded') return { id: claim.recordId, decision, limits }
     if (claim?.kind === 'claimed') return this.#write(admitted, ownId, repeats)
     const tooSoon = repeatedTooSoon(decision)
-    return this.#recorder.deny(denialOf(ask, tooSoon), limits, tooSoon)
+    return this.#recorder.denyRequest(ask, limits, tooSoon)
   }
 
   /** A request that is denied here stays charged: the next attempt is admitted by that. */
   async #write({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<RecordedDecision> {
-    const outcome = this.#recorder.append(id, tsMs, ask, decision)
+    const outcome = this.#recorder.append(id, tsMs, ask, limits, decision)
     const isWritten = await this.#log.writtenInTime()
     if (outcome === undefined) return this.#recorder.answerUnrecorded(limits, decision)
     if (isWritten) {

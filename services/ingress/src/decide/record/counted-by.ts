@@ -1,0 +1,73 @@
+import { hash } from 'node:crypto'
+import type { LimitRecordV1 } from '@weir/contracts/decision.v1.ts'
+import type { LimitState } from '@weir/core/limits/decision.ts'
+import { type Limit, partText, type ScopePart } from '@weir/core/limits/limit.ts'
+import { type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
+import { scopeOf } from '../limits/limit-request.ts'
+import type { DecisionRequest } from '../types.ts'
+
+/** The forms in which the addresses of callers may be recorded. */
+export const addressForms = ['full', 'prefix', 'hash', 'off'] as const
+/** One of `addressForms`. */
+export type AddressForm = (typeof addressForms)[number]
+
+/** What a record says of the values that its limits counted by. */
+export interface Counted {
+  readonly limits: readonly (LimitState & { readonly by?: LimitRecordV1['by'] })[]
+  /** The address as it is recorded; empty where no limit counts by it, or none is to be recorded. */
+  readonly ip: string
+}
+
+/**
+ * The hash of a value that is not recorded itself: equal values of one scope part have equal hashes. Shortened to 132
+ * bits, which no two values share.
+ */
+const hashOf = (part: string, value: string) => `sha256:${hash('sha256', `${part}=${value}`, 'base64url').slice(0, 22)}`
+
+/** A caller's IPv4 address ends in a number; IPv6 callers are a /64 already. */
+const prefixOf = (address: string) => address.replace(/\.\d+$/, '.0/24')
+
+function recordedAddress(form: AddressForm, address: string): string {
+  if (address === '' || form === 'off') return ''
+  if (form === 'full') return address
+  return form === 'prefix' ? prefixOf(address) : hashOf('ip', address)
+}
+
+/** The parts that a record says beyond its subject. */
+const isCounted = ({ kind }: ScopePart) => kind !== 'subject' && kind !== 'global'
+
+const countsByMore = ({ by }: Limit) => by.some(isCounted)
+
+function byOf(limit: Limit, values: ScopeValues, ip: string): LimitRecordV1['by'] {
+  const by: Record<string, string> = {}
+  for (const part of limit.by) {
+    if (!isCounted(part)) continue
+    const name = partText(part)
+    const value = part.kind === 'ip' ? ip : scopeValue(part, values, limit.override)
+    if (part.kind === 'ip' && value === '') continue
+    by[name] = 'name' in part && limit.record !== 'plain' && value !== '' ? hashOf(name, value) : value
+  }
+  return by
+}
+
+/**
+ * Returns the states of a decision with what each limit counted by beyond the subject. Nothing is made where no limit
+ * counts by more, as nearly always; a hash is made only where one counts by such a value.
+ */
+export function countedBy(
+  ask: DecisionRequest,
+  limits: readonly Limit[],
+  states: readonly LimitState[],
+  form: AddressForm,
+): Counted {
+  if (!limits.some(countsByMore)) return { limits: states, ip: '' }
+  const isByAddress = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip'))
+  const ip = isByAddress ? recordedAddress(form, ask.ip) : ''
+  const values = scopeOf(ask)
+  const counted = states.map((state, at) => {
+    // Of a decision that Redis did not make, some limits may lack their state.
+    const limit = limits[at]?.name === state.name ? limits[at] : limits.find(({ name }) => name === state.name)
+    return limit !== undefined && countsByMore(limit) ? { ...state, by: byOf(limit, values, ip) } : state
+  })
+  return { limits: counted, ip }
+}
