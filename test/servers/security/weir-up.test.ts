@@ -7,7 +7,7 @@ import { type RunningWeir, weirUp } from '../../support/weir-up.ts'
 
 /** Files of the data directory that are there to hold them. */
 const known = ['state.json', 'secrets.json', 'redis/password', 'redis/password.conf', 'clickhouse/password']
-const parts = ['redis', 'kafka', 'clickhouse', 'ingress', 'metering', 'alerting', 'console', 'upstream', 'receiver']
+const parts = ['redis', 'kafka', 'clickhouse', 'ingress', 'metering', 'alerting', 'console', 'demo']
 const names = [
   'demoKey',
   'demoSmallKey',
@@ -100,7 +100,7 @@ describe('a secret of weir up', () => {
     expect(lines.filter((text) => text.includes(secret))).toEqual([])
   })
   const mayHold: Readonly<Record<string, readonly string[]>> = {
-    webhookSecret: ['alerting', 'receiver'],
+    webhookSecret: ['alerting', 'demo'],
     redis: ['ingress', 'alerting', 'console'],
     clickhouse: ['metering', 'alerting', 'console'],
   }

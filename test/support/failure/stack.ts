@@ -9,7 +9,7 @@ import { effectivePolicy, putPolicyInForce } from '@weir/cli/up/effective-policy
 import type { ProcessDefinition } from '@weir/cli/up/managed-process.ts'
 import { choosePorts, opsPortsOf, type Ports } from '@weir/cli/up/ports.ts'
 import { planServers } from '@weir/cli/up/servers.ts'
-import { demoProcesses, serviceProcesses } from '@weir/cli/up/services.ts'
+import { demoProcess, serviceProcesses } from '@weir/cli/up/services.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { freePorts } from '../free-ports.ts'
@@ -111,7 +111,7 @@ async function planStack(options: StackOptions) {
   }))
   const more = await moreMetering(services, options.moreMetering ?? 0)
   for (const { part, port } of more) opsPorts[part.name] = port
-  const demo = demoProcesses(serviceOptions)
+  const demo = demoProcess(serviceOptions)
   const withKafka = { ...environment, ...servers.kafkaVariables }
   const kafka = kafkaFrom(withKafka, 'failure-suite')
   /** What a command of that name has. */
@@ -128,7 +128,7 @@ async function startParts(plan: Plan, start: (parts: readonly ProcessDefinition[
   await createTopics(kafkaFrom(plan.as('topics'), 'weir-topics'), report)
   await applyMigrations(findClickhouse(plan.as('migrate'), servers.addresses.clickhouse), report)
   const isConsole = ({ name }: ProcessDefinition) => name === 'console'
-  await start([...demo, ...services.filter(isConsole)])
+  await start([demo, ...services.filter(isConsole)])
   const console = { url: `http://127.0.0.1:${ports.console}`, token: data.secrets.adminToken }
   await putPolicyInForce({ console, policy, before: undefined, report })
   await start([...services.filter((part) => !isConsole(part)), ...more.map(({ part }) => part)])

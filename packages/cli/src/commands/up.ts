@@ -10,7 +10,7 @@ import { type ProcessDefinition, Supervisor } from '../up/managed-process.ts'
 import { choosePorts, opsPortsOf } from '../up/ports.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
 import { planServers, requirePrograms, type Servers, unusedServerPorts } from '../up/servers.ts'
-import { demoProcesses, type ServiceOptions, serviceProcesses } from '../up/services.ts'
+import { demoProcess, type ServiceOptions, serviceProcesses } from '../up/services.ts'
 import { StartTimings } from '../up/start-timings.ts'
 import { requireEnvironment } from './check.ts'
 import { applyMigrations } from './migrate.ts'
@@ -55,7 +55,7 @@ async function startInOrder(options: {
   const named = (name: string) => servers.processes.filter((one) => one.name === name)
   // Each server is prepared as soon as it runs; the demo needs none of them.
   await concurrently(signal, (until) => [
-    start([...named('redis'), ...demoProcesses(services)], until),
+    start([...named('redis'), demoProcess(services)], until),
     start(named('kafka'), until).then(() => timings.measure('topics', () => createTopics(kafka, report))),
     start(named('clickhouse'), until).then(() => timings.measure('tables', () => applyMigrations(clickhouse, report))),
   ])
@@ -85,7 +85,7 @@ async function stopInOrder(supervisor: Supervisor): Promise<void> {
   const ingress = names.filter((name) => name.startsWith('ingress'))
   await supervisor.stop(ingress)
   await supervisor.stop(['metering', 'alerting', 'console'])
-  await supervisor.stop(['upstream', 'receiver', 'kafka', 'clickhouse'])
+  await supervisor.stop(['demo', 'kafka', 'clickhouse'])
   await supervisor.stop(['redis'])
 }
 

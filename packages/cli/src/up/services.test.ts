@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { demoProcesses, type ServiceOptions, serviceProcesses } from './services.ts'
+import { demoProcess, type ServiceOptions, serviceProcesses } from './services.ts'
 
 it('Each secret is handed to the processes that use it, and to no other', () => {
   const secrets = { demoKey: 'k', demoSmallKey: 's', adminToken: 't', webhookSecret: 'whsec_the_secret' }
@@ -15,11 +15,11 @@ it('Each secret is handed to the processes that use it, and to no other', () => 
   const options = { environment: {}, data: { dir: '/data', secrets }, ports, opsPorts, servers } as unknown
   const given = { ...(options as ServiceOptions), policyFile: 'p', watch: false }
   const holders = (secret: string) =>
-    [...demoProcesses(given), ...serviceProcesses(given)]
+    [demoProcess(given), ...serviceProcesses(given)]
       .filter(({ env }) => JSON.stringify(env).includes(secret))
       .map(({ name }) => name)
       .sort()
-  expect(holders(secrets.webhookSecret)).toEqual(['alerting', 'receiver'])
+  expect(holders(secrets.webhookSecret)).toEqual(['alerting', 'demo'])
   expect(holders('redis://:r@')).toEqual(['alerting', 'console', 'ingress'])
   expect(holders('http://c:c@')).toEqual(['alerting', 'console', 'metering'])
 })

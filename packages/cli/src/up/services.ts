@@ -53,17 +53,19 @@ const program = (path: string, watch: boolean, ...args: string[]): readonly [str
   ...args,
 ]
 
-/** Defines the small API that the demo protects, and the receiver of its webhooks. */
-export function demoProcesses({ ports, data }: ServiceOptions): ProcessDefinition[] {
-  const demo = (name: 'upstream' | 'receiver', port: number): ProcessDefinition => ({
-    name,
-    command: program(`infra/local/demo/src/${name}/main.ts`, false, '--port', String(port)),
-    env: name === 'receiver' ? { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret } : {},
+/** Defines the demo: the small API that it protects, and the receiver of its webhooks. */
+export function demoProcess({ ports, data }: ServiceOptions): ProcessDefinition {
+  const { upstream, receiver } = ports
+  const flags = ['--upstream', String(upstream), '--receiver', String(receiver)]
+  return {
+    name: 'demo',
+    command: program('infra/local/demo/src/main.ts', false, ...flags),
+    env: { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret },
     cwd: projectRoot,
-    ready: () => answers(`http://127.0.0.1:${port}/`),
+    ready: async () =>
+      (await answers(`http://127.0.0.1:${upstream}/`)) && (await answers(`http://127.0.0.1:${receiver}/`)),
     startDeadlineMs,
-  })
-  return [demo('upstream', ports.upstream), demo('receiver', ports.receiver)]
+  }
 }
 
 /** Defines the processes of the four services; the ingress may have several. */

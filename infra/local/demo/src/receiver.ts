@@ -1,20 +1,10 @@
-/**
- * What a customer's webhook receiver would be: checks each delivery with the standardwebhooks library and prints what
- * it verified. GET /deliveries lists the same. `main.ts --port N`, the secret in WEIR_DEMO_WEBHOOK_SECRET.
- */
-import { createServer, type IncomingMessage } from 'node:http'
-import { parseArgs } from 'node:util'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { Webhook } from 'standardwebhooks'
-
-const { values } = parseArgs({ options: { port: { type: 'string' } } })
-const webhook = new Webhook(process.env.WEIR_DEMO_WEBHOOK_SECRET ?? '')
 
 /** Enough for any demo; the oldest go first. */
 const deliveriesMax = 1_000
 /** Standard Webhooks asks for less than 20 kB. */
 const bodyBytesMax = 64_000
-
-const deliveries: { id: string; verified: boolean; received_at: string; body: unknown }[] = []
 
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
@@ -27,7 +17,10 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-async function receive(request: IncomingMessage): Promise<number> {
+type Delivery = Readonly<{ id: string; verified: boolean; received_at: string; body: unknown }>
+
+/** Keeps and prints what was delivered. Returns the status of the answer. */
+async function receive(request: IncomingMessage, webhook: Webhook, deliveries: Delivery[]): Promise<number> {
   const body = await readBody(request)
   const header = (name: string) => String(request.headers[name] ?? '')
   const id = header('webhook-id')
@@ -50,18 +43,21 @@ async function receive(request: IncomingMessage): Promise<number> {
   }
 }
 
-const server = createServer((request, response) => {
-  if (request.method === 'GET') {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(`${JSON.stringify(deliveries)}\n`)
-    return
-  }
-  receive(request).then(
-    (status) => response.writeHead(status).end(),
-    () => response.writeHead(413, { connection: 'close' }).end(),
-  )
-})
-server.listen(Number(values.port), '127.0.0.1')
-process.once('SIGTERM', () => {
-  server.close()
-  server.closeAllConnections()
-})
+/**
+ * Returns what a customer's webhook receiver would be, not yet listening: it checks each delivery with the
+ * standardwebhooks library and prints what it verified. GET /deliveries lists the same.
+ */
+export function createReceiver(secret: string): Server {
+  const webhook = new Webhook(secret)
+  const deliveries: Delivery[] = []
+  return createServer((request, response) => {
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(`${JSON.stringify(deliveries)}\n`)
+      return
+    }
+    receive(request, webhook, deliveries).then(
+      (status) => response.writeHead(status).end(),
+      () => response.writeHead(413, { connection: 'close' }).end(),
+    )
+  })
+}
