@@ -5,6 +5,7 @@ import { askOutcomes } from '@weir/clickhouse/usage-queries.ts'
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeOutcomeOpen, type OutcomeInput } from '@weir/contracts/outcome.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
+import { Reach } from '@weir/core/usage/reach.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startTables, type Tables } from '../support/servers/tables.ts'
 
@@ -53,7 +54,7 @@ describe('outcomes', () => {
       seq = 0
       await insert('weir.outcomes', open, token)
     }
-    expect(await askOutcomes(tables.client, { ...question, subject })).toMatchObject([
+    expect(await askOutcomes(tables.client, Reach.everybody, { ...question, subject })).toMatchObject([
       {
         ...{ count: '8', status_1xx: '1', status_2xx: '2', status_3xx: '1', status_4xx: '2', status_5xx: '2' },
         ...{ broken: '1', bytes_in: '80', bytes_out: '800' },
@@ -68,11 +69,16 @@ describe('outcomes', () => {
     )
     await insert('weir.outcomes', some.filter((_, at) => at % 2 === 0).map(encodeOutcomeOpen))
     await insert('weir.outcomes', some.filter((_, at) => at % 2 === 1).map(encodeOutcomeOpen))
-    const [all] = await askOutcomes(tables.client, { ...question, subject })
+    const [all] = await askOutcomes(tables.client, Reach.everybody, { ...question, subject })
     const within = (value: number | null | undefined, wanted: number) => Math.abs((value ?? 0) - wanted) < 10
     expect([within(all?.p50_ms, 500), within(all?.p90_ms, 900), within(all?.p99_ms, 990)]).toEqual([true, true, true])
 
-    const rows = await askOutcomes(tables.client, { ...question, subject, by: ['route'], step: 'hour' })
+    const rows = await askOutcomes(tables.client, Reach.everybody, {
+      ...question,
+      subject,
+      by: ['route'],
+      step: 'hour',
+    })
     expect(rows.map(({ ts, route, count }) => [ts, route, count])).toEqual([
       ['2026-11-20T12:00:00+00:00', 'GET /0', '240'],
       ['2026-11-20T12:00:00+00:00', 'GET /1', '240'],
@@ -84,7 +90,7 @@ describe('outcomes', () => {
   })
 
   it('of nobody are none, and no latency', async () => {
-    const [row] = await askOutcomes(tables.client, { ...question, subject: randomUUID() })
+    const [row] = await askOutcomes(tables.client, Reach.everybody, { ...question, subject: randomUUID() })
     expect(row).toMatchObject({ count: '0', p50_ms: null, p99_ms: null })
   })
 

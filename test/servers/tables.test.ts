@@ -12,6 +12,7 @@ import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
+import { Reach } from '@weir/core/usage/reach.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
@@ -176,12 +177,12 @@ describe('usage', () => {
     }
     const day = (ts: string, count: string, cost: string) =>
       expect.objectContaining({ ts, route: 'POST /v1/search', count, allowed: count, denied: '0', cost })
-    expect(await askUsage(client, question)).toEqual([
+    expect(await askUsage(client, Reach.everybody, question)).toEqual([
       day('2026-11-20T00:00:00+05:45', '1', '1'),
       day('2026-11-21T00:00:00+05:45', '2', '4'),
     ])
     for (const step of ['minute', 'quarter_hour', 'hour', 'month', 'total'] as const) {
-      const answer = await askUsage(client, { ...question, by: [], step })
+      const answer = await askUsage(client, Reach.everybody, { ...question, by: [], step })
       expect([step, answer.reduce((sum, row) => sum + Number(row.count), 0)]).toEqual([step, 3])
     }
   })
@@ -195,7 +196,7 @@ describe('usage', () => {
     const span = { fromMs: Date.parse('2026-11-20T00:00:00Z'), toMs: Date.parse('2026-11-21T00:00:00Z') }
     const question = { subject, ...span, by: [], timeZone: 'UTC' }
     for (const step of ['minute', 'quarter_hour', 'hour', 'day', 'total'] as const) {
-      const answer = await askUsage(client, { ...question, step })
+      const answer = await askUsage(client, Reach.everybody, { ...question, step })
       const cost = answer.reduce((sum, row) => sum + BigInt(row.cost), 0n)
       expect([step, cost]).toEqual([step, 36_800_000_000_000_000_000n])
     }
@@ -221,14 +222,14 @@ describe('usage', () => {
     const same = [{ ts: '2026-11-10T00:00:00Z' }]
     await insertBlock(client, { table: 'weir.decisions', dedupToken: other, lines: lines(other, same) })
     const [fromMs, toMs] = periodBoundaries('month', 'Asia/Kathmandu', 1, Date.parse('2026-11-10T00:00:00Z'))
-    expect(await askPeriodUsage(client, subject, { fromMs, toMs })).toEqual([
+    expect(await askPeriodUsage(client, Reach.everybody, subject, { fromMs, toMs })).toEqual([
       { route: 'POST /v1/search', units: 18_400_000_000_000_000_000n, decisions: 18_400_000_000n },
     ])
   })
 
   it('of a subject whose name is SQL is a question about that subject', async () => {
     const question = { fromMs: 0, toMs: 1, by: [], step: 'total' as const, timeZone: 'UTC' }
-    const [row] = await askUsage(client, { ...question, subject: "x' OR 1=1 --" })
+    const [row] = await askUsage(client, Reach.everybody, { ...question, subject: "x' OR 1=1 --" })
     expect(row).toMatchObject({ count: '0' })
   })
 })

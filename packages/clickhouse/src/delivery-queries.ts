@@ -1,4 +1,6 @@
+import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
+import { withinReach } from './within-reach.ts'
 
 /** Selects alerts or deliveries; times in milliseconds since the epoch. */
 export interface AlertFilter {
@@ -52,20 +54,41 @@ const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '' }: 
   endpoint,
 })
 
+/** Which alerts a caller may see. */
+export interface AlertReach {
+  readonly reach: Reach
+  /** Limits whose alerts are hidden from callers who are limited to subjects. */
+  readonly hiddenLimits: readonly string[]
+}
+
+/**
+ * Alerts about endpoints have the name of the endpoint as subject, and are the operator's alone. The column of the
+ * content is parsed only for callers who are limited.
+ */
+function alertsWithin({ reach, hiddenLimits }: AlertReach) {
+  const { sql, params } = withinReach(reach, 'subject')
+  if (!reach.isOwn) return { sql, params }
+  const own = `${sql} AND NOT startsWith(type, 'weir.endpoint.')`
+  const seen = "JSONExtractString(data, 'limit') NOT IN {hidden:Array(String)}"
+  return { sql: `${own} AND ${seen}`, params: { ...params, hidden: hiddenLimits } }
+}
+
 /** Reads `limit` alerts, the newest first, after the one that `after` names by its time and id. */
 export function listAlerts(
   client: ClickHouseClient,
+  within: AlertReach,
   filter: AlertFilter,
   {
     limit,
     after,
   }: { readonly limit: number; readonly after?: { readonly timeMs: number; readonly id: string } | undefined },
 ): Promise<ListedAlert[]> {
+  const { sql, params } = alertsWithin(within)
   return readRows<ListedAlert>(
     client,
     `SELECT ${alertColumns}, deliveries FROM (
         SELECT id, type, subject, time, state, data FROM alerts
-        WHERE ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
+        WHERE ${sql} AND ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
           AND ({type:String} = '' OR type = {type:String})
           AND ({afterMs:Int64} = 0 OR (time, toString(id)) < (fromUnixTimestamp64Milli({afterMs:Int64}), {afterId:String}))
         ORDER BY time DESC, toString(id) DESC LIMIT 1 BY id LIMIT {limit:UInt32}
@@ -77,21 +100,23 @@ export function listAlerts(
         ) GROUP BY alert_id
       ) AS d ON d.alert_id = a.id
       ORDER BY a.time DESC, toString(a.id) DESC`,
-    { ...parametersOf(filter), limit, afterMs: after?.timeMs ?? 0, afterId: after?.id ?? '' },
+    { ...params, ...parametersOf(filter), limit, afterMs: after?.timeMs ?? 0, afterId: after?.id ?? '' },
   )
 }
 
-/** Reads one alert with every step of its deliveries; undefined if no alert has this id. */
+/** Reads one alert with every step of its deliveries; undefined if no alert within reach has this id. */
 export async function findAlert(
   client: ClickHouseClient,
+  within: AlertReach,
   id: string,
 ): Promise<
   { readonly alert: Omit<ListedAlert, 'deliveries'>; readonly deliveries: readonly ListedDelivery[] } | undefined
 > {
+  const { sql, params } = alertsWithin(within)
   const [alert] = await readRows<Omit<ListedAlert, 'deliveries'>>(
     client,
-    `SELECT ${alertColumns} FROM alerts AS a WHERE a.id = {id:UUID} LIMIT 1`,
-    { id },
+    `SELECT ${alertColumns} FROM alerts AS a WHERE a.id = {id:UUID} AND ${sql} LIMIT 1`,
+    { ...params, id },
   )
   if (alert === undefined) return undefined
   const deliveries = await readRows<ListedDelivery>(

@@ -1,3 +1,4 @@
+import type { Reach } from '@weir/core/usage/reach.ts'
 import type {
   OutcomeDimension,
   OutcomeQuery,
@@ -7,6 +8,7 @@ import type {
   UsageQuery,
 } from '@weir/core/usage/usage-query.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
+import { withinReach } from './within-reach.ts'
 
 /** A bound on one answer; the console says when it was reached. */
 export const answerRowsMax = 10_000
@@ -27,24 +29,34 @@ interface Source {
   readonly sums: readonly string[]
 }
 
+/**
+ * A dimension as SQL. `denied_by` of an allowed request names the limit in shadow that would have refused it, or one
+ * that degraded it: who is limited to subjects learns nothing of limits in shadow.
+ */
+const dimensionSql = (name: string, { isOwn }: Reach) =>
+  isOwn && name === 'denied_by' ? "if(u.outcome = 'deny', u.denied_by, '')" : `u.${name}`
+
 /** The SQL of a question. Names come from closed lists, values travel as parameters. */
 function questionSql(
   source: Source,
+  reach: Reach,
   question: RollupQuery<string>,
 ): { query: string; params: Record<string, unknown> } {
   const { step, by, subject } = question
   const { bucketMs } = source
   const time = step === 'total' ? [] : [stepStart[step]]
-  const groups = [...time, ...by.map((name) => `u.${name}`)]
+  const within = withinReach(reach, 'u.subject')
+  const groups = [...time, ...by.map((name) => dimensionSql(name, reach))]
   const columns = [
     ...time.map((start) => `formatDateTime(${start}, '%Y-%m-%dT%H:%i:%S%z') AS ts`),
-    ...by.map((name) => `u.${name} AS ${name}`),
+    ...by.map((name) => `${dimensionSql(name, reach)} AS ${name}`),
     ...source.sums,
   ]
   const query = [
     `SELECT ${columns.join(', ')}`,
     `FROM ${source.table} AS u`,
     'WHERE u.ts >= fromUnixTimestamp64Milli({from:Int64}) AND u.ts < fromUnixTimestamp64Milli({to:Int64})',
+    reach.isOwn ? `AND ${within.sql}` : '',
     subject === undefined ? '' : 'AND u.subject = {subject:String}',
     groups.length === 0 ? '' : `GROUP BY ${groups.join(', ')} ORDER BY ${groups.join(', ')}`,
     `LIMIT ${answerRowsMax}`,
@@ -53,6 +65,7 @@ function questionSql(
     from: Math.floor(question.fromMs / bucketMs) * bucketMs,
     to: Math.ceil(question.toMs / bucketMs) * bucketMs,
     zone: question.timeZone,
+    ...within.params,
   }
   if (subject !== undefined) params.subject = subject
   return { query: query.filter((line) => line !== '').join('\n'), params }
@@ -65,9 +78,10 @@ const withColon = (ts: string) => ts.replace(/(\d\d)$/, ':$1')
 async function askRows<Row extends { readonly ts?: string }>(
   client: ClickHouseClient,
   source: Source,
+  reach: Reach,
   question: RollupQuery<string>,
 ): Promise<Row[]> {
-  const { query, params } = questionSql(source, question)
+  const { query, params } = questionSql(source, reach, question)
   const rows = await readRows<Row>(client, query, params)
   return rows.map((row) => (row.ts === undefined ? row : { ...row, ts: withColon(row.ts) }))
 }
@@ -85,9 +99,9 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
 }
 
 /** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
-function tableFor({ step, subject, by }: UsageQuery): { table: string; bucketMs: number } {
+function tableFor({ isOwn }: Reach, { step, subject, by }: UsageQuery): { table: string; bucketMs: number } {
   if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000 }
-  const isTotal = subject === undefined && !by.includes('subject') && !by.includes('key_id')
+  const isTotal = !isOwn && subject === undefined && !by.includes('subject') && !by.includes('key_id')
   return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000 }
 }
 
@@ -100,8 +114,8 @@ const usageSums = [
 ]
 
 /** Answers from the rollups; rejects with ClickHouse's error. */
-export const askUsage = (client: ClickHouseClient, question: UsageQuery): Promise<UsageRow[]> =>
-  askRows(client, { ...tableFor(question), sums: usageSums }, question)
+export const askUsage = (client: ClickHouseClient, reach: Reach, question: UsageQuery): Promise<UsageRow[]> =>
+  askRows(client, { ...tableFor(reach, question), sums: usageSums }, reach, question)
 
 /** One row of an answer. Counts are text where they could exceed 2^53. */
 export interface OutcomeRow extends Partial<Record<OutcomeDimension, string>> {
@@ -140,5 +154,5 @@ const outcomeSource = {
 }
 
 /** Answers from the rollup, by whole quarter hours; rejects with ClickHouse's error. */
-export const askOutcomes = (client: ClickHouseClient, question: OutcomeQuery): Promise<OutcomeRow[]> =>
-  askRows(client, outcomeSource, question)
+export const askOutcomes = (client: ClickHouseClient, reach: Reach, question: OutcomeQuery): Promise<OutcomeRow[]> =>
+  askRows(client, outcomeSource, reach, question)

@@ -16,6 +16,7 @@ export const entityKinds = [
   'watch',
   'identity',
   'token',
+  'portal',
   'subject',
   'key',
 ] as const
@@ -25,7 +26,8 @@ export type EntityKind = (typeof entityKinds)[number]
 /** Where weir.yaml has them. Keys stand below their subjects. */
 export const sectionOf = {
   ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
-  ...{ price: 'prices', watch: 'watches', identity: 'identity', token: 'tokens', subject: 'subjects' },
+  ...{ price: 'prices', watch: 'watches', identity: 'identity', token: 'tokens', portal: 'portals' },
+  subject: 'subjects',
 } as const satisfies Record<Exclude<EntityKind, 'key'>, string>
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */

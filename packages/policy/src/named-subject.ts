@@ -20,3 +20,15 @@ export function subjectNamed({ subjects, identity }: Policy, id: string): Subjec
   if (known !== undefined || plan === undefined || parseSubjectId(id) === undefined) return known
   return unlistedSubject(id, plan)
 }
+
+/**
+ * Whether requests can count for this subject now: the policy has it, or lets in callers whom it does not list. Who was
+ * deleted is no subject any more.
+ */
+export function mayBeSubject({ subjects, identity }: Policy, id: string): boolean {
+  if (subjects.get(id) !== undefined) return true
+  const { unknownPlan, jwt, trustedHeaders: trusted } = identity
+  const issuersLetIn = jwt.some(({ plan, planClaim }) => plan !== undefined || planClaim !== undefined)
+  const proxiesLetIn = trusted?.plan !== undefined || trusted?.planHeader !== undefined
+  return (unknownPlan !== undefined || issuersLetIn || proxiesLetIn) && parseSubjectId(id) !== undefined
+}

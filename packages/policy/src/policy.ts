@@ -22,6 +22,8 @@ export interface Policy {
   readonly identity: Identity
   /** Tokens of people and programs that work with Weir itself, by lower-case hex SHA-256. */
   readonly tokens: Lookup<Token>
+  /** By subject: portal tokens that were made before this stood here are refused. Compared as a text. */
+  readonly portals: ReadonlyMap<string, string>
 }
 
 /** A read-only map of up to a million entries, each of which is made when it is read. */
@@ -49,6 +51,8 @@ export interface Plan {
   readonly limits: readonly Limit[]
   /** Name of the price list of its subjects; absent if they pay nothing. */
   readonly prices?: string
+  /** Whether its subjects' own keys may read their usage, where the subject says nothing else; absent: they may not. */
+  readonly selfService?: boolean | undefined
 }
 
 /**
@@ -113,12 +117,17 @@ export interface Subject {
   readonly ownLimits: OwnLimits
   /** Name of a price list of its own; absent for the plan's. */
   readonly prices?: string
+  /** As of its plan, which counts where this is absent. */
+  readonly selfService?: boolean | undefined
 }
 
 /** Returns the price list of a subject: its own, else its plan's; undefined for one that pays nothing. */
 export function pricesOf({ prices }: Pick<Policy, 'prices'>, subject: Subject): PriceList | undefined {
   return prices.get(subject.prices ?? subject.plan.prices ?? '')
 }
+
+/** Returns whether the subject's own keys may read its own usage. */
+export const isSelfService = ({ selfService, plan }: Subject): boolean => selfService ?? plan.selfService ?? false
 
 /** A subject's own versions of limits, by name: the same limits under the same Redis keys, with other settings. */
 export type OwnLimits = ReadonlyMap<string, Limit>
@@ -198,11 +207,24 @@ export const tokenScopes = ['check', 'usage', 'billing', 'read', 'write', 'keys'
 /** One right of a token. */
 export type TokenScope = (typeof tokenScopes)[number]
 
+/** What a token that is limited to subjects may have: what reads no more than those subjects. */
+export const subjectScopes = ['usage'] as const satisfies readonly TokenScope[]
+
 /** A credential for the check API of any subject, and for the admin API. The token itself is not stored. */
 export interface Token {
   readonly name: string
   readonly sha256: string
   readonly scopes: readonly TokenScope[]
+  /** It reads what is of these subjects, and nothing else; never empty. Absent: it is not limited to subjects. */
+  readonly subjects?: readonly string[] | undefined
+  /** From then on the token is not accepted, in milliseconds since the epoch; absent for never. */
+  readonly expiresAtMs?: number | undefined
+}
+
+/** Returns the token of this hash, unless it has expired. */
+export function tokenInForce({ tokens }: Pick<Policy, 'tokens'>, sha256: string, nowMs: number): Token | undefined {
+  const token = sha256 === '' ? undefined : tokens.get(sha256)
+  return token?.expiresAtMs !== undefined && nowMs >= token.expiresAtMs ? undefined : token
 }
 
 /** Alerts that report a sudden change, found by polling ClickHouse. */

@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import {
   type AlertFilter,
+  type AlertReach,
   findAlert,
   type ListedAlert,
   listAlerts,
@@ -22,9 +23,9 @@ const rowsPerSendMax = 300
  */
 export function createAlertAdmin(client: ClickHouseClient, sender: RecordSender, clock: Clock) {
   return {
-    list: (filter: AlertFilter, part: Parameters<typeof listAlerts>[2]): Promise<ListedAlert[]> =>
-      listAlerts(client, filter, part),
-    find: (id: string) => findAlert(client, id),
+    list: (within: AlertReach, filter: AlertFilter, part: Parameters<typeof listAlerts>[3]): Promise<ListedAlert[]> =>
+      listAlerts(client, within, filter, part),
+    find: (within: AlertReach, id: string) => findAlert(client, within, id),
     listFailed: (filter: AlertFilter, limit: number) => listFailedDeliveries(client, filter, limit),
     /** Asks alerting to deliver again; resolves to how many deliveries were asked for. Safe to repeat. */
     async request(rows: readonly DeliveryV1[]): Promise<number> {

@@ -5,7 +5,7 @@ import { answerErrors, answerUnknownPaths, boundHeaders, listenerOptions } from 
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { PolicyChanger } from './change-policy.ts'
-import { requireTokens } from './http/authorize.ts'
+import { requireCallers } from './http/authorize.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
@@ -15,6 +15,7 @@ import { registerInvoices } from './routes/invoices.ts'
 import { registerKeys } from './routes/keys.ts'
 import { registerLimitChanges } from './routes/limits.ts'
 import { registerPolicy } from './routes/policy.ts'
+import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
 import { registerTokens } from './routes/tokens.ts'
 import { registerUsage } from './routes/usage.ts'
@@ -66,7 +67,12 @@ export function buildApp(
   readJson(app)
   boundHeaders(app, maxHeaderSize)
   answerUnknownPaths(app, 'GET /openapi.json lists them')
-  requireTokens(app, adminTokenSha256, () => ports.policy.state?.policy.tokens)
+  requireCallers(app, {
+    rootSha256: adminTokenSha256,
+    portalKey: ports.portalKey,
+    policy: () => ports.policy.state?.policy,
+    nowMs: () => ports.clock.nowMs(),
+  })
   const changer = new PolicyChanger(ports, logger)
   app.register(swagger, { openapi })
   app.register(async (api) => {
@@ -79,6 +85,7 @@ export function buildApp(
     registerKeys(api, ports, changer)
     registerLimitChanges(api, ports, changer)
     registerTokens(api, ports, changer)
+    registerPortal(api, ports, changer)
     registerChanges(api, ports)
     api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
   })

@@ -32,8 +32,9 @@ function shown(entity: Entity | undefined): JsonObject | null {
 const shownName = (entity: Entity | undefined, { kind, name }: EntityChange) =>
   kind === 'key' && entity !== undefined ? keyFacts(entity).id : name
 
-/** A key that the admin API has ended or changed: a file from before must not bring it back. */
-const isKept = (before: Entity | undefined) => before?.kind === 'key' && before.origin === 'admin'
+/** A key, or portal tokens, that the admin API has ended: a file from before must not bring them back. */
+const isKept = (before: Entity | undefined) =>
+  (before?.kind === 'key' || before?.kind === 'portal') && before.origin === 'admin'
 
 /** The changes of an applied file, for the policy, the audit and the caller. */
 export interface AppliedFile {

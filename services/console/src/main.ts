@@ -79,7 +79,9 @@ await startService(
       const servers = { serverOf, all: () => mastersOf(redis) }
       await openQuotaRestorer(servers, config, () => feed.policy, service)
     }
+    const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)
     const ports = {
+      portalKey,
       policy: feed,
       publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
       audit,

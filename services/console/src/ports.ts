@@ -4,6 +4,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { AskedLimits, LimitQuery } from '@weir/redis/asked-limits.ts'
@@ -20,11 +21,11 @@ export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: Li
 /** The servers and stores that the console uses. */
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
-  readonly askUsage: (query: UsageQuery) => Promise<UsageRow[]>
+  readonly askUsage: (reach: Reach, query: UsageQuery) => Promise<UsageRow[]>
   /** Rejects when the rollup cannot be read. */
-  readonly askOutcomes: (query: OutcomeQuery) => Promise<OutcomeRow[]>
+  readonly askOutcomes: (reach: Reach, query: OutcomeQuery) => Promise<OutcomeRow[]>
   /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
-  readonly askPeriodUsage: (subject: string, period: Period) => Promise<readonly RouteUsage[]>
+  readonly askPeriodUsage: (reach: Reach, subject: string, period: Period) => Promise<readonly RouteUsage[]>
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly alerts: ReturnType<typeof createAlertAdmin>
@@ -34,5 +35,7 @@ export interface Ports {
   readonly audit: AuditLog
   /** Undefined where no Redis is configured. */
   readonly changeCounts: ChangeCounts | undefined
+  /** The current text of `WEIR_PORTAL_KEY`; empty for none. */
+  readonly portalKey: () => string
   readonly clock: Clock
 }

@@ -64,7 +64,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     node: 'all',
   },
   '@weir/console': {
-    packages: [...shared, '@weir/kafka', '@weir/policy-feed', '@weir/redis', '@weir/clickhouse'],
+    packages: [...shared, '@weir/identity', '@weir/kafka', '@weir/policy-feed', '@weir/redis', '@weir/clickhouse'],
     libraries: ['@fastify/swagger', 'fastify', 'prom-client'],
     node: 'all',
   },

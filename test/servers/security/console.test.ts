@@ -120,7 +120,7 @@ function scopeOf(method: string, path: string): string {
   if (/^\/v1\/invoices|\/quote$/.test(path)) return 'billing'
   if (path.startsWith('/v1/tokens')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
-  if (/\/keys\b/.test(path)) return 'keys'
+  if (/\/(keys|portal)\b/.test(path)) return 'keys'
   if (/\/limits\/(reset|unblock)/.test(path)) return 'limits'
   return method === 'GET' ? 'read' : 'write'
 }
@@ -133,6 +133,7 @@ const routes = [
   ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/identity`),
   ...['GET /v1/policy', 'PUT /v1/policy', 'GET /v1/changes', 'GET /v1/usage', 'GET /v1/outcomes', 'GET /v1/keys'],
   ...['POST /v1/subjects/{id}/keys', 'POST /v1/keys/{id}/rotate', 'DELETE /v1/keys/{id}'],
+  ...['POST /v1/subjects/{id}/portal', 'DELETE /v1/subjects/{id}/portal'],
   ...['POST /v1/subjects/{id}/limits/reset', 'POST /v1/subjects/{id}/limits/unblock'],
   ...['POST /v1/prices/{name}/quote', 'GET /v1/invoices/preview'],
   ...['GET /v1/alerts', 'GET /v1/alerts/{id}', 'POST /v1/alerts/{id}/redeliver', 'POST /v1/deliveries/redeliver'],

@@ -22,6 +22,7 @@ function makeSecrets() {
     demoKey: `weir_demo_${random()}`,
     demoSmallKey: `weir_small_${random()}`,
     adminToken: `weir_admin_${random()}`,
+    portalKey: random(),
     webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
   }
 }
@@ -29,13 +30,21 @@ function makeSecrets() {
 /** The secrets of the demo and its admin token, made once per data directory and readable by its owner only. */
 export type Secrets = ReturnType<typeof makeSecrets>
 
+/** A file of an earlier version gets the secrets that it has not yet. */
 function readOrMakeSecrets(file: string): Secrets {
+  const known = readSecrets(file)
+  const secrets = { ...makeSecrets(), ...known }
+  if (Object.keys(secrets).some((name) => !Object.hasOwn(known, name))) {
+    replaceFile(file, `${JSON.stringify(secrets, null, 2)}\n`)
+  }
+  return secrets
+}
+
+function readSecrets(file: string): Partial<Secrets> {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch {
-    const secrets = makeSecrets()
-    replaceFile(file, `${JSON.stringify(secrets, null, 2)}\n`)
-    return secrets
+    return {}
   }
 }
 

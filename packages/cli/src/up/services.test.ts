@@ -2,7 +2,13 @@ import { expect, it } from 'vitest'
 import { demoProcess, type ServiceOptions, serviceProcesses } from './services.ts'
 
 it('Each secret is handed to the processes that use it, and to no other', () => {
-  const secrets = { demoKey: 'k', demoSmallKey: 's', adminToken: 't', webhookSecret: 'whsec_the_secret' }
+  const secrets = {
+    demoKey: 'k',
+    demoSmallKey: 's',
+    adminToken: 't',
+    webhookSecret: 'whsec_the_secret',
+    portalKey: 'the_portal_key',
+  }
   const ports = Object.fromEntries(
     ['ingress', 'api', 'grpc', 'console', 'upstream', 'receiver'].map((name) => [name, 1]),
   )
@@ -20,6 +26,7 @@ it('Each secret is handed to the processes that use it, and to no other', () => 
       .map(({ name }) => name)
       .sort()
   expect(holders(secrets.webhookSecret)).toEqual(['alerting', 'demo'])
+  expect(holders(secrets.portalKey)).toEqual(['console'])
   expect(holders('redis://:r@')).toEqual(['alerting', 'console', 'ingress'])
   expect(holders('http://c:c@')).toEqual(['alerting', 'console', 'metering'])
 })

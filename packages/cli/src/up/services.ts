@@ -110,6 +110,9 @@ export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
     ...ingressNames.map((name) => service(name, 'ingress', ingress)),
     service('metering', 'metering', clickhouse),
     service('alerting', 'alerting', { ...redis, ...clickhouse, WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret }),
-    service('console', 'console', { ...redis, ...clickhouse, WEIR_CONSOLE_PORT: String(ports.console) }),
+    service('console', 'console', {
+      ...{ ...redis, ...clickhouse, WEIR_CONSOLE_PORT: String(ports.console) },
+      WEIR_PORTAL_KEY: data.secrets.portalKey,
+    }),
   ]
 }

@@ -6,6 +6,7 @@ import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
 import { limitEntries, readLimits } from './read-limits.ts'
 import { planEntries, readPlans } from './read-plans.ts'
+import { portalEntries, readPortals } from './read-portals.ts'
 import { type Prices, priceEntries, readPrices } from './read-prices.ts'
 import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-routes.ts'
 import { readSubjects, subjectEntries } from './read-subjects.ts'
@@ -43,6 +44,7 @@ const sections = {
   subjects: described('Who is limited and metered, by id.', subjectEntries),
   endpoints: described('Where alerts go, by name.', endpointEntries),
   watches: described('Sudden changes that are alerts, by name.', watchEntries),
+  portals: described('Which portal tokens have ended, by subject; the admin API writes it.', portalEntries),
 }
 
 const sectionNames = Object.keys(sections)
@@ -119,6 +121,7 @@ export const emptyPolicy: Policy = {
   watches: new Map(),
   identity: defaultIdentity,
   tokens: new Map(),
+  portals: new Map(),
 }
 
 function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Kept): Policy | undefined {
@@ -157,6 +160,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   const watches = section('watches', (field) => readWatches(reader, field), new Map())
   const identity = section('identity', (field) => readIdentity(reader, field, plans), defaultIdentity)
   const tokens = section('tokens', (field) => readTokens(reader, field), new Map<string, Token>())
+  const portals = section('portals', (field) => readPortals(reader, field), new Map<string, string>())
   const whole = present(limits)
   return {
     plans: present(plans),
@@ -171,6 +175,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     watches,
     identity,
     tokens,
+    portals,
   }
 }
 

@@ -29,6 +29,7 @@ export const namesForAll = (limits: Limits): ReadonlySet<string> =>
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
   prices: t.optional('Name of the price list of its subjects.', pricesName),
+  selfService: t.optional("Whether its subjects' keys may read their own usage. Default: false.", t.boolean),
 })
 
 /** The section `plans`. */
@@ -47,7 +48,11 @@ export function readPlans(
     const written = plan.find(reader, field)
     const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, forAll)
     const own = written === undefined ? {} : pricesNamed(reader, written.fields, written.values.prices, prices)
-    plans.set(name, found === undefined ? undefined : sameAs(before.get(name), { name, limits: found, ...own }))
+    const service = written?.values.selfService === true ? { selfService: true } : {}
+    plans.set(
+      name,
+      found === undefined ? undefined : sameAs(before.get(name), { name, limits: found, ...own, ...service }),
+    )
   }
   return plans
 }
@@ -56,6 +61,7 @@ function sameAs(before: Plan | undefined, plan: Plan): Plan {
   const isSame =
     before?.limits.length === plan.limits.length &&
     before.prices === plan.prices &&
+    before.selfService === plan.selfService &&
     plan.limits.every((one, at) => one === before.limits[at])
   return isSame ? before : plan
 }

@@ -34,6 +34,7 @@ const settings = {
   anchor: t.withDefault('Day of the month on which months begin.', t.integer(1, 31), 1),
   limits: t.orEmpty("This subject's own versions of limits, by their names.", ownVersions),
   prices: t.optional("Name of a price list of its own, instead of the plan's.", pricesName),
+  selfService: t.optional('Whether its keys may read its own usage. Default: what its plan says.', t.boolean),
 }
 
 /** A subject without its keys, as the admin API accepts it. */
@@ -79,12 +80,14 @@ export class SubjectReader {
   }
 
   read(reader: PolicyReader, { fields, values }: t.FoundObject<typeof settings>): SubjectSettings | undefined {
-    const { timeZone, anchor, limits } = values
+    const { timeZone, anchor, limits, selfService } = values
     const plan = planOf(reader, fields, values, 'plan', this.#plans)
     const ownLimits = limits === undefined ? noOwnLimits : this.#own.read(reader, limits, plan)
     const prices = pricesNamed(reader, fields, values.prices, this.#prices)
     const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined
-    return isRight ? { plan, timeZone, anchor, ownLimits, ...prices } : undefined
+    if (!isRight) return undefined
+    const service = selfService === undefined ? {} : { selfService }
+    return { plan, timeZone, anchor, ownLimits, ...prices, ...service }
   }
 }
 

@@ -1,13 +1,23 @@
-import { type Token, tokenScopes } from '../policy.ts'
-import { parseSha256, sha256Pattern } from '../policy-values.ts'
+import { subjectScopes, type Token, tokenScopes } from '../policy.ts'
+import {
+  parseSha256,
+  parseTimeMs,
+  sha256Pattern,
+  subjectPattern,
+  subjectRule,
+  timePattern,
+  timeRule,
+} from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
 /** Tokens are for the people and programs that run Weir, not for its callers. */
 const tokensMax = 1_000
+/** Each question of such a token names all of them to ClickHouse. */
+const subjectsMax = 100
 const hashRule = 'the SHA-256 of a token in 64 hex digits (never the token itself)'
 
-const token = t.object('a token', {
+const members = {
   sha256: t.required(
     'SHA-256 of the whole token.',
     t.secretText(hashRule, parseSha256, { pattern: sha256Pattern.source }),
@@ -20,7 +30,22 @@ const token = t.object('a token', {
       nameOf: String,
     }),
   ),
-})
+  subjects: t.optional(
+    `It reads what is of these subjects and nothing else; its scopes are of ${subjectScopes.join(', ')} then.`,
+    t.list('a list of subjects such as [acme]', t.matching(subjectRule, subjectPattern), {
+      ...{ min: 1, max: subjectsMax, nameOf: String },
+      wrongCount: (count) => `names ${count} subjects; a token is limited to 1 to ${subjectsMax}`,
+    }),
+  ),
+  expires: t.optional(
+    'From then on the token is not accepted: 2027-01-31T00:00:00Z.',
+    t.text(timeRule, parseTimeMs, { pattern: timePattern.source }),
+  ),
+}
+const limited = { properties: { scopes: { items: { enum: subjectScopes } } } }
+const token = t.object('a token', members, t.implies(t.has('subjects'), limited))
+
+const isSubjectScope = (scope: string) => subjectScopes.some((known) => known === scope)
 
 /** The section `tokens`. */
 export const tokenEntries = t.entries(token.schema, {
@@ -38,12 +63,22 @@ export function readTokens(reader: PolicyReader, at: SourcePosition): ReadonlyMa
   for (const [name, field] of tokenEntries.read(reader, at)) {
     const found = token.find(reader, field)
     const hashAt = found?.fields.get('sha256')
-    const { sha256, scopes } = found?.values ?? {}
-    if (hashAt === undefined || sha256 === undefined || scopes === undefined) continue
+    const { sha256, scopes, subjects, expires } = found?.values ?? {}
+    if (found === undefined || hashAt === undefined || sha256 === undefined || scopes === undefined) continue
+    const scopesAt = found.fields.get('scopes')
+    const tooFar = found.fields.has('subjects') ? scopes.filter((scope) => !isSubjectScope(scope)) : []
+    if (scopesAt !== undefined && tooFar.length > 0) {
+      const most = `a token with \`subjects\` has no scope but ${subjectScopes.join(', ')}`
+      reader.problem(scopesAt, `${most}, and this one has ${tooFar.join(', ')}`)
+    }
     const same = positions.get(sha256)
     if (same !== undefined) reader.problem(hashAt, `the same token is ${reader.where(same)}`)
     positions.set(sha256, hashAt)
-    tokens.set(sha256, { name, sha256, scopes })
+    tokens.set(sha256, {
+      ...{ name, sha256, scopes },
+      ...(subjects === undefined ? {} : { subjects }),
+      ...(expires === undefined ? {} : { expiresAtMs: expires }),
+    })
   }
   return tokens
 }

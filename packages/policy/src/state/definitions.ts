@@ -26,6 +26,7 @@ const definitionKinds = [
   'watch',
   'identity',
   'token',
+  'portal',
 ] as const
 /** The kind of a definition. */
 export type DefinitionKind = (typeof definitionKinds)[number]
@@ -47,6 +48,7 @@ export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> =>
   watch: new Map(),
   identity: new Map(),
   token: new Map(),
+  portal: new Map(),
 })
 
 /** By position, then those that have none by name. */

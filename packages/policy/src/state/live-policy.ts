@@ -97,8 +97,8 @@ function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): Look
 function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subject | undefined {
   const settings = packed?.shape === undefined ? undefined : rules.of(packed.shape).settings
   if (packed === undefined || settings === undefined) return undefined
-  const { plan, timeZone, anchor, ownLimits, prices } = settings
-  const subject = { id: packed.id, plan, timeZone, anchor, ownLimits }
+  const { plan, timeZone, anchor, ownLimits, selfService, prices } = settings
+  const subject = { id: packed.id, plan, timeZone, anchor, ownLimits, selfService }
   return prices === undefined ? subject : { ...subject, prices }
 }
 

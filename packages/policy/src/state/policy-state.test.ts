@@ -117,7 +117,11 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
   ],
   plan: [
     names('p0', 'p1', 'p2'),
-    merged(fc.record({ limits: someLimits }), optional('prices', mostly(names('m0'), 'm1'))),
+    merged(
+      fc.record({ limits: someLimits }),
+      optional('prices', mostly(names('m0'), 'm1')),
+      optional('selfService', fc.boolean()),
+    ),
   ],
   price: [
     names('m0', 'm1'),
@@ -143,7 +147,14 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
   identity: [names('identity'), merged(optional('anonymous', somePlan), optional('unknown', somePlan))],
   token: [
     names('t0', 't1'),
-    fc.record({ sha256: names(...hashes), scopes: mostly(fc.subarray(['read', 'write'], atLeastOne), []) }),
+    merged(
+      fc.record({ sha256: names(...hashes), scopes: mostly(fc.subarray(['usage', 'read'], atLeastOne), []) }),
+      optional('subjects', mostly(fc.subarray(['s0', 's1'], atLeastOne), [])),
+    ),
+  ],
+  portal: [
+    mostly(names('s0', 's1'), 'ip:1'),
+    fc.record({ notBefore: mostly(names('2026-11-21T12:00:00Z', '2026-11-22T12:00:00Z'), 'never') }),
   ],
   subject: [
     mostly(names('s0', 's1', 's2'), 'ip:1'),
@@ -151,6 +162,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       fc.record({ plan: somePlan }),
       optional('timeZone', mostly(names('UTC', 'Asia/Kathmandu'), 'Mars/Base')),
       optional('prices', names('m0', 'm1')),
+      optional('selfService', mostly<unknown>(fc.boolean(), 'yes')),
       optional('anchor', mostly(fc.integer({ min: 1, max: 2 }), 0, 1.5)),
       optional('limits', merged(optional('l0', fc.record({ size: fc.integer({ min: 1, max: 2 }) })))),
     ),

@@ -1,3 +1,4 @@
+import type { Reach } from '@weir/core/usage/reach.ts'
 import {
   canonicalJson,
   type EntityChange,
@@ -5,30 +6,28 @@ import {
   type JsonObject,
   type JsonValue,
 } from '@weir/policy/entities.ts'
-import type { Lookup, Token, TokenScope } from '@weir/policy/policy.ts'
+import type { TokenScope } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { type CallerSources, createCallerFinder } from './caller.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a token needs for this route; a route without one is open to every caller. */
     scope?: TokenScope
+    /** `own`: also open to callers who are limited to subjects, for what is of these. Others are closed to them. */
+    reach?: 'own'
   }
   interface FastifyRequest {
     /** Name of the caller's token, `root` for the one of the environment. */
     by: string
     /** What the caller may do; null without a valid token. */
     scopes: readonly TokenScope[] | null
+    /** Whose rows the caller may read. Absent without a valid credential. */
+    reach: Reach
   }
 }
-
-/** The audit's name for a caller with the token of the environment. No token of the policy may have this name. */
-export const rootName = 'root'
-
-/** The token of an `Authorization: Bearer` header; empty if there is none. */
-const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
 
 /** Returns the problem of a caller that lacks this scope; undefined if the caller has it. */
 export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope): Problem | undefined {
@@ -42,39 +41,38 @@ export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope):
   }
 }
 
+/** The problem of a caller who is limited to subjects and asks for more. It says nothing of anybody else. */
+export const subjectForbidden = ({ by }: FastifyRequest): Problem => ({
+  type: problemType('subject-forbidden'),
+  title: 'Forbidden',
+  status: 403,
+  detail: `${by} may read what its own subjects used, and nothing else.`,
+})
+
 /**
- * Admits the environment's token to everything, and a token of the policy to the routes that its scopes name. Tokens
- * are found by their hash, so that no comparison depends on how much of one was guessed.
+ * Admits each caller to the routes that its scopes name; one that is limited to subjects to those with reach `own`,
+ * whatever scope the others need for them.
  */
-export function requireTokens(
-  app: FastifyInstance,
-  rootSha256: () => string,
-  tokens: () => Lookup<Token> | undefined,
-): void {
-  const isRoot = createAdminCheck(rootSha256)
+export function requireCallers(app: FastifyInstance, sources: CallerSources): void {
+  const findCaller = createCallerFinder(sources)
   app.decorateRequest('by', '')
   app.decorateRequest('scopes', null)
+  app.decorateRequest('reach')
+  app.addHook('onRoute', ({ url, config }) => {
+    if (url.startsWith('/v1/') && config?.scope === undefined) throw new Error(`the route ${url} needs no scope`)
+  })
   app.addHook('onRequest', async (request, reply) => {
-    const { scope } = request.routeOptions.config
+    const { scope, reach } = request.routeOptions.config
     if (scope === undefined && request.routeOptions.url !== undefined) return
-    const hash = fingerprint(bearer(request.headers.authorization))
-    if (isRoot(hash)) {
-      request.by = rootName
-      request.scopes = ['admin']
-      return
+    const found = await findCaller(request.headers, request.raw.socket.remoteAddress ?? '')
+    if (found.kind === 'refused') {
+      const { problem, retryAfterS } = found
+      if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
+      if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)
+      return sendProblem(reply, problem)
     }
-    const token = hash === '' ? undefined : tokens()?.get(hash)
-    if (token === undefined) {
-      reply.header('www-authenticate', 'Bearer')
-      return sendProblem(reply, {
-        type: problemType('unauthorized'),
-        title: 'Unauthorized',
-        status: 401,
-        detail: 'Send a token as "Authorization: Bearer TOKEN".',
-      })
-    }
-    request.by = token.name
-    request.scopes = token.scopes
+    Object.assign(request, found.caller)
+    if (request.reach.isOwn) return reach === 'own' ? undefined : sendProblem(reply, subjectForbidden(request))
     const problem = scope === undefined ? undefined : missingScope(request, scope)
     return problem === undefined ? undefined : sendProblem(reply, problem)
   })
@@ -121,6 +119,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
       : undefined,
   identity: always('admin'),
   token: always('admin'),
+  portal: always('keys'),
   key: always('keys'),
 }
 

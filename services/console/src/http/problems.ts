@@ -29,6 +29,12 @@ export const policyUnread = policyUnavailable('The policy was not read yet: Kafk
 export const limitsUnavailable = problem(problemType('limits-unavailable'), 'Unavailable', 503)
 /** ClickHouse or Kafka does not answer a request about alerts. */
 export const alertsUnavailable = problem(problemType('alerts-unavailable'), 'Unavailable', 503)
+/** There is no key to sign portal tokens with. */
+export const portalUnavailable = problem(
+  problemType('portal-unavailable'),
+  'Unavailable',
+  503,
+)('This console was started without WEIR_PORTAL_KEY, so it cannot make tokens for portals.')
 /** ClickHouse does not answer a question about usage. */
 export const usageUnavailable = problem(problemType('usage-unavailable'), 'Unavailable', 503)
 /** ClickHouse does not answer a question about outcomes. */

@@ -94,6 +94,8 @@ interface Operation {
   readonly headers?: object
   readonly consumes?: string[]
   readonly response: Readonly<Record<number, object>>
+  /** Open to callers who are limited to subjects, too: the handler keeps to their reach. */
+  readonly reach?: 'own'
 }
 
 /** Returns the options of a route: the scope that a token needs, and the operation in the served OpenAPI. */
@@ -101,9 +103,9 @@ export const operation = (
   scope: TokenScope,
   tag: string,
   summary: string,
-  { query, required, ...schema }: Operation,
+  { query, required, reach, ...schema }: Operation,
 ) => ({
-  config: { scope },
+  config: { scope, ...(reach === undefined ? {} : { reach }) },
   schema: { tags: [tag], summary, ...(query === undefined ? {} : { querystring: closed(query, required) }), ...schema },
 })
 

@@ -29,7 +29,7 @@ describe('alerts', () => {
   it('are asked for by subject, type and time; a week back without one', async () => {
     const asked: object[] = []
     const { alerts } = awayPorts
-    const list = async (filter: object) => {
+    const list = async (_within: object, filter: object) => {
       asked.push(filter)
       return []
     }

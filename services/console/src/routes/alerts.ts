@@ -1,8 +1,11 @@
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import type { JsonValue } from '@weir/policy/entities.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { subjectForbidden } from '../http/authorize.ts'
 import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
 import {
   answer,
@@ -20,6 +23,7 @@ import {
   textOrNull,
 } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
+import { hiddenLimitsOf, ownData } from './own-alerts.ts'
 
 const tag = 'alerts'
 const dayMs = 86_400_000
@@ -106,20 +110,35 @@ function requestedRow(
 
 const oneAlert = object({ id: { type: 'string', format: 'uuid' } })
 
-function registerReading(app: FastifyInstance, { alerts, clock }: Ports): void {
+/** Deliveries name the operator's endpoints and what they answered: who is limited to subjects gets none of them. */
+function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports): void {
+  const within = (reach: Reach) => ({
+    reach,
+    hiddenLimits: reach.isOwn ? hiddenLimitsOf(policy.state?.policy, reach) : [],
+  })
+  const shownData = ({ isOwn }: Reach, text: string): JsonValue => {
+    const data: JsonValue = JSON.parse(text)
+    return isOwn ? ownData(policy.state?.policy, data) : data
+  }
   const deliveries = { type: 'object', additionalProperties: { type: 'string' } }
   app.get<{ Querystring: FilterQuery & PageQuery }>(
     '/v1/alerts',
     operation('read', tag, 'Alerts, newest first, with the last outcome at each endpoint', {
+      reach: 'own',
       query: { ...filterQuery, ...pageQuery },
       response: { 200: answer('A page', page(object({ ...alertProperties, deliveries }))), ...problems(503) },
     }),
-    orUnavailable(async ({ query: { after, limit, ...filter } }) => {
+    orUnavailable(async (request, reply) => {
+      const { after, limit, ...filter } = request.query
+      const { reach } = request
+      if (filter.subject !== undefined && !reach.covers([filter.subject])) {
+        return answerProblem(reply, subjectForbidden(request))
+      }
       const part = { limit: limit + 1, after: parseAfter(after) }
-      const found = (await alerts.list(filterOf(filter, clock.nowMs()), part)).map((alert) => ({
+      const found = (await alerts.list(within(reach), filterOf(filter, clock.nowMs()), part)).map((alert) => ({
         ...alert,
-        data: JSON.parse(alert.data),
-        deliveries: Object.fromEntries(alert.deliveries),
+        data: shownData(reach, alert.data),
+        deliveries: reach.isOwn ? {} : Object.fromEntries(alert.deliveries),
       }))
       return pageOf(found, limit, ({ time, id }) => `${time} ${id}`)
     }),
@@ -128,16 +147,18 @@ function registerReading(app: FastifyInstance, { alerts, clock }: Ports): void {
   app.get<{ Params: { readonly id: string } }>(
     '/v1/alerts/:id',
     operation('read', tag, 'One alert, with every step of its deliveries', {
+      reach: 'own',
       params: oneAlert,
       response: {
         200: answer('The alert', object({ ...alertProperties, deliveries: { type: 'array', items: delivery } })),
         ...problems(404, 503),
       },
     }),
-    orUnavailable(async ({ params: { id } }, reply) => {
-      const found = await alerts.find(id)
+    orUnavailable(async ({ params: { id }, reach }, reply) => {
+      const found = await alerts.find(within(reach), id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
-      return { ...found.alert, data: JSON.parse(found.alert.data), deliveries: found.deliveries }
+      const shown = reach.isOwn ? [] : found.deliveries
+      return { ...found.alert, data: shownData(reach, found.alert.data), deliveries: shown }
     }),
   )
 }
@@ -153,8 +174,8 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
       body: optionalBody({ endpoint: text('only there; without it wherever it went, or was to go') }),
       response: { 202: answer('It is queued', accepted), ...problems(404, 503) },
     }),
-    orUnavailable(async ({ params: { id }, body }, reply) => {
-      const found = await alerts.find(id)
+    orUnavailable(async ({ params: { id }, body, reach }, reply) => {
+      const found = await alerts.find({ reach, hiddenLimits: [] }, id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
       const known = endpointsOf(ports)
       const wanted = body?.endpoint

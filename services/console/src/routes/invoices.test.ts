@@ -11,7 +11,7 @@ const used = [
 async function withPrices(overrides: Parameters<typeof openConsole>[0] = {}) {
   const asked: (readonly [string, Period])[] = []
   const opened = openConsole({
-    askPeriodUsage: async (...question) => {
+    askPeriodUsage: async (_reach, ...question) => {
       asked.push(question)
       return used
     },

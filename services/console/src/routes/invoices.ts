@@ -41,7 +41,7 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       required: ['subject'],
       response: { 200: answer('A draft', object(previewParts, ['forecast'])), ...problems(404, 503) },
     }),
-    async ({ query: { subject: id }, log }, reply) => {
+    async ({ query: { subject: id }, reach, log }, reply) => {
       const { state } = ports.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const subject = state.policy.subjects.get(id)
@@ -54,7 +54,7 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       try {
         // First: what comes in between the two is then more than was claimed, and never less.
         const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
-        const used = await ports.askPeriodUsage(id, { fromMs, toMs })
+        const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })
         const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeThroughMs ?? nowMs))
         return {
           subject: id,

@@ -4,7 +4,7 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { FastifyInstance } from 'fastify'
 import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
 import { changing } from '../http/answer-change.ts'
-import { rootName } from '../http/authorize.ts'
+import { rootName } from '../http/caller.ts'
 import { answerProblem, conflict, policyUnread } from '../http/problems.ts'
 import {
   answer,
@@ -33,22 +33,43 @@ const scopes = {
 
 const scopesOf = ({ body }: Entity) => (Array.isArray(body.scopes) ? body.scopes.map(String) : [])
 
+/** What is said of a token beyond its name and scopes; absent where nothing is. */
+const limits = {
+  subjects: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'it reads what is of these subjects, and nothing else',
+  },
+  expires: text('RFC 3339; from then on it is refused'),
+} as const
+
 interface NewToken {
   readonly name: string
   readonly scopes: readonly TokenScope[]
+  readonly subjects?: readonly string[]
+  readonly expires?: string
 }
 
-function planCreate(state: PolicyState, { name, scopes }: NewToken): ChangePlan<NewToken & { readonly token: string }> {
+/** Everything that is known of a token but its hash. */
+const shownToken = (token: Entity) => {
+  const { sha256: _, ...body } = token.body
+  return { ...body, name: token.name, scopes: scopesOf(token), origin: token.origin }
+}
+
+function planCreate(
+  state: PolicyState,
+  { name, ...given }: NewToken,
+): ChangePlan<NewToken & { readonly token: string }> {
   if (name === rootName || state.get('token', name) !== undefined) {
     return reject(conflict(`There is a token ${name}. Delete it first, or choose another name.`))
   }
   const { secret, sha256 } = makeCredential('weir_token_')
-  const entity: Entity = { kind: 'token', name, origin: 'admin', position: undefined, body: { sha256, scopes } }
+  const entity: Entity = { kind: 'token', name, origin: 'admin', position: undefined, body: { sha256, ...given } }
   return {
     kind: 'change',
     changes: [putEntity(entity)],
     lines: [{ what: 'create', kind: 'token', name }],
-    answer: { name, scopes, token: secret },
+    answer: { name, ...given, token: secret },
   }
 }
 
@@ -66,26 +87,31 @@ export function registerTokens(app: FastifyInstance, ports: Ports, changer: Poli
     '/v1/tokens',
     operation('admin', tag, 'Tokens there are', {
       query: pageQuery,
-      response: { 200: answer('A page', page(object({ ...known, origin }))), ...problems(503) },
+      response: {
+        200: answer('A page', page(object({ ...known, ...limits, origin }, Object.keys(limits)))),
+        ...problems(503),
+      },
     }),
     async ({ query: { after = '', limit } }, reply) => {
       const { state } = ports.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const found = state.page('token', after, limit + 1)
-      const shown = found.map((token) => ({ name: token.name, scopes: scopesOf(token), origin: token.origin }))
-      return pageOf(shown, limit, ({ name }) => name)
+      return pageOf(found.map(shownToken), limit, ({ name }) => name)
     },
   )
 
   app.post<{ Body: NewToken }>(
     '/v1/tokens',
     operation('admin', tag, 'Make a token; the answer is the only one that shows it', {
-      body: closed({ name: { type: 'string', maxLength: 64 }, scopes: { ...scopes, minItems: 1, uniqueItems: true } }, [
-        'name',
-        'scopes',
-      ]),
+      body: closed(
+        { name: { type: 'string', maxLength: 64 }, scopes: { ...scopes, minItems: 1, uniqueItems: true }, ...limits },
+        ['name', 'scopes'],
+      ),
       response: {
-        201: answer('The token', object({ ...known, token: text('shown this once, kept nowhere') })),
+        201: answer(
+          'The token',
+          object({ ...known, ...limits, token: text('shown this once, kept nowhere') }, Object.keys(limits)),
+        ),
         ...problems(409, 422, 503),
       },
     }),

@@ -1,4 +1,5 @@
 import { answerRowsMax } from '@weir/clickhouse/usage-queries.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
 import {
   type GivenParameters,
   type ParsedQuery,
@@ -8,6 +9,7 @@ import {
 } from '@weir/core/usage/usage-query.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
+import { subjectForbidden } from '../http/authorize.ts'
 import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
 import { answer, object, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -42,7 +44,10 @@ const questionAnswer = (description: string, row: object) =>
       silent: {
         type: 'array',
         description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
-        items: object({ journal: text('process start'), since: text('its last mark') }),
+        items: object(
+          { journal: text('process start; absent for callers limited to subjects'), since: text('its last mark') },
+          ['journal'],
+        ),
       },
       cut_off: { type: 'boolean', description: 'whether there are more rows than are answered' },
       rows: { type: 'array', items: row },
@@ -103,7 +108,7 @@ interface RollupRoute<Dimension extends string> {
   readonly unavailable: (detail: string) => Problem
   readonly rows: 'decisions' | 'outcomes'
   readonly parse: (given: GivenParameters, nowMs: number) => ParsedQuery<Dimension>
-  readonly ask: (query: RollupQuery<Dimension>) => Promise<readonly object[]>
+  readonly ask: (reach: Reach, query: RollupQuery<Dimension>) => Promise<readonly object[]>
 }
 
 const iso = (ms: number) => new Date(ms).toISOString()
@@ -114,7 +119,7 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
   app.get<{ Querystring: Record<string, string | string[]> }>(
     path,
     {
-      config: { scope: 'usage' },
+      config: { scope: 'usage', reach: 'own' },
       schema: {
         tags: ['usage'],
         summary,
@@ -125,18 +130,21 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
     async (request, reply) => {
       const parsed = parse(request.query, ports.clock.nowMs())
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
-      const { fromMs, toMs, step, timeZone } = parsed.query
+      const { reach } = request
+      const { subject, fromMs, toMs, step, timeZone } = parsed.query
+      // Whether there is such a subject or not: nothing was looked up.
+      if (subject !== undefined && !reach.covers([subject])) return answerProblem(reply, subjectForbidden(request))
       try {
         // First: what comes in between the two is then more than was claimed, and never less.
         const { completeThroughMs, silent } = await ports.askCompleteness(kind)
-        const rows = await ask(parsed.query)
+        const rows = await ask(reach, parsed.query)
         return {
           from: iso(fromMs),
           to: iso(toMs),
           step,
           time_zone: timeZone,
           complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-          silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
+          silent: silent.map(({ journal, sinceMs }) => ({ ...(reach.isOwn ? {} : { journal }), since: iso(sinceMs) })),
           cut_off: rows.length >= answerRowsMax,
           rows,
         }

@@ -60,11 +60,11 @@ export function openConsole(overrides: Partial<Ports> = {}) {
   const audit = new AuditLog()
   const store = createMemoryPolicyStore(audit)
   const ports: Ports = {
-    askUsage: async (question) => {
+    askUsage: async (_reach, question) => {
       questions.push(question)
       return []
     },
-    askOutcomes: async (question) => {
+    askOutcomes: async (_reach, question) => {
       outcomeQuestions.push(question)
       return []
     },
@@ -72,7 +72,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
-      find: async (id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),
+      find: async (_within, id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),
       listFailed: async () => [{ alert_id: knownAlert, alert_type: alert.type, subject: 'acme', endpoint: 'ops' }],
       async request(rows) {
         requested.push(...rows)
@@ -90,6 +90,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       counts.push(asked)
       return { subject: asked[0].subject.id, changed: [{ name: 'minute', keys: 1, used_up: 0 }], left: [] }
     },
+    portalKey: () => 'the key of portals in the tests of this console',
     clock: { nowMs: () => nowMs },
     ...overrides,
   }

@@ -64,12 +64,12 @@ export function createShouldRateLimit(
  * one is not. Gateways send one token with every call.
  */
 export function createCallAuthorizer(
-  { policy, grpcNeedsNoToken = false }: Pick<Ports, 'policy' | 'grpcNeedsNoToken'>,
+  { policy, clock, grpcNeedsNoToken = false }: Pick<Ports, 'policy' | 'clock' | 'grpcNeedsNoToken'>,
   adminTokenSha256: () => string,
 ) {
-  const checkToken = createTokenCheck(adminTokenSha256, (authorization) =>
-    /^bearer /i.test(authorization) ? fingerprint(authorization.slice(7).trim()) : '',
-  )
+  const hashOf = (authorization: string) =>
+    /^bearer /i.test(authorization) ? fingerprint(authorization.slice(7).trim()) : ''
+  const checkToken = createTokenCheck(adminTokenSha256, hashOf, clock)
   /** Returns the refusal of a call with this metadata; undefined if it may check. */
   return function authorizeCall(
     authorization: string,

@@ -56,7 +56,8 @@ type Refused = Pick<UnauthenticatedRequest, 'retryAfterMs' | 'isUnverifiable'>
  * check.
  */
 export function createCallerAuthorizer(ports: Ports, decisionService: DecisionService, adminTokenSha256: () => string) {
-  const checkToken = createTokenCheck(adminTokenSha256, (text, socket) => onceWhileCarried(socket, text, fingerprint))
+  const hashOf = (text: string, socket: object) => onceWhileCarried(socket, text, fingerprint)
+  const checkToken = createTokenCheck(adminTokenSha256, hashOf, ports.clock)
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
     const ip = ports.authenticator.addressOf(view.policy, origin(request))

@@ -1,0 +1,13 @@
+import type { Reach } from '@weir/core/usage/reach.ts'
+
+/**
+ * The condition that keeps a query within a caller's reach, with the values of its parameters: the one place where
+ * reach becomes SQL. The list is a parameter, so that no name in it is read as SQL; an empty one matches no row.
+ */
+export function withinReach(
+  { subjects }: Reach,
+  column: string,
+): { readonly sql: string; readonly params: Readonly<Record<string, unknown>> } {
+  if (subjects === undefined) return { sql: 'true', params: {} }
+  return { sql: `${column} IN {reach:Array(String)}`, params: { reach: subjects } }
+}

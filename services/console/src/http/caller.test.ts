@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { describe, expect, it } from 'vitest'
+import { createCallerFinder } from './caller.ts'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+const nowMs = Date.parse('2026-11-21T12:00:00Z')
+const key = (name: string, more = '') => `keys: [{ sha256: ${sha256(`${name}-key`)}, id: ${name}-1${more} }]`
+const policyOf = (identity = '{}') =>
+  requirePolicy(
+    `version: 1
+identity: ${identity}
+plans: { free: { limits: [] }, open: { limits: [], selfService: true } }
+subjects:
+  acme: { plan: open, ${key('acme')} }
+  bolt: { plan: free, ${key('bolt')} }
+  cargo: { plan: free, selfService: true, ${key('cargo')} }
+  dart: { plan: open, selfService: false, ${key('dart')} }
+  ended: { plan: open, ${key('ended', ', expires: "2026-11-21T11:59:59Z"')} }
+tokens:
+  support: { sha256: ${sha256('support')}, scopes: [usage] }
+  partner: { sha256: ${sha256('partner')}, scopes: [usage], subjects: [acme, bolt, gone] }
+  orphan: { sha256: ${sha256('orphan')}, scopes: [usage], subjects: [gone] }
+  past: { sha256: ${sha256('past')}, scopes: [usage], expires: "2026-11-21T12:00:00Z" }
+  later: { sha256: ${sha256('later')}, scopes: [usage], expires: "2026-11-21T12:00:00.001Z" }
+`,
+    'weir.yaml',
+  )
+
+const portalKey = 'a key of at least thirty-two characters'
+
+function finder(policy = policyOf()) {
+  let elapsedMs = 0
+  const find = createCallerFinder({
+    portalKey: () => portalKey,
+    ...{ rootSha256: () => sha256('root'), policy: () => policy, nowMs: () => nowMs, elapsedMs: () => elapsedMs },
+  })
+  const ask = async (headers: Record<string, string>, address = '198.51.100.1') => {
+    const found = await find(headers, address)
+    if (found.kind === 'refused') return [found.problem.status, found.retryAfterS]
+    return [found.caller.by, found.caller.reach.subjects]
+  }
+  const bearer = (token: string, address?: string) => ask({ authorization: `Bearer ${token}` }, address)
+  return { ask, bearer, wait: (ms: number) => (elapsedMs += ms) }
+}
+
+describe('the reach of a credential', async () => {
+  it('of the environment’s token and of tokens without subjects is everybody', async () => {
+    const { bearer } = finder()
+    expect([await bearer('root'), await bearer('support')]).toEqual([
+      ['root', undefined],
+      ['support', undefined],
+    ])
+  })
+
+  it('of a token with subjects is those that there are; without one left it is no token', async () => {
+    const { bearer } = finder()
+    expect([await bearer('partner'), await bearer('orphan')]).toEqual([
+      ['partner', ['acme', 'bolt']],
+      [401, undefined],
+    ])
+  })
+
+  it.each([
+    '{ unknown: free }',
+    '{ jwt: [{ issuer: "https://a.example", jwksUrl: "https://a.example/jwks", plan: free }] }',
+    '{ jwt: [{ issuer: "https://a.example", jwksUrl: "https://a.example/jwks", planClaim: plan }] }',
+    '{ trustedHeaders: { from: ["192.0.2.1"], subject: x-subject, plan: free } }',
+    '{ trustedHeaders: { from: ["192.0.2.1"], subject: x-subject, planHeader: x-plan } }',
+  ])('of a token names subjects that the policy does not list where it lets such in: %s', async (identity) => {
+    expect(await finder(policyOf(identity)).bearer('orphan')).toEqual(['orphan', ['gone']])
+  })
+
+  it('of a key is its own subject, if its plan says selfService, and the subject’s own word wins', async () => {
+    const { bearer, ask } = finder()
+    const names = ['acme', 'bolt', 'cargo', 'dart', 'ended', 'nobody']
+    expect(await Promise.all(names.map((name) => bearer(`${name}-key`)))).toEqual([
+      ['key acme-1', ['acme']],
+      [401, undefined],
+      ['key cargo-1', ['cargo']],
+      [401, undefined],
+      [401, undefined],
+      [401, undefined],
+    ])
+    expect(await ask({ 'x-api-key': 'acme-key' })).toEqual(['key acme-1', ['acme']])
+  })
+
+  it('ends with its token', async () => {
+    const { bearer } = finder()
+    expect([await bearer('past'), await bearer('later')]).toEqual([
+      [401, undefined],
+      ['later', undefined],
+    ])
+  })
+})
+
+describe('a caller with', async () => {
+  it('two credentials is refused, and a token is none in X-API-Key', async () => {
+    const { ask } = finder()
+    expect(await ask({ authorization: 'Bearer root', 'x-api-key': 'acme-key' })).toEqual([400, undefined])
+    expect(await ask({ authorization: 'Basic cm9vdDpyb290', 'x-api-key': 'acme-key' })).toEqual([400, undefined])
+    expect(await Promise.all([{ 'x-api-key': 'root' }, { 'x-api-key': 'support' }, {}].map((one) => ask(one)))).toEqual(
+      Array(3).fill([401, undefined]),
+    )
+  })
+
+  it('a hundred wrong keys tries no other for a minute; tokens, keys that were right, and other addresses go on', async () => {
+    const { bearer, wait } = finder()
+    expect(await bearer('cargo-key')).toEqual(['key cargo-1', ['cargo']])
+    for (let guess = 0; guess < 100; guess += 1) await bearer(`guess-${guess}`)
+    expect(await bearer('acme-key')).toEqual([401, 60])
+    expect([(await bearer('cargo-key'))[0], (await bearer('support'))[0], (await bearer('root'))[0]]).toEqual([
+      'key cargo-1',
+      'support',
+      'root',
+    ])
+    expect((await bearer('acme-key', '198.51.100.2'))[0]).toBe('key acme-1')
+    wait(60_000)
+    expect(await bearer('dart-key')).toEqual([401, undefined])
+  })
+})

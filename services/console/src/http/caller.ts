@@ -1,0 +1,127 @@
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { Reach } from '@weir/core/usage/reach.ts'
+import { keyInForce } from '@weir/identity/credential.ts'
+import { createAuthFailureThrottle, createValidCredentialCache } from '@weir/identity/guess-protection.ts'
+import { createPortalTokens, portalPrefix } from '@weir/identity/portal-tokens.ts'
+import { mayBeSubject } from '@weir/policy/named-subject.ts'
+import { isSelfService, type Policy, subjectScopes, type TokenScope, tokenInForce } from '@weir/policy/policy.ts'
+import { addressScope } from '@weir/runtime/address-scope.ts'
+import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
+import { badRequest, type Problem, problemType } from '@weir/runtime/problem.ts'
+
+/** The audit's name for a caller with the token of the environment. No token of the policy may have this name. */
+export const rootName = 'root'
+
+/** Who asks. */
+export interface Caller {
+  /** Name of the caller's token, `root` for the one of the environment; of a key `key ID`. */
+  readonly by: string
+  /** What the caller may do. */
+  readonly scopes: readonly TokenScope[]
+  /** Whose rows the caller may read. */
+  readonly reach: Reach
+}
+
+/** What a credential is found by. */
+export interface CallerSources {
+  readonly rootSha256: () => string
+  readonly portalKey: () => string
+  /** Undefined until the policy was read. */
+  readonly policy: () => Policy | undefined
+  readonly nowMs: () => number
+  /** Never goes back. */
+  readonly elapsedMs?: () => number
+}
+
+/** A caller, or why there is none; `retryAfterS` where too many wrong keys came from the address. */
+export type FoundCaller =
+  | { readonly kind: 'caller'; readonly caller: Caller }
+  | { readonly kind: 'refused'; readonly problem: Problem; readonly retryAfterS?: number }
+
+const unauthorized: Problem = {
+  type: problemType('unauthorized'),
+  title: 'Unauthorized',
+  status: 401,
+  detail: 'Send a token as "Authorization: Bearer TOKEN".',
+}
+const twoCredentials = badRequest('Send one credential: Authorization or X-API-Key, not both.')
+
+/** The credential of an `Authorization: Bearer` header; empty if there is none. */
+const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
+
+/**
+ * Returns the one place where a credential becomes a caller with its reach:
+ *
+ * - The environment's token and tokens of the policy reach everybody, one with `subjects` these subjects.
+ * - A portal token reaches its subject, until it ends or all of the subject's are ended.
+ * - A subject's own key reaches its subject, where `selfService` allows it; elsewhere it is as good as unknown.
+ *
+ * Every credential is found by its hash, so that no comparison depends on how much of one was guessed. Wrong keys are
+ * limited by address as at the ingress; tokens, which Weir makes too long to guess, are accepted meanwhile.
+ */
+export function createCallerFinder(sources: CallerSources) {
+  const { rootSha256, portalKey, policy, nowMs, elapsedMs = () => performance.now() } = sources
+  const portal = createPortalTokens(portalKey)
+  const isRoot = createAdminCheck(rootSha256)
+  const throttle = createAuthFailureThrottle(elapsedMs)
+  const valid = createValidCredentialCache(elapsedMs)
+
+  const byToken = (known: Policy | undefined, sha256: string): Caller | undefined => {
+    if (isRoot(sha256)) return { by: rootName, scopes: ['admin'], reach: Reach.everybody }
+    const token = known === undefined ? undefined : tokenInForce(known, sha256, nowMs())
+    if (known === undefined || token === undefined) return undefined
+    const { name: by, scopes, subjects } = token
+    if (subjects === undefined) return { by, scopes, reach: Reach.everybody }
+    const present = subjects.filter((subject) => mayBeSubject(known, subject))
+    return present.length === 0 ? undefined : { by, scopes, reach: Reach.of(present) }
+  }
+
+  const byKey = (known: Policy | undefined, sha256: string): Caller | undefined => {
+    const key = known === undefined ? undefined : keyInForce(known, sha256, nowMs())
+    if (key === undefined || !isSelfService(key.subject)) return undefined
+    return { by: `key ${key.id}`, scopes: subjectScopes, reach: Reach.of([key.subject.id]) }
+  }
+
+  const byPortal = async (text: string): Promise<Caller | undefined> => {
+    const claims = await portal.verify(text, nowMs())
+    const known = policy()
+    if (claims === undefined || known === undefined || !mayBeSubject(known, claims.subject)) return undefined
+    const ended = known.portals.get(claims.subject)
+    if (ended !== undefined && ended !== claims.after) return undefined
+    return { by: `portal of ${claims.subject}`, scopes: subjectScopes, reach: Reach.of([claims.subject]) }
+  }
+
+  /** What nobody could have made but Weir, or is known already, is looked at however many wrong ones came before. */
+  const guarded = async (
+    from: string,
+    fingerprinted: string,
+    find: () => Caller | undefined | Promise<Caller | undefined>,
+  ): Promise<FoundCaller> => {
+    const blockedMs = valid.has(fingerprinted) ? 0 : throttle.blockedMs(from)
+    if (blockedMs > 0) return { kind: 'refused', problem: unauthorized, retryAfterS: Math.ceil(blockedMs / 1_000) }
+    const caller = await find()
+    if (caller === undefined) {
+      throttle.countWrong(from)
+      return { kind: 'refused', problem: unauthorized }
+    }
+    valid.add(fingerprinted)
+    return { kind: 'caller', caller }
+  }
+
+  return async function findCaller(headers: IncomingHttpHeaders, address: string): Promise<FoundCaller> {
+    const { authorization = '', 'x-api-key': apiKey = '' } = headers
+    if (authorization !== '' && apiKey !== '') return { kind: 'refused', problem: twoCredentials }
+    const sent = authorization === '' ? String(apiKey) : bearer(authorization)
+    const from = addressScope(address)
+    if (authorization !== '' && sent.startsWith(portalPrefix)) {
+      return guarded(from, hash('sha256', sent, 'hex'), () => byPortal(sent))
+    }
+    const sha256 = fingerprint(sent)
+    if (sha256 === '') return { kind: 'refused', problem: unauthorized }
+    const known = policy()
+    const token = authorization === '' ? undefined : byToken(known, sha256)
+    if (token !== undefined) return { kind: 'caller', caller: token }
+    return guarded(from, sha256, () => byKey(known, sha256))
+  }
+}

@@ -1,0 +1,25 @@
+import { isOfOneSubject } from '@weir/core/limits/limit.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import { isJsonObject, type JsonValue } from '@weir/policy/entities.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+
+/** Names the limits whose alerts a caller who is limited to subjects does not see: those in shadow for one of them. */
+export function hiddenLimitsOf(policy: Policy | undefined, { subjects = [] }: Reach): readonly string[] {
+  if (policy === undefined) return []
+  const known = subjects.map((id) => policy.subjects.get(id))
+  const isShadow = (name: string) =>
+    known.some((subject) => (subject?.ownLimits.get(name) ?? policy.limits.get(name))?.mode === 'shadow')
+  return [...policy.limits.keys()].filter((name) => policy.limits.get(name)?.mode === 'shadow' || isShadow(name))
+}
+
+/**
+ * What an alert says, for a caller who is limited to subjects: `used` and `percent` of a limit whose counts others
+ * share, or which is not there any more, are null.
+ */
+export function ownData(policy: Policy | undefined, data: JsonValue): JsonValue {
+  if (!isJsonObject(data) || typeof data.limit !== 'string') return data
+  const limit = policy?.limits.get(data.limit)
+  if (limit !== undefined && isOfOneSubject(limit.by)) return data
+  const hidden = ['used', 'percent'].filter((name) => Object.hasOwn(data, name))
+  return { ...data, ...Object.fromEntries(hidden.map((name) => [name, null])) }
+}
