@@ -89,12 +89,16 @@ function priceListOf({ digits, flat, minimum, lines }: WrittenList): PriceList {
   return { name: 'p', currency: 'EUR', digits, ...amounts, lines: read }
 }
 
+/** Digits of a number, with zeros before them: what stands behind the point. */
+const digitsOf = (places: number) => fc.nat(10 ** Math.min(places, 9) - 1).map((n) => String(n).padStart(places, '0'))
+
 /** Decimals with few or many places, and often those that end in a half of the smallest unit. */
 const decimals = (places: number) =>
   fc
-    .tuple(fc.nat(5_000), fc.oneof(fc.constantFrom('5', '05', '005', '0005'), fc.stringMatching(/^[0-9]{1,12}$/)))
+    .tuple(fc.nat(5_000), fc.oneof(fc.constantFrom('5', '05', '005', '0005'), digitsOf(12), digitsOf(9), digitsOf(3)))
     .map(([whole, fraction]) => (places === 0 ? String(whole) : `${whole}.${fraction.slice(0, places)}`))
-const unitPrices = fc.oneof(decimals(12), fc.stringMatching(/^0\.0{0,8}[0-9]{1,4}$/), fc.constantFrom('0', '0.5', '1'))
+const small = fc.tuple(fc.nat(8), fc.nat(9_999)).map(([zeros, n]) => `0.${'0'.repeat(zeros)}${n}`)
+const unitPrices = fc.oneof(decimals(12), small, fc.constantFrom('0', '0.5', '1'))
 const quantities = fc.oneof(fc.bigInt(0n, 30n), fc.bigInt(0n, 10n ** 6n), fc.bigInt(0n, 10n ** 24n))
 const routes = ['GET /a', 'GET /b', 'GET /c', ''] as const
 
