@@ -15,7 +15,8 @@
 --   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
 --   ARGV[2]   definitions: JSON, the limits that the requests name: [{algorithm, mode, block_ms, size, …}, …]
 --               algorithm   name of a file in lua/algorithms
---               mode        DENY: denies, and sets a block of block_ms if that is above 0
+--               mode        DENY: denies, and sets a block of block_ms if that is above 0. block_ms may be a list of up
+--                                 to 8, ascending: of the first block, the second in a row and so on
 --                           PASS: lets a request pass uncounted that does not fit; has no block
 --                           DELAY: denies, and has blocks of at most block_ms that only pause.lua sets
 --               size        units
@@ -88,17 +89,32 @@ elseif #definitions > requests_max * limits_per_request_max or #KEYS > keys_max 
   return refuse_call('more limits or keys than requests can have')
 end
 
+local block_lengths_max = 8
+
+-- Whether a list has the lengths of blocks, each longer than the one before.
+local function are_lengths(list)
+  for at = 1, #list do
+    if not integers.is_count(list[at]) or list[at] <= (list[at - 1] or 0) then
+      return false
+    end
+  end
+  return #list > 0 and #list <= block_lengths_max
+end
+
 -- Returns the limit that a definition describes; false if the definition is wrong, so that only its requests fail.
 local function read_limit(definition)
   local name = type(definition) == 'table' and definition[1]
   local algorithm = state_codecs.algorithm(name)
   local mode, block_ms = algorithm and definition[2], algorithm and definition[3]
+  local lengths = mode == modes.DENY and type(block_ms) == 'table' and are_lengths(block_ms) and block_ms or nil
+  block_ms = lengths and lengths[#lengths] or block_ms
   local known = integers.is_count(block_ms) and (mode == modes.DENY or mode == modes.PASS and block_ms == 0 or mode == modes.DELAY and block_ms > 0)
   local arguments = known and algorithm.arguments(definition, now_ms)
   if not arguments then
     return false
   end
-  return { algorithm = algorithm, arguments = arguments, passes = mode == modes.PASS, block_ms = block_ms, blocks = mode == modes.DENY }
+  local passes, blocks = mode == modes.PASS, mode == modes.DENY
+  return { algorithm = algorithm, arguments = arguments, passes = passes, block_ms = block_ms, blocks = blocks, lengths = lengths }
 end
 
 local limits = {}
@@ -162,7 +178,10 @@ local function plan(request, base)
       denied_mask = denied_mask + bit
       never = never or wait < 0
       wait_ms = wait > wait_ms and wait or wait_ms
-      block_ms = limit.blocks and limit.block_ms > block_ms and limit.block_ms or block_ms
+      if limit.blocks and limit.block_ms > 0 then
+        local next_ms = state_codecs.block.next(state_of(request[at], state_codecs.block), limit.lengths, limit.block_ms, now_ms)
+        block_ms = next_ms > block_ms and next_ms or block_ms
+      end
     end
     if limit.block_ms > 0 then
       local left_ms = state_codecs.block.left_ms(state_of(request[at], state_codecs.block), limit.block_ms, now_ms)
@@ -217,8 +236,9 @@ local function set_blocks(request, denied_mask)
     at = at + 2
     if limit.block_ms > 0 then
       if mask % 2 == 1 and limit.blocks then
-        local until_ms = now_ms + limit.block_ms
-        change(request[at], state_codecs.block, state_codecs.block.state(until_ms), until_ms + clock.step_back_ms_max)
+        local codec = state_codecs.block
+        local _, state, expires_ms = codec.next(state_of(request[at], codec), limit.lengths, limit.block_ms, now_ms)
+        change(request[at], codec, state, expires_ms)
       end
       at = at + 1
     end

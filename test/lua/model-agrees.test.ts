@@ -45,12 +45,14 @@ class EditedLimits {
     return edited.algorithm === 'sliding_log' ? limit : edited
   }
 
-  #modes(): Pick<Limit, 'mode' | 'blockMs' | 'onExceed'> {
+  #modes(): Pick<Limit, 'mode' | 'blockMs' | 'blockLengths' | 'onExceed'> {
     const mode = this.#random.oneIn(5) ? 'shadow' : 'enforce'
     if (this.#random.oneIn(6)) return { mode, blockMs: 0, onExceed: { kind: 'degrade' } }
     if (this.#random.oneIn(5)) return { mode, blockMs: 0, onExceed: { kind: 'delay', delayMs: 5_000, queueMax: 100 } }
-    const blockMs = this.#random.oneIn(4) ? this.#random.pick([1, 1_500, 10_000, 900_000]) : 0
-    return { mode, blockMs, onExceed: { kind: 'deny' } }
+    const lengths = this.#random.pick([[1], [1_500], [10_000], [900_000], [1, 1_500], [500, 10_000, 900_000]])
+    const blockMs = this.#random.oneIn(4) ? (lengths.at(-1) ?? 0) : 0
+    const blockLengths = blockMs > 0 && lengths.length > 1 ? lengths : undefined
+    return { mode, blockMs, blockLengths, onExceed: { kind: 'deny' } }
   }
 
   #drawAny(name: string): Limit {

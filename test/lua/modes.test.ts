@@ -1,5 +1,7 @@
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import type { Outcome } from '@weir/core/limits/script-codec.ts'
+import { malformed, statuses } from '@weir/core/limits/script-protocol.ts'
+import { readScript } from '@weir/redis/scripts.ts'
 import { describe, expect, inject, test } from 'vitest'
 import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
@@ -59,6 +61,48 @@ describe.each([
     expect(nextMinute).toMatchObject({ reason: 'blocked', retryAfterMs: hourMs - 2 * minuteMs })
     expect(await one(engine, request, startMs + hourMs - 1)).toMatchObject({ reason: 'blocked', retryAfterMs: 1 })
     expect(await one(engine, request, startMs + hourMs)).toMatchObject({ allowed: true, reason: 'ok' })
+  })
+
+  test('blocks grow with every breach in a row, and begin again once none came for as long as the longest of them', async () => {
+    const engine = await open()
+    const lengths = [2 * minuteMs, hourMs, 24 * hourMs]
+    const request = buildLimitRequest({ limits: [wide, { ...codes, blockMs: 24 * hourMs, blockLengths: lengths }] })
+    let nowMs = startMs
+    /** Exceeds the limit in one window, tries in vain to the end of its block, and says how long that was. */
+    const breach = async () => {
+      const { outcomes } = await engine.decide({ requests: [request, request, request, request, request], nowMs })
+      const [, , , first] = outcomes
+      const ms = first !== undefined && 'retryAfterMs' in first ? first.retryAfterMs : 0
+      expect(outcomes.slice(2)).toMatchObject([
+        { allowed: true },
+        { reason: 'limit', retryAfterMs: ms },
+        { reason: 'blocked', retryAfterMs: ms },
+      ])
+      const last = await one(engine, request, nowMs + ms - 1)
+      expect(last).toMatchObject({ reason: 'blocked', retryAfterMs: 1, limits: [{}, { remaining: 0 }] })
+      nowMs += ms
+      return ms
+    }
+    expect([await breach(), await breach(), await breach(), await breach()]).toEqual([...lengths, 24 * hourMs])
+    // A millisecond before it is forgotten, and when it is.
+    nowMs += 24 * hourMs - 1
+    expect(await breach()).toBe(24 * hourMs)
+    nowMs += 24 * hourMs
+    expect([await breach(), await breach()]).toEqual([2 * minuteMs, hourMs])
+  })
+
+  test('of several limits that block, each grows by its own breaches, and the longest is waited for', async () => {
+    const engine = await open()
+    const growing = { ...codes, blockMs: hourMs, blockLengths: [minuteMs, hourMs] }
+    const fixed = buildLimit({ name: 'fixed', size: 3, blockMs: 5 * minuteMs })
+    const [alone, both] = [[growing], [growing, fixed]].map((limits) => buildLimitRequest({ limits, cost: 3 }))
+    if (alone === undefined || both === undefined) throw new Error('no requests')
+    const first = await engine.decide({ requests: [alone, alone], nowMs: startMs })
+    expect(first.outcomes[1]).toMatchObject({ reason: 'limit', retryAfterMs: minuteMs })
+    const next = await engine.decide({ requests: [both, both], nowMs: startMs + minuteMs })
+    expect(next.outcomes).toMatchObject([{ allowed: true }, { reason: 'limit', retryAfterMs: hourMs }])
+    const later = await one(engine, buildLimitRequest({ limits: [fixed] }), startMs + 5 * minuteMs)
+    expect(later).toMatchObject({ reason: 'blocked', retryAfterMs: minuteMs })
   })
 
   test('a look, a cost that never fits and a refusal by another limit block nobody', async () => {
@@ -127,4 +171,41 @@ test('blocks and markers are keys of their own, with an expiry', async () => {
     expect.stringMatching(/:codes:blocked$/),
   ])
   for (const key of keys) expect(await redis.pttl(key)).toBeGreaterThan(0)
+})
+
+test('a block that grows is kept until it is forgotten, and one that does not until its end', async () => {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const engine = createRedisEngine(redis)
+  const growing = { ...codes, name: 'growing', blockMs: hourMs, blockLengths: [minuteMs, hourMs] }
+  const request = buildLimitRequest({ limits: [growing, codes], cost: 3 })
+  const nowMs = Date.now()
+  await engine.decide({ requests: [request, request], nowMs })
+  const keys = (await engine.keys()).filter((key) => key.endsWith(':blocked')).sort()
+  const [fixedMs = 0, growingMs = 0] = await Promise.all(keys.map((key) => redis.pttl(key)))
+  const stepBackMs = 2_000
+  const secondsOfTest = 60_000
+  expect(fixedMs).toBeLessThanOrEqual(hourMs + stepBackMs)
+  expect(growingMs).toBeLessThanOrEqual(minuteMs + hourMs + stepBackMs)
+  expect(growingMs).toBeGreaterThan(minuteMs + hourMs + stepBackMs - secondsOfTest)
+})
+
+test.each([
+  ['none', '[]'],
+  ['nine', '[1,2,3,4,5,6,7,8,9]'],
+  ['two of one length', '[5,5]'],
+  ['a shorter one behind a longer', '[5,4]'],
+  ['no numbers', '["5"]'],
+  ['zero', '[0,5]'],
+  ['a list in a list', '[[5]]'],
+  ['an object', '{"1":5}'],
+])('a limit with %s for the lengths of its blocks is malformed, and its request alone fails', async (_, lengths) => {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const definitions = `[["fixed_window",0,${lengths},10,60000],["fixed_window",0,[4,5],10,60000],["fixed_window",1,[4,5],10,60000]]`
+  const keys = ['{lengths}:a', '{lengths}:b', '{lengths}:c'].map((key) => `${_}:${key}`)
+  const requests = '[[1,1,1,1,2],[1,1,2,1,2],[1,1,3,1,2]]'
+  const { source } = readScript('decide')
+  const reply = await redis.callBuffer('eval', source, 3, ...keys, '', definitions, requests)
+  if (!Buffer.isBuffer(reply)) throw new Error('no reply')
+  const [wrong, right, passing] = [reply.readDoubleBE(16), reply.readDoubleBE(24), reply.readDoubleBE(24 + 6 * 8)]
+  expect([wrong, right, passing]).toEqual([malformed.LIMIT, statuses.ALLOWED, malformed.LIMIT])
 })

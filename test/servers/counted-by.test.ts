@@ -4,6 +4,7 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type PlainUpstream, startPlainUpstream } from '../support/gateways/plain-upstream.ts'
 import { send } from '../support/gateways/send.ts'
@@ -42,12 +43,14 @@ const policyOf = ({ url, jwksUrl }: Issuer) => ({
     'per-org': { ...two, by: ['claim:org'] },
     'per-session': { ...two, by: ['cookie:sid'] },
     'per-phone': { ...two, by: ['body:/phone'] },
+    logins: { algorithm: 'sliding_log', size: 1, window: '2s', by: ['path:name'], block: ['1s', '1h'] },
   },
   routes: [
     { match: 'GET /v1/users/:user', limits: ['per-user'] },
     { match: 'GET /v1/org', limits: ['per-org'] },
     { match: 'GET /v1/session', limits: ['per-session'] },
     { match: 'POST /v1/codes', limits: ['per-phone'] },
+    { match: 'POST /v1/logins/:name', limits: ['logins'] },
   ],
   upstreams: { api: { url: upstream.url } },
   subjects: { acme: { plan: 'free' } },
@@ -80,6 +83,11 @@ async function open() {
         ...{ method: 'POST', path: '/v1/codes', body: Buffer.from(body), headers },
       })
       return [answer.status, leftBy(answer.status === 200, /r=(\d+)/.exec(String(answer.headers.ratelimit))?.[1])]
+    },
+    /** Through the proxy: the status, and how long to wait. */
+    async login(name: string) {
+      const answer = await send(ingress.proxy, { method: 'POST', path: `/v1/logins/${name}` })
+      return [answer.status, Number(answer.headers['retry-after'] ?? 0)]
     },
     async check(path: string, authorization: string, more: object = {}) {
       const answer = await send(ingress.api, {
@@ -154,4 +162,27 @@ test('a limit by a value of the body has one count through the proxy and the che
     'body.%2Fphone=%2B49%20170',
     'body.%2Fphone=%2B49%20171',
   ])
+})
+
+test('a limit that blocks for longer each time blocks one value for an hour at its second breach, and no other value', async () => {
+  const { login, check } = await open()
+  /** Asks until it is refused, and says how long it is to wait. */
+  const breach = async (name: string) => {
+    let waitS = 0
+    const isRefused = async () => {
+      const [status, retryAfterS = 0] = await login(name)
+      waitS = retryAfterS
+      return status === 429
+    }
+    expect(await waitUntil(isRefused, { deadlineMs: 20_000 })).toBe(true)
+    return waitS
+  }
+  /** A look breaches nothing. */
+  const left = (name: string) =>
+    check('', 'Bearer ci-token', { subject: 'acme', route: `POST /v1/logins/${name}`, peek: true })
+  expect(await breach('ann')).toBeLessThanOrEqual(2)
+  expect(await waitUntil(async () => (await left('ann')) >= 0, { deadlineMs: 20_000 })).toBe(true)
+  expect(await breach('ann')).toBe(3_600)
+  expect(await breach('bob')).toBeLessThanOrEqual(2)
+  expect(await left('ann')).toBe(-1)
 })

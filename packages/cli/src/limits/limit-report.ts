@@ -36,7 +36,7 @@ async function report(
   const keys = found?.keys.slice(0, countsMax) ?? []
   const peeked: PeekedCount[] = []
   for (const key of keys) peeked.push(await admin.peek(limit, key, scope, cost))
-  const { name, algorithm, mode, size, capacity, span, by, blockMs } = limit
+  const { name, algorithm, mode, size, capacity, span, by, blockMs, blockLengths } = limit
   return {
     name,
     because,
@@ -50,6 +50,7 @@ async function report(
     period: span.kind === 'period' ? span.unit : null,
     by: by.map(partText),
     block_ms: blockMs,
+    ...(blockLengths === undefined ? {} : { block_lengths_ms: blockLengths }),
     /** Null where the limit counts by an address and none was named. */
     counts: found === undefined ? null : peeked.map(countReport),
     /** True for the one count of a complete scope; false for all counts within the part of it that was named. */

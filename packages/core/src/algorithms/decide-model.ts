@@ -26,6 +26,8 @@ interface CountCell {
 interface BlockCell {
   readonly kind: 'block'
   readonly untilMs: number
+  /** How many there were in a row, of a limit whose blocks grow. */
+  readonly count?: number
 }
 
 interface OnceCell {
@@ -108,6 +110,18 @@ function blockedMs(cells: Cells, { limit, key }: ModelLimit, nowUs: number): num
   return cell?.kind === 'block' ? leftMs(cell.untilMs, msMax, nowUs) : 0
 }
 
+/** The block that a breach sets, as in lua/lib/block.lua. */
+function nextBlock(cells: Cells, { limit, key }: ModelLimit, nowMs: number): BlockCell & { readonly ms: number } {
+  const { blockMs, blockLengths } = limit
+  if (blockLengths === undefined) return { kind: 'block', ms: blockMs, untilMs: nowMs + blockMs }
+  const cell = cells.get(blockKey(key))
+  const overMs = cell?.kind === 'block' ? nowMs - cell.untilMs : blockMs
+  const isKnown = cell?.kind === 'block' && overMs < blockMs && -overMs <= blockMs + stepBackMsMax
+  const count = Math.min((isKnown ? (cell.count ?? 0) : 0) + 1, blockLengths.length)
+  const ms = blockLengths[count - 1] ?? blockMs
+  return { kind: 'block', ms, untilMs: nowMs + ms, count }
+}
+
 interface Planned extends ModelLimit {
   readonly bit: number
   readonly plan: Plan<CountCell>
@@ -171,13 +185,13 @@ export function decideModel(
   if (never || blocked.length > 0 || refusing.length > 0) {
     const isBreach = !never && blocked.length === 0
     const exceeded = isBreach && !request.peek ? refusing.filter(({ limit }) => shutOutMsOf(limit) > 0) : []
-    const blockOf = ({ blockMs }: Limit): ModelCell => ({ kind: 'block', untilMs: nowMs + blockMs })
-    const changes = exceeded.map(({ limit, key }): Change => [blockKey(key), blockOf(limit)])
+    const blocks = exceeded.map((one) => nextBlock(cells, one, nowMs))
+    const changes = blocks.map((block, at): Change => [blockKey(exceeded[at]?.key ?? ''), block])
     const decision = decisionOf(request, {
       ...found,
       status: never ? statuses.COST_EXCEEDS_CAPACITY : isBreach ? statuses.DENIED : statuses.BLOCKED,
       bits: sumBits(never || isBreach ? refusing : blocked) + sumBits(passing),
-      waitMs: never ? 0 : longest([waitMs, ...exceeded.map(({ limit }) => limit.blockMs)]),
+      waitMs: never ? 0 : longest([waitMs, ...blocks.map(({ ms }) => ms)]),
       limits: look(changes.length === 0 ? cells : overlay(cells, changes)),
     })
     return { decision, changes, rebased: 0 }

@@ -81,8 +81,13 @@ export interface Limit {
   readonly applies: 'plan' | 'all'
   /** `shadow`: counts what it would admit and reports what it would refuse, but refuses nothing. */
   readonly mode: 'enforce' | 'shadow'
-  /** A caller who exceeds the limit is blocked for this long; 0 for not. */
+  /** A caller who exceeds the limit is blocked for this long, at most; 0 for not. */
   readonly blockMs: number
+  /**
+   * Of a limit whose blocks grow: the length of the first, of the second in a row and so on, ascending; the last is
+   * `blockMs`. Undefined where all are equally long.
+   */
+  readonly blockLengths?: readonly number[] | undefined
   /** Always `deny` for a limit in shadow; never `delay` or `degrade` with a block or a lease. */
   readonly onExceed: OnExceed
   /** Units that a process takes in one call, to decide from memory; 0 for none. Only `fixed_window` can have one. */

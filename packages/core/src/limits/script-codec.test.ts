@@ -67,6 +67,14 @@ describe('encodeCall', () => {
     expect(body).toBe('[[0,1,1,1],[0,1,2,2]]')
   })
 
+  test('of blocks that grow each length is sent, of a limit that denies', () => {
+    const blockLengths = [5_000, 9_000]
+    const growing = { ...minute, blockMs: 9_000, blockLengths }
+    const shadow = { ...day, mode: 'shadow', blockMs: 9_000, blockLengths } as const
+    const [, limits] = encodeCall([decide('a', { limits: [growing, shadow] })], parts).argv
+    expect(limits).toBe('[["fixed_window",0,[5000,9000],10,60000],["fixed_window",1,0,20,0,100,200,300]]')
+  })
+
   test('a block and an idempotency key bring their own keys; a shadow limit has no block', () => {
     const [blocking, shadow] = [{ ...minute, blockMs: 9_000 }, { ...day, mode: 'shadow', blockMs: 9_000 } as const]
     const limits = [blocking, shadow]

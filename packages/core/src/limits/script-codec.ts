@@ -1,5 +1,5 @@
 import type { Decision, LimitState } from './decision.ts'
-import { blockMsMaxOf, refuses } from './exceeding.ts'
+import { blockMsMaxOf, refuses, shutOutMsOf } from './exceeding.ts'
 import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
 import { type Charge, costOf, type LimitRequest, type Reservation, type ScopeValues } from './limit-store.ts'
 import { decisionOf } from './raw-decision.ts'
@@ -51,7 +51,12 @@ function modeOf(limit: Limit): number {
   return limit.onExceed.kind === 'delay' ? modes.DELAY : modes.DENY
 }
 
-const headText = (limit: Limit) => `["${limit.algorithm}",${modeOf(limit)},${blockMsMaxOf(limit)},${limit.size}`
+function blockText(limit: Limit): string {
+  const { blockLengths } = limit
+  return blockLengths === undefined || shutOutMsOf(limit) === 0 ? `${blockMsMaxOf(limit)}` : `[${blockLengths.join()}]`
+}
+
+const headText = (limit: Limit) => `["${limit.algorithm}",${modeOf(limit)},${blockText(limit)},${limit.size}`
 
 function windowText(limit: Limit, ms: number): string {
   const known = windowTexts.get(limit)

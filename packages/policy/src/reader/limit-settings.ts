@@ -49,6 +49,36 @@ const thresholds = t.checked(
   { uniqueItems: true },
 )
 
+/** Longer lists say nothing that the last of these does not; also checked in lua/scripts/decide.lua. */
+const blockLengthsMax = 8
+// Shorter is what Retry-After does anyway; longer is a decision for a person, and should be looked at again.
+const blockLength = t.duration('1s', '31d')
+
+const blockLengths = t.checked(
+  t.list('a list such as [2m, 1h, 1d]', t.located(blockLength), {
+    min: 1,
+    max: blockLengthsMax,
+    wrongCount: (count) => `must have 1 to ${blockLengthsMax} durations, but has ${count}`,
+  }),
+  (found, reader): readonly number[] => {
+    for (const [index, { value, at }] of found.entries()) {
+      const before = found[index - 1]?.value
+      if (before !== undefined && value <= before) reader.problem(at, 'must be longer than the one before it')
+    }
+    return found.map(({ value }) => value)
+  },
+)
+
+/** One duration, or those of the first block, the second in a row and so on. */
+const block: t.ValueType<readonly number[]> = {
+  schema: { oneOf: [blockLength.schema, blockLengths.schema] },
+  read(reader, at) {
+    if (!reader.isEmpty(at) && reader.scalar(at) === undefined) return blockLengths.read(reader, at)
+    const ms = blockLength.read(reader, at)
+    return ms === undefined ? undefined : [ms]
+  },
+}
+
 const sizeAbout =
   'Units admitted per window or period, of a fixed_window also 0; of a token_bucket those that flow back per window.'
 /** A window can be shut; what flows back or slides cannot. */
@@ -62,8 +92,10 @@ export const settingMembers = {
     t.integer(1, unitsMax),
   ),
   mode: t.optional('shadow: counts and reports, but denies nothing. Default: enforce.', t.oneOf(['enforce', 'shadow'])),
-  // Shorter is what Retry-After does anyway; longer is a decision for a person, and should be looked at again.
-  block: t.optional('A subject that exceeds the limit is blocked for this long: 1s to 31d.', t.duration('1s', '31d')),
+  block: t.optional(
+    'A subject that exceeds the limit is blocked for this long: 1s to 31d. A list such as [2m, 1h, 1d]: for longer each time.',
+    block,
+  ),
   onUnavailable: t.optional(
     'The answer to a request when Redis does not reply in time.',
     t.oneOf(['allow', 'deny', 'local']),
@@ -81,7 +113,10 @@ export function membersByAlgorithm<M extends typeof settingMembers>(members: M) 
     algorithm === undefined || algorithm === 'fixed_window' ? members : others
 }
 
-type LimitSettings = Pick<Limit, 'size' | 'capacity' | 'mode' | 'blockMs' | 'onUnavailable' | 'thresholds'>
+type LimitSettings = Pick<
+  Limit,
+  'size' | 'capacity' | 'mode' | 'blockMs' | 'blockLengths' | 'onUnavailable' | 'thresholds'
+>
 
 /** For settings that are not written. Without `capacity` the burst is the size. */
 interface SettingDefaults extends Omit<LimitSettings, 'size' | 'capacity'> {
@@ -114,12 +149,21 @@ export function checkSettings(
     }
   }
   if (size === undefined || mode === undefined) return undefined
+  const { blockMs, blockLengths } = values.block === undefined ? otherwise : blockOf(values.block)
+  const hasBlock = mode !== 'shadow'
   return {
     size,
     capacity: values.burst ?? otherwise.capacity ?? size,
     mode,
-    blockMs: values.block ?? (mode === 'shadow' ? 0 : otherwise.blockMs),
+    blockMs: hasBlock ? blockMs : 0,
+    blockLengths: hasBlock ? blockLengths : undefined,
     onUnavailable: values.onUnavailable ?? otherwise.onUnavailable,
     thresholds: values.thresholds ?? (size === 0 ? [] : otherwise.thresholds),
   }
 }
+
+/** A list of one is as good as its duration. */
+const blockOf = (lengths: readonly number[]): Pick<Limit, 'blockMs' | 'blockLengths'> => ({
+  blockMs: lengths.at(-1) ?? 0,
+  blockLengths: lengths.length > 1 ? lengths : undefined,
+})

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { Limit } from '@weir/core/limits/limit.ts'
 import { expect, test } from 'vitest'
 import { defaultIdentity, noOwnLimits, noRouteLimits, type Policy } from '../policy.ts'
 import { parsePolicy } from './parse-policy.ts'
@@ -335,4 +336,30 @@ subjects: { acme: { plan: p, limits: { d: { size: 99 }, g: { mode: shadow }, b: 
   expect(own?.get('d')).toMatchObject({ size: 99, onExceed: { kind: 'delay' } })
   expect(own?.get('g')).toMatchObject({ mode: 'shadow', onExceed: { kind: 'deny' } })
   expect(own?.get('b')).toMatchObject({ blockMs: 60_000, onExceed: { kind: 'block' } })
+})
+
+test('blocks grow where they are a list, also in the version of a subject; a list of one is its duration', () => {
+  const policy = parsed(`
+version: 1
+limits:
+  a: { algorithm: fixed_window, size: 1, window: 1m, block: [2m, 1h, 1d] }
+  b: { algorithm: fixed_window, size: 1, window: 1m, block: [2m] }
+plans: { p: { limits: [a, b] } }
+subjects:
+  x: { plan: p, limits: { a: { block: 5m }, b: { block: [1m, 2m] } } }
+  y: { plan: p, limits: { a: { mode: shadow }, b: { size: 3 } } }
+  z: { plan: p, limits: { a: { size: 3 } } }
+`)
+  const blocks = (limits: ReadonlyMap<string, Limit> | undefined) =>
+    Object.fromEntries([...(limits ?? [])].map(([name, one]) => [name, [one.blockMs, one.blockLengths]]))
+  const dayMs = 86_400_000
+  const [ofA, ofB] = [
+    [dayMs, [120_000, 3_600_000, dayMs]],
+    [120_000, undefined],
+  ]
+  expect(blocks(policy.limits)).toEqual({ a: ofA, b: ofB })
+  const own = (id: string) => blocks(policy.subjects.get(id)?.ownLimits)
+  expect(own('x')).toEqual({ a: [300_000, undefined], b: [120_000, [60_000, 120_000]] })
+  expect(own('y')).toEqual({ a: [0, undefined], b: ofB })
+  expect(own('z')).toEqual({ a: ofA })
 })

@@ -63,6 +63,7 @@ const beyondSchema = [
   // How long durations are, and what the limit of an own version is.
   ...[
     'blocks too short and too long',
+    'blocks that do not grow',
     'settling for too long',
     'watches over too short or too long a time',
     'an own version beyond what its algorithm decides',

@@ -122,4 +122,15 @@ describe('findCrossings', () => {
     expect(find('limit', 'allow')).toEqual([])
     expect(findCrossings(blocking, { ...denied, reason: 'limit', denied_by: 'other' }, 1_000)).toEqual([])
   })
+
+  it('finds how long a block that grows is, where the count is over before it', () => {
+    const limit = { algorithm: 'fixed_window', size: 5, window: '1m', block: ['2m', '1h'] }
+    const growing = requirePolicy(JSON.stringify({ version: 1, limits: { minute: limit } }), 'weir.yaml')
+    const lifetime = (resetMs: number) => {
+      const limits = [{ name: 'minute', size: 5, used: 5, remaining: 0, reset_ms: resetMs }]
+      const denied = { ...decision(1, 0), limits, outcome: 'deny' as const, denied_by: 'minute' }
+      return findCrossings(growing, { ...denied, reason: 'limit' }, 1_000).map((one) => one.lifetimeMs)
+    }
+    expect([lifetime(120_000), lifetime(3_600_000), lifetime(60_000)]).toEqual([[120_000], [3_600_000], [120_000]])
+  })
 })

@@ -71,6 +71,13 @@ const isBlockedBy = ({ name, blockMs }: Limit, { outcome, reason, denied_by }: D
   outcome === 'deny' && denied_by === name && blockMs > 0 && (reason === 'limit' || reason === 'blocked')
 
 /**
+ * Returns how long a block is that a refusal has set. Of a limit whose blocks grow the record says no more than when
+ * block and count are both over: the longest block that is over by then, which is it wherever the count is over first.
+ */
+const lengthOfBlock = ({ blockMs, blockLengths }: Limit, resetMs: number): number =>
+  blockLengths === undefined ? blockMs : (blockLengths.findLast((ms) => ms <= resetMs) ?? blockLengths[0] ?? blockMs)
+
+/**
  * Returns what a decision crossed, for every limit with thresholds or a block, by the subject's own version of the
  * limit. Most decisions cross nothing. A blocked decision charged nothing, and its reset is the block's, which may be
  * in another period.
@@ -86,7 +93,7 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
     const keyOf = (threshold: string, periodStart: string) =>
       claimKey({ subject, limit: name, size, threshold, periodStart })
     if (isBlockedBy(limit, record)) {
-      const endMs = tsMs + (reason === 'blocked' ? resetMs : limit.blockMs)
+      const endMs = tsMs + (reason === 'blocked' ? resetMs : lengthOfBlock(limit, resetMs))
       // The next block is another alert. Never 0, which Redis refuses.
       const lifetimeMs = Math.max(1, endMs - tsMs)
       const thresholds = [{ percent: 100, key: keyOf('blocked', 'cooldown') }]
