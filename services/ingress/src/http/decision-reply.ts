@@ -18,6 +18,15 @@ export interface HeaderTarget {
   header(name: string, value: string | number): unknown
 }
 
+/** Collects headers as names and values in turns, which Node writes fastest. */
+export function collector(headers: string[]): HeaderTarget {
+  return {
+    header(name: string, value: string | number) {
+      headers.push(name, `${value}`)
+    },
+  }
+}
+
 /** How answers describe limits: by the headers of draft 10 unless configured otherwise. */
 export interface ReplySettings {
   readonly dialect?: RateLimitDialect | undefined

@@ -6,19 +6,18 @@ import type { DecisionService } from '../decide/decision-service.ts'
 import { onExceedOf } from '../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../decide/types.ts'
 import {
+  collector,
   denialProblem,
   type HeaderTarget,
   isProblem,
   type ReplySettings,
   setDecisionHeaders,
 } from '../http/decision-reply.ts'
+import { sendJson } from '../http/send-json.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, type Checked } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
 import { batchSchema, checkRoute, checkSchema, readBatch, readCheck } from './check/check-body.ts'
-
-/** The media type of a decision's text; Fastify would call it plain text. */
-const jsonType = 'application/json; charset=utf-8'
 
 /** The body of a request as the proxy reads one, up to 64 kB, and 16 kB for everything else. */
 const checkBodyBytesMax = 81_920
@@ -40,10 +39,13 @@ export function addCheckRoutes(
 ): void {
   const send = (reply: FastifyReply, checked: Checked) => {
     if (isProblem(checked)) return sendProblem(reply, checked)
-    setDecisionHeaders(reply, checked, ports)
-    return isUnrecorded(checked)
-      ? sendProblem(reply, denialProblem(reply, checked))
-      : sendJson(reply, decisionText(checked))
+    if (isUnrecorded(checked)) {
+      setDecisionHeaders(reply, checked, ports)
+      return sendProblem(reply, denialProblem(reply, checked))
+    }
+    const headers: string[] = []
+    setDecisionHeaders(collector(headers), checked, ports)
+    return sendJson(reply, decisionText(checked), headers)
   }
 
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
@@ -76,12 +78,9 @@ export function addCheckRoutes(
     })
     const settings = batch.value.headers === true ? ports : undefined
     const results = (await Promise.all(checked)).map((one) => resultText(one, settings))
-    return sendJson(reply, `{"results":[${results.join()}]}`)
+    return sendJson(reply, `{"results":[${results.join()}]}`, [])
   })
 }
-
-const sendJson = (reply: FastifyReply, text: string): FastifyReply =>
-  reply.header('content-type', jsonType).header('cache-control', 'no-store').send(text)
 
 /** A decision without a record is answered with 503: any other answer would mean that it is counted. */
 const isUnrecorded = ({ decision }: RecordedDecision): boolean => decision.reason === 'journal_full'

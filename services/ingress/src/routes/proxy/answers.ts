@@ -4,7 +4,13 @@ import type { Upstream } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
-import { challengeHeader, denialProblem, type ReplySettings, setDecisionHeaders } from '../../http/decision-reply.ts'
+import {
+  challengeHeader,
+  collector,
+  denialProblem,
+  type ReplySettings,
+  setDecisionHeaders,
+} from '../../http/decision-reply.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
 const noneForHost = 'No upstream of the policy answers for this host.'
@@ -81,15 +87,6 @@ export function refuse(incoming: IncomingRequest, recorded: RecordedDecision, se
 export function startHeaders({ request, protocol, isClosing }: IncomingRequest, isRefusal: boolean): string[] {
   const closes = (isClosing() && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
   return closes ? ['connection', 'close'] : []
-}
-
-/** Collects headers as names and values in turns, which Node writes fastest. */
-export function collector(headers: string[]) {
-  return {
-    header(name: string, value: string | number) {
-      headers.push(name, `${value}`)
-    },
-  }
 }
 
 /** Closes the connection without an answer. Answers to requests that were sent before this one go out first. */
