@@ -31,11 +31,17 @@ afterAll(async () => {
 
 /** Two of each value, and longer than any run. */
 const two = { algorithm: 'fixed_window', window: '7d', size: 2, onUnavailable: 'deny' }
+const ownRefusal = {
+  headers: 'x-ratelimit',
+  body: '{"error":{"code":"{{limit}}","retry":{{retry_after}},"request":"{{decision}}"}}',
+}
 const policyOf = ({ url, jwksUrl }: Issuer) => ({
   version: 1,
   identity: {
     jwt: [{ issuer: url, jwksUrl, audience: 'api', allowPrivate: true, plan: 'free' }],
     anonymous: 'free',
+    // Requests come from there.
+    trustedProxies: ['127.0.0.5/32'],
   },
   plans: { free: { limits: [] } },
   limits: {
@@ -51,6 +57,8 @@ const policyOf = ({ url, jwksUrl }: Issuer) => ({
     { match: 'GET /v1/session', limits: ['per-session'] },
     { match: 'POST /v1/codes', limits: ['per-phone'] },
     { match: 'POST /v1/logins/:name', limits: ['logins'] },
+    { match: 'GET /v1/own/:user', limits: ['per-user'], refusal: ownRefusal },
+    { match: 'GET /v1/quiet/:user', limits: ['per-user'], refusal: { headers: 'none' } },
   ],
   upstreams: { api: { url: upstream.url } },
   subjects: { acme: { plan: 'free' } },
@@ -75,6 +83,7 @@ async function open() {
     return leftBy(answer.status === 200, /r=(\d+)/.exec(String(answer.headers.ratelimit))?.[1])
   }
   return {
+    ask: (door: 'proxy' | 'api', path: string, headers: Headers = {}) => send(ingress[door], { path, headers }),
     proxy: (path: string, headers: Headers = {}) => left(ingress.proxy, path, headers),
     authorize: (path: string, headers: Headers = {}) => left(ingress.api, `/v1/authorize${path}`, headers),
     /** Through the proxy, with the status. */
@@ -185,4 +194,36 @@ test('a limit that blocks for longer each time blocks one value for an hour at i
   expect(await breach('ann')).toBe(3_600)
   expect(await breach('bob')).toBeLessThanOrEqual(2)
   expect(await left('ann')).toBe(-1)
+})
+
+test("a route's own refusal is what its clients get from the proxy, and gateways from /v1/authorize; others are as ever", async () => {
+  const { ask, proxy } = await open()
+  const names = (headers: object) => Object.keys(headers).filter((name) => name.includes('ratelimit'))
+  expect([await proxy('/v1/own/own-user'), await proxy('/v1/own/own-user')]).toEqual([1, 0])
+  for (const [door, path] of [
+    ['proxy', '/v1/own/own-user'],
+    ['api', '/v1/authorize/v1/own/own-user'],
+  ] as const) {
+    const { status, headers, body } = await ask(door, path)
+    expect([status, headers['content-type'], headers['cache-control']]).toEqual([429, 'application/json', 'no-store'])
+    expect(names(headers)).toEqual(['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'])
+    const retry = Number(headers['retry-after'])
+    expect(JSON.parse(body)).toEqual({ error: { code: 'per-user', retry, request: headers['weir-decision'] } })
+  }
+  const translated = await ask('api', '/v1/authorize?deny_status=403', {
+    'x-original-method': 'GET',
+    'x-original-uri': '/v1/own/own-user',
+  })
+  const { 'x-limit-status': limitStatus, 'x-weir-problem': problem } = translated.headers
+  expect([translated.status, limitStatus, JSON.parse(translated.body).error.code]).toEqual([403, '429', 'per-user'])
+  expect(JSON.parse(String(problem)).type).toMatch(/quota-exceeded$/)
+  const quiet = await ask('proxy', '/v1/quiet/own-user')
+  expect([quiet.status, quiet.headers['content-type'], names(quiet.headers)]).toEqual([
+    ...[429, 'application/problem+json'],
+    [],
+  ])
+  expect(quiet.headers['retry-after']).toBeDefined()
+  const plain = await ask('proxy', '/v1/users/own-user')
+  expect([plain.status, JSON.parse(plain.body).type]).toEqual([429, expect.stringMatching(/quota-exceeded$/)])
+  expect(names(plain.headers)).toEqual(['ratelimit-policy', 'ratelimit'])
 })

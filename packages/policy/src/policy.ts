@@ -1,5 +1,6 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 
 /**
@@ -83,6 +84,17 @@ export interface Route {
   readonly settleMax?: number
   /** Statuses of the upstream's answer, or of Weir's own instead, for which the charge is refunded. */
   readonly refundOn?: readonly number[]
+  /** How requests that limits refuse are answered; absent for as everywhere. */
+  readonly refusal?: Refusal
+}
+
+/** How a route answers the requests that limits refuse, through the proxy and to gateways. */
+export interface Refusal {
+  /** The rate-limit headers; absent for those of the process. */
+  readonly dialect?: RateLimitDialect | 'none'
+  /** As `fillTemplate` takes it; absent for a problem. */
+  readonly body?: string
+  readonly contentType: string
 }
 
 /** A part of a request that says how many units it consumes. */

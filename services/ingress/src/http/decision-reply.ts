@@ -29,7 +29,7 @@ export function collector(headers: string[]): HeaderTarget {
 
 /** How answers describe limits: by the headers of draft 10 unless configured otherwise. */
 export interface ReplySettings {
-  readonly dialect?: RateLimitDialect | undefined
+  readonly dialect?: RateLimitDialect | 'none' | undefined
   readonly clock: Clock
   /** The status of a cost that no waiting admits; 403 unless configured otherwise. */
   readonly costStatus?: 403 | 413 | undefined
@@ -42,7 +42,7 @@ export function setDecisionHeaders(reply: HeaderTarget, recorded: RecordedDecisi
   if (id !== undefined) reply.header('weir-decision', id)
   if (dialect !== undefined && dialect !== 'draft10') {
     // A function of its own, because this one runs for every request, and is compiled better while it is small.
-    setOlderHeaders(reply, recorded, dialect, settings.clock)
+    if (dialect !== 'none') setOlderHeaders(reply, recorded, dialect, settings.clock)
     return
   }
   reply.header('ratelimit-policy', limits === undefined ? unauthenticatedPolicy : rateLimitPolicy(limits))

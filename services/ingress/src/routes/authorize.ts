@@ -7,6 +7,7 @@ import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
 import { connectionNamed } from '../http/client-headers.ts'
 import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
+import { ownBodyOf, ownRefusalOf, settingsOf } from '../http/own-refusal.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
@@ -68,10 +69,12 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const origin = { headers: request.headers, url, socket: request.raw.socket }
     const who = { ip: ports.authenticator.addressOf(view.policy, origin), route, method }
     const refuse = (recorded: RecordedDecision) => {
-      setDecisionHeaders(reply, recorded, ports)
+      const own = ownRefusalOf(recorded, route.refusal)
+      setDecisionHeaders(reply, recorded, settingsOf(ports, own))
       setOnExceed(reply, recorded)
       const denial = denialProblem(reply, recorded, ports)
-      return sendRefusal(reply, options, recorded.isKnownRefusal === true ? refusedUnrecorded(denial) : denial)
+      const problem = recorded.isKnownRefusal === true ? refusedUnrecorded(denial) : denial
+      return sendRefusal(reply, options, problem, ownBodyOf(recorded, own))
     }
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found

@@ -3,6 +3,7 @@ import { badRequest, type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 import { degradedBy, onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
+import type { OwnBody } from '../../http/own-refusal.ts'
 
 /** Options of a gateway, as query parameters of the address that it calls. */
 export interface GatewayOptions {
@@ -66,14 +67,24 @@ export function sendCaller(
 
 /**
  * Answers a refusal in the way that the gateway can forward. One that set `deny_status` hands neither status nor body
- * to its client: it finds both in headers.
+ * to its client: it finds both in headers, the problem also where the route has a body of its own.
  */
-export function sendRefusal(reply: FastifyReply, { denyStatus }: GatewayOptions, problem: Problem): FastifyReply {
-  if (denyStatus === undefined) return sendProblem(reply, problem)
+export function sendRefusal(
+  reply: FastifyReply,
+  { denyStatus }: GatewayOptions,
+  problem: Problem,
+  own?: OwnBody,
+): FastifyReply {
+  if (denyStatus === undefined) return sendBody(reply, problem, own)
   reply.header('x-limit-status', problem.status).header('x-weir-problem', asciiJson(problem))
   const isTranslated = problem.status < 500 && problem.status !== 401
-  return sendProblem(reply, isTranslated ? { ...problem, status: denyStatus } : problem)
+  return sendBody(reply, isTranslated ? { ...problem, status: denyStatus } : problem, own)
 }
+
+const sendBody = (reply: FastifyReply, problem: Problem, own: OwnBody | undefined): FastifyReply =>
+  own === undefined
+    ? sendProblem(reply, problem)
+    : reply.code(problem.status).headers({ 'content-type': own.type, 'cache-control': 'no-store' }).send(own.bytes)
 
 /** Marks the denial by a limit that drops: only the gateway can leave its client without an answer. */
 export function setOnExceed(reply: FastifyReply, { decision, limits }: RecordedDecision): void {

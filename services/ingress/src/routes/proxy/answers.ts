@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
-import type { Upstream } from '@weir/policy/policy.ts'
+import type { Refusal, Upstream } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
@@ -11,6 +11,7 @@ import {
   type ReplySettings,
   setDecisionHeaders,
 } from '../../http/decision-reply.ts'
+import { type OwnBody, ownBodyOf, ownRefusalOf, settingsOf } from '../../http/own-refusal.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
 const noneForHost = 'No upstream of the policy answers for this host.'
@@ -43,13 +44,19 @@ export function writeProblem(response: ServerResponse, found: Problem, headers: 
     response.destroy()
     return
   }
-  const body = Buffer.from(JSON.stringify(found))
-  response.writeHead(found.status, [
+  writeBody(response, found.status, headers, {
+    type: 'application/problem+json',
+    bytes: Buffer.from(JSON.stringify(found)),
+  })
+}
+
+function writeBody(response: ServerResponse, status: number, headers: readonly string[], { type, bytes }: OwnBody) {
+  response.writeHead(status, [
     ...headers,
-    ...['content-type', 'application/problem+json', 'cache-control', 'no-store'],
-    ...['content-length', `${body.length}`],
+    ...['content-type', type, 'cache-control', 'no-store'],
+    ...['content-length', `${bytes.length}`],
   ])
-  response.end(body)
+  response.end(bytes)
 }
 
 /** Answers a request with a problem, without a decision. */
@@ -59,8 +66,16 @@ export function answerProblem(incoming: IncomingRequest, problem: Problem): void
   writeProblem(incoming.response, problem, headers)
 }
 
-/** Ends a request that was denied and recorded: with an answer, a page for people, or without an answer. */
-export function refuse(incoming: IncomingRequest, recorded: RecordedDecision, settings: ReplySettings): void {
+/**
+ * Ends a request that was denied and recorded: with an answer, a page for people, or without an answer. `refusal` is
+ * the route's own.
+ */
+export function refuse(
+  incoming: IncomingRequest,
+  recorded: RecordedDecision,
+  settings: ReplySettings,
+  refusal?: Refusal,
+): void {
   const onExceed = onExceedOf(recorded.decision, recorded.limits)
   if (onExceed?.kind === 'drop') {
     hangUp(incoming.response)
@@ -68,7 +83,8 @@ export function refuse(incoming: IncomingRequest, recorded: RecordedDecision, se
   }
   const headers = startHeaders(incoming, true)
   const target = collector(headers)
-  setDecisionHeaders(target, recorded, settings)
+  const own = ownRefusalOf(recorded, refusal)
+  setDecisionHeaders(target, recorded, settingsOf(settings, own))
   if (onExceed?.kind === 'challenge' && isForPage(incoming)) {
     // There is no Retry-After, with which the browser would wait before it goes there.
     headers.push(challengeHeader, onExceed.url, 'location', onExceed.url)
@@ -77,7 +93,9 @@ export function refuse(incoming: IncomingRequest, recorded: RecordedDecision, se
     return
   }
   const problem = denialProblem(target, recorded, settings)
-  writeProblem(incoming.response, problem, headers)
+  const body = ownBodyOf(recorded, own)
+  if (body === undefined) writeProblem(incoming.response, problem, headers)
+  else writeBody(incoming.response, problem.status, headers, body)
 }
 
 /**

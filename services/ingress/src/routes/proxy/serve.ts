@@ -62,7 +62,7 @@ export function createServe(
       client: problem === undefined ? incoming.response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
-    if (!recorded.decision.allowed) return refuse(incoming, recorded, ports)
+    if (!recorded.decision.allowed) return refuse(incoming, recorded, ports, route.refusal)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
     if (problem !== undefined) return writeProblem(incoming.response, problem, ownHeaders)

@@ -1,0 +1,18 @@
+/** What the body of a route's own refusal may name. None of the values needs escaping in JSON, XML or HTML. */
+export const refusalValueNames = ['limit', 'reason', 'retry_after', 'decision'] as const
+/** By their names: the limit, `limit` or `blocked`, whole seconds, and the id of the record, empty without one. */
+export type RefusalValues = Readonly<Record<(typeof refusalValueNames)[number], string>>
+
+const placeholder = /\{\{([^{}]*)\}\}/g
+
+/** The names between double braces, as written. */
+export const namesInTemplate = (template: string): readonly string[] =>
+  Array.from(template.matchAll(placeholder), ([, name = '']) => name)
+
+/** The text with the values in their places. */
+export function fillTemplate(template: string, values: RefusalValues): string {
+  return template.replaceAll(placeholder, (written, name: string) => {
+    const known = refusalValueNames.find((candidate) => candidate === name)
+    return known === undefined ? written : values[known]
+  })
+}
