@@ -1,5 +1,5 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
-import { type Checks, isCount, isFields, isText, isUuid, parseJson } from './fields.ts'
+import { type Checks, isCount, isFields, isOptional, isText, isUuid, parseJson, wrongField } from './fields.ts'
 
 /** A subject's denials or allowed requests differ from what is usual. */
 interface RateChangedV1 {
@@ -12,6 +12,9 @@ interface RateChangedV1 {
   /** Decisions in a window of the same length, on average over the time before. */
   readonly usual: number
 }
+
+/** What the limit counted by beyond the subject, as the decision's record has it; absent for nothing. */
+type CountedBy = Readonly<Record<string, string>>
 
 /** The value of an alert's record, by `ce_type`. Times are RFC 3339, UTC. */
 interface AlertDataByType {
@@ -26,6 +29,7 @@ interface AlertDataByType {
     readonly period_end: string
     /** The decision that crossed the threshold. */
     readonly decision_id: string
+    readonly by?: CountedBy
   }
   /** A subject exceeded a limit with `block`, and is blocked. */
   readonly 'weir.limit.blocked': {
@@ -34,6 +38,12 @@ interface AlertDataByType {
     readonly until: string
     /** The first denial that was read. */
     readonly decision_id: string
+    readonly by?: CountedBy
+    /**
+     * Only in the alert that ends an hour: how many blocks of this subject by this limit had no alert of their own.
+     * That alert has no `by`, and `until` is the end of the hour.
+     */
+    readonly more?: number
   }
   readonly 'weir.denied_rate.high': RateChangedV1
   readonly 'weir.allowed.dropped': RateChangedV1
@@ -67,7 +77,11 @@ export interface AlertRecordV1 {
 
 /** `time` is RFC 3339 in UTC, `count` a whole number from 0 on. */
 type FieldKind = 'text' | 'time' | 'uuid' | 'count' | 'number'
-type FieldsOf<T> = { readonly [K in keyof T]: FieldKind }
+type FieldsOf<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: FieldKind }
+
+const isTexts = (value: unknown) => isFields(value) && Object.values(value).every(isText)
+/** Fields that alerts have only where there is something to say. */
+const optionalFields: Checks = { by: isOptional(isTexts), more: isOptional(isCount) }
 
 /**
  * The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them
@@ -130,7 +144,8 @@ const isAlertType = (text: string): text is AlertType => Object.hasOwn(alertFiel
 
 function isDataOf<T extends AlertType>(type: T, value: unknown): value is AlertDataByType[T] {
   const known: Readonly<Record<string, FieldKind>> = alertFields[type]
-  return isFields(value) && Object.entries(known).every(([name, kind]) => isKind[kind](value[name]))
+  const hasKnown = isFields(value) && Object.entries(known).every(([name, kind]) => isKind[kind](value[name]))
+  return hasKnown && wrongField(value, optionalFields) === undefined
 }
 
 const isAlert = (alert: Omit<AlertV1, 'data'> & { readonly data: unknown }): alert is AlertV1 =>

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { encodeKeyPart } from '@weir/core/key-encoding.ts'
-import { type Limit, namedScopeKinds, type ScopePart } from '@weir/core/limits/limit.ts'
+import { type Limit, type ScopePart, scopeKinds } from '@weir/core/limits/limit.ts'
 import { type LimitRequest, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
 
 /**
@@ -38,8 +38,6 @@ function encode(text: string): string {
   encoded.set(text, result)
   return result
 }
-
-const scopeKinds = ['key', 'ip', 'route', 'method', ...namedScopeKinds] as const
 
 const partName = (part: ScopePart) => ('name' in part ? `${part.kind}.${encode(part.name)}` : part.kind)
 

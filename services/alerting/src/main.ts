@@ -22,6 +22,7 @@ import { createClaimStore } from './raise/claim-store.ts'
 import { AlertRaiser, type PublishAlerts } from './raise/raise-alerts.ts'
 import { createAlertHistory } from './record/alert-table.ts'
 import { createRecordLog } from './record/record-log.ts'
+import { startFurtherBlocks } from './watch/further-blocks.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 
@@ -112,6 +113,8 @@ await startService(
     const raise: AlertRaiser['raise'] = (candidates) => raiser.raise(candidates)
     const watching = startRateWatch({ ...shared, clickhouse, policyInForce, redis, raise })
     const rates = await run.own('watches', watching, (one) => one.stopped)
+    const further = startFurtherBlocks({ ...shared, claims, raise })
+    await run.own('further blocks', further, (one) => one.stopped)
     checkReady('watches', () => {
       const problem = rates.problem()
       return problem === undefined ? undefined : { warning: problem }

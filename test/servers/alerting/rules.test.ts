@@ -75,6 +75,20 @@ test('thresholds in units and in percent of a window, each again only after its 
   expect(new Set(ids).size).toBe(3)
 })
 
+test('three addresses that are blocked under one key are three alerts, each with its address', async () => {
+  const addresses = ['192.0.2.1', '192.0.2.2', '2001:db8::/64']
+  const state = { name: 'burst', size, used: size, remaining: 0, resetMs: 60_000 }
+  for (const reason of ['limit', 'blocked'] as const) {
+    for (const ip of addresses)
+      await decide('shared', size, { ...denied, reason, ip, limits: [{ ...state, by: { ip } }] })
+  }
+  await passed('shared')
+  const blocks = received('shared').filter(({ type }) => type === 'weir.limit.blocked')
+  expect(blocks.map(({ data }) => data.by).toSorted((a, b) => (a.ip < b.ip ? -1 : 1))).toEqual(
+    addresses.map((ip) => ({ ip })),
+  )
+})
+
 test('a subject that exceeds a limit with a block raises one alert that says until when, and refusals within it none', async () => {
   const fromMs = Date.now()
   await decide('rude', size, { ...denied, reason: 'limit' })

@@ -27,6 +27,8 @@ export type Span =
 
 /** Dimensions with the name of what is read. Redis keys have them in this order: later ones go to the end. */
 export const namedScopeKinds = ['header', 'query', 'attribute', 'path', 'claim', 'cookie', 'body'] as const
+/** All dimensions that Redis keys write, in their order. */
+export const scopeKinds = ['key', 'ip', 'route', 'method', ...namedScopeKinds] as const
 /** One of `namedScopeKinds`. */
 export type NamedScopeKind = (typeof namedScopeKinds)[number]
 

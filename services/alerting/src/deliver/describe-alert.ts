@@ -12,6 +12,10 @@ function namesOf(subject: string): readonly [who: string, whose: string] {
   return [`${subject} is`, subject]
 }
 
+/** A line for each value that the limit counted by: `ip: 192.0.2.1`. */
+const countedBy = (by: Readonly<Record<string, string>> = {}) =>
+  Object.entries(by).map(([part, value]) => `${part}: ${value}`)
+
 /**
  * Describes an alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes
  * for its markup.
@@ -25,16 +29,28 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
         title: `${subject} has used ${percent} % of its limit ${limit}`,
         lines: [
           `Used: ${number(used)} of ${number(size)}`,
+          ...countedBy(alert.data.by),
           `Period: ${time(period_start)} to ${time(period_end)}`,
           `Decision: ${decision_id}`,
         ],
       }
     }
     case 'weir.limit.blocked': {
-      const { limit, size, until, decision_id } = alert.data
+      const { limit, size, until, decision_id, by, more } = alert.data
+      if (more !== undefined) {
+        return {
+          title: `The limit ${limit} has blocked ${number(more)} more of ${subject} than alerts were sent for`,
+          lines: [`In the hour until ${time(until)}`, `The last of them: decision ${decision_id}`],
+        }
+      }
       return {
         title: `${subject} is blocked by the limit ${limit}`,
-        lines: [`Until: ${time(until)}`, `Size of the limit: ${number(size)}`, `Decision: ${decision_id}`],
+        lines: [
+          ...countedBy(by),
+          `Until: ${time(until)}`,
+          `Size of the limit: ${number(size)}`,
+          `Decision: ${decision_id}`,
+        ],
       }
     }
     case 'weir.denied_rate.high':

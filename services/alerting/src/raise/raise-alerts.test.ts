@@ -39,6 +39,7 @@ function world() {
             return { state: state === 'done' || state === 'acquired' ? state : 'pending', occurrenceId: given }
           })
         },
+        keepFurther: async () => undefined,
         async finish(finished) {
           roundTrips += 1
           for (const { key } of finished) claims.set(key, 'done')

@@ -6,8 +6,9 @@ import { LRUCache } from 'lru-cache'
 import type { Counters } from '../metrics.ts'
 import type { AlertHistory } from '../record/alert-table.ts'
 import type { Crossing } from '../watch/crossings.ts'
+import type { FurtherBlocks } from '../watch/further-blocks.ts'
 import type { RateChange } from '../watch/rate-changes.ts'
-import type { ClaimStore, FoundClaim } from './claim-store.ts'
+import type { ClaimStore, FoundClaim, Further } from './claim-store.ts'
 
 /** Namespace of alert ids: an alert's id follows from its claim alone, so a repeated alert is the same alert. */
 const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
@@ -24,8 +25,8 @@ const raisedTogetherMax = 1_000
 /** Publishes alerts. Resolves when all are in Kafka on every in-sync replica. */
 export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>
 
-/** A crossing or a rate change that may become an alert. */
-export type AlertCandidate = Crossing | RateChange
+/** What may become an alert. */
+export type AlertCandidate = Crossing | RateChange | FurtherBlocks
 type Threshold = AlertCandidate['thresholds'][number]
 
 /** Returns what tells two alerts of one claim apart: when a recurring one was first found. */
@@ -43,16 +44,21 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
     const { watch, alert, count, usual } = candidate
     return { ...attributes, type: alert, data: { watch, window_start: from, window_end: until, count, usual } }
   }
-  const { kind, limit, size, used, decisionId } = candidate
-  if (kind === 'blocked') {
-    return { ...attributes, type: 'weir.limit.blocked', data: { limit, size, until, decision_id: decisionId } }
+  const { limit, size, decisionId } = candidate
+  const block = { limit, size, until, decision_id: decisionId }
+  if (candidate.kind === 'further') {
+    return { ...attributes, type: 'weir.limit.blocked', data: { ...block, more: candidate.more } }
   }
-  const data = { limit, size, used, percent, period_start: from, period_end: until, decision_id: decisionId }
+  const by = candidate.by === undefined ? {} : { by: candidate.by }
+  if (candidate.kind === 'blocked') return { ...attributes, type: 'weir.limit.blocked', data: { ...block, ...by } }
+  const { used } = candidate
+  const period = { period_start: from, period_end: until, decision_id: decisionId }
+  const data = { limit, size, used, percent, ...period, ...by }
   return { ...attributes, type: 'weir.quota.reached', data }
 }
 
 interface RaiserOptions {
-  readonly claims: ClaimStore
+  readonly claims: Pick<ClaimStore, 'claim' | 'finish' | 'keepFurther'>
   readonly history: AlertHistory
   readonly publish: PublishAlerts
   readonly clock: Clock
@@ -76,7 +82,8 @@ export class AlertRaiser {
       const thresholds = candidate.thresholds.filter(({ key }) => !this.#remembered.has(key))
       return thresholds.length === 0 ? [] : [{ ...candidate, thresholds }]
     })
-    const isLate = ({ endMs }: AlertCandidate) => nowMs - endMs > lateMs
+    // What an hour counted is told when a process is there to tell it.
+    const isLate = ({ kind, endMs }: AlertCandidate) => kind !== 'further' && nowMs - endMs > lateMs
     const late = news.filter(isLate)
     const timely = news.filter((candidate) => !isLate(candidate))
     for (let at = 0; at < late.length; at += raisedTogetherMax) {
@@ -102,11 +109,15 @@ export class AlertRaiser {
     // 1. Claim. A crash here leaves `pending`; the process that reads the decisions again continues from there.
     const keys = candidates.flatMap((candidate) => {
       const { thresholds, lifetimeMs } = candidate
-      return thresholds.map(({ key }) => ({ key, lifetimeMs, occurrenceId: occurrenceOf(candidate) }))
+      const counted = countedOf(candidate, nowMs)
+      return thresholds.map(({ key }) => ({ key, lifetimeMs, occurrenceId: occurrenceOf(candidate), counted }))
     })
     const found = await claims.claim(keys)
     crash('claim')
-    const due = dueOf(candidates, new Map(keys.map(({ key }, at) => [key, found[at]])), nowMs)
+    const foundByKey = new Map(keys.map(({ key }, at) => [key, found[at]]))
+    // Before the offset is committed, so that what is counted is told when its hour is over.
+    for (const [hour, further] of furtherOf(candidates, foundByKey)) await claims.keepFurther(hour, further)
+    const due = dueOf(candidates, foundByKey, nowMs)
     // 2. Look up new claims in ClickHouse: their alerts may have been raised before Redis lost its data.
     const asked = due.filter(({ isNew }) => isNew).map(({ alert }) => alert)
     const before = asked.length === 0 ? new Set<string>() : await history.raised(asked)
@@ -135,6 +146,27 @@ export class AlertRaiser {
   }
 }
 
+/** Blocks for single values are bounded; a limit that counts by the subject alone has one block at a time. */
+function countedOf(candidate: AlertCandidate, nowMs: number) {
+  if (candidate.kind !== 'blocked' || candidate.by === undefined) return undefined
+  const { subject, limit } = candidate
+  return { subject, limit, nowMs }
+}
+
+/** Returns which blocks were counted without an alert of their own, by the start of the hour. */
+function furtherOf(candidates: readonly AlertCandidate[], found: ReadonlyMap<string, FoundClaim | undefined>) {
+  const byHour = new Map<number, Map<string, Further>>()
+  for (const candidate of candidates) {
+    const claim = found.get(candidate.thresholds[0]?.key ?? '')
+    if (claim?.state !== 'counted' || candidate.kind !== 'blocked') continue
+    const { subject, limit, size, decisionId } = candidate
+    const hour = Number(claim.occurrenceId)
+    const ofHour = byHour.get(hour) ?? new Map<string, Further>()
+    byHour.set(hour, ofHour.set(JSON.stringify([subject, limit]), { subject, limit, size, decisionId }))
+  }
+  return byHour
+}
+
 /** Returns what is due of each candidate: its highest unfinished threshold is raised and supersedes the lower ones. */
 function dueOf(
   candidates: readonly AlertCandidate[],
@@ -142,7 +174,10 @@ function dueOf(
   nowMs: number,
 ) {
   return candidates.flatMap((candidate) => {
-    const [highest, ...lower] = candidate.thresholds.filter(({ key }) => found.get(key)?.state !== 'done')
+    const [highest, ...lower] = candidate.thresholds.filter(({ key }) => {
+      const state = found.get(key)?.state
+      return state !== 'done' && state !== 'counted'
+    })
     if (highest === undefined) return []
     const { lifetimeMs } = candidate
     const claimed = ({ key }: Threshold) => ({ key, lifetimeMs })

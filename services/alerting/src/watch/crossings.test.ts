@@ -104,6 +104,29 @@ describe('findCrossings', () => {
     expect([crossing?.startMs, crossing?.endMs]).toEqual([kathmanduMidnightMs - 59_900, kathmanduMidnightMs + 100])
   })
 
+  it('claims a block for each value that its limit counts by, in the words of the key in Redis', () => {
+    const blocking = requirePolicy(
+      JSON.stringify({
+        version: 1,
+        limits: { otp: { algorithm: 'fixed_window', size: 5, window: '1m', block: '2m', by: ['subject', 'ip'] } },
+      }),
+      'weir.yaml',
+    )
+    const keysOf = (by: Readonly<Record<string, string>> | undefined) => {
+      const limit = { name: 'otp', size: 5, used: 5, remaining: 0, reset_ms: 100 }
+      const denied = { ...decision(1, 0), outcome: 'deny' as const, reason: 'limit' as const, denied_by: 'otp' }
+      const limits = [by === undefined ? limit : { ...limit, by }]
+      return findCrossings(blocking, { ...denied, limits }, 1_000).map((one) => [one.thresholds[0]?.key, one.by])
+    }
+    const [first, second] = [{ ip: '192.0.2.1' }, { 'header:x-team': 'sha256:a_b', ip: '2001:db8::/64' }]
+    expect(keysOf(first)).toEqual([['quota_alert:{acme}:otp:5:blocked:cooldown:ip=192%2E0%2E2%2E1', first]])
+    expect(keysOf(second)).toEqual([
+      ['quota_alert:{acme}:otp:5:blocked:cooldown:ip=2001%3Adb8%3A%3A%2F64:header.x-team=sha256%3Aa_b', second],
+    ])
+    // A record of an older process.
+    expect(keysOf(undefined)).toEqual([['quota_alert:{acme}:otp:5:blocked:cooldown', undefined]])
+  })
+
   it('finds a block, from the refusal that began it and from those that follow, until it ends', () => {
     const blocking = requirePolicy(
       JSON.stringify({

@@ -26,6 +26,8 @@ export interface Crossing extends Candidate {
   readonly size: number
   readonly used: number
   readonly decisionId: string
+  /** What the limit counted by beyond the subject; undefined for nothing. */
+  readonly by?: Readonly<Record<string, string>> | undefined
 }
 
 /** Cached, because a subject at its limit needs its period for every decision. */
@@ -86,17 +88,19 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
   const crossings: Crossing[] = []
   const { subject, reason, id: decisionId } = record
   const known = policy.subjects.get(subject)
-  for (const { name, size, used, reset_ms: resetMs } of record.limits) {
+  for (const { name, size, used, reset_ms: resetMs, by } of record.limits) {
     const limit = known?.ownLimits?.get(name) ?? policy.limits.get(name)
     if (limit === undefined) continue
-    const about = { subject, limit: name, size, used, decisionId }
+    const about = { subject, limit: name, size, used, decisionId, by }
     const keyOf = (threshold: string, periodStart: string) =>
       claimKey({ subject, limit: name, size, threshold, periodStart })
     if (isBlockedBy(limit, record)) {
       const endMs = tsMs + (reason === 'blocked' ? resetMs : lengthOfBlock(limit, resetMs))
       // The next block is another alert. Never 0, which Redis refuses.
       const lifetimeMs = Math.max(1, endMs - tsMs)
-      const thresholds = [{ percent: 100, key: keyOf('blocked', 'cooldown') }]
+      // Each value that the limit counts by has blocks of its own.
+      const key = claimKey({ subject, limit: name, size, threshold: 'blocked', periodStart: 'cooldown', by })
+      const thresholds = [{ percent: 100, key }]
       crossings.push({ kind: 'blocked', ...about, startMs: tsMs, endMs, lifetimeMs, isRecurring: true, thresholds })
     }
     if (reason === 'blocked' || limit.thresholds.length === 0) continue

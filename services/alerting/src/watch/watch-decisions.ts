@@ -17,11 +17,16 @@ export interface WatchedRecord {
 const timeMsMax = 8.64e15 - 400 * 86_400_000
 /** Longer subjects are ignored; no ingress writes any. */
 const subjectMax = 1_024
+/** A limit counts by at most eight. */
+const scopePartsMax = 8
 
 /** Returns no crossing for impossible values, which only foreign programs write. */
 function crossingsOf(policy: Policy, decision: DecisionRecordV1, tsMs: number): readonly Crossing[] {
   const isPossible = ({ reset_ms }: DecisionRecordV1['limits'][number]) => reset_ms >= 0 && tsMs + reset_ms < timeMsMax
+  const isShort = ({ by = {} }: DecisionRecordV1['limits'][number]) =>
+    Object.keys(by).length <= scopePartsMax && Object.entries(by).every((texts) => texts.join().length <= subjectMax)
   if (decision.subject.length > subjectMax || !decision.limits.every(isPossible)) return []
+  if (!decision.limits.every(isShort)) return []
   return findCrossings(policy, decision, tsMs)
 }
 

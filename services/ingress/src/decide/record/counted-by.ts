@@ -33,6 +33,9 @@ function recordedAddress(form: AddressForm, address: string): string {
   return form === 'prefix' ? prefixOf(address) : hashOf('ip', address)
 }
 
+/** A header may have kilobytes; longer values are hashed whatever the limit says. */
+const plainLengthMax = 128
+
 /** The parts that a record says beyond its subject. */
 const isCounted = ({ kind }: ScopePart) => kind !== 'subject' && kind !== 'global'
 
@@ -45,7 +48,8 @@ function byOf(limit: Limit, values: ScopeValues, ip: string): LimitRecordV1['by'
     const name = partText(part)
     const value = part.kind === 'ip' ? ip : scopeValue(part, values, limit.override)
     if (part.kind === 'ip' && value === '') continue
-    by[name] = 'name' in part && limit.record !== 'plain' && value !== '' ? hashOf(name, value) : value
+    const isPlain = value === '' || !('name' in part) || (limit.record === 'plain' && value.length <= plainLengthMax)
+    by[name] = isPlain ? value : hashOf(name, value)
   }
   return by
 }

@@ -1,0 +1,74 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { claimKey } from '@weir/core/alerts/claim.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { type ClaimStore, countedKeptMs, hourMs } from '../raise/claim-store.ts'
+import { repeatUntilStopped } from '../repeat.ts'
+import type { Candidate } from './crossings.ts'
+
+/** Blocks of one subject by one limit that had no alert of their own, within an hour that is over. */
+export interface FurtherBlocks extends Candidate {
+  readonly kind: 'further'
+  readonly limit: string
+  readonly size: number
+  readonly more: number
+  /** The last of them that was found. */
+  readonly decisionId: string
+}
+
+/** A batch that was begun within the hour may still count blocks; batches are much shorter. */
+const graceMs = 60_000
+/** An hour whose end every process missed for longer than this has no such alert. */
+const hoursBack = 2
+
+const everyMs = 60_000
+/** Pause while Redis is unavailable. */
+const retryMs = 5_000
+/** A stop waits up to this long; the next process raises the same alerts under the same ids. */
+const stopMs = 2_000
+
+/** Finds what the last hours have counted. What was raised before is found again, and has its claim. */
+export async function findFurtherBlocks(
+  claims: Pick<ClaimStore, 'readFurther'>,
+  nowMs: number,
+): Promise<FurtherBlocks[]> {
+  const thisHour = Math.floor((nowMs - graceMs) / hourMs) * hourMs
+  const found: FurtherBlocks[] = []
+  for (let back = 1; back <= hoursBack; back += 1) {
+    const startMs = thisHour - back * hourMs
+    for (const { subject, limit, size, decisionId, more } of await claims.readFurther(startMs)) {
+      const periodStart = String(startMs / 1_000)
+      const key = claimKey({ subject, limit, size, threshold: 'blocked', periodStart })
+      found.push({
+        ...{ kind: 'further', subject, limit, size, decisionId, more, startMs, endMs: startMs + hourMs },
+        ...{ lifetimeMs: countedKeptMs, isRecurring: false, thresholds: [{ percent: 100, key }] },
+      })
+    }
+  }
+  return found
+}
+
+/** Raises, when an hour is over, how many blocks had no alert of their own. Every process does: claims decide which. */
+export function startFurtherBlocks(options: {
+  readonly claims: Pick<ClaimStore, 'readFurther'>
+  readonly raise: (found: readonly FurtherBlocks[]) => Promise<void>
+  readonly clock: Clock
+  readonly stopping: AbortSignal
+  readonly log: Logger
+}) {
+  const { claims, raise, clock, stopping, log } = options
+  const repeating = repeatUntilStopped(async () => {
+    try {
+      await raise(await findFurtherBlocks(claims, clock.nowMs()))
+      return everyMs
+    } catch (error) {
+      log.warn({ err: error }, 'further blocks not read, trying again')
+      return retryMs
+    }
+  }, stopping)
+  const givenUp = new Promise<void>((resolve) => {
+    stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
+  })
+  /** Resolves after `stopping` aborted and the last turn ended. */
+  return { stopped: Promise.race([repeating, givenUp]) }
+}
