@@ -33,8 +33,9 @@ const outcome = (more: Partial<OutcomeInput>): OutcomeInput => ({
   ...{ durationMs: 1, bytesIn: 10, bytesOut: 100, upstream: 'demo', error: '', ...more },
 })
 
+const everything = { only: {}, except: {}, subjectPrefix: undefined }
 const question = {
-  subject: undefined,
+  ...everything,
   fromMs: noonMs,
   toMs: noonMs + 86_400_000,
   by: [],
@@ -54,7 +55,9 @@ describe('outcomes', () => {
       seq = 0
       await insert('weir.outcomes', open, token)
     }
-    expect(await askOutcomes(tables.client, Reach.everybody, { ...question, subject })).toMatchObject([
+    expect(
+      await askOutcomes(tables.client, Reach.everybody, { ...question, only: { subject: [subject] } }),
+    ).toMatchObject([
       {
         ...{ count: '8', status_1xx: '1', status_2xx: '2', status_3xx: '1', status_4xx: '2', status_5xx: '2' },
         ...{ broken: '1', bytes_in: '80', bytes_out: '800' },
@@ -69,13 +72,13 @@ describe('outcomes', () => {
     )
     await insert('weir.outcomes', some.filter((_, at) => at % 2 === 0).map(encodeOutcomeOpen))
     await insert('weir.outcomes', some.filter((_, at) => at % 2 === 1).map(encodeOutcomeOpen))
-    const [all] = await askOutcomes(tables.client, Reach.everybody, { ...question, subject })
+    const [all] = await askOutcomes(tables.client, Reach.everybody, { ...question, only: { subject: [subject] } })
     const within = (value: number | null | undefined, wanted: number) => Math.abs((value ?? 0) - wanted) < 10
     expect([within(all?.p50_ms, 500), within(all?.p90_ms, 900), within(all?.p99_ms, 990)]).toEqual([true, true, true])
 
     const rows = await askOutcomes(tables.client, Reach.everybody, {
       ...question,
-      subject,
+      only: { subject: [subject] },
       by: ['route'],
       step: 'hour',
     })
@@ -90,7 +93,7 @@ describe('outcomes', () => {
   })
 
   it('of nobody are none, and no latency', async () => {
-    const [row] = await askOutcomes(tables.client, Reach.everybody, { ...question, subject: randomUUID() })
+    const [row] = await askOutcomes(tables.client, Reach.everybody, { ...question, only: { subject: [randomUUID()] } })
     expect(row).toMatchObject({ count: '0', p50_ms: null, p99_ms: null })
   })
 

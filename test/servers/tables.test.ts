@@ -157,6 +157,9 @@ describe('a block of decisions', () => {
   })
 })
 
+/** The filters of a question about one subject. */
+const onlyOf = (subject: string) => ({ only: { subject: [subject] }, except: {}, subjectPrefix: undefined })
+
 describe('usage', () => {
   it('adds up quarter hours to the days of any time zone', async () => {
     const subject = `s-${randomUUID()}`
@@ -168,7 +171,7 @@ describe('usage', () => {
     ]
     await insertBlock(client, { table: 'weir.decisions', dedupToken: subject, lines: lines(subject, decisions) })
     const question = {
-      subject,
+      ...onlyOf(subject),
       fromMs: Date.parse('2026-11-20T00:00:00Z'),
       toMs: Date.parse('2026-11-22T00:00:00Z'),
       by: ['route'] as const,
@@ -194,7 +197,7 @@ describe('usage', () => {
     }))
     await insertBlock(client, { table: 'weir.decisions', dedupToken: subject, lines: lines(subject, decisions) })
     const span = { fromMs: Date.parse('2026-11-20T00:00:00Z'), toMs: Date.parse('2026-11-21T00:00:00Z') }
-    const question = { subject, ...span, by: [], timeZone: 'UTC' }
+    const question = { ...onlyOf(subject), ...span, by: [], timeZone: 'UTC' }
     for (const step of ['minute', 'quarter_hour', 'hour', 'day', 'total'] as const) {
       const answer = await askUsage(client, Reach.everybody, { ...question, step })
       const cost = answer.reduce((sum, row) => sum + BigInt(row.cost), 0n)
@@ -229,7 +232,7 @@ describe('usage', () => {
 
   it('of a subject whose name is SQL is a question about that subject', async () => {
     const question = { fromMs: 0, toMs: 1, by: [], step: 'total' as const, timeZone: 'UTC' }
-    const [row] = await askUsage(client, Reach.everybody, { ...question, subject: "x' OR 1=1 --" })
+    const [row] = await askUsage(client, Reach.everybody, { ...question, ...onlyOf("x' OR 1=1 --") })
     expect(row).toMatchObject({ count: '0' })
   })
 })

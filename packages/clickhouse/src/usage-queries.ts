@@ -6,6 +6,7 @@ import type {
   Step,
   UsageDimension,
   UsageQuery,
+  Values,
 } from '@weir/core/usage/usage-query.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { withinReach } from './within-reach.ts'
@@ -18,7 +19,21 @@ const stepStart: Record<Exclude<Step, 'total'>, string> = {
   quarter_hour: 'toStartOfFifteenMinutes(toTimeZone(u.ts, {zone:String}))',
   hour: 'toStartOfHour(toTimeZone(u.ts, {zone:String}))',
   day: 'toStartOfDay(toTimeZone(u.ts, {zone:String}))',
+  week: 'toDateTime(toStartOfWeek(toTimeZone(u.ts, {zone:String}), 1), {zone:String})',
   month: 'toDateTime(toStartOfMonth(toTimeZone(u.ts, {zone:String})), {zone:String})',
+}
+
+/**
+ * A time in ISO 8601 with the offset that the zone has then. The offset is what the local clock shows, taken for UTC,
+ * less the time itself: ClickHouse's `%z` and `timeZoneOffset` are wrong for zones that have crossed the date line.
+ */
+function iso8601(start: string): string {
+  const clock = `formatDateTime(${start}, '%Y-%m-%dT%H:%i:%S')`
+  const offset = `dateDiff('second', ${start}, parseDateTimeBestEffort(${clock}, 'UTC'))`
+  const digits = (value: string) => `leftPad(toString(${value}), 2, '0')`
+  const hours = digits(`intDiv(abs(${offset}), 3600)`)
+  const minutes = digits(`intDiv(abs(${offset}), 60) % 60`)
+  return `concat(${clock}, if(${offset} < 0, '-', '+'), ${hours}, ':', ${minutes})`
 }
 
 /** The table that answers a question. */
@@ -36,19 +51,42 @@ interface Source {
 const dimensionSql = (name: string, { isOwn }: Reach) =>
   isOwn && name === 'denied_by' ? "if(u.outcome = 'deny', u.denied_by, '')" : `u.${name}`
 
+/**
+ * The conditions of a question's filters. They compare what the caller would see as a group: a filter tells nothing
+ * that `by` does not. The names of the parameters are of a closed list, as those of the dimensions are.
+ */
+function filtersOf(reach: Reach, { only, except, subjectPrefix }: RollupQuery<string>) {
+  const sql: string[] = []
+  const params: Record<string, unknown> = {}
+  const add = (filters: Values<string>, kind: 'only' | 'except') => {
+    for (const [name, values] of Object.entries(filters)) {
+      sql.push(`AND ${dimensionSql(name, reach)} ${kind === 'only' ? 'IN' : 'NOT IN'} {${kind}_${name}:Array(String)}`)
+      params[`${kind}_${name}`] = values
+    }
+  }
+  add(only, 'only')
+  add(except, 'except')
+  if (subjectPrefix !== undefined) {
+    sql.push('AND startsWith(u.subject, {subject_prefix:String})')
+    params.subject_prefix = subjectPrefix
+  }
+  return { sql, params }
+}
+
 /** The SQL of a question. Names come from closed lists, values travel as parameters. */
 function questionSql(
   source: Source,
   reach: Reach,
   question: RollupQuery<string>,
 ): { query: string; params: Record<string, unknown> } {
-  const { step, by, subject } = question
+  const { step, by } = question
   const { bucketMs } = source
   const time = step === 'total' ? [] : [stepStart[step]]
   const within = withinReach(reach, 'u.subject')
+  const filters = filtersOf(reach, question)
   const groups = [...time, ...by.map((name) => dimensionSql(name, reach))]
   const columns = [
-    ...time.map((start) => `formatDateTime(${start}, '%Y-%m-%dT%H:%i:%S%z') AS ts`),
+    ...time.map((start) => `${iso8601(start)} AS ts`),
     ...by.map((name) => `${dimensionSql(name, reach)} AS ${name}`),
     ...source.sums,
   ]
@@ -57,7 +95,7 @@ function questionSql(
     `FROM ${source.table} AS u`,
     'WHERE u.ts >= fromUnixTimestamp64Milli({from:Int64}) AND u.ts < fromUnixTimestamp64Milli({to:Int64})',
     reach.isOwn ? `AND ${within.sql}` : '',
-    subject === undefined ? '' : 'AND u.subject = {subject:String}',
+    ...filters.sql,
     groups.length === 0 ? '' : `GROUP BY ${groups.join(', ')} ORDER BY ${groups.join(', ')}`,
     `LIMIT ${answerRowsMax}`,
   ]
@@ -66,13 +104,10 @@ function questionSql(
     to: Math.ceil(question.toMs / bucketMs) * bucketMs,
     zone: question.timeZone,
     ...within.params,
+    ...filters.params,
   }
-  if (subject !== undefined) params.subject = subject
   return { query: query.filter((line) => line !== '').join('\n'), params }
 }
-
-/** ClickHouse writes an offset as +0545; ISO 8601's extended form, which all readers take, has +05:45. */
-const withColon = (ts: string) => ts.replace(/(\d\d)$/, ':$1')
 
 /** Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error. */
 async function askRows<Row extends { readonly ts?: string }>(
@@ -82,8 +117,7 @@ async function askRows<Row extends { readonly ts?: string }>(
   question: RollupQuery<string>,
 ): Promise<Row[]> {
   const { query, params } = questionSql(source, reach, question)
-  const rows = await readRows<Row>(client, query, params)
-  return rows.map((row) => (row.ts === undefined ? row : { ...row, ts: withColon(row.ts) }))
+  return readRows<Row>(client, query, params)
 }
 
 /** One row of an answer. Counts are text where they could exceed 2^53. */
@@ -99,9 +133,11 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
 }
 
 /** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
-function tableFor({ isOwn }: Reach, { step, subject, by }: UsageQuery): { table: string; bucketMs: number } {
+function tableFor({ isOwn }: Reach, question: UsageQuery): { table: string; bucketMs: number } {
+  const { step, by, only, except, subjectPrefix } = question
   if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000 }
-  const isTotal = !isOwn && subject === undefined && !by.includes('subject') && !by.includes('key_id')
+  const named = [...by, ...Object.keys(only), ...Object.keys(except)]
+  const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
   return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000 }
 }
 

@@ -12,18 +12,20 @@ describe('GET /v1/usage', () => {
       to: '2026-11-21T12:00:00.000Z',
       step: 'hour',
     })
-    expect(questions).toMatchObject([{ subject: undefined, by: [], timeZone: 'UTC' }])
+    expect(questions).toMatchObject([{ only: {}, except: {}, by: [], timeZone: 'UTC' }])
   })
 
   it('takes everything that the contract names', async () => {
     const { ask, questions } = openConsole()
     const query =
-      'subject=acme&from=2026-11-01&to=2026-11-02T00:00:00Z&by=route,outcome&step=day&time_zone=Asia/Kathmandu'
+      'subject=acme&subject=bolt&plan=free&not_outcome=deny&subject_prefix=a&from=2026-11-01&to=2026-11-02T00:00:00Z&by=route,outcome&step=day&time_zone=Asia/Kathmandu'
     await ask(`/v1/usage?${query}`)
     expect(questions).toEqual([
       {
-        subject: 'acme',
-        fromMs: Date.parse('2026-11-01'),
+        only: { subject: ['acme', 'bolt'], plan: ['free'] },
+        except: { outcome: ['deny'] },
+        subjectPrefix: 'a',
+        fromMs: Date.parse('2026-11-01T00:00:00+05:45'),
         toMs: Date.parse('2026-11-02'),
         by: ['route', 'outcome'],
         step: 'day',
@@ -35,13 +37,14 @@ describe('GET /v1/usage', () => {
   it('names every wrong parameter in one answer', async () => {
     const { ask, questions } = openConsole()
     const answer = await ask(
-      '/v1/usage?from=2026-02-31&to=yesterday&by=colour&subject=a&subject=b&step=year&time_zone=Mars/Olympus&limit=3',
+      `/v1/usage?from=2026-02-31&to=yesterday&by=colour&from=2026&step=year&plan=${'x'.repeat(513)}&${'route=a&'.repeat(101)}time_zone=Mars/Olympus&limit=3`,
     )
     expect(answer.statusCode).toBe(400)
     for (const word of [
-      '2026-02-31',
+      'from is given 2 times',
       'yesterday',
-      'subject is given 2 times',
+      'a value of plan is longer than 512 bytes',
+      'route has 101 values',
       'colour',
       'step must be',
       'Mars/Olympus',
@@ -126,7 +129,7 @@ describe('GET /v1/outcomes', () => {
     })
     const answer = await ask('/v1/outcomes?subject=acme&by=route,method&step=day')
     expect(answer.json()).toMatchObject({ step: 'day', complete_through: '2026-11-21T12:00:00.000Z', rows: [] })
-    expect(outcomeQuestions).toMatchObject([{ subject: 'acme', by: ['route', 'method'], step: 'day' }])
+    expect(outcomeQuestions).toMatchObject([{ only: { subject: ['acme'] }, by: ['route', 'method'], step: 'day' }])
     expect(asked).toEqual(['outcomes'])
   })
 

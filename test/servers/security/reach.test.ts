@@ -137,6 +137,8 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [1, '/v1/usage?subject=bolt', 403],
   [1, '/v1/outcomes?subject=bolt', 403],
   [2, '/v1/usage?subject=acme,bolt', 403],
+  [2, '/v1/usage?subject=acme&subject=bolt', 403],
+  [2, '/v1/outcomes?subject=acme&subject=bolt', 403],
   ...['/v1/usage', '/v1/outcomes'].flatMap((path) => [
     [3, path, 'own'] as const,
     [3, `${path}?step=total`, 'own'] as const,
@@ -144,6 +146,18 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     [3, `${path}?subject=acme&step=total`, 'own'] as const,
   ]),
   [3, '/v1/usage?step=minute', 'own'],
+  [4, '/v1/usage?not_subject=acme', 'empty'],
+  [4, '/v1/outcomes?not_subject=acme', 'empty'],
+  [5, '/v1/usage?subject_prefix=b', 'empty'],
+  [5, '/v1/usage?subject_prefix=', 'own'],
+  ...['key_id=bolt-a', 'plan=bolt-plan', 'route=GET%20/bolt', 'denied_by=bolt-limit', 'denied_by=tried'].map(
+    (filter) => [filter.startsWith('denied') ? 11 : 9, `/v1/usage?${filter}`, 'empty'] as const,
+  ),
+  [10, '/v1/usage?plan=acme-plan', 'own'],
+  [11, '/v1/usage?not_denied_by=tried', 'own'],
+  ...['subject_prefix', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'].map(
+    (name) => [13, `/v1/usage?${name}=${encodeURIComponent("x' OR 1=1 --")}`, 'empty'] as const,
+  ),
   ...['BOLT', '%62olt', 'bolt%00', 'bolt%20', 'b%D0%BElt', '', 'acme%20', 'Acme', '%61cme%00'].map(
     (subject) => [6, `/v1/usage?subject=${subject}`, 403] as const,
   ),
@@ -225,7 +239,8 @@ describe('what is not acme’s is out of reach of', () => {
       expect(headers.get('weir-change')).toBeNull()
       if (typeof must === 'number') return
       const { rows, items, ...one } = JSON.parse(text)
-      expect(rows ?? items ?? [one]).not.toEqual([])
+      if (must === 'empty') expect(rows).toEqual([])
+      else expect(rows ?? items ?? [one]).not.toEqual([])
       for (const row of rows ?? items ?? [one]) expect(row.subject ?? 'acme').toBe('acme')
     })
 

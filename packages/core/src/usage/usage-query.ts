@@ -1,18 +1,27 @@
+import { Temporal } from 'temporal-polyfill'
+
 /** Lengths of the rows of an answer; `total` gives one row for the whole time. */
-const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'month', 'total'] as const
+const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'week', 'month', 'total'] as const
 /** The length of the rows of an answer. */
 export type Step = (typeof querySteps)[number]
 
+/** Values by dimension. */
+export type Values<Dimension extends string> = Readonly<Partial<Record<Dimension, readonly string[]>>>
+
 /** One query of the rollups: what, by whom and when. */
 export interface RollupQuery<Dimension extends string> {
-  /** Undefined asks for all subjects. */
-  readonly subject: string | undefined
+  /** Only rows with one of the values of each dimension that is there. */
+  readonly only: Values<Dimension>
+  /** No rows with one of these values. */
+  readonly except: Values<Dimension>
+  /** Only subjects that begin so; undefined for all. */
+  readonly subjectPrefix: string | undefined
   /** First instant that counts, and the first that no longer does. */
   readonly fromMs: number
   readonly toMs: number
   readonly by: readonly Dimension[]
   readonly step: Step
-  /** IANA zone in which hours, days and months begin. */
+  /** IANA zone in which hours, days, weeks and months begin. */
   readonly timeZone: string
 }
 
@@ -37,13 +46,15 @@ const minuteSpanMaxMs = 7 * dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
 
-function instant(text: string): number | undefined {
-  // Date.parse takes many forms; only ISO 8601 with a zone (or a bare date, which is UTC) means the same everywhere.
+/** A date begins in the zone: at 01:00 where clocks skip midnight. */
+function instant(text: string, timeZone: string): number | undefined {
+  // Date.parse takes many forms; only ISO 8601 with a zone means the same everywhere.
   const isIso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
   const ms = isIso ? Date.parse(text) : Number.NaN
   // The engine takes 31 February for 3 March; a calendar does not have it.
   const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
-  return Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate() ? undefined : ms
+  if (Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate()) return undefined
+  return text.length > 10 ? ms : Temporal.PlainDate.from(text).toZonedDateTime(timeZone).epochMilliseconds
 }
 
 function isTimeZone(name: string): boolean {
@@ -55,20 +66,67 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const knownParameters = ['subject', 'from', 'to', 'by', 'step', 'time_zone']
+const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix']
+/** Values of one filter, and bytes of a value: more is a list of one's own to join with, in SQL. */
+const valuesMax = 100
+const valueBytesMax = 512
+const bytesOf = new TextEncoder()
 
-/** Each parameter as one text. What is given several times or is not known is a problem. */
-function readParameters(given: GivenParameters, problems: string[]): Record<string, string | undefined> {
+const listOf = (value: string | readonly string[] | undefined): readonly string[] =>
+  value === undefined ? [] : typeof value === 'string' ? [value] : value
+
+/** Filters of each dimension that is given; `prefix` is `not_` for those that exclude. */
+function readFilters<Dimension extends string>(
+  dimensions: readonly Dimension[],
+  prefix: '' | 'not_',
+  given: GivenParameters,
+  problems: string[],
+): Values<Dimension> {
+  const filters: Partial<Record<Dimension, readonly string[]>> = {}
+  for (const dimension of dimensions) {
+    const name = `${prefix}${dimension}`
+    const values = Object.hasOwn(given, name) ? listOf(given[name]) : []
+    if (values.length > valuesMax) problems.push(`${name} has ${values.length} values; at most ${valuesMax} are taken`)
+    if (values.some((value) => bytesOf.encode(value).length > valueBytesMax)) {
+      problems.push(`a value of ${name} is longer than ${valueBytesMax} bytes`)
+    }
+    if (values.length > 0) filters[dimension] = values
+  }
+  return filters
+}
+
+/** Each parameter that is no filter as one text. What is given several times or is not known is a problem. */
+function readParameters(
+  given: GivenParameters,
+  filters: readonly string[],
+  problems: string[],
+): Record<string, string | undefined> {
   const params: Record<string, string | undefined> = {}
+  const unknown: string[] = []
   for (const [name, value] of Object.entries(given)) {
-    if (typeof value === 'string' || value === undefined) params[name] = value
+    if (filters.includes(name)) continue
+    if (!onceParameters.includes(name)) unknown.push(name)
+    else if (typeof value === 'string' || value === undefined) params[name] = value
     else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
   }
-  const unknown = Object.keys(params).filter((name) => !knownParameters.includes(name))
   if (unknown.length > 0) {
-    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${knownParameters.join(', ')}`)
+    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${[...onceParameters, ...filters].join(', ')}`)
   }
   return params
+}
+
+/** The steps of a query with what is wrong about them. */
+function readStep(
+  { text = 'hour', hasMinutes }: { readonly text: string | undefined; readonly hasMinutes: boolean },
+  { fromMs, toMs, nowMs }: { readonly fromMs: number; readonly toMs: number; readonly nowMs: number },
+  problems: string[],
+): Step | undefined {
+  const steps = querySteps.filter((one) => hasMinutes || one !== 'minute')
+  const step = steps.find((one) => one === text)
+  if (step === undefined) problems.push(`step must be one of ${steps.join(', ')}`)
+  if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
+  if (step === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
+  return step
 }
 
 /** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
@@ -78,11 +136,22 @@ function parseQuery<Dimension extends string>(
   nowMs: number,
 ): ParsedQuery<Dimension> {
   const problems: string[] = []
-  const params = readParameters(given, problems)
+  const filters = dimensions.flatMap((dimension) => [dimension, `not_${dimension}`])
+  const params = readParameters(given, filters, problems)
+  const only = readFilters(dimensions, '', given, problems)
+  const except = readFilters(dimensions, 'not_', given, problems)
+  const subjectPrefix = params.subject_prefix
+  if (subjectPrefix !== undefined && bytesOf.encode(subjectPrefix).length > valueBytesMax) {
+    problems.push(`subject_prefix is longer than ${valueBytesMax} bytes`)
+  }
+
+  const timeZone = params.time_zone ?? 'UTC'
+  const isZone = isTimeZone(timeZone)
+  if (!isZone) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
   const time = (name: 'from' | 'to', fallback: number) => {
     const text = params[name]
     if (text === undefined) return fallback
-    const ms = instant(text)
+    const ms = instant(text, isZone ? timeZone : 'UTC')
     if (ms === undefined)
       problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(text)}`)
     return ms ?? fallback
@@ -90,26 +159,19 @@ function parseQuery<Dimension extends string>(
   const toMs = time('to', nowMs)
   const fromMs = time('from', toMs - dayMs)
   if (fromMs >= toMs) problems.push('from must lie before to')
-
-  const steps = querySteps.filter((one) => hasMinutes || one !== 'minute')
-  const step = steps.find((one) => one === (params.step ?? 'hour'))
-  if (step === undefined) problems.push(`step must be one of ${steps.join(', ')}`)
-  if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
-  if (step === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
+  const step = readStep({ text: params.step, hasMinutes }, { fromMs, toMs, nowMs }, problems)
 
   const names = (params.by ?? '').split(',').filter((name) => name !== '')
   const by = dimensions.filter((dimension) => names.includes(dimension))
   const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
   if (unknown.length > 0) problems.push(`by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}`)
 
-  const timeZone = params.time_zone ?? 'UTC'
-  if (!isTimeZone(timeZone)) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
-
   if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
-  return { kind: 'query', query: { subject: params.subject, fromMs, toMs, by, step, timeZone } }
+  return { kind: 'query', query: { only, except, subjectPrefix, fromMs, toMs, by, step, timeZone } }
 }
 
-const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
+/** The columns of the rollups of usage. */
+export const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
 /** What usage can be broken down by; the columns of its rollups. */
 export type UsageDimension = (typeof usageDimensions)[number]
 
@@ -120,7 +182,8 @@ export type UsageQuery = RollupQuery<UsageDimension>
 export const parseUsageQuery = (given: GivenParameters, nowMs: number): ParsedQuery<UsageDimension> =>
   parseQuery({ dimensions: usageDimensions, hasMinutes: true }, given, nowMs)
 
-const outcomeDimensions = ['subject', 'route', 'method'] as const
+/** The columns of the rollup of outcomes. */
+export const outcomeDimensions = ['subject', 'route', 'method'] as const
 /** What outcomes can be broken down by; the columns of their rollup. */
 export type OutcomeDimension = (typeof outcomeDimensions)[number]
 

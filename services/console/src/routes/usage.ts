@@ -2,10 +2,13 @@ import { answerRowsMax } from '@weir/clickhouse/usage-queries.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import {
   type GivenParameters,
+  outcomeDimensions,
   type ParsedQuery,
   parseOutcomeQuery,
   parseUsageQuery,
   type RollupQuery,
+  usageDimensions,
+  type Values,
 } from '@weir/core/usage/usage-query.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
@@ -17,17 +20,23 @@ import type { Ports } from '../ports.ts'
 const parameter = (description: string) => ({ description })
 
 /** The parameters of a question. Its parser reports everything that is wrong with it in one answer. */
-const questionQuery = {
+const questionQuery = (dimensions: readonly string[]) => ({
   type: 'object',
   properties: {
-    subject: parameter('whose; everybody together if absent'),
-    from: parameter('RFC 3339; 24 hours before `to` if absent'),
-    to: parameter('RFC 3339; now if absent'),
+    ...Object.fromEntries(
+      dimensions.flatMap((name) => [
+        [name, parameter('only rows with this value; several times: with any of them')],
+        [`not_${name}`, parameter('only rows without this value; several times: without any of them')],
+      ]),
+    ),
+    subject_prefix: parameter('only subjects that begin so'),
+    from: parameter('RFC 3339, or a date, which begins in `time_zone`; 24 hours before `to` if absent'),
+    to: parameter('the same; now if absent'),
     by: parameter('columns, separated by commas'),
     step: parameter('hour, day, …'),
     time_zone: parameter('IANA'),
   },
-} as const
+})
 
 /** The answer to a question whose rows look like this. */
 const questionAnswer = (description: string, row: object) =>
@@ -100,6 +109,7 @@ const outcomeRow = {
 /** One kind of query of the rollups. */
 interface RollupRoute<Dimension extends string> {
   readonly path: string
+  readonly dimensions: readonly Dimension[]
   readonly summary: string
   readonly description: string
   readonly row: Readonly<Record<string, object>>
@@ -111,11 +121,14 @@ interface RollupRoute<Dimension extends string> {
   readonly ask: (reach: Reach, query: RollupQuery<Dimension>) => Promise<readonly object[]>
 }
 
+/** The subjects that a question names. */
+const namedSubjects = (only: Values<string>): readonly string[] => only.subject ?? []
+
 const iso = (ms: number) => new Date(ms).toISOString()
 const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
 
 function register<Dimension extends string>(app: FastifyInstance, ports: Ports, route: RollupRoute<Dimension>): void {
-  const { path, summary, description, row, optional, unavailable, rows: kind, parse, ask } = route
+  const { path, dimensions, summary, description, row, optional, unavailable, rows: kind, parse, ask } = route
   app.get<{ Querystring: Record<string, string | string[]> }>(
     path,
     {
@@ -123,7 +136,7 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
       schema: {
         tags: ['usage'],
         summary,
-        querystring: questionQuery,
+        querystring: questionQuery(dimensions),
         response: { 200: questionAnswer(description, object(row, optional)), ...problems(503) },
       },
     },
@@ -131,9 +144,9 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
       const parsed = parse(request.query, ports.clock.nowMs())
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { reach } = request
-      const { subject, fromMs, toMs, step, timeZone } = parsed.query
+      const { only, fromMs, toMs, step, timeZone } = parsed.query
       // Whether there is such a subject or not: nothing was looked up.
-      if (subject !== undefined && !reach.covers([subject])) return answerProblem(reply, subjectForbidden(request))
+      if (!reach.covers(namedSubjects(only))) return answerProblem(reply, subjectForbidden(request))
       try {
         // First: what comes in between the two is then more than was claimed, and never less.
         const { completeThroughMs, silent } = await ports.askCompleteness(kind)
@@ -160,6 +173,7 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
 export function registerUsage(app: FastifyInstance, ports: Ports): void {
   register(app, ports, {
     path: '/v1/usage',
+    dimensions: usageDimensions,
     summary: 'Usage, summed',
     description: 'Usage',
     row: usageRow,
@@ -171,6 +185,7 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
   })
   register(app, ports, {
     path: '/v1/outcomes',
+    dimensions: outcomeDimensions,
     summary: 'Statuses, latencies and bytes of the answers of upstreams',
     description: 'Outcomes',
     row: outcomeRow,
