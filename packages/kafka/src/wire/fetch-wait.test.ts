@@ -1,16 +1,18 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { waitAsNeeded } from './fetch-wait.ts'
+import { type FetchedBatch, waitAsNeeded } from './fetch-wait.ts'
 
-const empty = { isEmpty: () => true }
-const withRecords = { isEmpty: () => false }
+const empty = { isEmpty: () => true, offsetLag: () => '0' }
+const withRecords = { ...empty, isEmpty: () => false }
 
 /** A group whose fetches are answered in turn as given; returns what each fetch asked for. */
-async function fetchAll(answers: readonly { isEmpty(): boolean }[][], sessionTimeout = 30_000) {
+async function fetchAll(answers: readonly FetchedBatch[][], sessionTimeout = 30_000) {
   const asked: { waitMs: number; minBytes: number }[] = []
   class Group {
     maxWaitTime = 250
     minBytes = 1_000_000
     sessionTimeout = sessionTimeout
+    maxBytes = 30_000_000
+    maxBytesPerPartition = 10_000_000
     async fetch(_: string) {
       const answer = answers[asked.length] ?? []
       asked.push({ waitMs: this.maxWaitTime, minBytes: this.minBytes })
@@ -40,6 +42,27 @@ test('A group whose partitions are all paused looks again as soon as it gathers'
   expect((await fetchAll([[], []]))[1]?.minBytes).toBe(1_000_000)
 })
 
+test('Partitions that are far behind bring less for as long as another one is read as it is written', async () => {
+  const behind = { ...withRecords, offsetLag: () => '100000' }
+  const asked: number[] = []
+  const ten = [...Array(9).fill(behind), withRecords]
+  const answers = [[behind, empty], [behind, behind, withRecords], ten, [behind], [behind]]
+  class Group {
+    maxWaitTime = 1_000
+    minBytes = 1_000_000
+    sessionTimeout = 30_000
+    maxBytes = 30_000_000
+    maxBytesPerPartition = 10_000_000
+    async fetch(_: string) {
+      return answers[asked.push(this.maxBytesPerPartition) - 1] ?? []
+    }
+  }
+  waitAsNeeded(Group)
+  const group = new Group()
+  for (const _ of answers) await group.fetch('1')
+  expect(asked).toEqual([10_000_000, 10_000_000, 3_333_334, 3_000_000, 10_000_000])
+})
+
 interface Answer {
   readonly isEmpty: () => boolean
   /** After the end of the wait. */
@@ -63,13 +86,15 @@ async function playTwo(forMs: number, answer: (node: 'a' | 'b', at: number) => A
     maxWaitTime = 1_000
     minBytes = 1_000_000
     sessionTimeout = 30_000
+    maxBytes = 30_000_000
+    maxBytesPerPartition = 10_000_000
     async fetch(node: 'a' | 'b') {
       await Promise.resolve() // in which the original looks for newer metadata
       const { maxWaitTime, minBytes } = this
       const { isEmpty, lateMs = 0 } = answer(node, asked[node].length)
       asked[node].push({ endMs: nowMs + maxWaitTime, minBytes })
       await pass(maxWaitTime + lateMs)
-      return [{ isEmpty }]
+      return [{ ...empty, isEmpty }]
     }
   }
   waitAsNeeded(Group)
