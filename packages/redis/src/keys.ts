@@ -41,6 +41,16 @@ function encode(text: string): string {
 
 const partName = (part: ScopePart) => ('name' in part ? `${part.kind}.${encode(part.name)}` : part.kind)
 
+/**
+ * Returns the hash of one part of a scope, for records that must not have its value. It is over the part as keys write
+ * it, so that the key of a count can be found by it; 132 bits, which no two parts share.
+ */
+export const scopeHash = (part: ScopePart, value: string): string =>
+  `sha256:${createHash('sha256')
+    .update(`${partName(part)}=${encode(value)}`)
+    .digest('base64url')
+    .slice(0, 22)}`
+
 /** The parts that are written behind the limit's name: all but those that the hash tag already says. */
 function writtenParts(by: readonly ScopePart[], tag: TagKind): { readonly name: string; readonly part: ScopePart }[] {
   return scopeKinds.flatMap((kind) => {

@@ -64,8 +64,8 @@ test('values that callers send are recorded by their hash, and as they are where
   await ask('globex', { named })
   const [tenant, plain] = limitsOf(log.records[0])
   expect(tenant?.by).toEqual({
-    // printf %s header:x-tenant=secret | openssl sha256 -binary | basenc --base64url | cut -c1-22
-    'header:x-tenant': 'sha256:LhYt6zBNvktzB6NlstknBi',
+    // printf %s header.x-tenant=secret | openssl sha256 -binary | basenc --base64url | cut -c1-22
+    'header:x-tenant': 'sha256:Y-v6ICTQBadkfTwxs51fOJ',
     ...{ 'cookie:sid': '', route: '*', method: 'GET', key: 'k' },
   })
   expect(plain?.by).toEqual({ 'query:region': 'eu' })
@@ -77,7 +77,7 @@ test.each<[AddressForm, string, string]>([
   ['full', '2001:db8:1:2::/64', '2001:db8:1:2::/64'],
   ['prefix', '203.0.113.5', '203.0.113.0/24'],
   ['prefix', '2001:db8:1:2::/64', '2001:db8:1:2::/64'],
-  ['hash', '203.0.113.5', 'sha256:MdfkfEQGOGi8fnGuaPigfD'],
+  ['hash', '203.0.113.5', 'sha256:c2WIWfqx6Kz6AkzCGZGbr4'],
 ])('with WEIR_RECORD_ADDRESS=%s the address %s is recorded as %s', async (form, ip, recorded) => {
   const { ask, log } = open(form)
   await ask('hooli', { ip })

@@ -1,8 +1,8 @@
-import { hash } from 'node:crypto'
 import type { LimitRecordV1 } from '@weir/contracts/decision.v1.ts'
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { type Limit, partText, type ScopePart } from '@weir/core/limits/limit.ts'
 import { type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
+import { scopeHash } from '@weir/redis/keys.ts'
 import { scopeOf } from '../limits/limit-request.ts'
 import type { DecisionRequest } from '../types.ts'
 
@@ -18,19 +18,13 @@ export interface Counted {
   readonly ip: string
 }
 
-/**
- * The hash of a value that is not recorded itself: equal values of one scope part have equal hashes. Shortened to 132
- * bits, which no two values share.
- */
-const hashOf = (part: string, value: string) => `sha256:${hash('sha256', `${part}=${value}`, 'base64url').slice(0, 22)}`
-
 /** A caller's IPv4 address ends in a number; IPv6 callers are a /64 already. */
 const prefixOf = (address: string) => address.replace(/\.\d+$/, '.0/24')
 
 function recordedAddress(form: AddressForm, address: string): string {
   if (address === '' || form === 'off') return ''
   if (form === 'full') return address
-  return form === 'prefix' ? prefixOf(address) : hashOf('ip', address)
+  return form === 'prefix' ? prefixOf(address) : scopeHash({ kind: 'ip' }, address)
 }
 
 /** A header may have kilobytes; longer values are hashed whatever the limit says. */
@@ -49,7 +43,7 @@ function byOf(limit: Limit, values: ScopeValues, ip: string): LimitRecordV1['by'
     const value = part.kind === 'ip' ? ip : scopeValue(part, values, limit.override)
     if (part.kind === 'ip' && value === '') continue
     const isPlain = value === '' || !('name' in part) || (limit.record === 'plain' && value.length <= plainLengthMax)
-    by[name] = isPlain ? value : hashOf(name, value)
+    by[name] = isPlain ? value : scopeHash(part, value)
   }
   return by
 }
