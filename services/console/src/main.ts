@@ -18,6 +18,7 @@ import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
+import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
@@ -98,5 +99,6 @@ await startService(
     const app = await run.own('http', buildApp(ports, log, adminToken, tls), (server) => server.close())
     await followCertificates([['console', app.server, tls]], service)
     await app.listen({ host: config.consoleHost, port: config.consolePort })
+    await releaseStartMemory()
   },
 )

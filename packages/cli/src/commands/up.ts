@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findClickhouse, kafkaFrom } from '../find-servers.ts'
 import { readPolicyFile } from '../read-input-file.ts'
@@ -133,6 +134,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
     data.writeState(line())
     if (options.timings) for (const step of timings.lines()) report(step)
     context.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
+    await releaseStartMemory()
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     report('stopping …')
   } finally {
