@@ -7,6 +7,7 @@ import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { ServiceProcess } from '../../support/service-process.ts'
+import { holdFirstInsert } from './held-insert.ts'
 import {
   endSessions,
   type MeteringStack,
@@ -194,24 +195,43 @@ describe('Records that Kafka deletes between a crash and the recovery leave out 
   })
 })
 
-test('A process that sleeps with a declared block of six partitions wakes as a zombie: each record counts once', async () => {
-  const journals = newJournals()
-  const sendAll = async (count: number) => {
-    for (const [partition, journal] of journals.entries()) await stack.send(journal.take(count, partition), partition)
-  }
-  const sleeper = await start()
-  await until(async () => (await sleeper.ready()).status === 200)
-  await sendAll(500)
-  // Wherever it is just now: before, within or after its insert.
-  process.kill(sleeper.pid, 'SIGSTOP')
-  await startHeirs()
-  await sendAll(50)
-  await expectOnce(journals, 550)
-  process.kill(sleeper.pid, 'SIGCONT')
-  await sendAll(50)
-  await expectOnce(journals, 600)
-  await until(async () => (await sleeper.ready()).status === 200)
-})
+test.each([
+  ['has declared', 'before'],
+  ['has inserted', 'after'],
+] as const)(
+  'A process that sleeps with a block of six partitions that it %s wakes as a zombie: each record counts once',
+  async (_, when) => {
+    const journals = newJournals()
+    const sendAll = async (count: number) => {
+      for (const [partition, journal] of journals.entries()) await stack.send(journal.take(count, partition), partition)
+    }
+    await sendAll(500)
+    const { url, held, release } = await holdFirstInsert(stack.clickhouse.address, when)
+    const sleeper = await start({ WEIR_CLICKHOUSE_URL: url })
+    await held
+    process.kill(sleeper.pid, 'SIGSTOP')
+    const heirs = await startHeirs()
+    for (const heir of heirs) await until(async () => (await heir.ready()).status === 200)
+    await expectOnce(journals, 500)
+    const blocks = async () => {
+      const counts = await Promise.all(heirs.map((heir) => heir.metric('weir_insert_batches_total')))
+      return counts.reduce((sum, count) => sum + count, 0)
+    }
+    const wanted = (await blocks()) + 10
+    let sent = 500
+    await until(async () => {
+      await sendAll(1)
+      sent += 1
+      return (await blocks()) >= wanted
+    })
+    release()
+    process.kill(sleeper.pid, 'SIGCONT')
+    await sendAll(50)
+    await expectOnce(journals, sent + 50)
+    await until(async () => (await sleeper.ready()).status === 200)
+    await expectOnce(journals, sent + 50)
+  },
+)
 
 test('A block that an older version declared is finished under the token that it had', async () => {
   const journal = newJournal()

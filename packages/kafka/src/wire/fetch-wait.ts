@@ -3,7 +3,7 @@ const idleWaitMs = 1_000
 /** No heartbeat is sent during a fetch: several of them fit into a session. */
 const idleWaitShare = 1 / 6
 
-/** While a partition is read as it is written, others bring a third: a block of this size costs a tenth more a row. */
+/** While a partition is read as it is written, others bring a third: smaller blocks cost more a row, and end sooner. */
 const besideLiveShare = 1 / 3
 /** A batch of the log is given whole or not at all, and topics.json allows 2 MiB. */
 const besideLiveBytes = 2_100_000
