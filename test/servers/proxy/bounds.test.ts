@@ -152,8 +152,10 @@ describe('requests sent in one go', () => {
     })
     const said = await raw(both.replace(/\r\n$/, 'Connection: close\r\n\r\n'))
     expect(said.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
-    expect(said.indexOf('first')).toBeLessThan(said.indexOf('bbb'))
-    expect(said.match(/b{100000,}/)?.[0]).toHaveLength(5_000_000)
+    // The id of a decision may have some b in a row too.
+    const big = /b{100000,}/.exec(said)
+    expect(big?.[0]).toHaveLength(5_000_000)
+    expect(said.indexOf('first')).toBeLessThan(big?.index ?? 0)
   })
 })
 
