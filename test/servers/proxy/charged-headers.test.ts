@@ -29,7 +29,7 @@ describe('another spelling', () => {
     for (const character of "!#$%&'*+^`|~") twins.push(`X${character}Units`, `X${character}Weir-Subject`)
     const headers = { 'x-units': '1', 'x_other.name': 'b', ...Object.fromEntries(twins.map((name) => [name, '500'])) }
     expect((await ask({ path: '/v1/export', headers })).status).toBe(200)
-    expect(JSON.stringify(seen[0]?.rawHeaders)).not.toContain('500')
+    expect(seen[0]?.rawHeaders).not.toContain('500')
     expect([records[0]?.cost, seen[0]?.headers['x-units'], seen[0]?.headers['x_other.name']]).toEqual([1, '1', 'b'])
   })
 
