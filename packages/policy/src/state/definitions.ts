@@ -3,6 +3,7 @@ import {
   type Entity,
   type EntityChange,
   type EntityKind,
+  entityKinds,
   isJsonObject,
   type JsonObject,
   type JsonValue,
@@ -15,24 +16,14 @@ import { pathBelow } from '../reader/policy-reader.ts'
 import { textLengthMax } from '../reader/text-reader.ts'
 import type { PolicyValue } from '../reader/value-reader.ts'
 
-/** Everything but subjects and keys, in the order in which one may refer to the other. */
-const definitionKinds = [
-  'limit',
-  'upstream',
-  'route',
-  'price',
-  'plan',
-  'endpoint',
-  'watch',
-  'identity',
-  'token',
-  'portal',
-] as const
-/** The kind of a definition. */
-export type DefinitionKind = (typeof definitionKinds)[number]
+/** The kind of a definition, which is everything but subjects and keys. */
+export type DefinitionKind = Exclude<EntityKind, 'subject' | 'key'>
 
 /** Returns whether entities of the kind are definitions. */
 export const isDefinitionKind = (kind: EntityKind): kind is DefinitionKind => kind !== 'subject' && kind !== 'key'
+
+/** In the order in which one may refer to the other. */
+const definitionKinds = entityKinds.filter(isDefinitionKind)
 
 /** Definitions by kind and name. */
 export type Definitions = Readonly<Record<DefinitionKind, ReadonlyMap<string, Entity>>>
