@@ -112,10 +112,31 @@ export function answerErrors(app: FastifyInstance): void {
   })
 }
 
-/** Answers an unknown path with a problem that lists the paths. */
-export function answerUnknownPaths(app: FastifyInstance, paths: string): void {
+/** Whether a path is one of a route's, as `/v1/plans/:name` has them. */
+function isPathOf(url: string, path: string): boolean {
+  const parts = path.split('/')
+  const wanted = url.split('/')
+  return wanted.length === parts.length && wanted.every((part, i) => part.startsWith(':') || part === parts[i])
+}
+
+/**
+ * Answers what no route takes: 405 with the methods of a path that has others, else 404 with `paths`, the text that
+ * says which there are. Knows the routes that are added after it.
+ */
+export function answerUnrouted(app: FastifyInstance, paths: string): void {
+  const routes: { readonly url: string; readonly methods: readonly string[] }[] = []
+  app.addHook('onRoute', ({ url, method }) => {
+    routes.push({ url, methods: [method].flat() })
+  })
   app.setNotFoundHandler((request, reply) => {
-    const detail = `There is no ${request.method} ${request.url.split('?')[0]} here. There is: ${paths}`
-    return sendProblem(reply, problem('not-found', 'Not found', 404, detail))
+    const path = request.url.split('?', 1)[0] ?? ''
+    const methods = routes.filter(({ url }) => isPathOf(url, path)).flatMap((route) => route.methods)
+    if (methods.length === 0) {
+      return sendProblem(reply, problem('not-found', 'Not found', 404, `There is no ${path} here. There is: ${paths}`))
+    }
+    const allow = [...new Set(methods)].toSorted().join(', ')
+    reply.header('allow', allow)
+    const detail = `${path} takes ${allow}, not ${request.method}.`
+    return sendProblem(reply, problem('method-not-allowed', 'Method not allowed', 405, detail))
   })
 }

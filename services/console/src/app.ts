@@ -1,7 +1,7 @@
 import { maxHeaderSize } from 'node:http'
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, answerUnknownPaths, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, answerUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { PolicyChanger } from './change-policy.ts'
@@ -66,7 +66,7 @@ export function buildApp(
   answerErrors(app)
   readJson(app)
   boundHeaders(app, maxHeaderSize)
-  answerUnknownPaths(app, 'GET /openapi.json lists them')
+  answerUnrouted(app, 'GET /openapi.json lists them')
   requireCallers(app, {
     rootSha256: adminTokenSha256,
     portalKey: ports.portalKey,

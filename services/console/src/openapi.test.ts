@@ -116,3 +116,16 @@ it('describes itself as OpenAPI 3.1, and every answer is as described', async ()
   )
   expect([...met].toSorted()).toEqual(all.toSorted())
 })
+
+it('every path answers a method that it does not have with 405, and says which it has', async () => {
+  const { ask } = openConsole()
+  const api: OpenApi = (await ask('/openapi.json')).json()
+  for (const [path, operations] of Object.entries(api.paths)) {
+    const described = Object.keys(operations).map((method) => method.toUpperCase())
+    const answer = await ask(`PATCH ${path.replaceAll(/\{\w+\}/g, 'x')}`)
+    expect([path, answer.statusCode, answer.json().type]).toEqual([path, 405, 'urn:weir:problem:method-not-allowed'])
+    const allowed = String(answer.headers.allow).split(', ')
+    expect([path, allowed.filter((method) => method !== 'HEAD')]).toEqual([path, described.toSorted()])
+  }
+  expect((await ask('PATCH /v1/usage', { token: '' })).statusCode).toBe(401)
+})

@@ -1,12 +1,11 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, answerUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Corrections } from './decide/correct/corrections.ts'
 import { Settling } from './decide/correct/settle.ts'
 import { DecisionService } from './decide/decision-service.ts'
 import { createGrpcListener } from './grpc/listener.ts'
-import { answerUnrouted } from './http/unknown-paths.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
 import { addAuthorizeRoute, askHeaderBytesMax, routerUrl } from './routes/authorize.ts'
@@ -62,7 +61,7 @@ export async function buildApps(
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
   })
   answerErrors(api)
-  answerUnrouted(api)
+  answerUnrouted(api, '/v1/check, /v1/check/batch, /v1/authorize, /v1/settle, /v1/pause, /openapi.json')
   // Text is no check: without its reader it is refused as any other type.
   api.removeContentTypeParser('text/plain')
   api.decorateRequest('check', null)

@@ -98,7 +98,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     createHash('sha256').update(rootToken).digest('hex'),
   )
   const ask = (request: string, { body, token = rootToken, headers = {} }: AskOptions = {}) => {
-    const [, method, url] = /^(?:(GET|PUT|POST|DELETE) )?(.*)$/.exec(request) ?? []
+    const [, method, url] = /^(?:(GET|PUT|POST|DELETE|PATCH) )?(.*)$/.exec(request) ?? []
     const type =
       body === undefined ? {} : { 'content-type': typeof body === 'string' ? 'application/yaml' : 'application/json' }
     const options: InjectOptions = {
@@ -106,7 +106,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       headers: { authorization: `Bearer ${token}`, ...type, ...headers },
     }
     if (body !== undefined) options.payload = body
-    const known = (['PUT', 'POST', 'DELETE'] as const).find((one) => one === method)
+    const known = (['PUT', 'POST', 'DELETE', 'PATCH'] as const).find((one) => one === method)
     return app.inject({ ...options, method: known ?? 'GET' })
   }
   const applyFile = async (text = smallPolicy): Promise<LightMyRequestResponse> =>
