@@ -39,14 +39,14 @@ describe('the whole pipeline', () => {
     const headers = { authorization: `Bearer ${weir.line.adminToken}` }
     const rows = await waitUntil(
       async () => {
-        const answer = (await (await fetch(url, { headers })).json()) as { rows: { outcome: string; count: string }[] }
-        return answer.rows[1]?.count === '6' && answer.rows
+        const answer = (await (await fetch(url, { headers })).json()) as { rows: { outcome: string; count: number }[] }
+        return answer.rows[1]?.count === 6 && answer.rows
       },
       { deadlineMs: 5_000 },
     )
     expect(rows).toEqual([
-      expect.objectContaining({ outcome: 'allow', count: '20', cost: '20' }),
-      expect.objectContaining({ outcome: 'deny', count: '6', cost: '0' }),
+      expect.objectContaining({ outcome: 'allow', count: 20, cost: 20 }),
+      expect.objectContaining({ outcome: 'deny', count: 6, cost: 0 }),
     ])
     expect((await fetch(url)).status).toBe(401)
   })

@@ -55,6 +55,17 @@ describe('GET /v1/usage', () => {
     expect(questions).toEqual([])
   })
 
+  it('writes sums as numbers of all their digits, and as text where a reader asks for it', async () => {
+    const row = { plan: '"cost":"5"', count: '7', allowed: '7', denied: '0', cost: '-36800000000000000001' }
+    const { ask } = openConsole({ askUsage: async () => [row] })
+    const written = async (query: string) => /"rows":(\[.*\])/.exec((await ask(`/v1/usage${query}`)).body)?.[1]
+    expect(await written('')).toBe(
+      '[{"plan":"\\"cost\\":\\"5\\"","count":7,"allowed":7,"denied":0,"cost":-36800000000000000001}]',
+    )
+    expect(await written('?numbers=text')).toBe(JSON.stringify([row]))
+    expect((await ask('/v1/usage?numbers=float')).json().detail).toContain('numbers must be json or text')
+  })
+
   it.each(['', 'Bearer wrong', 'Basic token', 'Bearer '])(
     'tells nothing to a caller with "%s"',
     async (authorization) => {

@@ -25,9 +25,15 @@ export interface RollupQuery<Dimension extends string> {
   readonly timeZone: string
 }
 
+/** How an answer is written. */
+export interface AnswerForm {
+  /** Whether sums are text, for readers whose numbers end at 2^53. */
+  readonly sumsAreText: boolean
+}
+
 /** A query that was read, or every problem of its parameters. */
 export type ParsedQuery<Dimension extends string> =
-  | { readonly kind: 'query'; readonly query: RollupQuery<Dimension> }
+  | { readonly kind: 'query'; readonly query: RollupQuery<Dimension>; readonly form: AnswerForm }
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
 
 /** What a kind of query can ask for. */
@@ -66,7 +72,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix']
+const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix', 'numbers']
 /** Values of one filter, and bytes of a value: more is a list of one's own to join with, in SQL. */
 const valuesMax = 100
 const valueBytesMax = 512
@@ -166,8 +172,15 @@ function parseQuery<Dimension extends string>(
   const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
   if (unknown.length > 0) problems.push(`by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}`)
 
+  const { numbers = 'json' } = params
+  if (numbers !== 'json' && numbers !== 'text') problems.push('numbers must be json or text')
+
   if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
-  return { kind: 'query', query: { only, except, subjectPrefix, fromMs, toMs, by, step, timeZone } }
+  return {
+    kind: 'query',
+    query: { only, except, subjectPrefix, fromMs, toMs, by, step, timeZone },
+    form: { sumsAreText: numbers === 'text' },
+  }
 }
 
 /** The columns of the rollups of usage. */

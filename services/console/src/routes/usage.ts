@@ -13,6 +13,7 @@ import {
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
+import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
 import { answer, object, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -35,6 +36,7 @@ const questionQuery = (dimensions: readonly string[]) => ({
     by: parameter('columns, separated by commas'),
     step: parameter('hour, day, …'),
     time_zone: parameter('IANA'),
+    numbers: parameter('`text`: sums as text instead of numbers, for readers whose numbers end at 2^53'),
   },
 })
 
@@ -65,7 +67,9 @@ const questionAnswer = (description: string, row: object) =>
 
 const named = text('where `by` names it')
 const ts = text('start of the step, with the offset of its zone; absent for `total`')
-const answers = text('answers')
+/** Every digit stands there, also beyond 2^53, where many readers round. */
+const sum = (description: string) => ({ type: ['integer', 'string'], description: `${description}; text if so asked` })
+const answers = sum('answers')
 const quantile = (share: string) => ({
   type: ['number', 'null'],
   description: `milliseconds that ${share} of the answers took at most, within about a hundredth; null: there were none`,
@@ -83,11 +87,17 @@ const usageNames = {
 }
 const usageRow = {
   ...usageNames,
-  count: text('decisions'),
-  allowed: text('decisions'),
-  denied: text('decisions'),
-  cost: text('units that the allowed ones used, corrections included'),
+  count: sum('decisions'),
+  allowed: sum('decisions'),
+  denied: sum('decisions'),
+  cost: sum('units that the allowed ones used, corrections included'),
 }
+
+/** The columns of both whose values are sums: ClickHouse's text becomes a number of the same digits. */
+const sums = new Set([
+  ...['count', 'allowed', 'denied', 'cost', 'broken', 'bytes_in', 'bytes_out'],
+  ...['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx'],
+])
 
 const outcomeNames = { ts, subject: named, route: named, method: named }
 const outcomeRow = {
@@ -96,11 +106,11 @@ const outcomeRow = {
   status_1xx: answers,
   status_2xx: answers,
   status_3xx: answers,
-  status_4xx: text('answers; 499 are those whose client was gone before'),
+  status_4xx: sum('answers; 499 are those whose client was gone before'),
   status_5xx: answers,
-  broken: text('answers that did not go out whole'),
-  bytes_in: text('of the requests’ bodies'),
-  bytes_out: text('of the answers’ bodies'),
+  broken: sum('answers that did not go out whole'),
+  bytes_in: sum('of the requests’ bodies'),
+  bytes_out: sum('of the answers’ bodies'),
   p50_ms: quantile('half'),
   p90_ms: quantile('90 %'),
   p99_ms: quantile('99 %'),
@@ -144,14 +154,15 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
       const parsed = parse(request.query, ports.clock.nowMs())
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { reach } = request
-      const { only, fromMs, toMs, step, timeZone } = parsed.query
+      const { query, form } = parsed
+      const { only, fromMs, toMs, step, timeZone } = query
       // Whether there is such a subject or not: nothing was looked up.
       if (!reach.covers(namedSubjects(only))) return answerProblem(reply, subjectForbidden(request))
       try {
         // First: what comes in between the two is then more than was claimed, and never less.
         const { completeThroughMs, silent } = await ports.askCompleteness(kind)
-        const rows = await ask(reach, parsed.query)
-        return {
+        const rows = await ask(reach, query)
+        const answered = {
           from: iso(fromMs),
           to: iso(toMs),
           step,
@@ -161,6 +172,9 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
           cut_off: rows.length >= answerRowsMax,
           rows,
         }
+        return reply
+          .type('application/json; charset=utf-8')
+          .send(form.sumsAreText ? JSON.stringify(answered) : jsonWithNumbers(answered, sums))
       } catch (error) {
         request.log.error({ err: error }, 'a question could not be answered')
         return answerProblem(reply, unavailable(noAnswer))
