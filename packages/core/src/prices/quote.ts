@@ -58,26 +58,32 @@ export interface Quote {
  * @throws RangeError for a negative quantity, which no price list can price.
  */
 export function quote(list: PriceList, usage: Iterable<RouteUsage>): Quote {
-  const { used, unpriced } = usedByLine(list, usage)
   const { digits, flat, minimum } = list
-  let sum = flat
-  const lines = list.lines.map((line) => {
-    const quoted = quoteLine(line, used.get(line) ?? 0n, digits)
-    sum += quoted.rounded
-    return quoted.line
-  })
-  const added = sum < minimum ? minimum - sum : 0n
+  const { lines, sum, added, unpriced } = priceUsage(list, usage)
   const money = (amount: Amount) => formatAmount(amount, digits)
   return {
     prices: list.name,
     currency: list.currency,
-    lines,
+    lines: lines.map(({ line }) => line),
     flat: money(flat),
     minimum: money(minimum),
     minimum_added: money(added),
     total: money(sum + added),
     unpriced,
   }
+}
+
+/** Returns the total of the quote. @throws RangeError as `quote`. */
+export function totalOf(list: PriceList, usage: Iterable<RouteUsage>): Amount {
+  const { sum, added } = priceUsage(list, usage)
+  return sum + added
+}
+
+function priceUsage(list: PriceList, usage: Iterable<RouteUsage>) {
+  const { used, unpriced } = usedByLine(list, usage)
+  const lines = list.lines.map((line) => quoteLine(line, used.get(line) ?? 0n, list.digits))
+  const sum = lines.reduce((total, { rounded }) => total + rounded, list.flat)
+  return { lines, sum, added: sum < list.minimum ? list.minimum - sum : 0n, unpriced }
 }
 
 /** Sums the usage by the line that takes it: the first that names the route, else the line without routes. */
