@@ -25,6 +25,18 @@ export function periodBoundaries(unit: PeriodUnit, timeZone: string, anchor: num
   return dateBoundaries(unit, timeZone, anchor, nowMs)
 }
 
+/**
+ * Where the month that begins in a month of the calendar (`2026-11`) begins and ends, by the rules of
+ * `periodBoundaries`. Undefined for a text that names no month.
+ */
+export function monthNamed(name: string, timeZone: string, anchor: number): readonly [number, number] | undefined {
+  const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(name) ?? []
+  if (year === undefined || month === undefined) return undefined
+  const first = anchored(Temporal.PlainDate.from({ year: Number(year), month: Number(month), day: 1 }), anchor)
+  const startOf = (index: number) => nthDate('month', anchor, first, index).toZonedDateTime(timeZone).epochMilliseconds
+  return [startOf(0), startOf(1)]
+}
+
 /** How a period is named in an alert's claim: days by their local date, others by the UTC seconds of their start. */
 export function periodStartLabel(unit: PeriodUnit, timeZone: string, startMs: number): string {
   return unit === 'day' ? zoned(timeZone, startMs).toPlainDate().toString() : String(Math.floor(startMs / 1_000))

@@ -1,0 +1,50 @@
+import { type ClickHouseClient, readRows } from './connect.ts'
+import { insertBlock, linesOf } from './insert.ts'
+
+/** An invoice as it is stored: its document is text that never changes. */
+export interface StoredInvoice {
+  readonly id: string
+  readonly subject: string
+  readonly period: string
+  /** RFC 3339, UTC. */
+  readonly from: string
+  readonly to: string
+  readonly closed_at: string
+  readonly sha256: string
+  readonly document: string
+}
+
+const iso = (column: string) => `concat(replaceOne(toString(i.${column}), ' ', 'T'), 'Z')`
+const columns = `toString(i.id) AS id, i.subject AS subject, i.period AS period, i.sha256 AS sha256,
+  i.document AS document, ${iso('from_ts')} AS from, ${iso('to_ts')} AS to, ${iso('closed_at')} AS closed_at`
+
+/**
+ * Stores an invoice unless its id has one, and returns the one that is stored: of several callers at the same time all
+ * get the same. A crash before the insert leaves nothing; after it, the next call returns what was stored.
+ */
+export async function storeInvoice(client: ClickHouseClient, invoice: StoredInvoice): Promise<StoredInvoice> {
+  const { from, to, ...rest } = invoice
+  const known = await readInvoice(client, invoice.id)
+  if (known !== undefined) return known
+  // The table remembers the tokens of its last 10,000 inserts: only so many closings may happen since the look above.
+  const lines = linesOf([{ ...rest, from_ts: from, to_ts: to }])
+  await insertBlock(client, { table: 'invoices', dedupToken: `invoice:${invoice.id}`, lines })
+  const stored = await readInvoice(client, invoice.id)
+  if (stored === undefined) throw new Error(`the invoice ${invoice.id} was inserted and is not there`)
+  return stored
+}
+
+/** Returns the invoice of this id; undefined if there is none. */
+export async function readInvoice(client: ClickHouseClient, id: string): Promise<StoredInvoice | undefined> {
+  const query = `SELECT ${columns} FROM invoices AS i WHERE i.id = {id:UUID} LIMIT 1`
+  const [found] = await readRows<StoredInvoice>(client, query, { id })
+  return found
+}
+
+/** Returns all invoices of a subject, in the order of their periods. */
+export const readInvoicesOf = (client: ClickHouseClient, subject: string): Promise<StoredInvoice[]> =>
+  readRows<StoredInvoice>(
+    client,
+    `SELECT ${columns} FROM invoices AS i WHERE i.subject = {subject:String} ORDER BY i.from_ts`,
+    { subject },
+  )
