@@ -10,6 +10,7 @@ import { bodyBytesMax, readJson } from './http/read-json.ts'
 import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
 import { registerChanges } from './routes/changes.ts'
+import { registerClosing } from './routes/close-invoices.ts'
 import { registerEntities } from './routes/entities.ts'
 import { registerInvoices } from './routes/invoices.ts'
 import { registerKeys } from './routes/keys.ts'
@@ -82,6 +83,7 @@ export function buildApp(
     registerEntities(api, ports, changer)
     registerPrices(api, ports)
     registerInvoices(api, ports)
+    registerClosing(api, ports)
     registerKeys(api, ports, changer)
     registerLimitChanges(api, ports, changer)
     registerTokens(api, ports, changer)

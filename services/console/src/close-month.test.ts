@@ -1,42 +1,13 @@
-import type { StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
-import type { Period } from '@weir/core/prices/forecast.ts'
 import { pricesOf } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { type Closing, closeMonth, type Ledger } from './close-month.ts'
+import { createMemoryLedger } from './testing/memory-ledger.ts'
 
 const ms = (time: string) => Date.parse(time)
 const nowMs = ms('2027-06-01T00:00:00Z')
 
-/** A ledger in memory, in which nothing is missing. */
-function open(overrides: Partial<Ledger> = {}) {
-  const stored = new Map<string, StoredInvoice>()
-  const asked: string[] = []
-  const priced: Period[] = []
-  const ledger: Ledger = {
-    async askCompleteness() {
-      asked.push('completeness')
-      return { completeThroughMs: nowMs, silent: [] }
-    },
-    askGaps: async () => [],
-    async readCutoff() {
-      asked.push('cutoff')
-      return []
-    },
-    async askUsageUpTo(_, period) {
-      priced.push(period)
-      return [{ route: '', units: 2n, decisions: 1n }]
-    },
-    readInvoice: async (id) => stored.get(id),
-    readInvoicesOf: async (subject) => [...stored.values()].filter((one) => one.subject === subject),
-    async storeInvoice(invoice) {
-      if (!stored.has(invoice.id)) stored.set(invoice.id, invoice)
-      return stored.get(invoice.id) ?? invoice
-    },
-    ...overrides,
-  }
-  return { ledger, asked, priced, stored }
-}
+const open = (overrides: Partial<Ledger> = {}) => createMemoryLedger(nowMs, overrides)
 
 function closing(month: string, settings = '', more: Partial<Closing> = {}): Closing {
   const text = `

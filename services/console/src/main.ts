@@ -26,6 +26,7 @@ import { createAlertAdmin } from './alert-admin.ts'
 import { buildApp } from './app.ts'
 import { AuditLog } from './audit-log.ts'
 import { consoleVariables } from './config.ts'
+import { openLedger } from './open-ledger.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 
 /** A person waits for the answer; a question to the rollups takes milliseconds. */
@@ -89,6 +90,7 @@ await startService(
       clock: systemClock,
       askUsage: askUsage.bind(undefined, clickhouse),
       askOutcomes: askOutcomes.bind(undefined, clickhouse),
+      ledger: openLedger(clickhouse),
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),

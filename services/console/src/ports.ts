@@ -11,6 +11,7 @@ import type { AskedLimits, LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
+import type { Ledger } from './close-month.ts'
 
 /** The policy as this process has read it from Kafka. `state` and its last change, `checkpoint`, belong together. */
 export type PolicyReplica = Pick<PolicyFeed, 'state' | 'checkpoint' | 'stale' | 'reached' | 'problemsOf'>
@@ -26,6 +27,8 @@ export interface Ports {
   readonly askOutcomes: (reach: Reach, query: OutcomeQuery) => Promise<OutcomeRow[]>
   /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
   readonly askPeriodUsage: (reach: Reach, subject: string, period: Period) => Promise<readonly RouteUsage[]>
+  /** What invoices are made of and where they are stored. */
+  readonly ledger: Ledger
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly alerts: ReturnType<typeof createAlertAdmin>

@@ -21,6 +21,12 @@ export const preconditionFailed = problem(problemType('precondition-failed'), 'P
 /** The change collides with what the policy has. */
 export const conflict = problem(problemType('conflict'), 'Conflict', 409)
 
+/** A month that cannot be closed yet, or not at all, with everything that stands in its way. */
+export const periodOpen = (subject: string, month: string, because: readonly string[]): Problem => ({
+  ...problem(problemType('period-open'), 'The period is open', 409)(`${subject}, ${month}: ${because.join('; ')}`),
+  problems: because.map((message) => ({ path: subject, message })),
+})
+
 /** Kafka is down, or the console cannot accept the change now. */
 export const policyUnavailable = problem(problemType('policy-unavailable'), 'Unavailable', 503)
 /** This process has not read the policy yet. */

@@ -6,6 +6,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
 import { AuditLog } from '../audit-log.ts'
 import type { ChangeCounts, Ports } from '../ports.ts'
+import { createMemoryLedger } from './memory-ledger.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
 
 /** The token of the environment. */
@@ -68,6 +69,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       outcomeQuestions.push(question)
       return []
     },
+    ledger: createMemoryLedger(nowMs).ledger,
     askPeriodUsage: async () => [],
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     alerts: {

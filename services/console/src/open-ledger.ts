@@ -1,0 +1,17 @@
+import { askGaps, askUsageUpTo, readCutoff } from '@weir/clickhouse/billing-queries.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { readInvoice, readInvoicesOf, storeInvoice } from '@weir/clickhouse/invoice-queries.ts'
+import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import type { Ledger } from './close-month.ts'
+
+/** Returns the ledger of this ClickHouse. */
+export const openLedger = (client: ClickHouseClient): Ledger => ({
+  askCompleteness: () => readCompleteness(client, topics.decisions),
+  askGaps: askGaps.bind(undefined, client, topics.decisions),
+  readCutoff: readCutoff.bind(undefined, client),
+  askUsageUpTo: askUsageUpTo.bind(undefined, client),
+  readInvoice: readInvoice.bind(undefined, client),
+  readInvoicesOf: readInvoicesOf.bind(undefined, client),
+  storeInvoice: storeInvoice.bind(undefined, client),
+})

@@ -1,0 +1,33 @@
+import type { StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
+import type { Ledger } from '../close-month.ts'
+
+/** A ledger in memory, in which nothing is missing and each period has two units of one decision. */
+export function createMemoryLedger(nowMs: number, overrides: Partial<Ledger> = {}) {
+  const stored = new Map<string, StoredInvoice>()
+  const asked: string[] = []
+  const priced: Period[] = []
+  const ledger: Ledger = {
+    async askCompleteness() {
+      asked.push('completeness')
+      return { completeThroughMs: nowMs, silent: [] }
+    },
+    askGaps: async () => [],
+    async readCutoff() {
+      asked.push('cutoff')
+      return []
+    },
+    async askUsageUpTo(_, period) {
+      priced.push(period)
+      return [{ route: '', units: 2n, decisions: 1n }]
+    },
+    readInvoice: async (id) => stored.get(id),
+    readInvoicesOf: async (subject) => [...stored.values()].filter((one) => one.subject === subject),
+    async storeInvoice(invoice) {
+      if (!stored.has(invoice.id)) stored.set(invoice.id, invoice)
+      return stored.get(invoice.id) ?? invoice
+    },
+    ...overrides,
+  }
+  return { ledger, asked, priced, stored }
+}
