@@ -6,6 +6,7 @@ import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/conne
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { readInvoice, readInvoicesOf, storeInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
+import { type Closing, closeMonth, type Ledger } from '@weir/console/close-month.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
@@ -14,7 +15,6 @@ import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { pricesOf } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Closing, closeMonth, type Ledger } from '../../services/console/src/close-month.ts'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
 
 let server: RunningServer

@@ -1,5 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
+import { invoiceIdOf } from './close-month.ts'
 import { knownAlert, openConsole } from './testing/open-console.ts'
 
 interface Media {
@@ -51,6 +52,13 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['POST /v1/prices/api/quote', '/v1/prices/{name}/quote', { body: {} }],
   ['POST /v1/prices/none/quote', '/v1/prices/{name}/quote', { body: { usage: [] } }],
   ['PUT /v1/subjects/payer', '/v1/subjects/{name}', { body: { plan: 'free', prices: 'api' } }],
+  ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-10', subjects: ['payer'] } }],
+  ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-11', subjects: ['payer'] } }],
+  ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-10', subjects: ['acme'] } }],
+  ['/v1/invoices?subject=payer', '/v1/invoices'],
+  ['/v1/invoices', '/v1/invoices'],
+  [`/v1/invoices/${unknownAlert}`, '/v1/invoices/{id}'],
+  [`/v1/invoices/${invoiceIdOf('payer', '2026-10')}`, '/v1/invoices/{id}'],
   ['/v1/invoices/preview?subject=payer', '/v1/invoices/preview'],
   ['/v1/invoices/preview?subject=acme', '/v1/invoices/preview'],
   ['/v1/invoices/preview', '/v1/invoices/preview'],

@@ -135,7 +135,13 @@ const routes = [
   ...['POST /v1/subjects/{id}/keys', 'POST /v1/keys/{id}/rotate', 'DELETE /v1/keys/{id}'],
   ...['POST /v1/subjects/{id}/portal', 'DELETE /v1/subjects/{id}/portal'],
   ...['POST /v1/subjects/{id}/limits/reset', 'POST /v1/subjects/{id}/limits/unblock'],
-  ...['POST /v1/prices/{name}/quote', 'GET /v1/invoices/preview'],
+  ...[
+    'POST /v1/prices/{name}/quote',
+    'GET /v1/invoices/preview',
+    'POST /v1/invoices',
+    'GET /v1/invoices',
+    'GET /v1/invoices/{id}',
+  ],
   ...['GET /v1/alerts', 'GET /v1/alerts/{id}', 'POST /v1/alerts/{id}/redeliver', 'POST /v1/deliveries/redeliver'],
   ...['POST /v1/endpoints/{name}/test', 'GET /v1/tokens', 'POST /v1/tokens', 'DELETE /v1/tokens/{name}'],
 ]

@@ -30,7 +30,7 @@ export interface AcceptedGaps {
   readonly missing: readonly string[]
 }
 
-/** Whole numbers as text, also below: a document that is kept for ever has no numbers, which programs read differently. */
+/** The same with whole numbers as text: programs read large numbers differently, and a document is kept for ever. */
 type InText<T> = T extends bigint
   ? string
   : T extends readonly (infer E)[]
