@@ -13,6 +13,11 @@ export interface InsertRequest {
    * digits and `:._-` only, at most 200.
    */
   readonly dedupToken: string
+  /**
+   * Tells this request from others of the same token that may run at the same time: the first one stays. Without it the
+   * server refuses such a request while another one runs.
+   */
+  readonly requestId?: string
   /** How long the server may work on it. An insert that takes longer is ended; a repetition completes it. */
   readonly serverMsMax?: number
   /** Ends the request; the server may go on with what it has. */
@@ -50,14 +55,14 @@ export const linesOf = (rows: readonly object[]): Buffer =>
 
 /** Resolves when the block is on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
 export async function insertBlock(client: ClickHouseClient, request: InsertRequest): Promise<void> {
-  const { table, lines, dedupToken, serverMsMax, signal } = request
+  const { table, lines, dedupToken, requestId, serverMsMax, signal } = request
   if (!tokenForm.test(dedupToken)) throw new Error(`a deduplication token cannot be ${JSON.stringify(dedupToken)}`)
   const time = serverMsMax === undefined ? '' : `, max_execution_time=${Math.max(1, Math.floor(serverMsMax / 1_000))}`
   // Not client.insert: for JSONEachRow that takes objects, and would encode again what Kafka holds encoded.
   const answer = await client.exec({
     query: `INSERT INTO ${table} SETTINGS ${pinned}${time}, insert_deduplication_token='${dedupToken}' FORMAT JSONEachRow`,
     values: Readable.from([lines], { objectMode: false }),
-    query_id: queryIdOf(dedupToken),
+    query_id: queryIdOf(dedupToken) + (requestId === undefined ? '' : `:${requestId}`),
     ...(signal === undefined ? {} : { abort_signal: signal }),
   })
   answer.stream.resume()

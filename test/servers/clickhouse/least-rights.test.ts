@@ -20,6 +20,7 @@ import {
   type SentStatement,
   startClickhouseProxy,
 } from '../../support/servers/clickhouse-proxy.ts'
+import { closeMonth, leastRightsPolicy as policy } from '../../support/servers/close-month.ts'
 import { isMetered } from '../../support/servers/is-metered.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
@@ -29,13 +30,6 @@ import { runWeir } from '../../support/weir-up.ts'
 import { endSessions, newJournal } from '../metering/open-metering.ts'
 
 const database = 'usage_of_acme'
-const policy = `
-version: 1
-plans: { free: { limits: [day] } }
-limits: { day: { algorithm: fixed_window, size: 1000, period: day, thresholds: [80%] } }
-endpoints: { ops: { url: "http://127.0.0.1:1/", secretEnv: OPS_SECRET, allowPrivate: true } }
-watches: { refusals: { alert: weir.denied_rate.high, factor: 3 } }
-`
 let secure: ClickhouseProxy
 let kafka: RunningServer
 let redis: RunningServer
@@ -180,11 +174,13 @@ const questions = [
   'usage?step=hour',
   'outcomes?step=hour',
   'alerts',
+  'invoices?subject=payer-0',
 ]
 async function ask(): Promise<RunningConsole> {
   const desk = await startConsole(await environmentOf('weir_console'))
   expect((await desk.ask('PUT /v1/policy', policy)).status).toBe(200)
   for (const path of questions) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
+  expect((await closeMonth(desk)).body).toEqual({ items: [expect.anything()] })
   await until(() => sentBy('weir_console').some(({ text }) => text.includes('ARRAY JOIN')))
   return desk
 }
@@ -326,8 +322,9 @@ test('the console answers 503 while a right is missing, names it for operators a
     refuse('weir_console', grant)
     await keys.flushall()
     const desk = await startConsole(await environmentOf('weir_console'))
-    const answers = await Promise.all(questions.map((path) => desk.ask<{ detail?: string }>(`GET /v1/${path}`)))
-    if (!grant.endsWith('.decisions')) expect(answers.map(({ status }) => status)).toContain(503)
+    const asked = questions.map((path) => desk.ask<{ detail?: string }>(`GET /v1/${path}`))
+    const answers = await Promise.all([...asked, closeMonth(desk)])
+    expect(answers.map(({ status }) => status)).toContain(503)
     for (const { status, headers, body } of answers) {
       if (status !== 200)
         expect([status, headers.get('retry-after'), body.detail]).toEqual([
@@ -342,6 +339,7 @@ test('the console answers 503 while a right is missing, names it for operators a
     )
     secure.refuse = () => undefined
     for (const path of questions) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
+    expect((await closeMonth(desk)).status).toBe(200)
     await desk.close()
   }
 }, 600_000)

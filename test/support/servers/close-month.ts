@@ -1,0 +1,21 @@
+import type { RunningConsole } from '../start-console.ts'
+
+/** Each closing is of a payer of its own: what is closed already is only read. */
+const payers = Array.from({ length: 40 }, (_, at) => `payer-${at}`)
+/** A policy for everything that the processes ask of ClickHouse. */
+export const leastRightsPolicy = `
+version: 1
+plans: { free: { limits: [day] }, paid: { limits: [], prices: api } }
+prices: { api: { currency: EUR, lines: [{ name: all, measure: units, tiers: [{ unit_amount: "1" }] }] } }
+subjects: { ${payers.map((id) => `${id}: { plan: paid }`).join(', ')} }
+limits: { day: { algorithm: fixed_window, size: 1000, period: day, thresholds: [80%] } }
+endpoints: { ops: { url: "http://127.0.0.1:1/", secretEnv: OPS_SECRET, allowPrivate: true } }
+watches: { refusals: { alert: weir.denied_rate.high, factor: 3 } }
+`
+/** The month before the present one. */
+const period = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() - 1)).toISOString().slice(0, 7)
+/** Closes it for a payer who has no invoice yet. */
+export const closeMonth = (desk: RunningConsole) => {
+  const body = { period, subjects: [payers.pop() ?? ''], grace: '1ms', accept_gaps: 'a test' }
+  return desk.ask<{ detail?: string }>('POST /v1/invoices', body)
+}
