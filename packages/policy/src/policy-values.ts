@@ -10,6 +10,9 @@ export function parseDurationMs(text: string): number | undefined {
   return Number.isSafeInteger(ms) && ms > 0 ? ms : undefined
 }
 
+/** The form that `parseDurationMs` accepts, but for numbers that are too large. */
+export const durationPattern = '^0*[1-9][0-9]{0,14}(ms|s|m|h|d)$'
+
 const unitsMs: ReadonlyMap<string, number> = new Map([
   ['ms', 1],
   ['s', 1_000],

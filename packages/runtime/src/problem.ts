@@ -1,6 +1,12 @@
 import { type IncomingMessage, maxHeaderSize, type ServerOptions } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
+import {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import type { ListenerTls } from './tls-listener.ts'
 
 /** An error as HTTP clients get it, by RFC 9457. Every `type` of Weir's own has a row in docs/errors.md. */
@@ -101,9 +107,13 @@ export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, ht
   pluginTimeout: 0,
 })
 
-/** Answers every error that Fastify itself finds (bad JSON, a body too large) as a problem; it logs internal errors. */
-export function answerErrors(app: FastifyInstance): void {
+type Answerer = (request: FastifyRequest, reply: FastifyReply) => FastifyReply
+
+/** Answers errors that Fastify itself finds (bad JSON, a body too large) as problems; it logs internal errors. */
+export function answerErrors(app: FastifyInstance, answerUnrouted?: Answerer): void {
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
+    // No route reads its body.
+    if (request.is404 && answerUnrouted !== undefined) return answerUnrouted(request, reply)
     const status = error.statusCode ?? 500
     if (status >= 500) request.log.error({ err: error, request_id: request.id }, 'request failed')
     const detail = status >= 500 ? `The request could not be served; the log names it ${request.id}.` : error.message
@@ -120,15 +130,15 @@ function isPathOf(url: string, path: string): boolean {
 }
 
 /**
- * Answers what no route takes: 405 with the methods of a path that has others, else 404 with `paths`, the text that
- * says which there are. Knows the routes that are added after it.
+ * As `answerErrors`, and answers what no route takes: 405 with the methods of a path that has others, else 404 with
+ * `paths`, the text that says which there are. Knows the routes that are added after it.
  */
-export function answerUnrouted(app: FastifyInstance, paths: string): void {
+export function answerErrorsAndUnrouted(app: FastifyInstance, paths: string): void {
   const routes: { readonly url: string; readonly methods: readonly string[] }[] = []
   app.addHook('onRoute', ({ url, method }) => {
     routes.push({ url, methods: [method].flat() })
   })
-  app.setNotFoundHandler((request, reply) => {
+  const answer: Answerer = (request, reply) => {
     const path = request.url.split('?', 1)[0] ?? ''
     const methods = routes.filter(({ url }) => isPathOf(url, path)).flatMap((route) => route.methods)
     if (methods.length === 0) {
@@ -138,5 +148,7 @@ export function answerUnrouted(app: FastifyInstance, paths: string): void {
     reply.header('allow', allow)
     const detail = `${path} takes ${allow}, not ${request.method}.`
     return sendProblem(reply, problem('method-not-allowed', 'Method not allowed', 405, detail))
-  })
+  }
+  app.setNotFoundHandler(answer)
+  answerErrors(app, answer)
 }

@@ -1,11 +1,13 @@
 import { maxHeaderSize } from 'node:http'
-import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import AjvCompiler from '@fastify/ajv-compiler'
+import swagger from '@fastify/swagger'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, answerUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrorsAndUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { PolicyChanger } from './change-policy.ts'
 import { requireCallers } from './http/authorize.ts'
+import { description } from './http/description.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
@@ -24,17 +26,6 @@ import { registerUsage } from './routes/usage.ts'
 /** Names stand in paths percent-encoded: an id of 128 characters is three times as long there, a route longer still. */
 const nameLengthMax = 4_096
 
-const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
-  openapi: '3.1.0',
-  info: {
-    title: 'Weir console',
-    version: '1',
-    description: 'Usage, and the admin API of the policy. docs/admin-api.md is its manual.',
-  },
-  components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
-  security: [{ token: [] }],
-}
-
 /** The problems that a person reads; a body of 256 kB may hold 20,000. */
 const schemaProblemsMax = 20
 
@@ -49,6 +40,13 @@ const wordSchemaProblems: NonNullable<FastifyServerOptions['schemaErrorFormatter
   return new Error(`${shown.join(', ')}${more > 0 ? `, and ${more} more` : ''}`)
 }
 
+/** Members that a body may not have are rejected by name instead of dropped, and all of them in one answer. */
+const schemaCompiler = (coerceTypes: 'array' | false) =>
+  AjvCompiler()({}, { customOptions: { removeAdditional: false, allErrors: true, coerceTypes } })
+
+/** Parameters are text, and read as what their schema says. JSON says itself what a value is: null is no 0. */
+const [compileParameters, compileBody] = [schemaCompiler('array'), schemaCompiler(false)]
+
 /** Builds the usage API and the admin API. Opens no port: tests use `inject`. */
 export function buildApp(
   ports: Ports,
@@ -60,14 +58,12 @@ export function buildApp(
     ...listenerOptions(logger, tls),
     bodyLimit: bodyBytesMax,
     routerOptions: { maxParamLength: nameLengthMax },
-    // Members that a body may not have are rejected by name instead of dropped, and all of them in one answer.
-    ajv: { customOptions: { removeAdditional: false, allErrors: true } },
     schemaErrorFormatter: wordSchemaProblems,
   })
-  answerErrors(app)
+  app.setValidatorCompiler((route) => (route.httpPart === 'body' ? compileBody : compileParameters)(route))
+  answerErrorsAndUnrouted(app, 'GET /openapi.json lists them')
   readJson(app)
   boundHeaders(app, maxHeaderSize)
-  answerUnrouted(app, 'GET /openapi.json lists them')
   requireCallers(app, {
     rootSha256: adminTokenSha256,
     portalKey: ports.portalKey,
@@ -75,7 +71,7 @@ export function buildApp(
     nowMs: () => ports.clock.nowMs(),
   })
   const changer = new PolicyChanger(ports, logger)
-  app.register(swagger, { openapi })
+  app.register(swagger, description)
   app.register(async (api) => {
     registerUsage(api, ports)
     registerAlerts(api, ports)

@@ -7,6 +7,7 @@ interface Media {
   readonly schema: object
 }
 interface Operation {
+  readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, Media>> }
   readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Media>> }>>
 }
 interface OpenApi {
@@ -136,4 +137,34 @@ it('every path answers a method that it does not have with 405, and says which i
     expect([path, allowed.filter((method) => method !== 'HEAD')]).toEqual([path, described.toSorted()])
   }
   expect((await ask('PATCH /v1/usage', { token: '' })).statusCode).toBe(401)
+  const headers = { 'content-type': 'text/plain' }
+  expect((await ask('PATCH /v1/usage', { body: '{', headers })).statusCode).toBe(405)
+})
+
+const bodyOf = ({ requestBody }: Operation) => Object.values(requestBody?.content ?? {})[0]?.schema ?? {}
+
+it('describes the parts of a policy by the rules of the file, and bodies that may be left out as such', async () => {
+  const { ask, applyFile } = openConsole()
+  await applyFile()
+  const { paths }: OpenApi = (await ask('/openapi.json')).json()
+  const ajv = new Ajv2020({ strict: false })
+  for (const path of ['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'subjects']) {
+    const { items } = (await ask(`/v1/${path}`)).json()
+    const put = paths[`/v1/${path}/{name}`]?.put
+    expect([path, items.length > 0, put?.requestBody?.required]).toEqual([path, true, true])
+    const isRight = ajv.compile(put === undefined ? {} : bodyOf(put))
+    const wrong = { ...items[0].body, colour: 'red' }
+    expect([path, items.map(({ body }: { body: object }) => isRight(body))]).toEqual([path, items.map(() => true)])
+    expect([path, isRight(wrong)]).toEqual([path, false])
+  }
+  expect(paths['/v1/subjects/{id}/keys']?.post?.requestBody?.required).toBe(false)
+})
+
+it('takes no null for a number, and no text', async () => {
+  const { ask, applyFile } = openConsole()
+  await applyFile()
+  await ask('PUT /v1/prices/api', { body: priceList })
+  for (const units of [null, '7', true]) {
+    expect((await ask('POST /v1/prices/api/quote', { body: { usage: [{ units }] } })).statusCode).toBe(400)
+  }
 })

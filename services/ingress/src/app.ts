@@ -1,5 +1,5 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, answerUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, answerErrorsAndUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Corrections } from './decide/correct/corrections.ts'
@@ -60,8 +60,7 @@ export async function buildApps(
     bodyLimit: checkBodyBytesMax,
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
   })
-  answerErrors(api)
-  answerUnrouted(api, '/v1/check, /v1/check/batch, /v1/authorize, /v1/settle, /v1/pause, /openapi.json')
+  answerErrorsAndUnrouted(api, '/v1/check, /v1/check/batch, /v1/authorize, /v1/settle, /v1/pause, /openapi.json')
   // Text is no check: without its reader it is refused as any other type.
   api.removeContentTypeParser('text/plain')
   api.decorateRequest('check', null)

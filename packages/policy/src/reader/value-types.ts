@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../entities.ts'
-import { namePattern, nameRule, parseDurationMs } from '../policy-values.ts'
+import { durationPattern, namePattern, nameRule, parseDurationMs } from '../policy-values.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 
 /** How a value of the policy is written: what the reader accepts, and the same for editors, as JSON Schema. */
@@ -69,7 +69,7 @@ export function duration(
 ): ValueType<number> {
   const [minMs, maxMs] = [parseDurationMs(min) ?? 0, parseDurationMs(max) ?? 0]
   return {
-    schema: { type: 'string', pattern: '^0*[1-9][0-9]{0,14}(ms|s|m|h|d)$' },
+    schema: { type: 'string', pattern: durationPattern },
     read(reader, at) {
       const ms = reader.text(at, rule, parseDurationMs)
       if (ms === undefined || (ms >= minMs && ms <= maxMs && ms % wholeMs === 0)) return ms

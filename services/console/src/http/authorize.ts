@@ -18,6 +18,8 @@ declare module 'fastify' {
     scope?: TokenScope
     /** `own`: also open to callers who are limited to subjects, for what is of these. Others are closed to them. */
     reach?: 'own'
+    /** Parts of the served description for which the handler has messages of its own: Fastify checks less of them. */
+    described?: { readonly params?: object; readonly headers?: object; readonly body?: object }
   }
   interface FastifyRequest {
     /** Name of the caller's token, `root` for the one of the environment. */

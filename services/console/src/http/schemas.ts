@@ -41,13 +41,18 @@ const words: Readonly<Record<number, string>> = {
   404: 'There is no such thing',
   409: 'It is in the way of something that is there',
   412: 'If-Match or If-None-Match does not hold',
+  413: 'The body is too large',
+  415: 'The body is of another type',
   422: 'The policy would not be right; nothing was changed',
   503: 'A server is down; try again after Retry-After',
 }
 
+const problemAnswers = (statuses: readonly number[]) =>
+  Object.fromEntries(statuses.map((status) => [status, problemAnswer(words[status] ?? '')]))
+
 /** Returns the error answers of a route by status; every route has 400, 401 and 403. */
 export const problems = (...statuses: readonly (404 | 409 | 412 | 422 | 503)[]): Record<number, object> =>
-  Object.fromEntries([400, 401, 403, ...statuses].map((status) => [status, problemAnswer(words[status] ?? '')]))
+  problemAnswers([400, 401, 403, ...statuses])
 
 /** An object with any properties. */
 export const anyObject = { type: 'object', additionalProperties: true } as const
@@ -96,17 +101,28 @@ interface Operation {
   readonly response: Readonly<Record<number, object>>
   /** Open to callers who are limited to subjects, too: the handler keeps to their reach. */
   readonly reach?: 'own'
+  /** What the description says in place of what Fastify checks: the handler words these rules better. */
+  readonly described?: { readonly params?: object; readonly headers?: object; readonly body?: object }
 }
+
+/** What a body can be refused for before anybody reads it. */
+const ofBodies = problemAnswers([413, 415])
 
 /** Returns the options of a route: the scope that a token needs, and the operation in the served OpenAPI. */
 export const operation = (
   scope: TokenScope,
   tag: string,
   summary: string,
-  { query, required, reach, ...schema }: Operation,
+  { query, required, reach, described, response, ...schema }: Operation,
 ) => ({
-  config: { scope, ...(reach === undefined ? {} : { reach }) },
-  schema: { tags: [tag], summary, ...(query === undefined ? {} : { querystring: closed(query, required) }), ...schema },
+  config: { scope, ...(reach === undefined ? {} : { reach }), ...(described === undefined ? {} : { described }) },
+  schema: {
+    tags: [tag],
+    summary,
+    ...(query === undefined ? {} : { querystring: closed(query, required) }),
+    ...schema,
+    response: { ...response, ...(schema.body === undefined && schema.consumes === undefined ? {} : ofBodies) },
+  },
 })
 
 /** Returns the schema of a page; its `next` is the `after` of the next page. */

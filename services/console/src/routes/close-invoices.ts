@@ -1,6 +1,6 @@
 import type { StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { pricesOf } from '@weir/policy/policy.ts'
-import { parseDurationMs } from '@weir/policy/policy-values.ts'
+import { durationPattern, parseDurationMs } from '@weir/policy/policy-values.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { closeMonth } from '../close-month.ts'
@@ -18,7 +18,7 @@ const body = closed(
       pattern: '^\\d{4}-(0[1-9]|1[0-2])$',
     },
     subjects: { type: 'array', minItems: 1, maxItems: subjectsMax, uniqueItems: true, items: text('id') },
-    grace: { ...text('how long records may be late'), default: '1h' },
+    grace: { ...text('how long records may be late'), pattern: durationPattern, default: '1h' },
     accept_gaps: { ...text('why the month is closed although records are missing'), minLength: 1, maxLength: 1_000 },
   },
   ['period', 'subjects'],

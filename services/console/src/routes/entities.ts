@@ -11,6 +11,7 @@ import {
   type JsonObject,
   putEntity,
 } from '@weir/policy/entities.ts'
+import { nameSchema, partSchema } from '@weir/policy/reader/part-schema.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -143,7 +144,8 @@ interface Section {
 }
 
 const nameOf = ({ kind }: Section, { params: { name } }: { readonly params: Named['Params'] }) => name ?? kind
-const named = object({ name: text('as in weir.yaml; of a route its `match`, such as `GET /v1/users`') })
+const nameText = 'as in weir.yaml; of a route its `match`, such as `GET /v1/users`'
+const named = object({ name: text(nameText) })
 
 /** Returns the URL of one part of the section, and the words of its description. */
 function onePart({ path, kind }: Section) {
@@ -164,6 +166,9 @@ const headers = {
     },
   },
 }
+/** A name that breaks these rules is as unknown as any, and cannot be made. */
+const describedName = ({ path, kind }: Section) =>
+  kind === 'identity' ? {} : { params: object({ name: { ...nameSchema(path), description: nameText } }) }
 const item = object({ name: text('its name'), origin, etag: text('for If-Match'), body: anyObject })
 
 const show = (reply: FastifyReply, entity: Entity) =>
@@ -208,6 +213,7 @@ function registerChanging(section: Section): void {
     ...params,
     headers,
     body: anyObject,
+    described: { ...describedName(section), body: partSchema(path) },
     response: {
       200: answer('Replaced, or so already', anyObject),
       201: answer('Created', anyObject),

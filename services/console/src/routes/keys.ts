@@ -1,6 +1,6 @@
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { putEntity } from '@weir/policy/entities.ts'
-import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
+import { durationPattern, namePattern, parseDurationMs, parseTimeMs, timePattern } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
@@ -42,8 +42,14 @@ interface NewKeyBody {
 
 const newKeyFields = {
   id: text('names the key in records; made of its hash if left out'),
-  expires: text('RFC 3339; from then on it is refused'),
+  expires: text('RFC 3339, a time to come; from then on it is refused'),
 }
+const describedFields = {
+  id: { ...newKeyFields.id, pattern: namePattern.source },
+  expires: { ...newKeyFields.expires, pattern: timePattern.source },
+}
+const overlapField = text('how long the old key goes on, such as 24h (the default); 0s for not at all')
+const describedOverlap = { ...overlapField, pattern: `${durationPattern}|^0s$` }
 
 function* keyIds(state: PolicyState): Iterable<string> {
   for (const key of state.list('key')) if (!isRevoked(key)) yield keyFacts(key).id
@@ -157,18 +163,19 @@ export function registerKeys(app: FastifyInstance, ports: Ports, changer: Policy
     operation('keys', tag, 'Make a key; the answer is the only one that shows it', {
       params: object({ id: text('of the subject') }),
       body: optionalBody(newKeyFields),
+      described: { body: optionalBody(describedFields) },
       response: { 201: answer('The key', made), ...problems(404, 409, 422, 503) },
     }),
     changing(changer, 201, (state, { params: { id }, body }) => planCreate(state, id, body ?? {}, clock.nowMs())),
   )
 
   const old = object(known)
-  const overlapField = text('how long the old key goes on, such as 24h (the default); 0s for not at all')
   app.post<{ Params: { readonly id: string }; Body: (NewKeyBody & { readonly overlap?: string }) | null }>(
     '/v1/keys/:id/rotate',
     operation('keys', tag, 'Make a new key in place of one that goes on for a while', {
       params: object({ id: text('of the old key') }),
       body: optionalBody({ ...newKeyFields, overlap: overlapField }),
+      described: { body: optionalBody({ ...describedFields, overlap: describedOverlap }) },
       response: {
         201: answer('The new key, and the old one', object({ ...made.properties, old })),
         ...problems(404, 409, 422, 503),

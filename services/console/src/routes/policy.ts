@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Entity } from '@weir/policy/entities.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
+import { policySchema } from '@weir/policy/reader/parse-policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -121,6 +122,8 @@ const applyQuery = {
   revision: { type: 'string', pattern: '^[0-9a-f]{8,64}$', description: "hex; the file's SHA-256 if left out" },
 }
 
+const { $schema: _, $id: __, ...policyFile } = policySchema
+
 /** `GET|PUT /v1/policy`: the whole of it, as a file. */
 export function registerPolicy(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   registerGet(app, ports)
@@ -138,6 +141,7 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
         ...operation('write', tag, 'Apply a file: what it no longer has goes, what this API has made stays', {
           consumes: ['application/yaml', 'application/json'],
           query: applyQuery,
+          described: { body: policyFile },
           response: { 200: answer('What changed, or would', applied), ...problems(409, 422, 503) },
         }),
       },

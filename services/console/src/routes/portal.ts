@@ -1,7 +1,7 @@
 import { createPortalTokens } from '@weir/identity/portal-tokens.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { mayBeSubject } from '@weir/policy/named-subject.ts'
-import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
+import { durationPattern, parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
@@ -55,6 +55,9 @@ export function registerPortal(app: FastifyInstance, ports: Ports, changer: Poli
     operation('keys', tag, 'Make a token that reads what is of this subject', {
       params: named,
       body: optionalBody({ expires_in: text('5m to 7d; 1h without it') }),
+      described: {
+        body: optionalBody({ expires_in: { ...text('5m to 7d; 1h without it'), pattern: durationPattern } }),
+      },
       response: { 201: answer('The token', made), ...problems(404, 503) },
     }),
     async ({ params: { id }, body, by, log }, reply) => {

@@ -1,5 +1,6 @@
 import { deleteEntity, type Entity, putEntity } from '@weir/policy/entities.ts'
 import { type TokenScope, tokenScopes } from '@weir/policy/policy.ts'
+import { partSchema } from '@weir/policy/reader/part-schema.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { FastifyInstance } from 'fastify'
 import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
@@ -107,6 +108,7 @@ export function registerTokens(app: FastifyInstance, ports: Ports, changer: Poli
         { name: { type: 'string', maxLength: 64 }, scopes: { ...scopes, minItems: 1, uniqueItems: true }, ...limits },
         ['name', 'scopes'],
       ),
+      described: { body: partSchema('tokens') },
       response: {
         201: answer(
           'The token',

@@ -17,7 +17,7 @@ import { sendJson } from '../http/send-json.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, type Checked } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
-import { batchSchema, checkRoute, checkSchema, readBatch, readCheck } from './check/check-body.ts'
+import { batchSchema, checkRoute, checkSchema, notBoth, readBatch, readCheck } from './check/check-body.ts'
 
 /** The body of a request as the proxy reads one, up to 64 kB, and 16 kB for everything else. */
 const checkBodyBytesMax = 81_920
@@ -49,7 +49,7 @@ export function addCheckRoutes(
   }
 
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
-  const single = { ...checkRoute(checkSchema, authorizeCaller), bodyLimit: checkBodyBytesMax }
+  const single = { ...checkRoute({ ...checkSchema, ...notBoth }, authorizeCaller), bodyLimit: checkBodyBytesMax }
   app.post('/v1/check', single, (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const read = readCheck(request.body)

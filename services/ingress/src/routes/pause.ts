@@ -11,7 +11,7 @@ import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import { checkedSubject } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
-import { bodyReader, checkRoute, durationSchema, nameSchema } from './check/check-body.ts'
+import { bodyReader, checkRoute, durationSchema, nameSchema, notBoth } from './check/check-body.ts'
 
 interface PauseBody {
   readonly subject?: string
@@ -56,7 +56,7 @@ export function addPauseRoute(
   ports: Pick<Ports, 'pauses' | 'clock'>,
   authorizeCaller: CallerAuthorizer,
 ): void {
-  app.post('/v1/pause', checkRoute(pauseSchema, authorizeCaller), async (request, reply) => {
+  app.post('/v1/pause', checkRoute({ ...pauseSchema, ...notBoth }, authorizeCaller), async (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const read = readPauseBody(request.body)
     if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))

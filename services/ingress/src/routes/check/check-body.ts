@@ -38,6 +38,7 @@ export const checkSchema = {
     ip: {
       type: 'string',
       maxLength: 64,
+      anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }],
       description:
         "IPv4 or IPv6 address; without, limits by address do not apply. Only with a token: a subject's own credential asks from its connection's.",
     },
@@ -75,13 +76,16 @@ export const checkSchema = {
   },
 } as const
 
+/** What its reader says in better words: one of the two names the subject. */
+export const notBoth = { not: { required: ['subject', 'key'] } } as const
+
 /** What a batch may say. */
 export const batchSchema = {
   type: 'object',
   additionalProperties: false,
   required: ['checks'],
   properties: {
-    checks: { type: 'array', minItems: 1, maxItems: batchChecksMax, items: checkSchema },
+    checks: { type: 'array', minItems: 1, maxItems: batchChecksMax, items: { ...checkSchema, ...notBoth } },
     headers: {
       type: 'boolean',
       description: 'Adds to each result the headers that a check of its own would have been answered with.',
@@ -92,7 +96,9 @@ export const batchSchema = {
 /** Longer texts about a malformed body are cut: it may have hundreds of unknown fields. */
 const detailLengthMax = 1_000
 
-const ajv = new Ajv({ allErrors: true })
+/** What reads an address checks it, and says more of what is wrong. */
+const formats = { ipv4: true, ipv6: true } as const
+const ajv = new Ajv({ allErrors: true, formats, strictTypes: false })
 
 /** Makes the reader of bodies with this schema: it returns the value, or what is wrong with it. */
 export function bodyReader<T>(schema: object): (body: unknown) => { readonly value: T } | { readonly wrong: string } {
