@@ -1,6 +1,9 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
+import type { PagePlace } from '@weir/clickhouse/usage-queries.ts'
+import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Ports } from './ports.ts'
 import { nowMs, openConsole } from './testing/open-console.ts'
 
 describe('GET /v1/usage', () => {
@@ -37,7 +40,7 @@ describe('GET /v1/usage', () => {
   it('names every wrong parameter in one answer', async () => {
     const { ask, questions } = openConsole()
     const answer = await ask(
-      `/v1/usage?from=2026-02-31&to=yesterday&by=colour&from=2026&step=year&plan=${'x'.repeat(513)}&${'route=a&'.repeat(101)}time_zone=Mars/Olympus&limit=3`,
+      `/v1/usage?from=2026-02-31&to=yesterday&by=colour&from=2026&step=year&plan=${'x'.repeat(513)}&${'route=a&'.repeat(101)}time_zone=Mars/Olympus&limit=0&colour=red&top=3`,
     )
     expect(answer.statusCode).toBe(400)
     for (const word of [
@@ -48,7 +51,9 @@ describe('GET /v1/usage', () => {
       'colour',
       'step must be',
       'Mars/Olympus',
-      'limit',
+      'limit must be',
+      'top needs by',
+      'colour',
     ]) {
       expect(answer.json().detail).toContain(word)
     }
@@ -64,6 +69,45 @@ describe('GET /v1/usage', () => {
     )
     expect(await written('?numbers=text')).toBe(JSON.stringify([row]))
     expect((await ask('/v1/usage?numbers=float')).json().detail).toContain('numbers must be json or text')
+  })
+
+  it('is read page by page, from the same instants on each, and by nobody else', async () => {
+    const rows = ['a', 'b', 'c'].map((route) => ({ route, count: '1', allowed: '1', denied: '0', cost: '1' }))
+    const asked: [UsageQuery, PagePlace][] = []
+    const clock = { nowMs: () => nowMs + asked.length * 60_000 }
+    const askUsage: Ports['askUsage'] = async (_, query, place) => {
+      asked.push([query, place])
+      return rows.filter(({ route }) => route > (place.after?.at(-1) ?? '')).slice(0, place.rowsMax)
+    }
+    const { ask } = openConsole({ askUsage, clock })
+    const first = await ask('/v1/usage?by=route&step=total&limit=2')
+    const { next, ...answered } = first.json()
+    expect(answered).toMatchObject({ cut_off: true, rows: [{ route: 'a' }, { route: 'b' }] })
+    expect(first.headers.link).toBe(`</v1/usage?by=route&step=total&limit=2&after=${next}>; rel="next"`)
+    const second = await ask(`/v1/usage?by=route&step=total&limit=2&after=${next}`)
+    expect(second.json()).toMatchObject({ ...answered, cut_off: false, next: null, rows: [{ route: 'c' }] })
+    expect(second.headers.link).toBeUndefined()
+    expect(asked[1]).toEqual([asked[0]?.[0], { after: ['b'], rowsMax: 3 }])
+    for (const other of ['by=method&step=total', 'by=route&step=day', 'by=route&step=total&plan=free']) {
+      const refused = await ask(`/v1/usage?${other}&after=${next}`)
+      expect([refused.statusCode, refused.json().type]).toEqual([400, 'urn:weir:problem:cursor-invalid'])
+    }
+  })
+
+  it('sums the groups beyond the largest in one row without names, and all of them in totals', async () => {
+    const sums = { count: '1', allowed: '1', denied: '0', cost: '1' }
+    const answer = await openConsole({
+      askUsage: async () => [
+        { subject: 'acme', other: false, groups: '1', ...sums },
+        { subject: '', other: true, groups: '41', ...sums },
+      ],
+      askUsageTotals: async () => ({ ...sums, cost: '2' }),
+    }).ask('/v1/usage?top=1&by=subject&step=total&numbers=text')
+    expect(answer.json()).toMatchObject({ source: 'usage_15m', totals: { ...sums, cost: '2' } })
+    expect(answer.json().rows).toEqual([
+      { subject: 'acme', ...sums },
+      { other: true, groups: '41', ...sums },
+    ])
   })
 
   it.each(['', 'Bearer wrong', 'Basic token', 'Bearer '])(

@@ -1,7 +1,7 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
-import { askOutcomes, askUsage } from '@weir/clickhouse/usage-queries.ts'
+import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
@@ -89,6 +89,7 @@ await startService(
       audit,
       clock: systemClock,
       askUsage: askUsage.bind(undefined, clickhouse),
+      askUsageTotals: askUsageTotals.bind(undefined, clickhouse),
       askOutcomes: askOutcomes.bind(undefined, clickhouse),
       ledger: openLedger(clickhouse),
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),

@@ -1,4 +1,4 @@
-import type { OutcomeRow, UsageRow } from '@weir/clickhouse/usage-queries.ts'
+import type { OutcomeRow, PagePlace, UsageRow, UsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
@@ -22,9 +22,11 @@ export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: Li
 /** The servers and stores that the console uses. */
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
-  readonly askUsage: (reach: Reach, query: UsageQuery) => Promise<UsageRow[]>
+  readonly askUsage: (reach: Reach, query: UsageQuery, place: PagePlace) => Promise<UsageRow[]>
+  /** Sums all that a question asks for. Rejects when the rollup cannot be read. */
+  readonly askUsageTotals: (reach: Reach, query: UsageQuery) => Promise<UsageTotals>
   /** Rejects when the rollup cannot be read. */
-  readonly askOutcomes: (reach: Reach, query: OutcomeQuery) => Promise<OutcomeRow[]>
+  readonly askOutcomes: (reach: Reach, query: OutcomeQuery, place: PagePlace) => Promise<OutcomeRow[]>
   /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
   readonly askPeriodUsage: (reach: Reach, subject: string, period: Period) => Promise<readonly RouteUsage[]>
   /** What invoices are made of and where they are stored. */

@@ -72,7 +72,21 @@ test('the console answers who used what, which no attempt below may see', async 
 describe('a value that is SQL', () => {
   countAttempts('SQL in every parameter of the console', 'a 4xx, or no rows: nothing of the value is read as SQL')
   const parameters = {
-    '/v1/usage': ['subject', 'from', 'to', 'by', 'step', 'time_zone', 'plan', 'denied_by', 'subject_prefix'],
+    '/v1/usage': [
+      'subject',
+      'from',
+      'to',
+      'by',
+      'step',
+      'time_zone',
+      'plan',
+      'denied_by',
+      'subject_prefix',
+      'top',
+      'order',
+      'other',
+      'after',
+    ],
     '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
     '/v1/invoices/preview': ['subject'],
     '/v1/alerts': ['subject', 'type', 'from', 'to', 'after', 'limit'],

@@ -150,6 +150,8 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [4, '/v1/outcomes?not_subject=acme', 'empty'],
   [5, '/v1/usage?subject_prefix=b', 'empty'],
   [5, '/v1/usage?subject_prefix=', 'own'],
+  [8, '/v1/usage?by=subject&top=1000&other=true&step=total', 'own'],
+  [8, '/v1/usage?by=subject&top=1&order=-count', 'own'],
   ...['key_id=bolt-a', 'plan=bolt-plan', 'route=GET%20/bolt', 'denied_by=bolt-limit', 'denied_by=tried'].map(
     (filter) => [filter.startsWith('denied') ? 11 : 9, `/v1/usage?${filter}`, 'empty'] as const,
   ),
@@ -169,6 +171,9 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   ),
   [13, `/v1/usage?subject=${encodeURIComponent("acme' OR 1=1 --")}`, 403],
   [13, `/v1/usage?by=${encodeURIComponent("subject, 'bolt'")}`, 400],
+  [16, `/v1/usage?after=${Buffer.from('["x",1]').toString('base64url')}`, 400],
+  [16, '/v1/outcomes?after=', 400],
+  [16, '/v1/usage?subject=bolt&after=x', 403],
   [16, '/v1/alerts?after=2099-01-01T00:00:00Z%20ffffffff-ffff-ffff-ffff-ffffffffffff', 'own'],
   ...['', '/bolt', '/acme', '/nobody'].map((name) => [24, `/v1/subjects${name}`, 403] as const),
   [24, '/v1/subjects/bolt/limits', 403],
@@ -241,7 +246,7 @@ describe('what is not acme’s is out of reach of', () => {
       const { rows, items, ...one } = JSON.parse(text)
       if (must === 'empty') expect(rows).toEqual([])
       else expect(rows ?? items ?? [one]).not.toEqual([])
-      for (const row of rows ?? items ?? [one]) expect(row.subject ?? 'acme').toBe('acme')
+      for (const row of rows ?? items ?? [one]) expect([row.subject ?? 'acme', row.other]).toEqual(['acme', undefined])
     })
 
     test('sees its own numbers, as who may see all does', async () => {
@@ -255,6 +260,22 @@ describe('what is not acme’s is out of reach of', () => {
         denied: 1,
         cost: acmes + 1,
       })
+    })
+
+    test('16: has no use for a cursor of bolt’s page, nor for one of another question of its own', async () => {
+      const nextOf = async (query: string, headers: Record<string, string>) =>
+        JSON.parse((await send(`/v1/usage?${query}`, headers)).text).next
+      const question = 'by=outcome,denied_by&step=total&limit=1'
+      const cursors = [
+        await nextOf(question, { 'x-api-key': 'bolt-key' }),
+        await nextOf(question, bearer(admin.environment.WEIR_ADMIN_TOKEN)),
+        await nextOf(question.replace('outcome,', ''), credentials[credential]()),
+      ]
+      for (const cursor of cursors) {
+        expect(cursor).toEqual(expect.any(String))
+        const { status, text } = await send(`/v1/usage?${question}&after=${cursor}`, credentials[credential]())
+        expect([status, JSON.parse(text).type]).toEqual([400, 'urn:weir:problem:cursor-invalid'])
+      }
     })
 
     test('sees no limit in shadow, no count that others share, and nothing of deliveries', async () => {

@@ -1,7 +1,8 @@
 import { Temporal } from 'temporal-polyfill'
+import { type Ranking, readRanking } from './ranking.ts'
 
 /** Lengths of the rows of an answer; `total` gives one row for the whole time. */
-const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'week', 'month', 'total'] as const
+export const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'week', 'month', 'total'] as const
 /** The length of the rows of an answer. */
 export type Step = (typeof querySteps)[number]
 
@@ -23,12 +24,16 @@ export interface RollupQuery<Dimension extends string> {
   readonly step: Step
   /** IANA zone in which hours, days, weeks and months begin. */
   readonly timeZone: string
+  /** How groups are ranked; absent for rows in order of time and names. */
+  readonly ranking?: Ranking | undefined
 }
 
 /** How an answer is written. */
 export interface AnswerForm {
   /** Whether sums are text, for readers whose numbers end at 2^53. */
   readonly sumsAreText: boolean
+  /** The rows of a page. */
+  readonly limit: number
 }
 
 /** A query that was read, or every problem of its parameters. */
@@ -41,6 +46,8 @@ interface Askable<Dimension extends string> {
   readonly dimensions: readonly Dimension[]
   /** Whether there are rows by the minute. */
   readonly hasMinutes: boolean
+  /** Whether its sums are those that groups are ranked by. */
+  readonly isRanked: boolean
 }
 
 /** Query parameters as they came; one that is given twice is a list. */
@@ -72,7 +79,12 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix', 'numbers']
+const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix', 'numbers', 'limit', 'after']
+const rankingParameters = ['top', 'order', 'other']
+/** Columns of one answer: each multiplies its groups. */
+const byMax = 4
+/** Rows of a page unless `limit` says otherwise, and the largest page: more are for a program, which asks again. */
+const [limitDefault, limitMax] = [1_000, 10_000]
 /** Values of one filter, and bytes of a value: more is a list of one's own to join with, in SQL. */
 const valuesMax = 100
 const valueBytesMax = 512
@@ -104,6 +116,7 @@ function readFilters<Dimension extends string>(
 /** Each parameter that is no filter as one text. What is given several times or is not known is a problem. */
 function readParameters(
   given: GivenParameters,
+  once: readonly string[],
   filters: readonly string[],
   problems: string[],
 ): Record<string, string | undefined> {
@@ -111,12 +124,12 @@ function readParameters(
   const unknown: string[] = []
   for (const [name, value] of Object.entries(given)) {
     if (filters.includes(name)) continue
-    if (!onceParameters.includes(name)) unknown.push(name)
+    if (!once.includes(name)) unknown.push(name)
     else if (typeof value === 'string' || value === undefined) params[name] = value
     else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
   }
   if (unknown.length > 0) {
-    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${[...onceParameters, ...filters].join(', ')}`)
+    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${[...once, ...filters].join(', ')}`)
   }
   return params
 }
@@ -135,15 +148,30 @@ function readStep(
   return step
 }
 
+/** How the answer is written, with what is wrong about that. */
+function readForm(params: Readonly<Record<string, string | undefined>>, problems: string[]): AnswerForm {
+  const { numbers = 'json', limit = String(limitDefault) } = params
+  if (numbers !== 'json' && numbers !== 'text') problems.push('numbers must be json or text')
+  if (!/^\d{1,5}$/.test(limit) || Number(limit) < 1 || Number(limit) > limitMax) {
+    problems.push(`limit must be a number from 1 to ${limitMax}`)
+  }
+  return { sumsAreText: numbers === 'text', limit: Number(limit) }
+}
+
 /** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
 function parseQuery<Dimension extends string>(
-  { dimensions, hasMinutes }: Askable<Dimension>,
+  { dimensions, hasMinutes, isRanked }: Askable<Dimension>,
   given: GivenParameters,
   nowMs: number,
 ): ParsedQuery<Dimension> {
   const problems: string[] = []
   const filters = dimensions.flatMap((dimension) => [dimension, `not_${dimension}`])
-  const params = readParameters(given, filters, problems)
+  const params = readParameters(
+    given,
+    isRanked ? [...onceParameters, ...rankingParameters] : onceParameters,
+    filters,
+    problems,
+  )
   const only = readFilters(dimensions, '', given, problems)
   const except = readFilters(dimensions, 'not_', given, problems)
   const subjectPrefix = params.subject_prefix
@@ -172,14 +200,15 @@ function parseQuery<Dimension extends string>(
   const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
   if (unknown.length > 0) problems.push(`by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}`)
 
-  const { numbers = 'json' } = params
-  if (numbers !== 'json' && numbers !== 'text') problems.push('numbers must be json or text')
+  if (by.length > byMax) problems.push(`by has ${by.length} columns; at most ${byMax} are taken`)
+  const ranking = readRanking(params, by, problems)
+  const form = readForm(params, problems)
 
   if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
   return {
     kind: 'query',
-    query: { only, except, subjectPrefix, fromMs, toMs, by, step, timeZone },
-    form: { sumsAreText: numbers === 'text' },
+    query: { only, except, subjectPrefix, fromMs, toMs, by, step, timeZone, ranking },
+    form,
   }
 }
 
@@ -193,7 +222,7 @@ export type UsageQuery = RollupQuery<UsageDimension>
 
 /** Reads a query of usage from query parameters. */
 export const parseUsageQuery = (given: GivenParameters, nowMs: number): ParsedQuery<UsageDimension> =>
-  parseQuery({ dimensions: usageDimensions, hasMinutes: true }, given, nowMs)
+  parseQuery({ dimensions: usageDimensions, hasMinutes: true, isRanked: true }, given, nowMs)
 
 /** The columns of the rollup of outcomes. */
 export const outcomeDimensions = ['subject', 'route', 'method'] as const
@@ -205,4 +234,4 @@ export type OutcomeQuery = RollupQuery<OutcomeDimension>
 
 /** Reads a query of outcomes from query parameters. */
 export const parseOutcomeQuery = (given: GivenParameters, nowMs: number): ParsedQuery<OutcomeDimension> =>
-  parseQuery({ dimensions: outcomeDimensions, hasMinutes: false }, given, nowMs)
+  parseQuery({ dimensions: outcomeDimensions, hasMinutes: false, isRanked: false }, given, nowMs)

@@ -1,4 +1,5 @@
-import { answerRowsMax } from '@weir/clickhouse/usage-queries.ts'
+import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
+import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import {
   type GivenParameters,
@@ -13,107 +14,18 @@ import {
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
+import { cursorInvalid, readCursor, writeCursor } from '../http/cursor.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
-import { answer, object, problems, text, textOrNull } from '../http/schemas.ts'
+import { problems } from '../http/schemas.ts'
+import { outcomeRow, questionAnswer, questionQuery, sumNames, usageRow, usageTotals } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
 
-const parameter = (description: string) => ({ description })
-
-/** The parameters of a question. Its parser reports everything that is wrong with it in one answer. */
-const questionQuery = (dimensions: readonly string[]) => ({
-  type: 'object',
-  properties: {
-    ...Object.fromEntries(
-      dimensions.flatMap((name) => [
-        [name, parameter('only rows with this value; several times: with any of them')],
-        [`not_${name}`, parameter('only rows without this value; several times: without any of them')],
-      ]),
-    ),
-    subject_prefix: parameter('only subjects that begin so'),
-    from: parameter('RFC 3339, or a date, which begins in `time_zone`; 24 hours before `to` if absent'),
-    to: parameter('the same; now if absent'),
-    by: parameter('columns, separated by commas'),
-    step: parameter('hour, day, …'),
-    time_zone: parameter('IANA'),
-    numbers: parameter('`text`: sums as text instead of numbers, for readers whose numbers end at 2^53'),
-  },
-})
-
-/** The answer to a question whose rows look like this. */
-const questionAnswer = (description: string, row: object) =>
-  answer(
-    description,
-    object({
-      from: text('RFC 3339'),
-      to: text('RFC 3339'),
-      step: text('hour, day, …'),
-      time_zone: text('of the steps'),
-      complete_through: textOrNull(
-        'all before it is counted, but for what silent journals hold; null: nothing is known yet',
-      ),
-      silent: {
-        type: 'array',
-        description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
-        items: object(
-          { journal: text('process start; absent for callers limited to subjects'), since: text('its last mark') },
-          ['journal'],
-        ),
-      },
-      cut_off: { type: 'boolean', description: 'whether there are more rows than are answered' },
-      rows: { type: 'array', items: row },
-    }),
-  )
-
-const named = text('where `by` names it')
-const ts = text('start of the step, with the offset of its zone; absent for `total`')
-/** Every digit stands there, also beyond 2^53, where many readers round. */
-const sum = (description: string) => ({ type: ['integer', 'string'], description: `${description}; text if so asked` })
-const answers = sum('answers')
-const quantile = (share: string) => ({
-  type: ['number', 'null'],
-  description: `milliseconds that ${share} of the answers took at most, within about a hundredth; null: there were none`,
-})
-
-const usageNames = {
-  ts,
-  subject: named,
-  key_id: named,
-  plan: named,
-  route: named,
-  method: named,
-  outcome: named,
-  denied_by: named,
-}
-const usageRow = {
-  ...usageNames,
-  count: sum('decisions'),
-  allowed: sum('decisions'),
-  denied: sum('decisions'),
-  cost: sum('units that the allowed ones used, corrections included'),
-}
-
-/** The columns of both whose values are sums: ClickHouse's text becomes a number of the same digits. */
-const sums = new Set([
-  ...['count', 'allowed', 'denied', 'cost', 'broken', 'bytes_in', 'bytes_out'],
-  ...['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx'],
-])
-
-const outcomeNames = { ts, subject: named, route: named, method: named }
-const outcomeRow = {
-  ...outcomeNames,
-  count: answers,
-  status_1xx: answers,
-  status_2xx: answers,
-  status_3xx: answers,
-  status_4xx: sum('answers; 499 are those whose client was gone before'),
-  status_5xx: answers,
-  broken: sum('answers that did not go out whole'),
-  bytes_in: sum('of the requests’ bodies'),
-  bytes_out: sum('of the answers’ bodies'),
-  p50_ms: quantile('half'),
-  p90_ms: quantile('90 %'),
-  p99_ms: quantile('99 %'),
+/** A row of an answer, as the question's table gives it. */
+interface Row {
+  readonly ts?: string
+  readonly other?: boolean
+  readonly groups?: string
 }
 
 /** One kind of query of the rollups. */
@@ -121,14 +33,15 @@ interface RollupRoute<Dimension extends string> {
   readonly path: string
   readonly dimensions: readonly Dimension[]
   readonly summary: string
-  readonly description: string
-  readonly row: Readonly<Record<string, object>>
-  /** Columns of a row that only some queries ask for. */
-  readonly optional: readonly string[]
+  /** Schema of the answer. */
+  readonly answers: object
   readonly unavailable: (detail: string) => Problem
   readonly rows: 'decisions' | 'outcomes'
   readonly parse: (given: GivenParameters, nowMs: number) => ParsedQuery<Dimension>
-  readonly ask: (reach: Reach, query: RollupQuery<Dimension>) => Promise<readonly object[]>
+  readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => Pick<RollupSource, 'table' | 'bucketMs'>
+  readonly ask: (reach: Reach, query: RollupQuery<Dimension>, place: PagePlace) => Promise<readonly Row[]>
+  /** Sums all rows of all pages. Absent where an answer has no totals. */
+  readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object>
 }
 
 /** The subjects that a question names. */
@@ -137,8 +50,43 @@ const namedSubjects = (only: Values<string>): readonly string[] => only.subject 
 const iso = (ms: number) => new Date(ms).toISOString()
 const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
 
+/** A row without what it does not say: the names of other groups, and of a group that it is not another one. */
+function shownRow({ other, groups, ...row }: Row, by: readonly string[]): object {
+  if (other !== true) return row
+  return { ...Object.fromEntries(Object.entries(row).filter(([name]) => !by.includes(name))), other, groups }
+}
+
+/** Answers a question that may be asked: a page of its rows, with how far they are complete. */
+async function answerOf<Dimension extends string>(
+  ports: Ports,
+  { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
+  { reach, query, place }: { reach: Reach; query: RollupQuery<Dimension>; place: PagePlace },
+) {
+  const { fromMs, toMs, step, timeZone, by } = query
+  const { table, bucketMs } = sourceOf(reach, query)
+  // First: what comes in between the two is then more than was claimed, and never less.
+  const { completeThroughMs, silent } = await ports.askCompleteness(kind)
+  const [found, totals] = await Promise.all([ask(reach, query, place), askTotals?.(reach, query)])
+  const rows = found.slice(0, place.rowsMax - 1)
+  const last = found.length > rows.length ? rows.at(-1) : undefined
+  const body = {
+    from: iso(Math.floor(fromMs / bucketMs) * bucketMs),
+    to: iso(Math.ceil(toMs / bucketMs) * bucketMs),
+    step,
+    time_zone: timeZone,
+    source: table,
+    complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+    silent: silent.map(({ journal, sinceMs }) => ({ ...(reach.isOwn ? {} : { journal }), since: iso(sinceMs) })),
+    cut_off: last !== undefined,
+    next: null as string | null,
+    rows: rows.map((row) => shownRow(row, by)),
+    ...(totals === undefined ? {} : { totals }),
+  }
+  return { body, last }
+}
+
 function register<Dimension extends string>(app: FastifyInstance, ports: Ports, route: RollupRoute<Dimension>): void {
-  const { path, dimensions, summary, description, row, optional, unavailable, rows: kind, parse, ask } = route
+  const { path, dimensions, summary, answers, unavailable, parse } = route
   app.get<{ Querystring: Record<string, string | string[]> }>(
     path,
     {
@@ -146,35 +94,40 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
       schema: {
         tags: ['usage'],
         summary,
-        querystring: questionQuery(dimensions),
-        response: { 200: questionAnswer(description, object(row, optional)), ...problems(503) },
+        querystring: questionQuery(dimensions, route.rows === 'decisions'),
+        response: { 200: answers, ...problems(503) },
       },
+      // The parser below reports everything that is wrong in one answer.
+      validatorCompiler: () => () => true,
     },
     async (request, reply) => {
-      const parsed = parse(request.query, ports.clock.nowMs())
+      const { query: given, by, reach } = request
+      const owner = { path, given, by, reach }
+      const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
+      const atMs = cursor?.atMs ?? ports.clock.nowMs()
+      const parsed = parse(given, atMs)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
-      const { reach } = request
       const { query, form } = parsed
-      const { only, fromMs, toMs, step, timeZone } = query
       // Whether there is such a subject or not: nothing was looked up.
-      if (!reach.covers(namedSubjects(only))) return answerProblem(reply, subjectForbidden(request))
+      if (!reach.covers(namedSubjects(query.only))) return answerProblem(reply, subjectForbidden(request))
+      const order = sortKeyOf(query)
+      const after = cursor?.place
+      if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
+        return answerProblem(reply, cursorInvalid)
+      }
       try {
-        // First: what comes in between the two is then more than was claimed, and never less.
-        const { completeThroughMs, silent } = await ports.askCompleteness(kind)
-        const rows = await ask(reach, query)
-        const answered = {
-          from: iso(fromMs),
-          to: iso(toMs),
-          step,
-          time_zone: timeZone,
-          complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-          silent: silent.map(({ journal, sinceMs }) => ({ ...(reach.isOwn ? {} : { journal }), since: iso(sinceMs) })),
-          cut_off: rows.length >= answerRowsMax,
-          rows,
+        // One more than the page has says whether there is a next one.
+        const place = { after, rowsMax: form.limit + 1 }
+        const { body, last } = await answerOf(ports, route, { reach, query, place })
+        if (last !== undefined) {
+          body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
+          const next = new URLSearchParams(request.url.split('?')[1])
+          next.set('after', body.next)
+          reply.header('link', `<${path}?${next}>; rel="next"`)
         }
         return reply
           .type('application/json; charset=utf-8')
-          .send(form.sumsAreText ? JSON.stringify(answered) : jsonWithNumbers(answered, sums))
+          .send(form.sumsAreText ? JSON.stringify(body) : jsonWithNumbers(body, sumNames))
       } catch (error) {
         request.log.error({ err: error }, 'a question could not be answered')
         return answerProblem(reply, unavailable(noAnswer))
@@ -189,24 +142,23 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     path: '/v1/usage',
     dimensions: usageDimensions,
     summary: 'Usage, summed',
-    description: 'Usage',
-    row: usageRow,
-    optional: Object.keys(usageNames),
+    answers: questionAnswer('Usage', usageRow, usageTotals),
     unavailable: usageUnavailable,
     rows: 'decisions',
     parse: parseUsageQuery,
+    sourceOf: usageSource,
     ask: ports.askUsage,
+    askTotals: ports.askUsageTotals,
   })
   register(app, ports, {
     path: '/v1/outcomes',
     dimensions: outcomeDimensions,
     summary: 'Statuses, latencies and bytes of the answers of upstreams',
-    description: 'Outcomes',
-    row: outcomeRow,
-    optional: Object.keys(outcomeNames),
+    answers: questionAnswer('Outcomes', outcomeRow),
     unavailable: outcomesUnavailable,
     rows: 'outcomes',
     parse: parseOutcomeQuery,
+    sourceOf: () => outcomeSource,
     ask: ports.askOutcomes,
   })
 }

@@ -65,6 +65,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       questions.push(question)
       return []
     },
+    askUsageTotals: async () => ({ count: '0', allowed: '0', denied: '0', cost: '0' }),
     askOutcomes: async (_reach, question) => {
       outcomeQuestions.push(question)
       return []

@@ -1,0 +1,141 @@
+import { type SortPart, sortKeyOf } from '@weir/core/usage/ranking.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import type { RollupQuery, Step, Values } from '@weir/core/usage/usage-query.ts'
+import { withinReach } from './within-reach.ts'
+
+const stepStart: Record<Exclude<Step, 'total'>, string> = {
+  minute: 'toStartOfMinute(toTimeZone(u.ts, {zone:String}))',
+  quarter_hour: 'toStartOfFifteenMinutes(toTimeZone(u.ts, {zone:String}))',
+  hour: 'toStartOfHour(toTimeZone(u.ts, {zone:String}))',
+  day: 'toStartOfDay(toTimeZone(u.ts, {zone:String}))',
+  week: 'toDateTime(toStartOfWeek(toTimeZone(u.ts, {zone:String}), 1), {zone:String})',
+  month: 'toDateTime(toStartOfMonth(toTimeZone(u.ts, {zone:String})), {zone:String})',
+}
+
+/**
+ * A time in ISO 8601 with the offset that the zone has then. The offset is what the local clock shows, taken for UTC,
+ * less the time itself: ClickHouse's `%z` and `timeZoneOffset` are wrong for zones that have crossed the date line.
+ */
+function iso8601(start: string): string {
+  const clock = `formatDateTime(${start}, '%Y-%m-%dT%H:%i:%S')`
+  const offset = `dateDiff('second', ${start}, parseDateTimeBestEffort(${clock}, 'UTC'))`
+  const digits = (value: string) => `leftPad(toString(${value}), 2, '0')`
+  const hours = digits(`intDiv(abs(${offset}), 3600)`)
+  const minutes = digits(`intDiv(abs(${offset}), 60) % 60`)
+  return `concat(${clock}, if(${offset} < 0, '-', '+'), ${hours}, ':', ${minutes})`
+}
+
+/** The table that answers a question. */
+export interface RollupSource {
+  readonly table: string
+  readonly bucketMs: number
+  /** Sums over the table as `u`, by the name of their column. */
+  readonly sums: Readonly<Record<string, string>>
+}
+
+/** Which rows of an answer are read. */
+export interface PagePlace {
+  /** The place of the last row before, as the answer is sorted; absent for the first page. */
+  readonly after?: readonly string[] | undefined
+  readonly rowsMax: number
+}
+
+/**
+ * A dimension as SQL. `denied_by` of an allowed request names the limit in shadow that would have refused it, or one
+ * that degraded it: who is limited to subjects learns nothing of limits in shadow.
+ */
+const dimensionSql = (name: string, { isOwn }: Reach) =>
+  isOwn && name === 'denied_by' ? "if(u.outcome = 'deny', u.denied_by, '')" : `u.${name}`
+
+/**
+ * The conditions of a question's filters. They compare what the caller would see as a group: a filter tells nothing
+ * that `by` does not. The names of the parameters are of a closed list, as those of the dimensions are.
+ */
+function filtersOf(reach: Reach, { only, except, subjectPrefix }: RollupQuery<string>) {
+  const sql: string[] = []
+  const params: Record<string, unknown> = {}
+  const add = (filters: Values<string>, kind: 'only' | 'except') => {
+    for (const [name, values] of Object.entries(filters)) {
+      sql.push(`AND ${dimensionSql(name, reach)} ${kind === 'only' ? 'IN' : 'NOT IN'} {${kind}_${name}:Array(String)}`)
+      params[`${kind}_${name}`] = values
+    }
+  }
+  add(only, 'only')
+  add(except, 'except')
+  if (subjectPrefix !== undefined) {
+    sql.push('AND startsWith(u.subject, {subject_prefix:String})')
+    params.subject_prefix = subjectPrefix
+  }
+  return { sql, params }
+}
+
+const placeTypes = { time: 'Int64', other: 'UInt8', measure: 'Int128', name: 'String' } as const
+
+/** A part of the order as SQL over the grouped rows as `r`. */
+function sortSql(part: SortPart): string {
+  if (part.kind === 'time') return 'toInt64(toUnixTimestamp(r.start))'
+  if (part.kind === 'other') return 'r.other'
+  return part.kind === 'measure' && part.descending ? `-toInt128(r.${part.name})` : `r.${part.name}`
+}
+
+/** The order of an answer, and the condition that leaves out what the pages before had. */
+function pageSql(question: RollupQuery<string>, { after, rowsMax }: PagePlace) {
+  const parts = sortKeyOf(question)
+  const sorted = parts.map(sortSql).join(', ')
+  const values = parts.map(({ kind }, at) => `{after_${at}:${placeTypes[kind]}}`).join(', ')
+  const params = Object.fromEntries((after ?? []).map((value, at) => [`after_${at}`, value]))
+  const beyond = after === undefined || parts.length === 0 ? '' : `WHERE tuple(${sorted}) > tuple(${values})`
+  return { sql: [beyond, sorted === '' ? '' : `ORDER BY ${sorted}`, `LIMIT ${rowsMax}`], params }
+}
+
+/** The SQL of a question. Names come from closed lists, values travel as parameters. */
+export function rollupSql(
+  { table, bucketMs, sums }: RollupSource,
+  reach: Reach,
+  question: RollupQuery<string>,
+  place: PagePlace,
+): { query: string; params: Record<string, unknown> } {
+  const { step, by, ranking } = question
+  const within = withinReach(reach, 'u.subject')
+  const filters = filtersOf(reach, question)
+  const page = pageSql(question, place)
+  const from = [
+    `FROM ${table} AS u`,
+    'WHERE u.ts >= fromUnixTimestamp64Milli({from:Int64}) AND u.ts < fromUnixTimestamp64Milli({to:Int64})',
+    reach.isOwn ? `AND ${within.sql}` : '',
+    ...filters.sql,
+  ].filter((line) => line !== '')
+  const dimensions = by.map((name) => dimensionSql(name, reach))
+  const names = dimensions.join(', ')
+  const isTop =
+    ranking?.top === undefined
+      ? undefined
+      : `(${names}) IN (SELECT ${names} ${from.join(' ')} GROUP BY ${names}
+         ORDER BY ${sums[ranking.measure]} ${ranking.descending ? 'DESC' : 'ASC'}, ${names} LIMIT ${ranking.top})`
+  const hasOther = isTop !== undefined && ranking?.other === true
+  const columns = [
+    ...(step === 'total' ? [] : [['start', stepStart[step]] as const]),
+    ...(hasOther ? [['other', `toBool(NOT ${isTop})`] as const] : []),
+    ...by.map((name, at) => [name, hasOther ? `if(other, '', ${dimensions[at]})` : (dimensions[at] ?? '')] as const),
+  ]
+  const all = [...columns, ...Object.entries(sums), ...(hasOther ? [['groups', `uniqExact(${names})`] as const] : [])]
+  const shown = all.map(([name]) => (name === 'start' ? `${iso8601('r.start')} AS ts` : `r.${name} AS ${name}`))
+  const query = [
+    `SELECT ${shown.join(', ')}`,
+    `FROM (SELECT ${all.map(([name, sql]) => `${sql} AS ${name}`).join(', ')}`,
+    ...from,
+    isTop !== undefined && !hasOther ? `AND ${isTop}` : '',
+    columns.length === 0 ? '' : `GROUP BY ${columns.map((_, at) => at + 1).join(', ')}`,
+    ') AS r',
+    ...page.sql,
+  ]
+  const params: Record<string, unknown> = {
+    from: Math.floor(question.fromMs / bucketMs) * bucketMs,
+    to: Math.ceil(question.toMs / bucketMs) * bucketMs,
+    zone: question.timeZone,
+    ...within.params,
+    ...filters.params,
+    ...page.params,
+  }
+  return { query: query.filter((line) => line !== '').join('\n'), params }
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { isPlace, placeOf, readRanking, sortKeyOf } from './ranking.ts'
+
+const read = (params: Readonly<Record<string, string>>, by: readonly string[] = ['subject']) => {
+  const problems: string[] = []
+  return { ranking: readRanking(params, by, problems), problems }
+}
+
+describe('the ranking of a question', () => {
+  it('is by what allowed decisions used, the largest first, with all others as one row', () => {
+    const ranking = { measure: 'cost', descending: true, top: 20, other: true }
+    expect(read({ top: '20' })).toEqual({ ranking, problems: [] })
+    expect(read({})).toEqual({ ranking: undefined, problems: [] })
+    expect(read({ order: 'denied' }).ranking).toEqual({ measure: 'denied', descending: false, other: false })
+  })
+
+  it('names everything that is wrong with it', () => {
+    expect(read({ top: '1001', order: '-price', other: 'maybe' }, []).problems).toEqual([
+      'order must be one of cost, count, allowed, denied, or one of them after a -',
+      'top must be a number from 1 to 1000',
+      'top needs by: it takes the largest of some groups',
+      'other must be true or false',
+    ])
+    expect(read({ other: 'true' }).problems).toEqual(['other goes with top'])
+  })
+})
+
+describe('the place of a row', () => {
+  const ranking = { measure: 'cost', descending: true, top: 3, other: true } as const
+  const order = sortKeyOf({ step: 'day', by: ['subject'], ranking })
+  const place = placeOf(order, { ts: '2026-11-01T00:00:00+05:45', subject: 'acme', other: false, cost: '-5' })
+
+  it('has its time, whether it is the other one, its sum and its names', () => {
+    expect(place).toEqual([String(Date.parse('2026-10-31T18:15:00Z') / 1_000), '0', '5', 'acme'])
+    expect(isPlace(order, place)).toBe(true)
+  })
+
+  it.each([
+    [[]],
+    [place.slice(1)],
+    [[...place, '']],
+    [['1e9', '0', '5', 'a']],
+    [['1', '2', '5', 'a']],
+    [['1', '0', '5.5', 'a']],
+  ])('is not %j', (wrong) => expect(isPlace(order, wrong)).toBe(false))
+})

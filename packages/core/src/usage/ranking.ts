@@ -1,0 +1,75 @@
+/** The sums that groups can be ranked by. */
+export const measures = ['cost', 'count', 'allowed', 'denied'] as const
+/** A sum that groups can be ranked by. */
+export type Measure = (typeof measures)[number]
+
+/** How the groups of an answer are ranked. */
+export interface Ranking {
+  readonly measure: Measure
+  readonly descending: boolean
+  /** Only so many groups, those that come first over the whole span; undefined for all. */
+  readonly top: number | undefined
+  /** Whether one row sums the groups beyond `top`. */
+  readonly other: boolean
+}
+
+/** More groups than this are a download, not a ranking. */
+const topMax = 1_000
+
+/** Reads `top`, `order` and `other`. Undefined without the first two: rows are then in order of time and names. */
+export function readRanking(
+  { top, order, other }: Readonly<Record<string, string | undefined>>,
+  by: readonly string[],
+  problems: string[],
+): Ranking | undefined {
+  const [, minus, name] = /^(-?)(.*)$/.exec(order ?? '-cost') ?? []
+  const measure = measures.find((one) => one === name)
+  if (measure === undefined) problems.push(`order must be one of ${measures.join(', ')}, or one of them after a -`)
+  const count = top === undefined ? undefined : /^\d{1,4}$/.test(top) ? Number(top) : 0
+  if (count !== undefined && (count < 1 || count > topMax)) problems.push(`top must be a number from 1 to ${topMax}`)
+  if (count !== undefined && by.length === 0) problems.push('top needs by: it takes the largest of some groups')
+  if (other !== undefined && count === undefined) problems.push('other goes with top')
+  if (other !== undefined && other !== 'true' && other !== 'false') problems.push('other must be true or false')
+  if (measure === undefined || (top === undefined && order === undefined)) return undefined
+  return { measure, descending: minus === '-', top: count, other: count !== undefined && other !== 'false' }
+}
+
+/** One part of what the rows of an answer are sorted by; parts that descend are negated, so that all ascend. */
+export type SortPart =
+  | { readonly kind: 'time' }
+  | { readonly kind: 'other' }
+  | { readonly kind: 'measure'; readonly name: Measure; readonly descending: boolean }
+  | { readonly kind: 'name'; readonly name: string }
+
+/** What of a query decides the order of its rows. */
+interface Sorted {
+  readonly step: string
+  readonly by: readonly string[]
+  readonly ranking?: Ranking | undefined
+}
+
+/** Returns what the rows of an answer are sorted by: no two rows have the same. */
+export function sortKeyOf({ step, by, ranking }: Sorted): readonly SortPart[] {
+  const { measure, descending = false, other = false } = ranking ?? {}
+  return [
+    ...(step === 'total' ? [] : [{ kind: 'time' } as const]),
+    ...(other ? [{ kind: 'other' } as const] : []),
+    ...(measure === undefined ? [] : [{ kind: 'measure', name: measure, descending } as const]),
+    ...by.map((name) => ({ kind: 'name', name }) as const),
+  ]
+}
+
+/** Returns a row's place in this order, by which the next page begins. */
+export const placeOf = (parts: readonly SortPart[], row: Readonly<Record<string, unknown>>): readonly string[] =>
+  parts.map((part) => {
+    if (part.kind === 'time') return String(Date.parse(String(row.ts)) / 1_000)
+    if (part.kind === 'other') return row.other === true ? '1' : '0'
+    if (part.kind === 'name') return String(row[part.name] ?? '')
+    return String(part.descending ? -BigInt(String(row[part.name])) : row[part.name])
+  })
+
+const placeForms = { time: /^-?\d{1,11}$/, other: /^[01]$/, measure: /^-?\d{1,38}$/, name: /^/ }
+
+/** Whether these texts can be a place in this order. */
+export const isPlace = (parts: readonly SortPart[], place: readonly string[]): boolean =>
+  place.length === parts.length && parts.every(({ kind }, at) => placeForms[kind].test(place[at] ?? ''))

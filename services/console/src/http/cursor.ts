@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import { canonicalJson, type JsonValue } from '@weir/policy/entities.ts'
+import { problem } from '@weir/runtime/problem.ts'
+
+/** What a cursor belongs to: another question or another reader cannot use it. */
+export interface CursorOwner {
+  readonly path: string
+  /** The query as it was given; `after`, `limit` and how the answer is written do not count. */
+  readonly given: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** Name of the caller's credential, and what it reaches. */
+  readonly by: string
+  readonly reach: Reach
+}
+
+/** Where a page begins. */
+export interface CursorPlace {
+  /** When the first page was asked: `now` and what is counted from it are the same on every page. */
+  readonly atMs: number
+  /** The last row of the page before, by what rows are sorted by. */
+  readonly place: readonly string[]
+}
+
+const [hashBytes, partsMax] = [16, 8]
+const notOfTheQuestion = ['after', 'limit', 'numbers']
+
+/** The cursor's own problem: it was made up, damaged, or made for another question or reader. */
+export const cursorInvalid = problem(
+  'cursor-invalid',
+  'Bad request',
+  400,
+  '`after` is not a cursor of this question and this reader. Ask without it for the first page.',
+)
+
+function ownerHash({ path, given, by, reach }: CursorOwner): string {
+  const asked = Object.entries(given).filter(([name]) => !notOfTheQuestion.includes(name))
+  const owner = canonicalJson({
+    path,
+    by,
+    reach: reach.subjects ?? null,
+    asked: Object.fromEntries(asked),
+  } as JsonValue)
+  return createHash('sha256').update(owner).digest().subarray(0, hashBytes).toString('base64url')
+}
+
+/** Writes the cursor of the page after a row. It is opaque to readers, and opens nothing that its question does not. */
+export const writeCursor = (owner: CursorOwner, { atMs, place }: CursorPlace): string =>
+  Buffer.from(JSON.stringify([ownerHash(owner), atMs, ...place])).toString('base64url')
+
+/** Reads a cursor. Undefined unless it was written for the same question and reader. */
+export function readCursor(text: string, owner: CursorOwner): CursorPlace | undefined {
+  let read: unknown
+  try {
+    read = JSON.parse(Buffer.from(text, 'base64url').toString())
+  } catch {
+    return undefined
+  }
+  if (!Array.isArray(read) || read.length > partsMax || read[0] !== ownerHash(owner)) return undefined
+  const [, atMs, ...place] = read
+  if (!Number.isSafeInteger(atMs) || atMs < 0 || !place.every((part) => typeof part === 'string')) return undefined
+  return { atMs, place }
+}

@@ -1,0 +1,137 @@
+import { measures } from '@weir/core/usage/ranking.ts'
+import { querySteps, usageDimensions } from '@weir/core/usage/usage-query.ts'
+import { answer, object, text, textOrNull } from './schemas.ts'
+
+const time = (description: string) => ({ type: 'string', description })
+const values = (description: string) => ({
+  type: 'array',
+  maxItems: 100,
+  items: { type: 'string', maxLength: 512 },
+  description,
+})
+
+/** Parameters that only usage has. */
+const rankingQuery = {
+  top: {
+    ...{ type: 'integer', minimum: 1, maximum: 1_000 },
+    description: 'only so many groups of `by`, those that `order` puts first over the whole span',
+  },
+  order: {
+    ...{ type: 'string', enum: measures.flatMap((name) => [name, `-${name}`]) },
+    description: 'what rows are sorted by within a step; with - the largest first. `-cost` with `top`',
+  },
+  other: { type: 'boolean', description: 'with `top`: whether one row sums the other groups; true if absent' },
+}
+
+/**
+ * The parameters of a question, for readers. Requests are judged by the question's own parser, which reports everything
+ * that is wrong in one answer.
+ */
+export const questionQuery = (dimensions: readonly string[], isUsage: boolean) => ({
+  type: 'object',
+  properties: {
+    ...Object.fromEntries(
+      dimensions.flatMap((name) => [
+        [name, values('only rows with this value; several times: with any of them')],
+        [`not_${name}`, values('only rows without this value; several times: without any of them')],
+      ]),
+    ),
+    subject_prefix: { type: 'string', maxLength: 512, description: 'only subjects that begin so' },
+    from: time('RFC 3339, or a date, which begins in `time_zone`; 24 hours before `to` if absent'),
+    to: time('the same; now if absent'),
+    by: { type: 'string', description: `up to 4 of ${dimensions.join(', ')}, separated by commas` },
+    step: { type: 'string', enum: querySteps.filter((one) => isUsage || one !== 'minute'), default: 'hour' },
+    time_zone: { type: 'string', default: 'UTC', description: 'IANA' },
+    ...(isUsage ? rankingQuery : {}),
+    numbers: {
+      ...{ type: 'string', enum: ['json', 'text'], default: 'json' },
+      description: '`text`: sums as text instead of numbers, for readers whose numbers end at 2^53',
+    },
+    limit: { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000, description: 'rows of a page' },
+    after: { type: 'string', description: '`next` of the page before, with the same question' },
+  },
+})
+
+/** The answer to a question whose rows look like this. */
+export const questionAnswer = (description: string, row: object, more: Readonly<Record<string, object>> = {}) =>
+  answer(
+    description,
+    object({
+      from: text('RFC 3339; cut to the start of the bucket that it is in'),
+      to: text('RFC 3339; moved to the end of the bucket that it is in'),
+      step: text('hour, day, …'),
+      time_zone: text('of the steps'),
+      source: text('the table that the rows are sums of'),
+      complete_through: textOrNull(
+        'all before it is counted, but for what silent journals hold; null: nothing is known yet',
+      ),
+      silent: {
+        type: 'array',
+        description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
+        items: object(
+          { journal: text('process start; absent for callers limited to subjects'), since: text('its last mark') },
+          ['journal'],
+        ),
+      },
+      cut_off: { type: 'boolean', description: 'whether there are more rows than this page has' },
+      next: textOrNull('`after` of the next page; null on the last'),
+      rows: { type: 'array', items: row },
+      ...more,
+    }),
+  )
+
+const named = text('where `by` names it')
+const ts = text('start of the step, with the offset of its zone; absent for `total`')
+/** Every digit stands there, also beyond 2^53, where many readers round. */
+const sum = (description: string) => ({ type: ['integer', 'string'], description: `${description}; text if so asked` })
+const answers = sum('answers')
+const quantile = (share: string) => ({
+  type: ['number', 'null'],
+  description: `milliseconds that ${share} of the answers took at most, within about a hundredth; null: there were none`,
+})
+
+const usageSums = {
+  count: sum('decisions'),
+  allowed: sum('decisions'),
+  denied: sum('decisions'),
+  cost: sum('units that the allowed ones used, corrections included'),
+}
+const usageNames = {
+  ts,
+  ...Object.fromEntries(usageDimensions.map((name) => [name, named])),
+  other: { type: 'boolean', description: 'true in the row that sums the groups beyond `top`; absent in all others' },
+  groups: sum('groups that the other row sums; absent in all others'),
+}
+/** A row of usage. */
+export const usageRow = object({ ...usageNames, ...usageSums }, Object.keys(usageNames))
+/** What an answer about usage has beyond its rows. */
+export const usageTotals = {
+  totals: { ...object(usageSums), description: 'all rows of all pages, summed by themselves' },
+}
+
+const outcomeNames = { ts, subject: named, route: named, method: named }
+/** A row of outcomes. */
+export const outcomeRow = object(
+  {
+    ...outcomeNames,
+    count: answers,
+    status_1xx: answers,
+    status_2xx: answers,
+    status_3xx: answers,
+    status_4xx: sum('answers; 499 are those whose client was gone before'),
+    status_5xx: answers,
+    broken: sum('answers that did not go out whole'),
+    bytes_in: sum('of the requests’ bodies'),
+    bytes_out: sum('of the answers’ bodies'),
+    p50_ms: quantile('half'),
+    p90_ms: quantile('90 %'),
+    p99_ms: quantile('99 %'),
+  },
+  Object.keys(outcomeNames),
+)
+
+/** The columns of both whose values are sums: ClickHouse's text becomes a number of the same digits. */
+export const sumNames: ReadonlySet<string> = new Set([
+  ...['count', 'allowed', 'denied', 'cost', 'groups', 'broken', 'bytes_in', 'bytes_out'],
+  ...['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx'],
+])
