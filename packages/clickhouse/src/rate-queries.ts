@@ -8,7 +8,9 @@ const bounded = { clickhouse_settings: { ...countsAsNumbers, max_execution_time:
 
 /** Asks which subjects have far more, or far fewer, requests in a window than before it. Times are whole minutes. */
 export interface RateQuestion {
-  /** A rise of denials; otherwise a fall of allowed requests. */
+  /** Which decisions are counted. */
+  readonly outcome: 'allow' | 'deny'
+  /** Far more of them than before; otherwise far fewer. */
   readonly isRise: boolean
   readonly per: 'subject' | 'all'
   /** The first instant of the windows before. */
@@ -41,7 +43,7 @@ const sudden = {
 
 /** Reads the subjects whose rate changed, those with most requests first. Rejects with ClickHouse's error. */
 export async function readChangedRates(client: ClickHouseClient, question: RateQuestion): Promise<RateRow[]> {
-  const { isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit } = question
+  const { outcome, isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit } = question
   const rows = await readRows<{ who: string; decisions: number; average: number }>(
     client,
     `SELECT ${per === 'all' ? `'${allSubjects}'` : 'u.subject'} AS who,
@@ -61,7 +63,7 @@ export async function readChangedRates(client: ClickHouseClient, question: RateQ
       start: (endMs - windowMs) / 1_000,
       end: endMs / 1_000,
       before: windowsBefore,
-      outcome: isRise ? 'deny' : 'allow',
+      outcome,
       least,
       factor,
       limit,

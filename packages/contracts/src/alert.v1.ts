@@ -46,6 +46,7 @@ interface AlertDataByType {
     readonly more?: number
   }
   readonly 'weir.denied_rate.high': RateChangedV1
+  readonly 'weir.allowed.high': RateChangedV1
   readonly 'weir.allowed.dropped': RateChangedV1
   /** An endpoint answered that it accepts no more webhooks. */
   readonly 'weir.endpoint.disabled': { readonly endpoint: string; readonly reason: string }
@@ -94,6 +95,7 @@ export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[
   },
   'weir.limit.blocked': { limit: 'text', size: 'count', until: 'time', decision_id: 'uuid' },
   'weir.denied_rate.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
+  'weir.allowed.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
   'weir.allowed.dropped': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
   'weir.endpoint.disabled': { endpoint: 'text', reason: 'text' },
   'weir.endpoint.test': { endpoint: 'text' },

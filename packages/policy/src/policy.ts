@@ -240,7 +240,11 @@ export function tokenInForce({ tokens }: Pick<Policy, 'tokens'>, sha256: string,
 }
 
 /** Alerts that report a sudden change, found by polling ClickHouse. */
-export const watchedAlerts = ['weir.denied_rate.high', 'weir.allowed.dropped'] as const satisfies readonly AlertType[]
+export const watchedAlerts = [
+  'weir.denied_rate.high',
+  'weir.allowed.high',
+  'weir.allowed.dropped',
+] as const satisfies readonly AlertType[]
 
 /** What makes a change of denied, or of allowed requests a sudden one: one window compared with the twelve before. */
 export interface Watch {

@@ -10,6 +10,7 @@ beforeAll(async () => {
   stack = await openAlertingStack(['ops'], {
     watches: {
       refusals: { alert: 'weir.denied_rate.high', factor: 3 },
+      surges: { alert: 'weir.allowed.high', factor: 3 },
       traffic: { alert: 'weir.allowed.dropped', factor: 3 },
       everything: { alert: 'weir.denied_rate.high', per: 'all', factor: 2 },
     },
@@ -48,11 +49,12 @@ const mark = (at: number) =>
 const raised = () =>
   stack.rows<{ type: string; subject: string }>('SELECT type, subject FROM weir.alerts FINAL ORDER BY ALL')
 
-test('far more refusals and far fewer accepted requests than usual are alerts, once for all processes', async () => {
+test('far more refusals, and far more or fewer accepted requests than usual, are alerts, once for all processes', async () => {
   await use('stormy', 'deny', 10, 200)
   await use('grumpy', 'deny', 100, 110)
   await use('few', 'deny', 0, 15)
   await use('gone', 'allow', 50, 0)
+  await use('busy', 'allow', 10, 200)
   await use('steady', 'allow', 50, 40)
   await use('seldom', 'allow', 5, 0)
   // Nothing is known yet of whether decisions are missing.
@@ -67,10 +69,11 @@ test('far more refusals and far fewer accepted requests than usual are alerts, o
 
   await mark(Date.now())
   await Promise.all([stack.start(), stack.start()])
-  expect(await waitUntil(() => stack.received.length >= 3, { deadlineMs: 30_000 })).toBe(true)
-  expect(await waitUntil(async () => (await raised()).length >= 3, { deadlineMs: 30_000 })).toBe(true)
+  expect(await waitUntil(() => stack.received.length >= 4, { deadlineMs: 30_000 })).toBe(true)
+  expect(await waitUntil(async () => (await raised()).length >= 4, { deadlineMs: 30_000 })).toBe(true)
   expect(await raised()).toEqual([
     { type: 'weir.allowed.dropped', subject: 'gone' },
+    { type: 'weir.allowed.high', subject: 'busy' },
     { type: 'weir.denied_rate.high', subject: '_all' },
     { type: 'weir.denied_rate.high', subject: 'stormy' },
   ])
@@ -78,9 +81,10 @@ test('far more refusals and far fewer accepted requests than usual are alerts, o
   expect(data).toMatchObject([
     { watch: 'everything', subject: '_all', count: 5 * 325 },
     { watch: 'refusals', subject: 'stormy', count: 1_000 },
+    { watch: 'surges', subject: 'busy', count: 1_000 },
     { watch: 'traffic', subject: 'gone', count: 0 },
   ])
-  expect(new Set(stack.received.map(({ headers }) => headers['webhook-id'])).size).toBe(3)
+  expect(new Set(stack.received.map(({ headers }) => headers['webhook-id'])).size).toBe(4)
 
   // A Redis that has lost everything knows of no claims, and ClickHouse tells what was raised.
   await redis.flushall()
@@ -93,6 +97,6 @@ test('far more refusals and far fewer accepted requests than usual are alerts, o
   expect(
     await waitUntil(() => stack.received.some(({ body }) => body.includes('marker')), { deadlineMs: 30_000 }),
   ).toBe(true)
-  expect(stack.received).toHaveLength(4)
+  expect(stack.received).toHaveLength(5)
   redis.disconnect()
 }, 240_000)

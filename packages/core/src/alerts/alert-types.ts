@@ -3,6 +3,7 @@ export const alertTypes = [
   'weir.quota.reached',
   'weir.limit.blocked',
   'weir.denied_rate.high',
+  'weir.allowed.high',
   'weir.allowed.dropped',
   'weir.endpoint.disabled',
   'weir.endpoint.test',

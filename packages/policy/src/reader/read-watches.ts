@@ -14,7 +14,10 @@ const window = t.duration('1m', windowMax, {
 })
 
 const watch = t.object('a watch', {
-  alert: t.required('A sudden rise of denials, or a sudden fall of accepted requests.', t.oneOf(watchedAlerts)),
+  alert: t.required(
+    'A sudden rise of denials or of accepted requests, or a sudden fall of accepted requests.',
+    t.oneOf(watchedAlerts),
+  ),
   per: t.withDefault('Each subject by itself, or all of them together.', t.oneOf(['subject', 'all']), 'subject'),
   window: t.withDefault('The time that is counted, in whole minutes up to an hour. Default: 5m.', window, 5 * minuteMs),
   factor: t.withDefault('How many times as much as usual, or as little.', t.integer(2, 1_000), 5),

@@ -1,4 +1,5 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { Watch } from '@weir/policy/policy.ts'
 
 const grouped = new Intl.NumberFormat('en')
 const number = (value: number) => grouped.format(value)
@@ -15,6 +16,19 @@ function namesOf(subject: string): readonly [who: string, whose: string] {
 /** A line for each value that the limit counted by: `ip: 192.0.2.1`. */
 const countedBy = (by: Readonly<Record<string, string>> = {}) =>
   Object.entries(by).map(([part, value]) => `${part}: ${value}`)
+
+/** Returns the sentence about a sudden change, and what its count counts. */
+function describeChange(type: Watch['alert'], subject: string): readonly [title: string, counted: string] {
+  const [who, whose] = namesOf(subject)
+  switch (type) {
+    case 'weir.denied_rate.high':
+      return [`${who} refused far more often than usual`, 'Refused']
+    case 'weir.allowed.high':
+      return [`Far more requests of ${whose} than usual`, 'Accepted']
+    case 'weir.allowed.dropped':
+      return [`Far fewer requests of ${whose} than usual`, 'Accepted']
+  }
+}
 
 /**
  * Describes an alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes
@@ -54,14 +68,14 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       }
     }
     case 'weir.denied_rate.high':
+    case 'weir.allowed.high':
     case 'weir.allowed.dropped': {
       const { watch, count, usual, window_start, window_end } = alert.data
-      const [who, whose] = namesOf(subject)
-      const isDenied = alert.type === 'weir.denied_rate.high'
+      const [title, counted] = describeChange(alert.type, subject)
       return {
-        title: isDenied ? `${who} refused far more often than usual` : `Far fewer requests of ${whose} than usual`,
+        title,
         lines: [
-          `${isDenied ? 'Refused' : 'Accepted'}: ${number(count)}, usually ${number(usual)}`,
+          `${counted}: ${number(count)}, usually ${number(usual)}`,
           `From ${time(window_start)} to ${time(window_end)}`,
           `Found by the watch ${watch}`,
         ],

@@ -30,6 +30,7 @@ function aboutOf(alert: AlertV1) {
       return { ...nothing, limit, size, decision_id, period_end: secondOf(until) }
     }
     case 'weir.denied_rate.high':
+    case 'weir.allowed.high':
     case 'weir.allowed.dropped': {
       const { count, window_start: from, window_end: to } = alert.data
       return { ...nothing, used: count, period_start: secondOf(from), period_end: secondOf(to) }

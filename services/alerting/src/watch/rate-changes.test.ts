@@ -39,7 +39,7 @@ describe('an evaluation', () => {
     const evaluation = await evaluateWindow(rise, from, complete, endMs)
     expect(from.asked).toEqual([
       {
-        ...{ isRise: true, per: 'subject', firstMs, endMs, windowMs: 5 * minuteMs, windowsBefore: 12 },
+        ...{ outcome: 'deny', isRise: true, per: 'subject', firstMs, endMs, windowMs: 5 * minuteMs, windowsBefore: 12 },
         ...{ factor: 3, least: 100, limit: 1_000 },
         quiet: { watch: 'one', type: 'weir.denied_rate.high', sinceMs: endMs - 3_600_000 },
       },
@@ -61,6 +61,16 @@ describe('an evaluation', () => {
         },
       ],
     })
+  })
+
+  it('counts refusals or accepted requests, and asks for a rise or a fall, by the type of the alert', async () => {
+    const from = source()
+    for (const one of [rise, watch('weir.allowed.high'), fall]) await evaluateWindow(one, from, complete, endMs)
+    expect(from.asked.map(({ outcome, isRise }) => [outcome, isRise])).toEqual([
+      ['deny', true],
+      ['allow', true],
+      ['allow', false],
+    ])
   })
 
   it('takes a cut-off journal for no fall while its decisions are in the usual rate; a rise is found all the same', async () => {

@@ -55,11 +55,17 @@ export function windowEndsToEvaluate(evaluatedMs: number | undefined, newestMs: 
   return Array.from({ length: count }, (_, at) => firstMs + at * minuteMs)
 }
 
+/** The decisions whose rate each alert reports, and which way it changed. */
+const changesOf = {
+  'weir.denied_rate.high': { outcome: 'deny', isRise: true },
+  'weir.allowed.high': { outcome: 'allow', isRise: true },
+  'weir.allowed.dropped': { outcome: 'allow', isRise: false },
+} as const satisfies { readonly [T in Watch['alert']]: Pick<RateQuestion, 'outcome' | 'isRise'> }
+
 function questionOf({ name, alert, per, windowMs, factor, least, cooldownMs }: Watch, endMs: number): RateQuestion {
   const quiet = { watch: name, type: alert, sinceMs: endMs - cooldownMs }
   const firstMs = endMs - (windowsBefore + 1) * windowMs
-  const isRise = alert === 'weir.denied_rate.high'
-  return { isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit: changesMax }
+  return { ...changesOf[alert], per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit: changesMax }
 }
 
 function changeOf(watch: Watch, { subject, count, usual }: RateRow, endMs: number): RateChange {
