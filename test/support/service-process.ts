@@ -1,6 +1,6 @@
 import { projectRoot } from '@weir/cli/project.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { freePorts } from './free-ports.ts'
 import { keepLog } from './servers/server-logs.ts'
 
 /** A process of a service as it runs in production. */

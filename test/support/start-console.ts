@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { freePorts } from './free-ports.ts'
 import { endOfFile, keepLog } from './servers/server-logs.ts'
 
 const main = resolve(import.meta.dirname, '../../services/console/src/main.ts')

@@ -1,29 +1,34 @@
 import { createServer } from 'node:net'
 
-/** Binds a loopback port for a moment; undefined if it is in use. Port 0 asks the system for a free one. */
-async function tryPort(port: number): Promise<{ port: number; release: () => Promise<void> } | undefined> {
+/**
+ * Below the ports that the kernel gives to connections and to listeners on port 0: nothing takes one of these before
+ * its server does, or while that starts again.
+ */
+const first = 12_000
+const count = 20_000
+
+/** Processes that choose at the same time begin far apart, and a process gives no port twice. */
+let next = process.pid * 7_919
+
+/** Returns different ports of 127.0.0.1 that are free now, for servers that are started next. */
+export async function freePorts(wanted: number): Promise<number[]> {
+  const found: number[] = []
+  for (let tries = 0; tries < count && found.length < wanted; tries += 1) {
+    next += 1
+    const port = first + (next % count)
+    if (await isPortFree(port)) found.push(port)
+  }
+  if (found.length < wanted) throw new Error(`127.0.0.1 has no ${wanted} free ports`)
+  return found
+}
+
+/** Whether nothing listens on this loopback port now: binds it for a moment. */
+export async function isPortFree(port: number): Promise<boolean> {
   const server = createServer()
-  const bound = await new Promise<boolean>((resolve) => {
+  const isFree = await new Promise<boolean>((resolve) => {
     server.once('error', () => resolve(false))
     server.listen({ port, host: '127.0.0.1' }, () => resolve(true))
   })
-  const address = server.address()
-  if (!bound || address === null || typeof address === 'string') return undefined
-  return { port: address.port, release: () => new Promise((resolve) => server.close(() => resolve())) }
-}
-
-/** Returns different free ports, all held until all are found. Another program may still take one before its use. */
-export async function freePorts(count: number): Promise<number[]> {
-  const held = await Promise.all(Array.from({ length: count }, () => tryPort(0)))
-  const found = held.filter((one) => one !== undefined)
-  await Promise.all(found.map((one) => one.release()))
-  if (found.length < count) throw new Error(`no ${count} free ports on 127.0.0.1`)
-  return found.map((one) => one.port)
-}
-
-/** Whether nothing listens on this loopback port now. */
-export async function isPortFree(port: number): Promise<boolean> {
-  const held = await tryPort(port)
-  await held?.release()
-  return held !== undefined
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+  return isFree
 }

@@ -1,4 +1,4 @@
-import { freePorts } from '../../support/free-ports.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { type Program, startProgram } from '../ingress/start-program.ts'
 
 export interface AlertingServers {

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { startReferenceServer } from '../../support/envoy-ratelimit/reference-server.ts'
-import { freePorts } from '../../support/free-ports.ts'
 import {
   type Asking,
   askAuthorize,

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { freePorts } from '../../support/free-ports.ts'
 import { type LocalClickhouse, startClickhouse } from '../../support/servers/clickhouse.ts'
 
 let clickhouse: LocalClickhouse

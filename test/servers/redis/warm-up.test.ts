@@ -5,8 +5,8 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { freePorts } from '../../support/free-ports.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 
 const policy = requirePolicy(

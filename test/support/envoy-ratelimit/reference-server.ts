@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { freePorts } from '../free-ports.ts'
 import { referenceProgram } from './reference-program.ts'
 
 /** `envoyproxy/ratelimit` itself, with the configuration that a test gave it. */

@@ -1,5 +1,5 @@
+import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { freePorts } from '../free-ports.ts'
 import type { Stack } from './stack.ts'
 
 const deadlineMs = 30_000

@@ -3,9 +3,9 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { missingPrograms, type NeededProgram } from '@weir/runtime/native-server.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { freePorts } from '../free-ports.ts'
 
 /** A gateway in front of a plain upstream, asking Weir by the snippet of docs/integrations. */
 export interface Gateway {

@@ -10,7 +10,7 @@ import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempoten
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { freePorts } from '../free-ports.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 
 /** Weir's three listeners on real sockets in this process, with limits and records in memory, to be read by a test. */
 export interface WeirApps {

@@ -2,10 +2,10 @@ import { mkdtemp, open, readFile, rm, symlink } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { onTestFinished } from 'vitest'
-import { freePorts } from '../free-ports.ts'
 
 const project = resolve(import.meta.dirname, '../../..')
 

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
-import { freePorts } from '../free-ports.ts'
 import { type RedisProcess, startFamily } from './redis-process.ts'
 
 export interface ClusterSetup {

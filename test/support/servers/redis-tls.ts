@@ -1,5 +1,5 @@
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
-import { freePorts } from '../free-ports.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
 import { createAuthority } from './certificates.ts'
 import { type RedisProcess, startFamily } from './redis-process.ts'
 
