@@ -156,6 +156,16 @@ common(keys.command('list'))
   .option('--subject <id>', 'only its keys')
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
 
+common(program.command('status'))
+  .description('Say whether anything is wrong now; exit code 1 if so.')
+  .action(async (options) => exitUnless(await (await import('./commands/status.ts')).showStatus(options, context)))
+
+common(program.command('changes'))
+  .description('List who changed what in the policy and in counts, newest first.')
+  .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 20)
+  .option('--after <id>', 'only what is older than this change')
+  .action(async (options) => (await import('./commands/changes.ts')).listChanges(options, context))
+
 common(program.command('audit'))
   .description(
     'Compare raw rows with rollups, numbers, Kafka and Redis: exit code 0 for equal, 1 for not, 2 for trouble.',

@@ -39,3 +39,19 @@ export async function readCompleteness(client: ClickHouseClient, topic: string):
   )
   return completeThrough(partitions, marks)
 }
+
+/** Causes times topics; there are five and two. */
+const gapKindsMax = 100
+
+/** Reads what was noticed to be missing since then, by why and where. Rejects with ClickHouse's error. */
+export const readRecentGaps = (
+  client: ClickHouseClient,
+  sinceMs: number,
+): Promise<{ readonly cause: string; readonly topic: string; readonly count: string }[]> =>
+  readRows(
+    client,
+    `SELECT cause, topic, toString(sum(g.count)) AS count FROM gaps AS g FINAL
+     WHERE noticed_at >= fromUnixTimestamp64Milli({since:Int64})
+     GROUP BY cause, topic ORDER BY cause, topic LIMIT ${gapKindsMax}`,
+    { since: sinceMs },
+  )

@@ -3,9 +3,10 @@ import { portalKeyProblem } from '@weir/identity/portal-key.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { redisVariables } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
-import { port, secret, text } from '@weir/runtime/read-config.ts'
+import { port, secret, text, type Variable } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
+import type { StatusAddress } from './status/ask-processes.ts'
 
 /** The keys of portal tokens; two while one replaces the other. */
 const portalKey = secret({
@@ -19,6 +20,25 @@ const portalKey = secret({
     return problem === undefined ? { value } : { problem }
   },
 })
+
+/** Processes of a large installation; each is asked at the same time. */
+const statusUrlsMax = 64
+
+/** Where the processes have their ops ports. */
+const statusUrls: Variable<readonly StatusAddress[]> = {
+  name: 'WEIR_STATUS_URLS',
+  about: 'ops addresses of all processes, separated by commas, for `weir status`: metering=http://127.0.0.1:9102',
+  fallback: '',
+  parse: (value) => {
+    const found = value.split(',').flatMap((one) => one.trim() || [])
+    const addresses = found.flatMap((one) => {
+      const [, name, url = ''] = /^(?:([\w.-]{1,64})=)?(https?:\/\/[^/@?#]+\/?)$/.exec(one) ?? []
+      return URL.canParse(url) ? { name: name ?? new URL(url).host, url } : []
+    })
+    if (addresses.length === found.length && found.length <= statusUrlsMax) return { value: addresses }
+    return { problem: `must be at most ${statusUrlsMax} such as metering=http://127.0.0.1:9102, separated by commas` }
+  },
+}
 
 /** Everything the console reads from its environment. */
 export const consoleVariables = {
@@ -35,4 +55,5 @@ export const consoleVariables = {
   ...tlsVariables('tls'),
   adminTokenSha256: adminTokenVariable,
   portalKey,
+  statusUrls,
 } as const

@@ -1,6 +1,6 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
+import { readCompleteness, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -28,6 +28,7 @@ import { AuditLog } from './audit-log.ts'
 import { consoleVariables } from './config.ts'
 import { openLedger } from './open-ledger.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
+import { askProcesses } from './status/ask-processes.ts'
 
 /** A person waits for the answer; a question to the rollups takes milliseconds. */
 const questionMs = 10_000
@@ -45,11 +46,13 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   if (config.redisUrl.text === '') return undefined
   const onError = (error: Error) => log.warn({ err: error }, 'redis')
   const redis = connectLimiter(config.redisUrl, { onError, tls: config, use: 'console' })
+  const problem = async () => (await ('problem' in redis ? redis.problem() : redisProblem(redis))) || undefined
   checkReady('redis', async () => {
-    const problem = await ('problem' in redis ? redis.problem() : redisProblem(redis))
-    return problem ? { warning: problem } : undefined
+    const warning = await problem()
+    return warning === undefined ? undefined : { warning }
   })
-  return await run.own('redis', redis, (client) => client.disconnect())
+  await run.own('redis', redis, (client) => client.disconnect())
+  return { redis, problem }
 }
 
 await startService(
@@ -75,10 +78,10 @@ await startService(
     const writer = await run.own('policy writer', createPolicyWriter(kafka), (one) => one.close())
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
-    const redis = await openRedis(config, service)
-    const serverOf = redis === undefined ? undefined : serverFinder(redis)
-    if (redis !== undefined && serverOf !== undefined) {
-      const servers = { serverOf, all: () => mastersOf(redis) }
+    const limiter = await openRedis(config, service)
+    const serverOf = limiter === undefined ? undefined : serverFinder(limiter.redis)
+    if (limiter !== undefined && serverOf !== undefined) {
+      const servers = { serverOf, all: () => mastersOf(limiter.redis) }
       await openQuotaRestorer(servers, config, () => feed.policy, service)
     }
     const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)
@@ -95,6 +98,11 @@ await startService(
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
+      statusSources: {
+        recentGaps: readRecentGaps.bind(undefined, clickhouse),
+        redisProblem: async () => limiter?.problem(),
+        processes: () => askProcesses(config.statusUrls),
+      },
       changeCounts: serverOf === undefined ? undefined : changeLimits.bind(undefined, createLimitAdmin(serverOf)),
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)

@@ -95,6 +95,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/tokens', '/v1/tokens'],
   ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
   ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
+  ['/v1/status', '/v1/status'],
   ['/v1/changes?limit=2', '/v1/changes'],
   ['/v1/changes', '/v1/changes', { token: 'writer-token' }],
   ['/v1/plans', '/v1/plans', { token: 'nobody' }],

@@ -12,12 +12,23 @@ import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 import type { Ledger } from './close-month.ts'
+import type { ProcessStatus } from './status/ask-processes.ts'
+import type { RecentGap } from './status/judge-status.ts'
 
 /** The policy as this process has read it from Kafka. `state` and its last change, `checkpoint`, belong together. */
 export type PolicyReplica = Pick<PolicyFeed, 'state' | 'checkpoint' | 'stale' | 'reached' | 'problemsOf'>
 
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
 export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: LimitChange) => Promise<ChangedLimits>
+
+/** What only the page of states asks. */
+export interface StatusSources {
+  /** What was noticed to be missing since then. Rejects when ClickHouse does not answer. */
+  recentGaps(sinceMs: number): Promise<readonly RecentGap[]>
+  /** What is wrong with Redis; undefined for nothing, or where no Redis is configured. */
+  redisProblem(): Promise<string | undefined>
+  processes(): Promise<readonly ProcessStatus[]>
+}
 
 /** The servers and stores that the console uses. */
 export interface Ports {
@@ -40,6 +51,7 @@ export interface Ports {
   readonly audit: AuditLog
   /** Undefined where no Redis is configured. */
   readonly changeCounts: ChangeCounts | undefined
+  readonly statusSources: StatusSources
   /** The current text of `WEIR_PORTAL_KEY`; empty for none. */
   readonly portalKey: () => string
   readonly clock: Clock

@@ -113,6 +113,9 @@ export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
     service('console', 'console', {
       ...{ ...redis, ...clickhouse, WEIR_CONSOLE_PORT: String(ports.console) },
       WEIR_PORTAL_KEY: data.secrets.portalKey,
+      WEIR_STATUS_URLS: Object.entries(opsPorts)
+        .map(([name, port]) => `${name}=http://127.0.0.1:${port}`)
+        .join(),
     }),
   ]
 }

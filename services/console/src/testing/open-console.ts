@@ -72,6 +72,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     },
     ledger: createMemoryLedger(nowMs).ledger,
     askPeriodUsage: async () => [],
+    statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],

@@ -1,0 +1,78 @@
+/** Where a process has its ops port, and what people call it. */
+export interface StatusAddress {
+  readonly name: string
+  readonly url: string
+}
+
+/** What one process says of itself on its ops port. */
+export interface ProcessStatus extends StatusAddress {
+  /** Lines of its /readyz; the reason where it gave none. */
+  readonly said: readonly string[]
+  readonly ready: boolean
+  /** Its main metrics by name, summed over their labels; those that it does not have are left out. */
+  readonly metrics: Readonly<Record<string, number>>
+}
+
+/** A process on the same network answers within milliseconds; one that does not is said to be silent. */
+const answerMs = 1_000
+/** A page of metrics has some 50 kB; a line of /readyz for each of some ten parts. */
+const answerBytesMax = 1024 * 1024
+
+/** What a person looks at first, of each service. docs/operating.md says what each means. */
+const mainMetrics: readonly string[] = [
+  'weir_metering_lag_records',
+  'weir_metering_partitions_stopped',
+  'weir_records_waiting',
+  'weir_journal_gaps_total',
+  'weir_dead_letters_total',
+  'weir_redis_servers_gone',
+  'weir_decisions_unavailable_total',
+  'weir_endpoint_circuits_open',
+]
+
+/** The sums of the main metrics in a page of Prometheus' text format. */
+function readMetrics(page: string): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const line of page.split('\n')) {
+    const [, name = '', value] = /^(\w+)(?:\{.*\})? (\S+)/.exec(line) ?? []
+    if (mainMetrics.includes(name)) sums[name] = (sums[name] ?? 0) + Number(value)
+  }
+  return sums
+}
+
+async function readText(url: string, signal: AbortSignal): Promise<{ readonly status: number; readonly body: string }> {
+  const response = await fetch(url, { signal, redirect: 'error' })
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  for await (const part of response.body ?? []) {
+    bytes += part.byteLength
+    if (bytes > answerBytesMax) throw new Error(`answers with more than ${answerBytesMax} bytes`)
+    parts.push(part)
+  }
+  return { status: response.status, body: Buffer.concat(parts).toString('utf8') }
+}
+
+function whyNot(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.name === 'TimeoutError') return `no answer within ${answerMs / 1_000} s`
+  const { cause } = error
+  return cause instanceof Error && 'code' in cause ? `no answer: ${String(cause.code)}` : `no answer: ${error.message}`
+}
+
+async function askProcess({ name, url }: StatusAddress): Promise<ProcessStatus> {
+  const signal = AbortSignal.timeout(answerMs)
+  try {
+    const [ready, metrics] = await Promise.all([
+      readText(new URL('/readyz', url).href, signal),
+      readText(new URL('/metrics', url).href, signal),
+    ])
+    const said = ready.body.split('\n').filter((line) => line !== '' && line !== 'ok')
+    return { name, url, said, ready: ready.status === 200, metrics: readMetrics(metrics.body) }
+  } catch (error) {
+    return { name, url, said: [whyNot(error)], ready: false, metrics: {} }
+  }
+}
+
+/** Asks every process at once; who does not answer is said to be silent, and holds nobody else up. */
+export const askProcesses = (addresses: readonly StatusAddress[]): Promise<ProcessStatus[]> =>
+  Promise.all(addresses.map(askProcess))

@@ -1,0 +1,74 @@
+import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import type { ProcessStatus } from './ask-processes.ts'
+
+/** Decisions that are missing from usage, by why. */
+export interface RecentGap {
+  readonly cause: string
+  readonly topic: string
+  readonly count: string
+}
+
+/** Deliveries that were given up or dropped, by endpoint. */
+export interface FailedEndpoint {
+  readonly endpoint: string
+  readonly count: number
+}
+
+/** Everything that is known of the installation; a text in place of a part says why it could not be read. */
+export interface StatusParts {
+  readonly completeness: Completeness | string
+  readonly gaps: readonly RecentGap[] | string
+  readonly failed: readonly FailedEndpoint[] | string
+  /** What is wrong with Redis; undefined for nothing. */
+  readonly redis: string | undefined
+  readonly policy: string | undefined
+  readonly processes: readonly ProcessStatus[]
+}
+
+/** Usage follows within two seconds; a minute is no delay any more. */
+const lateMs = 60_000
+
+/** Metrics that are 0 where nothing is wrong now, in words. */
+const troubles: Readonly<Record<string, string>> = {
+  weir_metering_partitions_stopped: 'partitions wait for a person: weir dlq, weir metering seek',
+  weir_redis_servers_gone: 'servers of Redis are gone',
+  weir_endpoint_circuits_open: 'endpoints take no deliveries: weir alerts ls',
+}
+
+function ofUsage({ completeThroughMs, silent }: Completeness, nowMs: number): string[] {
+  const words = silent.map(
+    ({ journal, sinceMs }) => `journal ${journal} is silent since ${new Date(sinceMs).toISOString()}`,
+  )
+  if (completeThroughMs === undefined) return ['nothing is counted yet', ...words]
+  const behindMs = nowMs - completeThroughMs
+  if (behindMs > lateMs) words.push(`usage is ${Math.round(behindMs / 1_000)} s behind`)
+  return words
+}
+
+const ofProcess = ({ name, said, ready, metrics }: ProcessStatus): string[] => [
+  ...said.map((line) => `${name}: ${line}`),
+  ...(ready || said.length > 0 ? [] : [`${name} is not ready`]),
+  ...Object.entries(troubles).flatMap(([metric, words]) =>
+    (metrics[metric] ?? 0) > 0 ? [`${name}: ${metrics[metric]} ${words}`] : [],
+  ),
+]
+
+const listed = <T>(part: readonly T[] | string, words: (one: T) => string): string[] =>
+  typeof part === 'string' ? [part] : part.map(words)
+
+/** A part that serves, and may not for long. How it is set up is somebody's choice: one copy of each record. */
+const isWarning = (line: string) => line.includes(': warning: ')
+
+/** Returns what a person has to look at, a sentence each, and what processes warn of; nothing where all is well. */
+export function judgeStatus(parts: StatusParts, nowMs: number): { look: string[]; warnings: string[] } {
+  const { completeness, gaps, failed, redis, policy, processes } = parts
+  const ofAll = processes.flatMap(ofProcess)
+  const look = [
+    ...(typeof completeness === 'string' ? [completeness] : ofUsage(completeness, nowMs)),
+    ...listed(gaps, ({ count, topic, cause }) => `${count} of ${topic} are missing from usage (${cause}), in 24 h`),
+    ...listed(failed, ({ endpoint, count }) => `${count} deliveries to ${endpoint} failed for good, in 24 h`),
+    ...[redis, policy].flatMap((words) => words ?? []),
+    ...ofAll.filter((line) => !isWarning(line)),
+  ]
+  return { look, warnings: ofAll.filter(isWarning) }
+}

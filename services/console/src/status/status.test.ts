@@ -1,0 +1,88 @@
+import { createServer } from 'node:http'
+import { expect, onTestFinished, test } from 'vitest'
+import { openConsole } from '../testing/open-console.ts'
+import { askProcesses } from './ask-processes.ts'
+
+const urlOf = (server: { address(): unknown }) => `http://127.0.0.1:${(server.address() as { port: number }).port}`
+
+/** Answers as the ops port of a process does. */
+async function opsServer(ready: string, metrics: string) {
+  const server = createServer(({ url }, response) => {
+    response.writeHead(url === '/readyz' && ready !== 'ok' ? 503 : 200)
+    response.end(`${url === '/readyz' ? ready : metrics}\n`)
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  return urlOf(server)
+}
+
+const lag = [
+  '# HELP weir_metering_lag_records x',
+  'weir_metering_lag_records{of="a b"} 3',
+  'weir_metering_lag_records 4',
+]
+
+test('processes are asked at once; one that hangs, one that is gone and one that is not ready are said to be so', async () => {
+  const hanging = createServer(() => undefined)
+  await new Promise<void>((done) => hanging.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void hanging.closeAllConnections())
+  const gone = createServer()
+  await new Promise<void>((done) => gone.listen(0, '127.0.0.1', done))
+  const goneUrl = urlOf(gone)
+  await new Promise((done) => gone.close(done))
+  const found = await askProcesses([
+    { name: 'well', url: await opsServer('ok', [...lag, 'weir_other 9'].join('\n')) },
+    { name: 'waits', url: await opsServer('kafka: no answer', '') },
+    { name: 'hangs', url: urlOf(hanging) },
+    { name: 'gone', url: goneUrl },
+  ])
+  expect(found.map(({ name, ready, said, metrics }) => [name, ready, said, metrics])).toEqual([
+    ['well', true, [], { weir_metering_lag_records: 7 }],
+    ['waits', false, ['kafka: no answer'], {}],
+    ['hangs', false, ['no answer within 1 s'], {}],
+    ['gone', false, ['no answer: ECONNREFUSED'], {}],
+  ])
+})
+
+const nowMs = Date.parse('2026-11-20T10:00:00Z')
+const well = { name: 'metering', url: 'http://m', ready: true, said: [], metrics: {} }
+const sources = { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [well] }
+const counted = { askCompleteness: async () => ({ completeThroughMs: nowMs - 2_000, silent: [] }) }
+const clock = { nowMs: () => nowMs }
+
+async function lookOf(overrides: Parameters<typeof openConsole>[0]) {
+  const { ask, applyFile } = openConsole({ clock, statusSources: sources, ...counted, ...overrides })
+  await applyFile()
+  const answer = await ask('/v1/status')
+  const { ok, look, warnings } = answer.json()
+  expect([answer.statusCode, ok]).toEqual([200, look.length === 0])
+  return [...look, ...warnings]
+}
+
+test('every part that is not as it should be has its sentence, and no other', async () => {
+  // The console in memory knows of one delivery that was given up.
+  const failed = '1 deliveries to ops failed for good, in 24 h'
+  expect(await lookOf({})).toEqual([failed])
+  const silent = [{ journal: 'j1', sinceMs: nowMs - 90_000 }]
+  const behind = async () => ({ completeThroughMs: nowMs - 61_000, silent })
+  expect(await lookOf({ askCompleteness: behind })).toEqual([
+    'journal j1 is silent since 2026-11-20T09:58:30.000Z',
+    'usage is 61 s behind',
+    failed,
+  ])
+  const down = async () => await Promise.reject(new Error('refused'))
+  const ill = { ...well, said: ['redis: warning: it may evict counts'], metrics: { weir_endpoint_circuits_open: 2 } }
+  const statusSources = {
+    recentGaps: down,
+    redisProblem: async () => 'Redis does not answer',
+    processes: async () => [ill],
+  }
+  expect(await lookOf({ askCompleteness: down, statusSources })).toEqual([
+    'usage is not known: ClickHouse did not answer',
+    'gaps are not known: ClickHouse did not answer',
+    failed,
+    'Redis does not answer',
+    'metering: 2 endpoints take no deliveries: weir alerts ls',
+    'metering: redis: warning: it may evict counts',
+  ])
+})
