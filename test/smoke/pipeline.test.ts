@@ -8,7 +8,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectHundredOfThousand, expectTwoAlerts, type Pipeline, sums } from '../support/pipeline.ts'
-import { type RunningWeir, weirUp } from '../support/weir-up.ts'
+import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
 
 let weir: RunningWeir
 let pipeline: Pipeline
@@ -49,6 +49,31 @@ describe('the whole pipeline', () => {
       expect.objectContaining({ outcome: 'deny', count: 6, cost: 0 }),
     ])
     expect((await fetch(url)).status).toBe(401)
+  })
+
+  it('says the same on the command line, as a table and as JSON, and that nothing is wrong', async () => {
+    const usage = (...more: string[]) =>
+      runWeir(['usage', '--data', weir.dir, '--subject', 'demo-small', '--by', 'subject,outcome', ...more])
+    const table = await usage('--order', '-count', '--top', '1')
+    expect([table.code, table.stdout.replaceAll(/ +/g, ' ').trimEnd().split('\n')]).toEqual([
+      0,
+      ['SUBJECT OUTCOME UNITS DECISIONS REFUSED', 'demo-small allow 20 20 0', 'other (1) 0 6 6', 'total 20 26 6'],
+    ])
+    const { rows, totals } = JSON.parse((await usage('--json')).stdout)
+    expect([rows.length, totals]).toEqual([2, { count: 26, allowed: 20, denied: 6, cost: 20 }])
+    const wrong = await runWeir(['usage', '--data', weir.dir, '--by', 'colour'])
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('by takes subject')])
+    // A process that has no turn for a second does not answer in time, and that is said; it does not stay so.
+    const isWell = async () => {
+      const { code, stdout } = await runWeir(['status', '--data', weir.dir, '--json'])
+      return code === 0 && JSON.parse(stdout)
+    }
+    const status = await waitUntil(isWell, { deadlineMs: 15_000 })
+    expect([status.look, status.processes.map(({ name }: { name: string }) => name)]).toEqual([
+      [],
+      ['ingress', 'metering', 'alerting', 'console'],
+    ])
+    expect((await runWeir(['changes', '--data', weir.dir])).stdout).toMatch(/^TIME .*\n.* root +put policy /)
   })
 
   it('records a request without a valid key too, and tells nothing but to bring one', async () => {

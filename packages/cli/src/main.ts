@@ -156,6 +156,23 @@ common(keys.command('list'))
   .option('--subject <id>', 'only its keys')
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
 
+const usage = common(program.command('usage'))
+  .description('Say who used what: units, decisions and refusals, by any of their dimensions.')
+  .option('--from <time>', 'RFC 3339, or a date, which begins in the time zone; 24 hours before --to without it')
+  .option('--to <time>', 'the same; now without it')
+  .option('--by <names>', 'up to four of subject, key_id, plan, route, method, outcome and denied_by, in commas', '')
+  .option('--step <step>', 'minute, quarter_hour, hour, day, week, month or total', 'total')
+  .option('--time-zone <zone>', 'where dates, days, weeks and months begin', 'UTC')
+  .option('--top <n>', 'only so many groups, and one row for the others', wholeNumber(1, 1_000))
+  .option('--order <measure>', 'cost, count, allowed or denied; with - before it the largest first')
+  .option('--no-other', 'no row for the other groups')
+  .option('--subject-prefix <text>', 'only subjects that begin so')
+  .option('--limit <n>', 'rows at most', wholeNumber(1, 1_000_000), 1_000)
+for (const name of ['subject', 'key-id', 'plan', 'route', 'method', 'outcome', 'denied-by']) {
+  usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
+}
+usage.action(async (options) => (await import('./commands/usage.ts')).showUsage(options, context))
+
 common(program.command('status'))
   .description('Say whether anything is wrong now; exit code 1 if so.')
   .action(async (options) => exitUnless(await (await import('./commands/status.ts')).showStatus(options, context)))

@@ -53,8 +53,8 @@ export function requireConsole(environment: CommandContext['environment'], dataD
 export interface ConsoleRequest {
   readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE'
   readonly path: string
-  /** Values that are undefined are left out. */
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
+  /** Values that are undefined are left out; of a list each is a parameter. */
+  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
   /** A text is a policy file, anything else is sent as JSON. */
   readonly body?: unknown
   readonly accept?: string
@@ -72,8 +72,9 @@ function whyUnreachable(error: unknown): string {
 
 function addressOf(url: string, { path, query = {} }: ConsoleRequest): URL {
   const address = new URL(path, url)
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined) address.searchParams.set(name, String(value))
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of value === undefined ? [] : [value].flat()) address.searchParams.append(name, String(one))
+  }
   return address
 }
 

@@ -1,0 +1,80 @@
+import type { CommandContext, CommonOptions } from '../command-context.ts'
+import { askConsole, requireConsole } from '../console/console-client.ts'
+import { textTable } from '../text-table.ts'
+
+/** The options of the command: those that are not named here are parameters of `GET /v1/usage`, in camel case. */
+interface UsageOptions extends CommonOptions {
+  /** Names of columns, separated by commas. */
+  readonly by: string
+  readonly limit: number
+  readonly other: boolean
+  readonly [parameter: string]: string | number | boolean | readonly string[] | undefined
+}
+
+interface Row {
+  readonly [name: string]: unknown
+  readonly other?: boolean
+  readonly groups?: number
+  readonly count: string
+  readonly denied: string
+  readonly cost: string
+}
+
+interface Page {
+  readonly step: string
+  readonly complete_through: string | null
+  readonly silent: readonly { readonly since: string }[]
+  readonly next: string | null
+  readonly rows: readonly Row[]
+  readonly totals: Row
+}
+
+/** The most rows of a page. */
+const pageRowsMax = 10_000
+
+/** `keyId` as `key_id`. */
+const inQuery = (option: string) => option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** `9120441` as `9,120,441`, whatever its size. */
+const grouped = (digits: string) => BigInt(digits).toLocaleString('en')
+const sumsOf = ({ cost, count, denied }: Row) => [cost, count, denied].map(grouped)
+
+/** Names are written by callers: what is no printable character is shown as JSON shows it. */
+const shown = (name: string) => (/^\P{C}*$/u.test(name) ? name || '-' : JSON.stringify(name))
+
+const namesOf = (row: Row, by: readonly string[]) =>
+  row.other === true
+    ? by.map((_, at) => (at === 0 ? `other (${grouped(String(row.groups ?? 0))})` : ''))
+    : by.map((name) => shown(String(row[name] ?? '')))
+
+/** Prints usage as a table, or the console's own answers, a line each. Asks for pages until it has `limit` rows. */
+export async function showUsage(
+  { data, json, by: names, limit, other, ...more }: UsageOptions,
+  context: CommandContext,
+): Promise<void> {
+  const console = requireConsole(context.environment, data)
+  const by = names === '' ? [] : names.split(',')
+  const parameters = Object.fromEntries(Object.entries(more).map(([name, value]) => [inQuery(name), value]))
+  const ask = async (rowsMax: number, after: string | undefined) => {
+    const form = { limit: rowsMax, after, numbers: json ? 'json' : 'text' }
+    const query = { ...parameters, ...form, by: names || undefined, other: other ? undefined : false }
+    return await askConsole<Page>(console, { path: '/v1/usage', query })
+  }
+  const rows: Row[] = []
+  let page: Page | undefined
+  do {
+    const { body, text } = await ask(Math.min(limit - rows.length, pageRowsMax), page?.next ?? undefined)
+    page = body
+    rows.push(...body.rows)
+    if (json) context.print(text)
+  } while (page.next !== null && rows.length < limit)
+  if (json) return
+  const isTimed = page.step !== 'total'
+  const head = [...(isTimed ? ['FROM'] : []), ...by.map((name) => name.toUpperCase()), 'UNITS', 'DECISIONS', 'REFUSED']
+  const total = ['total', ...head.slice(1, -3).map(() => ''), ...sumsOf(page.totals)]
+  const lines = rows.map((row) => [...(isTimed ? [String(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
+  context.print(textTable([head, ...lines, ...(head.length > 3 ? [total] : [])]))
+  context.report(`counted until ${page.complete_through ?? 'nothing is known yet'}`)
+  for (const { since } of page.silent) context.report(`a journal is silent since ${since}: what it holds comes later`)
+  if (page.next !== null) context.report(`there are more rows: --limit is ${limit}`)
+}
