@@ -14,6 +14,8 @@ const deliveryOutcomes = [
   'given_up',
   /** Nothing was sent: the endpoint is disabled, or no longer in the policy. */
   'dropped',
+  /** Nothing was sent, for a silence; `error` names it. */
+  'silenced',
 ] as const
 /** The outcome of a step of a delivery. */
 export type DeliveryOutcome = (typeof deliveryOutcomes)[number]

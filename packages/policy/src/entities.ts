@@ -14,6 +14,7 @@ export const entityKinds = [
   'plan',
   'endpoint',
   'watch',
+  'silence',
   'identity',
   'token',
   'portal',
@@ -27,7 +28,7 @@ export type EntityKind = (typeof entityKinds)[number]
 export const sectionOf = {
   ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
   ...{ price: 'prices', watch: 'watches', identity: 'identity', token: 'tokens', portal: 'portals' },
-  subject: 'subjects',
+  ...{ silence: 'silences', subject: 'subjects' },
 } as const satisfies Record<Exclude<EntityKind, 'key'>, string>
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */

@@ -20,6 +20,7 @@ export interface Policy {
   readonly keys: Lookup<ApiKey>
   readonly endpoints: ReadonlyMap<string, Endpoint>
   readonly watches: ReadonlyMap<string, Watch>
+  readonly silences: ReadonlyMap<string, Silence>
   readonly identity: Identity
   /** Tokens of people and programs that work with Weir itself, by lower-case hex SHA-256. */
   readonly tokens: Lookup<Token>
@@ -269,6 +270,17 @@ export interface AlertChoice {
   readonly subjects?: readonly string[]
   /** The least percentage of a quota. */
   readonly percent?: number
+}
+
+/** Alerts that are sent to no endpoint. */
+export interface Silence {
+  readonly name: string
+  /** Has at least one condition. */
+  readonly only: Omit<AlertChoice, 'percent'>
+  /** Alerts that were raised from then on, in milliseconds since the epoch. */
+  readonly fromMs: number
+  /** The first instant after it. */
+  readonly untilMs: number
 }
 
 /** What all endpoints have. */

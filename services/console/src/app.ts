@@ -20,6 +20,7 @@ import { registerLimitChanges } from './routes/limits.ts'
 import { registerPolicy } from './routes/policy.ts'
 import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
+import { registerSilences } from './routes/silences.ts'
 import { registerStatus } from './routes/status.ts'
 import { registerTokens } from './routes/tokens.ts'
 import { registerUsage } from './routes/usage.ts'
@@ -85,6 +86,7 @@ export function buildApp(
     registerLimitChanges(api, ports, changer)
     registerTokens(api, ports, changer)
     registerPortal(api, ports, changer)
+    registerSilences(api, ports, changer)
     registerChanges(api, ports)
     registerStatus(api, ports)
     api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())

@@ -32,9 +32,10 @@ function shown(entity: Entity | undefined): JsonObject | null {
 const shownName = (entity: Entity | undefined, { kind, name }: EntityChange) =>
   kind === 'key' && entity !== undefined ? keyFacts(entity).id : name
 
-/** A key, or portal tokens, that the admin API has ended: a file from before must not bring them back. */
+/** What the admin API has ended stays so: a file from before must not bring it back. */
+const endedKinds: readonly string[] = ['key', 'portal', 'silence'] satisfies readonly Entity['kind'][]
 const isKept = (before: Entity | undefined) =>
-  (before?.kind === 'key' || before?.kind === 'portal') && before.origin === 'admin'
+  before !== undefined && endedKinds.includes(before.kind) && before.origin === 'admin'
 
 /** The changes of an applied file, for the policy, the audit and the caller. */
 export interface AppliedFile {

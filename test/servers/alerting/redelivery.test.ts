@@ -1,15 +1,18 @@
 import type { CommandContext } from '@weir/cli/command-context.ts'
 import { listAlerts, redeliver, showAlert, testEndpoint } from '@weir/cli/commands/alerts.ts'
+import { addSilence, endSilence, listSilences } from '@weir/cli/commands/silences.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import type { ServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
 let stack: AlertingStack
 let admin: RunningConsole
+let alerting: ServiceProcess
 beforeAll(async () => {
   stack = await openAlertingStack(['ops', 'gone'])
-  await stack.start()
+  alerting = await stack.start()
   admin = await startConsole({ WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url })
 }, 120_000)
 afterAll(async () => {
@@ -79,6 +82,44 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
   await until(() => idsAt('/ops').filter((one) => one === id).length === before + 1)
   expect(before).toBe(1)
 }, 180_000)
+
+test('A silence keeps the webhook quiet, and the alert names it; a person may have it sent all the same', async () => {
+  /** Runs a command and waits until alerting has the change of the policy that it makes. */
+  const changed = async (make: () => Promise<void>) => {
+    const seen = () => alerting.metric('weir_policy_changes_total')
+    const before = await seen()
+    await make()
+    await until(async () => (await seen()) > before)
+  }
+  const received = (subject: string) =>
+    stack.received.filter(({ path, body }) => path === '/ops' && JSON.parse(body).data.subject === subject).length
+  const made = commandContext()
+  const silence = { subject: ['quiet'], type: ['weir.quota.reached'], for: '2h', reason: 'load test' }
+  await changed(() => addSilence({ ...options, ...silence }, made.context))
+  const { name, until: end } = JSON.parse(made.printed[0] ?? '{}')
+  const listed = commandContext()
+  await listSilences({ ...options, json: false }, listed.context)
+  expect(listed.printed.join()).toMatch(
+    new RegExp(`active .* ${end} +quiet, weir.quota.reached +root +load test +${name}`),
+  )
+
+  await stack.decide(['quiet', 'loud'], 800)
+  await until(async () => (await outcomes('loud')).deliveries.ops === 'delivered')
+  await until(async () => (await outcomes('quiet')).deliveries.ops === 'silenced')
+  const { id } = await outcomes('quiet')
+  const shown = commandContext()
+  await showAlert(id, { ...options, json: false }, shown.context)
+  expect(shown.printed.join('\n')).toMatch(new RegExp(`ops +0 +silenced .*by the silence ${name}`))
+  expect([received('quiet'), received('loud')]).toEqual([0, 1])
+
+  await redeliver(id, { ...options, endpoint: 'ops' }, commandContext().context)
+  await until(async () => (await outcomes('quiet')).deliveries.ops === 'delivered')
+  expect(received('quiet')).toBe(1)
+
+  await changed(() => endSilence(name, options, commandContext().context))
+  await stack.decide(['quiet'], 1_000)
+  await until(() => received('quiet') === 2)
+}, 120_000)
 
 test('an unknown alert or endpoint is named in the error', async () => {
   const nobody = '2ed6657d-e927-568b-95e1-2665a8aea6a2'

@@ -192,6 +192,7 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     (path) => [28, `/v1/${path}`, 403] as const,
   ),
   [29, '/v1/changes', 403],
+  [29, '/v1/status', 403],
   [30, '/v1/alerts?subject=bolt', 403],
   [30, `/v1/alerts/${alertIds.bolt}`, 404],
   [30, `/v1/alerts/${alertIds.bolt}`, 404, { method: 'HEAD' }],
@@ -204,6 +205,9 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [31, `/v1/alerts/${alertIds.acme}/redeliver`, 403, json],
   [31, '/v1/deliveries/redeliver', 403, { method: 'POST', body: '{"from":"2026-01-01T00:00:00Z"}' }],
   [31, '/v1/endpoints/operators/test', 403, json],
+  [31, '/v1/silences', 403],
+  [31, '/v1/silences', 403, { method: 'POST', body: '{"subjects":["acme"],"for":"1h"}' }],
+  [31, '/v1/silences/none', 403, { method: 'DELETE' }],
   ...['bolt', 'acme'].flatMap((name) =>
     ['limits/reset', 'limits/unblock', 'keys', 'portal'].map(
       (what) => [what === 'portal' ? 35 : 31, `/v1/subjects/${name}/${what}`, 403, json] as const,

@@ -93,6 +93,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
       ],
     ]),
     watches: new Map(),
+    silences: new Map(),
     identity: defaultIdentity,
     tokens: new Map(),
     portals: new Map(),

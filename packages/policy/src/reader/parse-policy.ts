@@ -1,5 +1,5 @@
 import type { JsonObject, PolicyFault } from '../entities.ts'
-import { defaultIdentity, type Policy, type Route, type Token } from '../policy.ts'
+import { defaultIdentity, type Policy, type Route, type Silence, type Token } from '../policy.ts'
 import { type CountedParameters, checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
@@ -9,6 +9,7 @@ import { planEntries, readPlans } from './read-plans.ts'
 import { portalEntries, readPortals } from './read-portals.ts'
 import { type Prices, priceEntries, readPrices } from './read-prices.ts'
 import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-routes.ts'
+import { readSilences, silenceEntries } from './read-silences.ts'
 import { readSubjects, subjectEntries } from './read-subjects.ts'
 import { readTokens, tokenEntries } from './read-tokens.ts'
 import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
@@ -44,6 +45,7 @@ const sections = {
   subjects: described('Who is limited and metered, by id.', subjectEntries),
   endpoints: described('Where alerts go, by name.', endpointEntries),
   watches: described('Sudden changes that are alerts, by name.', watchEntries),
+  silences: described('Alerts that are sent to no endpoint, by name; the admin API writes it.', silenceEntries),
   portals: described('Which portal tokens have ended, by subject; the admin API writes it.', portalEntries),
 }
 
@@ -119,6 +121,7 @@ export const emptyPolicy: Policy = {
   keys: new Map(),
   endpoints: new Map(),
   watches: new Map(),
+  silences: new Map(),
   identity: defaultIdentity,
   tokens: new Map(),
   portals: new Map(),
@@ -158,6 +161,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   )
   const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
   const watches = section('watches', (field) => readWatches(reader, field), new Map())
+  const silences = section('silences', (field) => readSilences(reader, field), new Map<string, Silence>())
   const identity = section('identity', (field) => readIdentity(reader, field, plans), defaultIdentity)
   const tokens = section('tokens', (field) => readTokens(reader, field), new Map<string, Token>())
   const portals = section('portals', (field) => readPortals(reader, field), new Map<string, string>())
@@ -173,6 +177,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     keys,
     endpoints,
     watches,
+    silences,
     identity,
     tokens,
     portals,

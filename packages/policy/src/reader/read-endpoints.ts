@@ -26,13 +26,17 @@ const url = t.secretText(
   urlSchema,
 )
 
-const choice = t.object('a choice of alerts', {
+/** What a choice of alerts names. */
+export const alertChoice = {
   types: t.optional('Types of alerts.', t.list('a list such as [weir.quota.reached]', t.oneOf(alertTypes))),
   limits: t.optional(
     'Names of limits.',
     t.list('a list of names of limits', t.matching(`the name of a limit: ${nameRule}`, namePattern)),
   ),
   subjects: t.optional('Subjects.', t.list('a list of subjects', t.anyText('a subject'))),
+}
+const choice = t.object('a choice of alerts', {
+  ...alertChoice,
   percent: t.optional(
     'Of quotas, from this percentage on.',
     t.text('a percentage from 1% to 100%', parsePercent, { pattern: percentPattern.source }),

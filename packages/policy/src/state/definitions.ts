@@ -37,6 +37,7 @@ export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> =>
   plan: new Map(),
   endpoint: new Map(),
   watch: new Map(),
+  silence: new Map(),
   identity: new Map(),
   token: new Map(),
   portal: new Map(),

@@ -144,6 +144,17 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
   ],
   endpoint: [names('e0'), fc.record({ url: names('http://a'), secretEnv: mostly(names('A'), 'b') })],
   watch: [names('w0'), fc.record({ alert: mostly(names('weir.denied_rate.high'), 'weir.quota.reached') })],
+  silence: [
+    mostly(names('q0', 'q1'), 'a b'),
+    merged(
+      fc.record({
+        ...{ by: names('root'), from: names('2026-11-21T12:00:00Z') },
+        until: mostly(names('2026-11-21T13:00:00Z', '2026-11-22T12:00:00Z'), '2026-12-31T00:00:00Z'),
+        subjects: fc.subarray(['s0', 's1'], atLeastOne),
+      }),
+      optional('types', mostly(fc.constant<string[]>(['weir.quota.reached']), ['weir.quota'])),
+    ),
+  ],
   identity: [names('identity'), merged(optional('anonymous', somePlan), optional('unknown', somePlan))],
   token: [
     names('t0', 't1'),

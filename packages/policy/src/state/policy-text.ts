@@ -17,6 +17,7 @@ export const textOrder = [
   'subject',
   'endpoint',
   'watch',
+  'silence',
   'portal',
 ] as const
 

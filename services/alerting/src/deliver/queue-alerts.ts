@@ -3,21 +3,14 @@ import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { AlertChoice, Policy } from '@weir/policy/policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Counters } from '../metrics.ts'
 import { readAlerts, readUnfinishedJobs } from '../record/alert-table.ts'
 import type { RecordDeliveries } from './deliver-alert.ts'
 import { type DeliveryJob, giveUpAfterMs } from './delivery-job.ts'
 import type { Dispatcher } from './dispatcher.ts'
-
-function isChosen({ types, limits, subjects, percent }: AlertChoice, alert: AlertV1): boolean {
-  if (types !== undefined && !types.includes(alert.type)) return false
-  if (subjects !== undefined && !subjects.includes(alert.subject)) return false
-  const limit = 'limit' in alert.data ? alert.data.limit : undefined
-  if (limits !== undefined && (limit === undefined || !limits.includes(limit))) return false
-  return percent === undefined || alert.type !== 'weir.quota.reached' || alert.data.percent >= percent
-}
+import { findSilence, isChosen } from './find-silence.ts'
 
 /**
  * Returns the endpoints of an alert: every endpoint whose `only` selects it. A test goes to its own endpoint alone,
@@ -46,6 +39,12 @@ function queuedRow({ alert, endpoint, dueMs }: DeliveryJob): DeliveryV1 {
   }
 }
 
+/** Builds the row of an alert that is not sent to an endpoint; it is the same however often it is written. */
+const silencedRow = (job: DeliveryJob, silence: string): DeliveryV1 => ({
+  ...queuedRow(job),
+  ...{ outcome: 'silenced', next_try: null, error: `by the silence ${silence}` },
+})
+
 /** Returns what turns alerts, requests and unfinished deliveries into jobs of the queue. */
 export function createQueueing(options: {
   readonly queue: Dispatcher
@@ -60,18 +59,25 @@ export function createQueueing(options: {
   return {
     /**
      * Queues a job for each endpoint of each alert, by the policy in force, and records it in `deliveries`, from which
-     * the sweep restores jobs that Redis lost. Safe to repeat.
+     * the sweep restores jobs that Redis lost. For an alert that falls under a silence, it records that instead. Safe
+     * to repeat.
      */
     async queueAlerts(alerts: readonly AlertV1[]): Promise<void> {
-      const jobs = alerts.flatMap((alert) => {
+      const policy = policyInForce()
+      const jobs: DeliveryJob[] = []
+      const silenced: DeliveryV1[] = []
+      for (const alert of alerts) {
         const raisedMs = Date.parse(alert.time)
         // An old alert comes only from a topic that is read from its beginning: it was delivered or given up long ago.
-        if (clock.nowMs() - raisedMs > giveUpAfterMs) return []
-        return chooseEndpoints(alert, policyInForce()).map((endpoint) => firstJob(alert, endpoint, raisedMs))
-      })
-      if (jobs.length === 0) return
-      await queue.enqueue(jobs)
-      await record(jobs.map(queuedRow))
+        if (clock.nowMs() - raisedMs > giveUpAfterMs) continue
+        const silence = findSilence(alert, policy)
+        const found = chooseEndpoints(alert, policy).map((endpoint) => firstJob(alert, endpoint, raisedMs))
+        if (silence === undefined) jobs.push(...found)
+        else silenced.push(...found.map((job) => silencedRow(job, silence)))
+      }
+      if (jobs.length > 0) await queue.enqueue(jobs)
+      const rows = [...jobs.map(queuedRow), ...silenced]
+      if (rows.length > 0) await record(rows)
     },
 
     /** Queues a job for each requested redelivery of an alert that ClickHouse has. Safe to repeat. */

@@ -15,6 +15,7 @@ const rowsPerSendMax = 500
 function logDelivery({ alert_id, endpoint, attempt, outcome, status, ms, error }: DeliveryV1, log: Logger): void {
   const what = { alert_id, endpoint, attempt, outcome, status, ms }
   if (outcome === 'delivered') log.info(what, 'alert delivered')
+  else if (outcome === 'silenced') log.info({ ...what, error }, 'alert silenced')
   else if (outcome !== 'queued') log.warn({ ...what, error }, 'alert not delivered')
 }
 

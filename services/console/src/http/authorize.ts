@@ -112,6 +112,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   price: none,
   route: none,
   watch: none,
+  silence: none,
   subject: none,
   // Upstreams are private by nature. A key that is added to them needs `admin` until it is listed here.
   upstream: (before, after) => (after !== undefined && differBeyond(['timeout'], before, after) ? 'admin' : undefined),

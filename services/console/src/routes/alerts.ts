@@ -62,10 +62,10 @@ const delivery = object({
   endpoint: text('its name in the policy'),
   attempt: { type: 'integer', description: '0: nothing sent yet' },
   at: text('when'),
-  outcome: text('queued, requested, delivered, failed, given_up, dropped'),
+  outcome: text('queued, requested, delivered, failed, given_up, dropped, silenced'),
   status: { type: 'integer', description: 'of the answer; 0: none' },
   ms: { type: 'integer' },
-  error: text('why it failed'),
+  error: text('why it failed, or which silence it falls under'),
   next_try: textOrNull('when it is tried again'),
   answer: text('the beginning of the answer’s body; empty for endpoints with allowPrivate'),
 })

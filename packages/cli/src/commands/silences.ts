@@ -1,0 +1,62 @@
+import type { CommandContext, CommonOptions } from '../command-context.ts'
+import { consoleAnswer } from '../console/console-client.ts'
+import { textTable } from '../text-table.ts'
+
+interface Silence {
+  readonly name: string
+  readonly subjects?: readonly string[]
+  readonly limits?: readonly string[]
+  readonly types?: readonly string[]
+  readonly from: string
+  readonly until: string
+  readonly by: string
+  readonly reason?: string
+  readonly state: string
+}
+
+/** What a silence is for, as flags that may be repeated. */
+interface Choice {
+  readonly subject?: readonly string[]
+  readonly limit?: readonly string[]
+  readonly type?: readonly string[]
+}
+
+/** Says in few words which alerts a silence is for. */
+const inWords = ({ subjects, limits, types }: Silence) =>
+  [subjects, limits, types].flatMap((names) => (names === undefined ? [] : [names.join(' or ')])).join(', ')
+
+/** Makes a silence and prints its name. */
+export async function addSilence(
+  options: CommonOptions & Choice & { readonly for: string; readonly from?: string; readonly reason?: string },
+  context: CommandContext,
+): Promise<void> {
+  const { subject: subjects, limit: limits, type: types, for: length, from, reason } = options
+  const body = { subjects, limits, types, for: length, from, reason }
+  const made = await consoleAnswer<Silence>(context, options, { method: 'POST', path: '/v1/silences', body })
+  if (options.json) return context.print(JSON.stringify(made))
+  context.report(`no endpoint gets alerts about ${inWords(made)} from ${made.from} to ${made.until}:`)
+  context.print(made.name)
+}
+
+/** Ends a silence: alerts from now on are sent. */
+export async function endSilence(name: string, options: CommonOptions, context: CommandContext): Promise<void> {
+  await consoleAnswer(context, options, { method: 'DELETE', path: `/v1/silences/${encodeURIComponent(name)}` })
+  if (options.json) context.print(JSON.stringify({ name, ended: true }))
+  else context.report(`silence ${name} has ended`)
+}
+
+/** Lists the silences there are, and those that ended within five days. */
+export async function listSilences(options: CommonOptions, context: CommandContext): Promise<void> {
+  const silences: Silence[] = []
+  for (let after: string | undefined | null; after !== null; ) {
+    type Page = { readonly items: readonly Silence[]; readonly next: string | null }
+    const query = { limit: 1_000, after }
+    const page: Page = await consoleAnswer(context, options, { path: '/v1/silences', query })
+    silences.push(...page.items)
+    after = page.next
+  }
+  if (options.json) return context.print(JSON.stringify(silences))
+  if (silences.length === 0) return context.report('There are no silences.')
+  const rows = silences.map((one) => [one.state, one.from, one.until, inWords(one), one.by, one.reason ?? '', one.name])
+  context.print(textTable([['STATE', 'FROM', 'UNTIL', 'ALERTS', 'BY', 'REASON', 'NAME'], ...rows]))
+}

@@ -1,0 +1,24 @@
+import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { AlertChoice, Policy } from '@weir/policy/policy.ts'
+
+/** Returns whether an alert meets every condition of a choice. */
+export function isChosen({ types, limits, subjects, percent }: AlertChoice, alert: AlertV1): boolean {
+  if (types !== undefined && !types.includes(alert.type)) return false
+  if (subjects !== undefined && !subjects.includes(alert.subject)) return false
+  const limit = 'limit' in alert.data ? alert.data.limit : undefined
+  if (limits !== undefined && (limit === undefined || !limits.includes(limit))) return false
+  return percent === undefined || alert.type !== 'weir.quota.reached' || alert.data.percent >= percent
+}
+
+/**
+ * Returns the name of a silence that an alert falls under; undefined if it is sent. The time that counts is when the
+ * alert was raised, so that the same alert, read again, has the same answer. A test of an endpoint is always sent.
+ */
+export function findSilence(alert: AlertV1, { silences }: Pick<Policy, 'silences'>): string | undefined {
+  if (alert.type === 'weir.endpoint.test') return undefined
+  const raisedMs = Date.parse(alert.time)
+  for (const { name, only, fromMs, untilMs } of silences.values()) {
+    if (raisedMs >= fromMs && raisedMs < untilMs && isChosen(only, alert)) return name
+  }
+  return undefined
+}
