@@ -12,7 +12,7 @@ export interface RateQuestion {
   readonly outcome: 'allow' | 'deny'
   /** Far more of them than before; otherwise far fewer. */
   readonly isRise: boolean
-  readonly per: 'subject' | 'all'
+  readonly per: 'subject' | 'address' | 'all'
   /** The first instant of the windows before. */
   readonly firstMs: number
   /** The first instant after the window. */
@@ -36,6 +36,16 @@ export interface RateRow {
   readonly usual: number
 }
 
+/**
+ * Where the requests of each kind are counted, and whose they are. No rollup has addresses, so those are read from the
+ * rows themselves: of all rows of the time, as long as the query may take.
+ */
+const countedBy = {
+  subject: { who: 'u.subject', table: 'usage_1m', rows: '1' },
+  all: { who: `'${allSubjects}'`, table: 'usage_1m', rows: '1' },
+  address: { who: "concat('ip:', u.ip)", table: 'decisions', rows: "u.ip != ''" },
+} as const satisfies Readonly<Record<RateQuestion['per'], object>>
+
 const sudden = {
   rise: 'decisions >= {least:UInt64} AND decisions >= average * {factor:UInt32}',
   fall: 'average >= {least:UInt64} AND decisions * {factor:UInt32} <= average',
@@ -44,13 +54,15 @@ const sudden = {
 /** Reads the subjects whose rate changed, those with most requests first. Rejects with ClickHouse's error. */
 export async function readChangedRates(client: ClickHouseClient, question: RateQuestion): Promise<RateRow[]> {
   const { outcome, isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit } = question
+  const { who, table, rows: counted } = countedBy[per]
   const rows = await readRows<{ who: string; decisions: number; average: number }>(
     client,
-    `SELECT ${per === 'all' ? `'${allSubjects}'` : 'u.subject'} AS who,
+    `SELECT ${who} AS who,
         sumIf(u.count, u.ts >= toDateTime({start:UInt32}, 'UTC')) AS decisions,
         sumIf(u.count, u.ts < toDateTime({start:UInt32}, 'UTC')) / {before:UInt32} AS average
-      FROM usage_1m AS u
+      FROM ${table} AS u
       WHERE u.ts >= toDateTime({first:UInt32}, 'UTC') AND u.ts < toDateTime({end:UInt32}, 'UTC') AND u.outcome = {outcome:String}
+        AND ${counted}
       GROUP BY who
       HAVING ${isRise ? sudden.rise : sudden.fall} AND who NOT IN (
         SELECT a.subject FROM alerts AS a

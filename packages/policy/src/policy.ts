@@ -251,8 +251,8 @@ export const watchedAlerts = [
 export interface Watch {
   readonly name: string
   readonly alert: (typeof watchedAlerts)[number]
-  /** Each subject's requests by themselves, or those of all together. */
-  readonly per: 'subject' | 'all'
+  /** Each subject's or each address's requests by themselves, or those of all together. */
+  readonly per: 'subject' | 'address' | 'all'
   /** Whole minutes. */
   readonly windowMs: number
   /** How many times as much, or as little, as usual. */

@@ -11,6 +11,7 @@ beforeAll(async () => {
     watches: {
       refusals: { alert: 'weir.denied_rate.high', factor: 3 },
       surges: { alert: 'weir.allowed.high', factor: 3 },
+      addresses: { alert: 'weir.allowed.high', per: 'address', factor: 3 },
       traffic: { alert: 'weir.allowed.dropped', factor: 3 },
       everything: { alert: 'weir.denied_rate.high', per: 'all', factor: 2 },
     },
@@ -31,6 +32,17 @@ async function use(subject: string, outcome: 'allow' | 'deny', usual: number, la
     ...{ outcome, denied_by: '', count: ago <= 6 ? lately : usual, cost: 0 },
   }))
   await stack.tables.client.insert({ table: 'weir.usage_1m', values, format: 'JSONEachRow' })
+}
+
+/** Requests of each minute of the last hour, from one address, of subjects that each have few; an empty one is none. */
+async function useFrom(ip: string, subjects: readonly string[]) {
+  const values = subjects.flatMap((subject) =>
+    Array.from({ length: 60 }, (_, ago) => ({
+      ...{ ts: formatTs(Date.now() - ago * minuteMs), subject, plan: 'free', route: '*', method: 'GET', ip },
+      ...{ outcome: 'allow', count: ago <= 6 ? 10 : 1 },
+    })),
+  )
+  await stack.tables.client.insert({ table: 'weir.decisions', values, format: 'JSONEachRow' })
 }
 
 /** Says that an ingress has been there for two hours, and that every decision until then is there. */
@@ -55,6 +67,9 @@ test('far more refusals, and far more or fewer accepted requests than usual, are
   await use('few', 'deny', 0, 15)
   await use('gone', 'allow', 50, 0)
   await use('busy', 'allow', 10, 200)
+  await useFrom('198.51.100.7', ['one', 'two', 'three', 'four'])
+  await useFrom('198.51.100.8', ['nine'])
+  await useFrom('', ['five', 'six', 'seven', 'eight'])
   await use('steady', 'allow', 50, 40)
   await use('seldom', 'allow', 5, 0)
   // Nothing is known yet of whether decisions are missing.
@@ -69,22 +84,24 @@ test('far more refusals, and far more or fewer accepted requests than usual, are
 
   await mark(Date.now())
   await Promise.all([stack.start(), stack.start()])
-  expect(await waitUntil(() => stack.received.length >= 4, { deadlineMs: 30_000 })).toBe(true)
-  expect(await waitUntil(async () => (await raised()).length >= 4, { deadlineMs: 30_000 })).toBe(true)
+  expect(await waitUntil(() => stack.received.length >= 5, { deadlineMs: 30_000 })).toBe(true)
+  expect(await waitUntil(async () => (await raised()).length >= 5, { deadlineMs: 30_000 })).toBe(true)
   expect(await raised()).toEqual([
     { type: 'weir.allowed.dropped', subject: 'gone' },
     { type: 'weir.allowed.high', subject: 'busy' },
+    { type: 'weir.allowed.high', subject: 'ip:198.51.100.7' },
     { type: 'weir.denied_rate.high', subject: '_all' },
     { type: 'weir.denied_rate.high', subject: 'stormy' },
   ])
   const data = stack.received.map(({ body }) => JSON.parse(body).data).sort((a, b) => (a.watch < b.watch ? -1 : 1))
   expect(data).toMatchObject([
+    { watch: 'addresses', subject: 'ip:198.51.100.7', count: 200 },
     { watch: 'everything', subject: '_all', count: 5 * 325 },
     { watch: 'refusals', subject: 'stormy', count: 1_000 },
     { watch: 'surges', subject: 'busy', count: 1_000 },
     { watch: 'traffic', subject: 'gone', count: 0 },
   ])
-  expect(new Set(stack.received.map(({ headers }) => headers['webhook-id'])).size).toBe(4)
+  expect(new Set(stack.received.map(({ headers }) => headers['webhook-id'])).size).toBe(5)
 
   // A Redis that has lost everything knows of no claims, and ClickHouse tells what was raised.
   await redis.flushall()
@@ -97,6 +114,6 @@ test('far more refusals, and far more or fewer accepted requests than usual, are
   expect(
     await waitUntil(() => stack.received.some(({ body }) => body.includes('marker')), { deadlineMs: 30_000 }),
   ).toBe(true)
-  expect(stack.received).toHaveLength(5)
+  expect(stack.received).toHaveLength(6)
   redis.disconnect()
 }, 240_000)

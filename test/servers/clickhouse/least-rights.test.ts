@@ -164,7 +164,9 @@ async function alert(onStart: (alerting: ServiceProcess) => Promise<void> = asyn
   await onStart(alerting)
   await until(async () => (await countOf('alerts')) >= wanted[0])
   await until(async () => (await countOf('deliveries', 'countIf(attempt > 0)')) >= wanted[1])
-  await until(() => sentBy('weir_alerting').some(({ text }) => text.includes('usage_1m')), 90_000)
+  for (const table of ['usage_1m', 'decisions']) {
+    await until(() => sentBy('weir_alerting').some(({ text }) => text.includes(`FROM ${table} AS u`)), 90_000)
+  }
   await alerting.kill('SIGTERM')
 }
 

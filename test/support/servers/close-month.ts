@@ -10,7 +10,7 @@ prices: { api: { currency: EUR, lines: [{ name: all, measure: units, tiers: [{ u
 subjects: { ${payers.map((id) => `${id}: { plan: paid }`).join(', ')} }
 limits: { day: { algorithm: fixed_window, size: 1000, period: day, thresholds: [80%] } }
 endpoints: { ops: { url: "http://127.0.0.1:1/", secretEnv: OPS_SECRET, allowPrivate: true } }
-watches: { refusals: { alert: weir.denied_rate.high, factor: 3 } }
+watches: { refusals: { alert: weir.denied_rate.high, factor: 3 }, sources: { alert: weir.allowed.high, per: address } }
 `
 /** The month before the present one. */
 const period = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() - 1)).toISOString().slice(0, 7)

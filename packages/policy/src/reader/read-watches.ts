@@ -18,7 +18,11 @@ const watch = t.object('a watch', {
     'A sudden rise of denials or of accepted requests, or a sudden fall of accepted requests.',
     t.oneOf(watchedAlerts),
   ),
-  per: t.withDefault('Each subject by itself, or all of them together.', t.oneOf(['subject', 'all']), 'subject'),
+  per: t.withDefault(
+    'Each subject or each address by itself, or all of them together.',
+    t.oneOf(['subject', 'address', 'all']),
+    'subject',
+  ),
   window: t.withDefault('The time that is counted, in whole minutes up to an hour. Default: 5m.', window, 5 * minuteMs),
   factor: t.withDefault('How many times as much as usual, or as little.', t.integer(2, 1_000), 5),
   // A handful of requests means nothing.
