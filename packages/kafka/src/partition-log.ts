@@ -1,5 +1,5 @@
 import { createCluster, type KafkaOptions } from './connect.ts'
-import { edgeOffset, fetchFrom, findLeader } from './wire/raw-cluster.ts'
+import { edgeOffset, fetchFrom, fetchTopicId, findLeader } from './wire/raw-cluster.ts'
 
 /*
  * A process that reads the whole of one partition, and shares it with no other, would pay for a consumer group with
@@ -44,6 +44,8 @@ export async function openPartitionLog(options: KafkaOptions, topic: string) {
     await cluster.addTargetTopic(topic)
     const broker = await findLeader(cluster, topic, partition)
     return {
+      /** Kafka's id of the topic: one that was deleted and made again has another. */
+      topicId: () => fetchTopicId(broker, topic),
       /** Offsets of the first record, and after the last: asked for last, so that it is not before the first. */
       range: async () => ({
         first: await edgeOffset(cluster, topic, partition, 'first'),

@@ -27,6 +27,7 @@ import { buildApp } from './app.ts'
 import { AuditLog } from './audit-log.ts'
 import { consoleVariables } from './config.ts'
 import { openLedger } from './open-ledger.ts'
+import { PolicyHistory } from './history/policy-history.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 import { askProcesses } from './status/ask-processes.ts'
 
@@ -75,6 +76,8 @@ await startService(
       (one) => one.close(),
     )
     checkReady('policy', () => policyReadiness(feed))
+    const history = await run.own('policy history', new PolicyHistory({ ...kafka, clickhouse }), (one) => one.close())
+    checkReady('policy history', () => (history.problem === undefined ? undefined : { warning: history.problem }))
     const writer = await run.own('policy writer', createPolicyWriter(kafka), (one) => one.close())
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
