@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { insertBlock, linesOf } from './insert.ts'
 
@@ -50,5 +51,6 @@ export async function insertHistory(client: ClickHouseClient, rows: readonly Pol
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined) return
   const dedupToken = `policy:${first.topic_id}:${first.offset}-${last.offset}:${rows.length}`
-  await insertBlock(client, { table: 'policy_history', lines: linesOf(rows), dedupToken })
+  // Several consoles insert the same rows at the same time.
+  await insertBlock(client, { table: 'policy_history', lines: linesOf(rows), dedupToken, requestId: randomUUID() })
 }

@@ -19,3 +19,6 @@ export const closeMonth = (desk: RunningConsole) => {
   const body = { period, subjects: [payers.pop() ?? ''], grace: '1ms', accept_gaps: 'a test' }
   return desk.ask<{ detail?: string }>('POST /v1/invoices', body)
 }
+
+/** The policy's limit by the day with another size. */
+export const dayLimit = (size: number) => ({ algorithm: 'fixed_window', size, period: 'day', thresholds: ['80%'] })
