@@ -65,7 +65,7 @@ export interface AlertReach {
  * Alerts about endpoints have the name of the endpoint as subject, and are the operator's alone. The column of the
  * content is parsed only for callers who are limited.
  */
-function alertsWithin({ reach, hiddenLimits }: AlertReach) {
+export function alertsWithin({ reach, hiddenLimits }: AlertReach) {
   const { sql, params } = withinReach(reach, 'subject')
   if (!reach.isOwn) return { sql, params }
   const own = `${sql} AND NOT startsWith(type, 'weir.endpoint.')`

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type ClickHouseClient, readRows } from './connect.ts'
+import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 import { insertBlock, linesOf } from './insert.ts'
 
 /** A row of `weir.policy_history`; the migration says what its columns mean. */
@@ -53,4 +53,53 @@ export async function insertHistory(client: ClickHouseClient, rows: readonly Pol
   const dedupToken = `policy:${first.topic_id}:${first.offset}-${last.offset}:${rows.length}`
   // Several consoles insert the same rows at the same time.
   await insertBlock(client, { table: 'policy_history', lines: linesOf(rows), dedupToken, requestId: randomUUID() })
+}
+
+/** What the history has of the policy at one time. */
+export interface PolicyAt {
+  /** The last change that processes had taken over. */
+  readonly change: { readonly id: string; readonly offset: number; readonly atMs: number }
+  /** Whether it is the change that the decision's record names. */
+  readonly isNamed: boolean
+  /** Limits, plans, routes and price lists, and the subject, as they were then. */
+  readonly entities: readonly { readonly kind: string; readonly name: string; readonly body: string }[]
+}
+
+/** Changes that a process takes over within this time of its own clock are those of before. */
+const clockSkewMs = 60_000
+
+/**
+ * Reads the policy as it was for a decision: as of the offset that its record names, or without one as of its time.
+ * Undefined where the history does not go back so far.
+ */
+export async function readPolicyAt(
+  client: ClickHouseClient,
+  topic: string,
+  { offset, tsMs, subject }: { readonly offset: number; readonly tsMs: number; readonly subject: string },
+): Promise<PolicyAt | undefined> {
+  const isKnown = offset >= 0
+  // By time within the life of the topic that the decision was made in: offsets begin again with each.
+  const [change] = await readRows<{ topic_id: string; id: string; offset: number; last: number; at_ms: number }>(
+    client,
+    `SELECT toString(h.topic_id) AS topic_id, toInt64(max(h.offset)) AS last,
+       toString(argMaxIf(h.change, h.offset, h.kind = 'change')) AS id, toInt64(maxIf(h.offset, h.kind = 'change')) AS offset,
+       toInt64(toUnixTimestamp64Milli(maxIf(h.at, h.kind = 'change'))) AS at_ms
+     FROM policy_history AS h
+     WHERE h.topic = {topic:String} AND h.kind IN ${changeKinds} AND h.at <= fromUnixTimestamp64Milli({until:Int64})
+       AND h.offset <= {offset:UInt64}
+     GROUP BY h.topic_id HAVING countIf(h.kind = 'change') > 0 ORDER BY max(h.at) DESC LIMIT 1`,
+    { topic, until: tsMs + (isKnown ? clockSkewMs : 0), offset: isKnown ? offset : Number.MAX_SAFE_INTEGER },
+    { clickhouse_settings: countsAsNumbers },
+  )
+  if (change === undefined) return undefined
+  const entities = await readRows<PolicyAt['entities'][number]>(
+    client,
+    `SELECT kind, name, argMax(h.body, h.offset) AS body FROM policy_history AS h
+     WHERE ${ofTopic} AND h.offset <= {offset:UInt64}
+       AND (h.kind IN ('limit', 'plan', 'route', 'price') OR (h.kind = 'subject' AND h.name = {subject:String}))
+     GROUP BY kind, name HAVING body != ''`,
+    { topic, topicId: change.topic_id, offset: change.offset, subject },
+  )
+  const isNamed = isKnown && change.last === offset
+  return { change: { id: change.id, offset: change.offset, atMs: change.at_ms }, isNamed, entities }
 }

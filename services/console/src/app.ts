@@ -13,6 +13,7 @@ import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
 import { registerChanges } from './routes/changes.ts'
 import { registerClosing } from './routes/close-invoices.ts'
+import { registerDecisions } from './routes/decisions.ts'
 import { registerEntities } from './routes/entities.ts'
 import { registerInvoices } from './routes/invoices.ts'
 import { registerKeys } from './routes/keys.ts'
@@ -76,6 +77,7 @@ export function buildApp(
   app.register(swagger, description)
   app.register(async (api) => {
     registerUsage(api, ports)
+    registerDecisions(api, ports)
     registerAlerts(api, ports)
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)

@@ -1,6 +1,8 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
 import { readCompleteness, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
+import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -100,6 +102,11 @@ await startService(
       ledger: openLedger(clickhouse),
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
+      decisions: {
+        find: findDecision.bind(undefined, clickhouse),
+        related: readRelated.bind(undefined, clickhouse),
+        policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
+      },
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
       statusSources: {
         recentGaps: readRecentGaps.bind(undefined, clickhouse),

@@ -1,4 +1,7 @@
 import type { OutcomeRow, PagePlace, UsageRow, UsageTotals } from '@weir/clickhouse/usage-queries.ts'
+import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
+import type { AlertReach } from '@weir/clickhouse/delivery-queries.ts'
+import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
@@ -30,6 +33,21 @@ export interface StatusSources {
   processes(): Promise<readonly ProcessStatus[]>
 }
 
+/** Decisions and what belongs to them. Every method rejects when ClickHouse does not answer. */
+export interface DecisionReader {
+  readonly find: (
+    reach: Reach,
+    asked: { readonly id: string; readonly idMs: number },
+  ) => Promise<DecisionRow | undefined>
+  readonly related: (within: AlertReach, row: DecisionRow) => Promise<DecisionRelated>
+  /** Undefined where the history of the policy does not go back so far. */
+  readonly policyAt: (asked: {
+    readonly offset: number
+    readonly tsMs: number
+    readonly subject: string
+  }) => Promise<PolicyAt | undefined>
+}
+
 /** The servers and stores that the console uses. */
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
@@ -44,6 +62,7 @@ export interface Ports {
   readonly ledger: Ledger
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
+  readonly decisions: DecisionReader
   readonly alerts: ReturnType<typeof createAlertAdmin>
   readonly policy: PolicyReplica
   /** Stores one change atomically, as one batch. Resolves to the offset to wait for; rejects with a WeirError. */

@@ -9,13 +9,13 @@ const historyKinds = ['limit', 'plan', 'route', 'price', 'subject'] as const sat
 type HistoryKind = (typeof historyKinds)[number]
 
 /** Whether a kind is one of `historyKinds`. */
-const isHistoryKind = (kind: string): kind is HistoryKind => historyKinds.some((one) => one === kind)
+export const isHistoryKind = (kind: string): kind is HistoryKind => historyKinds.some((one) => one === kind)
 
 /** Of a subject only what limits it: whom to tell, and with which secret, stays out. */
 const subjectSettings = ['plan', 'timeZone', 'anchor', 'limits', 'prices', 'selfService']
 
 /** What the history holds of an entity's body. */
-const historyBody = (kind: HistoryKind, body: JsonObject): JsonObject =>
+export const historyBody = (kind: HistoryKind, body: JsonObject): JsonObject =>
   kind === 'subject'
     ? Object.fromEntries(Object.entries(body).filter(([name]) => subjectSettings.includes(name)))
     : body

@@ -1,5 +1,5 @@
 import type { PolicyFault } from '@weir/policy/entities.ts'
-import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 
 /** The seconds after which a caller may repeat a request that failed because a server is down. */
@@ -45,6 +45,24 @@ export const portalUnavailable = problem(
 export const usageUnavailable = problem(problemType('usage-unavailable'), 'Unavailable', 503)
 /** ClickHouse does not answer a question about outcomes. */
 export const outcomesUnavailable = problem(problemType('outcomes-unavailable'), 'Unavailable', 503)
+
+/** ClickHouse does not answer a question about decisions. */
+export const decisionsUnavailable = problem(problemType('decisions-unavailable'), 'Unavailable', 503)
+/** The text is no id of a decision. */
+export const badDecisionId = badRequest(
+  'A decision has a UUID of version 7, such as 01a20287-6fb6-7000-8000-000000000000: answers have it in Weir-Decision.',
+)
+/** No decision of the id, or none of the caller's; while it may be on its way, the problem says so. */
+export const unknownDecision = (isMetered: boolean): Problem =>
+  problem(
+    problemType('unknown-decision'),
+    'Not found',
+    404,
+  )(
+    isMetered
+      ? 'There is no decision of this id.'
+      : 'There is no decision of this id yet: it is not metered yet, if it was made. Ask again after Retry-After.',
+  )
 
 /** One thing that is wrong with a change, with its position in the file where one was sent. */
 export interface ChangeFault extends PolicyFault {

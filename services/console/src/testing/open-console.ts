@@ -74,6 +74,11 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     askPeriodUsage: async () => [],
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
+    decisions: {
+      find: async () => undefined,
+      related: async () => ({ outcome: undefined, corrections: [], alerts: [], blockedBy: undefined }),
+      policyAt: async () => undefined,
+    },
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
       find: async (_within, id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),

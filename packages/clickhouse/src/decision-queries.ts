@@ -1,0 +1,130 @@
+import type { Reach } from '@weir/core/usage/reach.ts'
+import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
+import { type AlertReach, alertsWithin } from './delivery-queries.ts'
+import { withinReach } from './within-reach.ts'
+
+/** One limit in a row of `weir.decisions`. */
+interface LimitColumns {
+  readonly name: string
+  readonly size: number
+  readonly used: number
+  readonly remaining: number
+  readonly reset_ms: number
+  readonly by: Readonly<Record<string, string>>
+}
+
+/** A row of `weir.decisions`. Its numbers are safe integers: the contract of the record holds them to that. */
+export interface DecisionRow {
+  readonly id: string
+  readonly ts_ms: number
+  readonly subject: string
+  readonly key_id: string
+  readonly plan: string
+  readonly route: string
+  readonly method: string
+  readonly cost: number
+  readonly count: number
+  readonly outcome: string
+  readonly reason: string
+  readonly mode: string
+  readonly charged: string
+  readonly denied_by: string
+  readonly shadowed_by: string
+  readonly limits: readonly LimitColumns[]
+  /** -1: unknown. */
+  readonly policy: number
+  readonly retry_ms: number
+  readonly ip: string
+  /** All zeros: it is no correction. */
+  readonly corrects: string
+  readonly adjustment: number
+}
+
+const columns = `toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS ts_ms, d.subject AS subject, d.key_id AS key_id,
+  d.plan AS plan, d.route AS route, d.method AS method, d.cost AS cost, d.count AS count, d.outcome AS outcome, d.reason AS reason,
+  d.mode AS mode, d.charged AS charged, d.denied_by AS denied_by, d.shadowed_by AS shadowed_by, d.limits AS limits,
+  d.policy AS policy, d.retry_ms AS retry_ms, d.ip AS ip, toString(d.corrects) AS corrects, d.adjustment AS adjustment`
+
+const numbers = { clickhouse_settings: { ...countsAsNumbers, output_format_json_named_tuples_as_objects: 1 as const } }
+
+/** The record is written within the deadline of its decision; clocks differ, and a coalesced one keeps its first time. */
+const beforeMs = 60_000
+const afterMs = 3_600_000
+
+/**
+ * Finds the decision of an id within a caller's reach, around the time that is in the id; undefined if there is none.
+ */
+export async function findDecision(
+  client: ClickHouseClient,
+  reach: Reach,
+  { id, idMs }: { readonly id: string; readonly idMs: number },
+): Promise<DecisionRow | undefined> {
+  const within = withinReach(reach, 'd.subject')
+  const [row] = await readRows<DecisionRow>(
+    client,
+    `SELECT ${columns} FROM decisions AS d
+     WHERE d.id = {id:UUID} AND ${within.sql}
+       AND d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.ts < fromUnixTimestamp64Milli({to:Int64})
+     LIMIT 1`,
+    { id, from: idMs - beforeMs, to: idMs + afterMs, ...within.params },
+    numbers,
+  )
+  return row
+}
+
+/** What is known beyond a decision's own record. */
+export interface DecisionRelated {
+  /** The upstream's answer; undefined for none, or none yet. */
+  readonly outcome:
+    | { readonly status: number; readonly duration_ms: number; readonly upstream: string; readonly error: string }
+    | undefined
+  readonly corrections: readonly { readonly id: string; readonly adjustment: number; readonly charged: string }[]
+  /** Ids of the alerts that it raised. */
+  readonly alerts: readonly string[]
+  /** Of a refusal during a block: the refusal that seems to have set it. */
+  readonly blockedBy: { readonly id: string; readonly ts_ms: number } | undefined
+}
+
+/** More of these for one decision than a person reads. */
+const relatedMax = 100
+/** The longest block. */
+const blockMsMax = 31 * 86_400_000
+
+/** Reads what belongs to a decision that was found within the same reach. */
+export async function readRelated(
+  client: ClickHouseClient,
+  within: AlertReach,
+  { id, subject, ts_ms, reason, denied_by }: DecisionRow,
+): Promise<DecisionRelated> {
+  const alertsOf = alertsWithin(within)
+  const params = { id, subject, ts: ts_ms, limit: denied_by }
+  const read = <Row>(query: string, more = {}) => readRows<Row>(client, query, { ...params, ...more }, numbers)
+  const [outcomes, corrections, alerts, blocking] = await Promise.all([
+    read<NonNullable<DecisionRelated['outcome']>>(
+      `SELECT o.status AS status, o.duration_ms AS duration_ms, o.upstream AS upstream, o.error AS error FROM outcomes AS o
+       WHERE o.subject = {subject:String} AND o.id = {id:UUID} AND o.ts >= fromUnixTimestamp64Milli({ts:Int64}) - INTERVAL 1 MINUTE
+       LIMIT 1`,
+    ),
+    // A correction has the time of the decision that it corrects.
+    read<DecisionRelated['corrections'][number]>(
+      `SELECT toString(d.id) AS id, d.adjustment AS adjustment, d.charged AS charged FROM decisions AS d
+       WHERE d.subject = {subject:String} AND d.ts = fromUnixTimestamp64Milli({ts:Int64}) AND d.corrects = {id:UUID}
+       ORDER BY d.id LIMIT ${relatedMax}`,
+    ),
+    read<{ id: string }>(
+      `SELECT DISTINCT toString(id) AS id FROM alerts
+       WHERE subject = {subject:String} AND decision_id = {id:UUID} AND ${alertsOf.sql} LIMIT ${relatedMax}`,
+      alertsOf.params,
+    ),
+    reason === 'blocked'
+      ? read<NonNullable<DecisionRelated['blockedBy']>>(
+          `SELECT toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS ts_ms FROM decisions AS d
+           WHERE d.subject = {subject:String} AND d.ts <= fromUnixTimestamp64Milli({ts:Int64})
+             AND d.ts > fromUnixTimestamp64Milli({ts:Int64} - ${blockMsMax})
+             AND d.denied_by = {limit:String} AND d.reason = 'limit' AND d.outcome = 'deny'
+           ORDER BY d.ts DESC LIMIT 1`,
+        )
+      : [],
+  ])
+  return { outcome: outcomes[0], corrections, alerts: alerts.map((one) => one.id), blockedBy: blocking[0] }
+}

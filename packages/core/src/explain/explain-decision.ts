@@ -1,0 +1,59 @@
+import { isCountedRefusal, judgeLimits, type PolicyFacts, type RecordedDecision } from './recorded-decision.ts'
+import { summaryOf } from './summary.ts'
+import { type Remedy, wouldHaveAllowed } from './would-have-allowed.ts'
+
+/** One limit of an explained decision, as the API answers it. */
+export interface ExplainedLimit {
+  readonly name: string
+  /** Words of the policy that made it apply; empty where the policy of then is not known. */
+  readonly because: readonly string[]
+  readonly algorithm?: string
+  readonly mode?: string
+  readonly size: number
+  readonly used: number | null
+  readonly remaining: number | null
+  /** Units that the request asked for. */
+  readonly needed: number
+  readonly refused: boolean
+  readonly by: Readonly<Record<string, string>>
+  /** When all of it is free again if nothing more is used. */
+  readonly reset_at: string
+}
+
+/** Why a decision came out as it did. */
+export interface Explanation {
+  readonly summary: string
+  readonly limits: readonly ExplainedLimit[]
+  /** When a refused request would have been admitted; null where waiting does not help, or is not known to. */
+  readonly allowed_at: string | null
+  readonly would_have_allowed: readonly Remedy[]
+}
+
+const iso = (ms: number) => new Date(ms).toISOString()
+
+/**
+ * Explains a decision from its record and the policy that it was made under, undefined where that is not known. What it
+ * says would have admitted the request does so in the script, for every algorithm; tests hold the two together.
+ */
+export function explainDecision(decision: RecordedDecision, policy: PolicyFacts | undefined): Explanation {
+  const { tsMs, cost, reason, retryMs = 0 } = decision
+  const judged = judgeLimits(decision, policy)
+  const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0
+  return {
+    summary: summaryOf(decision, judged),
+    limits: judged.map(({ name, met, size, used, remaining, refused, by, resetMs }) => ({
+      name,
+      because: met?.because ?? [],
+      ...(met === undefined ? {} : { algorithm: met.limit.algorithm, mode: met.limit.mode }),
+      size,
+      used: used ?? null,
+      remaining: remaining ?? null,
+      needed: cost,
+      refused,
+      by,
+      reset_at: iso(tsMs + resetMs),
+    })),
+    allowed_at: helps ? iso(tsMs + retryMs) : null,
+    would_have_allowed: wouldHaveAllowed(decision, judged, policy),
+  }
+}

@@ -1,0 +1,124 @@
+import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
+import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
+import { explainDecision } from '@weir/core/explain/explain-decision.ts'
+import type { RecordedDecision } from '@weir/core/explain/recorded-decision.ts'
+import { type Charged, type Reason, reasons } from '@weir/core/limits/decision.ts'
+import { isOfOneSubject } from '@weir/core/limits/limit.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import { isJsonObject, type JsonObject } from '@weir/policy/entities.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { historyBody, isHistoryKind } from '../history/history-rows.ts'
+import { hiddenLimitsOf } from '../routes/own-alerts.ts'
+import { type ChangedEntity, changedEntity, factsOf, policyOf } from './policy-facts.ts'
+
+const noCorrection = '00000000-0000-0000-0000-000000000000'
+const iso = (ms: number) => new Date(ms).toISOString()
+const chargedOf = (text: string): Charged => (text === 'yes' || text === 'no' ? text : 'unknown')
+const reasonOf = (text: string): Reason => reasons.find((one) => one === text) ?? 'ok'
+
+/** The row as core knows a decision. Records of older processes have no wait: they have no offset of the policy either. */
+function recordedOf(row: DecisionRow): RecordedDecision {
+  const isOlder = row.policy < 0 && row.retry_ms === 0
+  return {
+    tsMs: row.ts_ms,
+    plan: row.plan,
+    cost: row.cost,
+    count: row.count,
+    outcome: row.outcome === 'allow' ? 'allow' : 'deny',
+    reason: reasonOf(row.reason),
+    mode: row.mode === 'shadow' ? 'shadow' : 'enforce',
+    charged: chargedOf(row.charged),
+    deniedBy: row.denied_by,
+    shadowedBy: row.shadowed_by,
+    limits: row.limits.map(({ reset_ms, ...limit }) => ({ ...limit, resetMs: reset_ms })),
+    retryMs: isOlder || row.outcome === 'allow' ? undefined : row.retry_ms,
+    correction: row.corrects === noCorrection ? undefined : { corrects: row.corrects, adjustment: row.adjustment },
+  }
+}
+
+/** What a caller who is limited to subjects may know of a decision: no limit in shadow, and no count that others share. */
+function ownRecord(record: RecordedDecision, hidden: readonly string[], policies: readonly Policy[]): RecordedDecision {
+  const isOwnCount = (name: string) => {
+    const known = policies.map(({ limits }) => limits.get(name)).find((limit) => limit !== undefined)
+    return known !== undefined && isOfOneSubject(known.by)
+  }
+  const limits = record.limits
+    .filter(({ name }) => !hidden.includes(name))
+    .map((limit) => (isOwnCount(limit.name) ? limit : { ...limit, used: undefined, remaining: undefined, by: {} }))
+  const shown: RecordedDecision = { ...record, limits, shadowedBy: '' }
+  return record.mode === 'shadow' ? { ...shown, mode: 'enforce', reason: 'ok', deniedBy: '' } : shown
+}
+
+/** Parts of the policy that a decision follows from. */
+function namesOf(row: DecisionRow): readonly (readonly [kind: 'limit' | 'plan' | 'route' | 'subject', name: string])[] {
+  return [
+    ...row.limits.map(({ name }) => ['limit', name] as const),
+    ['plan', row.plan],
+    ['route', row.route],
+    ['subject', row.subject],
+  ]
+}
+
+function changesSince(row: DecisionRow, then: PolicyAt, now: PolicyState): readonly ChangedEntity[] {
+  const bodyThen = (kind: string, name: string): JsonObject | undefined => {
+    const found = then.entities.find((one) => one.kind === kind && one.name === name)
+    const body: unknown = found === undefined ? undefined : JSON.parse(found.body)
+    return isJsonObject(body) ? body : undefined
+  }
+  const bodyNow = (kind: 'limit' | 'plan' | 'route' | 'subject', name: string) => {
+    const body = now.get(kind, name)?.body
+    return body === undefined || !isHistoryKind(kind) ? body : historyBody(kind, body)
+  }
+  return namesOf(row).flatMap(([kind, name]) => {
+    const changed = changedEntity(kind, name, bodyThen(kind, name), bodyNow(kind, name))
+    return changed === undefined ? [] : [changed]
+  })
+}
+
+/** What an explanation is made of. */
+interface Known {
+  readonly row: DecisionRow
+  readonly related: DecisionRelated
+  readonly then: PolicyAt | undefined
+  /** Undefined until the policy was read. */
+  readonly now: PolicyState | undefined
+}
+
+/** Names the limits whose part in a decision a caller who is limited to subjects does not see. */
+export const hiddenIn = (then: Policy | undefined, now: Policy | undefined, reach: Reach): readonly string[] =>
+  reach.isOwn ? [...new Set([...hiddenLimitsOf(now, reach), ...hiddenLimitsOf(then, reach)])] : []
+
+/** Answers why a decision came out as it did, as far as the caller may know it. */
+export function explained({ row, related, then, now }: Known, reach: Reach) {
+  const policy = then === undefined ? undefined : policyOf(then)
+  const policies = [policy, now?.policy].filter((one) => one !== undefined)
+  const whole = recordedOf(row)
+  const record = reach.isOwn ? ownRecord(whole, hiddenIn(policy, now?.policy, reach), policies) : whole
+  const facts = policy === undefined ? undefined : factsOf(policy, row)
+  const explanation = explainDecision(record, facts)
+  const isExact = then?.isNamed === true && explanation.limits.every((limit) => limit.algorithm !== undefined)
+  // Other plans, and who changed what, are not for one customer's eyes.
+  const remedies = explanation.would_have_allowed.filter(({ how }) => !reach.isOwn || how !== 'plan')
+  const known = then === undefined ? undefined : { change: then.change.id, at: iso(then.change.atMs) }
+  const sinceChanged = then === undefined || now === undefined ? [] : changesSince(row, then, now)
+  const { outcome, corrections, alerts, blockedBy } = related
+  return {
+    id: row.id,
+    ts: iso(row.ts_ms),
+    ...{ subject: row.subject, key_id: row.key_id, plan: row.plan, route: row.route, method: row.method },
+    ...{ cost: row.cost, count: row.count, outcome: row.outcome, reason: record.reason, mode: record.mode },
+    ...{ charged: row.charged, denied_by: record.deniedBy, shadowed_by: record.shadowedBy, ip: row.ip },
+    retry_ms: record.retryMs ?? null,
+    ...explanation,
+    would_have_allowed: remedies,
+    blocked_by: blockedBy === undefined ? null : { id: blockedBy.id, ts: iso(blockedBy.ts_ms) },
+    policy: reach.isOwn
+      ? null
+      : { offset: row.policy < 0 ? null : row.policy, exact: isExact, ...known, since_changed: sinceChanged },
+    outcome_record: outcome ?? null,
+    corrects: record.correction === undefined ? null : record.correction,
+    corrections,
+    alerts,
+  }
+}
