@@ -28,8 +28,9 @@ function drawLimit(random: SeededRandom, name: string, algorithm: Algorithm, blo
     : { kind: 'window', ms: random.pick([1_000, 30_000, 7_000]) }
   const size = random.integer(1, 40)
   const capacity = algorithm === 'token_bucket' && random.oneIn(2) ? random.integer(1, 50) : size
-  const onExceed = random.oneIn(6) ? ({ kind: 'degrade' } as const) : ({ kind: 'deny' } as const)
-  const mode = random.oneIn(6) ? 'shadow' : 'enforce'
+  const onExceed = name !== 'a' && random.oneIn(6) ? ({ kind: 'degrade' } as const) : ({ kind: 'deny' } as const)
+  // One always refuses: a walk without refusals shows nothing.
+  const mode = name !== 'a' && random.oneIn(6) ? 'shadow' : 'enforce'
   return buildLimit({ name, algorithm, size, capacity, span, mode, ...(blockMs > 0 ? { blockMs } : { onExceed }) })
 }
 

@@ -47,7 +47,7 @@ const columns = `toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS 
 
 const numbers = { clickhouse_settings: { ...countsAsNumbers, output_format_json_named_tuples_as_objects: 1 as const } }
 
-/** The record is written within the deadline of its decision; clocks differ, and a coalesced one keeps its first time. */
+/** A record is written within the deadline of its decision; clocks differ, and a coalesced one has its first time. */
 const beforeMs = 60_000
 const afterMs = 3_600_000
 

@@ -5,7 +5,7 @@ const number = (value: number) => value.toLocaleString('en')
 const units = (value: number) => `${number(value)} ${value === 1 ? 'unit' : 'units'}`
 
 /** Says how long something takes, never less than it does: `19.9 s`, `12 min 5 s`, `3 h 20 min`, `2 d 4 h`. */
-export function durationText(ms: number): string {
+function durationText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`
   const tenths = Math.ceil(ms / 100) / 10
   if (tenths < 60) return `${tenths} s`

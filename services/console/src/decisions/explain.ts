@@ -17,7 +17,7 @@ const iso = (ms: number) => new Date(ms).toISOString()
 const chargedOf = (text: string): Charged => (text === 'yes' || text === 'no' ? text : 'unknown')
 const reasonOf = (text: string): Reason => reasons.find((one) => one === text) ?? 'ok'
 
-/** The row as core knows a decision. Records of older processes have no wait: they have no offset of the policy either. */
+/** The row as core knows a decision. Records of older processes have neither a wait nor an offset of the policy. */
 function recordedOf(row: DecisionRow): RecordedDecision {
   const isOlder = row.policy < 0 && row.retry_ms === 0
   return {
@@ -37,7 +37,7 @@ function recordedOf(row: DecisionRow): RecordedDecision {
   }
 }
 
-/** What a caller who is limited to subjects may know of a decision: no limit in shadow, and no count that others share. */
+/** What a caller limited to subjects may know of a decision: no limit in shadow, and no count that others share. */
 function ownRecord(record: RecordedDecision, hidden: readonly string[], policies: readonly Policy[]): RecordedDecision {
   const isOwnCount = (name: string) => {
     const known = policies.map(({ limits }) => limits.get(name)).find((limit) => limit !== undefined)
