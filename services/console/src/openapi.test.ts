@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
 import { invoiceIdOf } from './close-month.ts'
-import { knownAlert, openConsole } from './testing/open-console.ts'
+import { knownAlert, knownDecision, openConsole } from './testing/open-console.ts'
 
 interface Media {
   readonly schema: object
@@ -100,6 +100,9 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/tokens', '/v1/tokens'],
   ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
   ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
+  [`/v1/decisions/${knownDecision}`, '/v1/decisions/{id}'],
+  ['/v1/decisions/x', '/v1/decisions/{id}'],
+  ['/v1/decisions/01a20287-6fb6-7000-8000-000000000000', '/v1/decisions/{id}'],
   ['/v1/status', '/v1/status'],
   ['/v1/changes?limit=2', '/v1/changes'],
   ['/v1/changes', '/v1/changes', { token: 'writer-token' }],

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { uuidv7 } from '@weir/core/ids.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
@@ -9,6 +10,8 @@ import { type RunningServer, startServer } from '../../support/servers/start-ser
 import { startTables, type Tables } from '../../support/servers/tables.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
+/** Decisions of a minute ago, by whose they are. */
+const decisionIds = { acme: uuidv7(Date.now() - 60_000), bolt: uuidv7(Date.now() - 60_000) }
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const keysOf = (name: string) => [{ sha256: sha256(`${name}-key`), id: `${name}-a` }]
 const policy = {
@@ -73,9 +76,14 @@ beforeAll(async () => {
   })
   expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
   const reached = { size: 100, used: 80, percent: 80 }
+  // Of no decisions, so that no sum has them.
+  const decided = (['acme', 'bolt'] as const).map(
+    (name) => `SELECT toUUID('${decisionIds[name]}'), now64(3) - 60, '${name}', 'deny', 'limit', '${name}-limit', 0`,
+  )
   for (const query of [
     seed('acme', acmes),
     seed('bolt', bolts),
+    `INSERT INTO weir.decisions (id, ts, subject, outcome, reason, denied_by, count) ${decided.join(' UNION ALL ')}`,
     `INSERT INTO weir.outcomes (id, ts, subject, route, method, status) SELECT generateUUIDv7(), now64(3) - 60, 'acme', 'GET /acme', 'GET', 200`,
     `INSERT INTO weir.outcomes (id, ts, subject, route, method, status) SELECT generateUUIDv7(), now64(3) - 60, 'bolt', 'GET /bolt', 'GET', 200 FROM numbers(${bolts})`,
     `INSERT INTO weir.alerts (id, type, subject, time, period_start, state, data) ${[
@@ -176,6 +184,11 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [16, '/v1/usage?subject=bolt&after=x', 403],
   [16, '/v1/alerts?after=2099-01-01T00:00:00Z%20ffffffff-ffff-ffff-ffff-ffffffffffff', 'own'],
   ...['', '/bolt', '/acme', '/nobody'].map((name) => [24, `/v1/subjects${name}`, 403] as const),
+  [18, `/v1/decisions/${decisionIds.bolt}`, 404],
+  [18, `/v1/decisions/${decisionIds.bolt}`, 404, { method: 'HEAD' }],
+  [18, `/v1/decisions/${decisionIds.bolt.toUpperCase()}`, 404],
+  [18, `/v1/decisions/%7B${decisionIds.bolt}%7D`, 400],
+  [18, `/v1/decisions/${decisionIds.acme}`, 'own'],
   [24, '/v1/subjects/bolt/limits', 403],
   ...['acme%2F..%2Fbolt', 'acme//bolt', 'acme;/bolt', 'acme/../bolt'].map(
     (name) => [25, `/v1/subjects/${name}`, 403] as const,

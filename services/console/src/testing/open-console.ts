@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -32,6 +33,15 @@ tokens:
   reader: { sha256: ${createHash('sha256').update('reader-token').digest('hex')}, scopes: [read] }
   writer: { sha256: ${createHash('sha256').update('writer-token').digest('hex')}, scopes: [write] }
 `
+
+/** The only decision there is. */
+export const knownDecision = '01a20287-6fb6-7000-8000-00000000000a'
+const decision: DecisionRow = {
+  ...{ id: knownDecision, ts_ms: 1, subject: 'acme', key_id: '', plan: 'free', route: '*', method: 'GET', cost: 5 },
+  ...{ count: 1, outcome: 'deny', reason: 'limit', mode: 'enforce', charged: 'no', denied_by: 'minute' },
+  ...{ shadowed_by: '', limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 9, by: {} }] },
+  ...{ policy: -1, retry_ms: 9, ip: '', corrects: '00000000-0000-0000-0000-000000000000', adjustment: 0 },
+}
 
 /** The only alert there is; the endpoint `ops` never took it. */
 export const knownAlert = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
@@ -75,7 +85,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     decisions: {
-      find: async () => undefined,
+      find: async (_reach, { id }) => (id === knownDecision ? decision : undefined),
       related: async () => ({ outcome: undefined, corrections: [], alerts: [], blockedBy: undefined }),
       policyAt: async () => undefined,
     },

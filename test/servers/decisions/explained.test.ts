@@ -1,0 +1,183 @@
+import { topics } from '@weir/contracts/topics.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startTables, type Tables } from '../../support/servers/tables.ts'
+import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+
+const minute = { algorithm: 'fixed_window', size: 100, window: '1m' }
+const policy = {
+  version: 1,
+  limits: { minute, large: { ...minute, size: 500 } },
+  plans: { free: { limits: ['minute'] }, starter: { limits: ['large'] } },
+  subjects: { acme: { plan: 'free' } },
+}
+
+let kafka: RunningServer
+let tables: Tables
+let desk: RunningConsole
+const historyRows = () =>
+  tables.rows<{ offset: number; name: string }>(
+    `SELECT toUInt32(h.offset) AS offset, name FROM weir.policy_history AS h FINAL WHERE kind = 'change' ORDER BY h.offset`,
+  )
+/** Makes a change and waits until the history has it; resolves to its offset. */
+async function change(request: string, body: unknown): Promise<{ readonly offset: number; readonly id: string }> {
+  const { status, headers } = await desk.ask(request, body)
+  expect(status).toBe(200)
+  const id = headers.get('weir-change')
+  const found = async () => (await historyRows()).find(({ name }) => name === id)
+  const row = await waitUntil(found, { deadlineMs: 60_000, everyMs: 50 })
+  return { offset: row?.offset ?? -1, id: id ?? '' }
+}
+let first = { offset: -1, id: '' }
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  tables = await startTables()
+  desk = await startConsole({
+    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
+  })
+  first = await change('PUT /v1/policy', JSON.stringify(policy))
+}, 180_000)
+afterAll(async () => {
+  await desk?.close()
+  await tables?.close()
+  await kafka?.close()
+})
+
+const at = (ms: number) => `fromUnixTimestamp64Milli(toInt64(${ms}), 'UTC')`
+const insert = (into: string, columns: Readonly<Record<string, string | number>>) =>
+  tables.client.command({
+    query: `INSERT INTO weir.${into} (${Object.keys(columns).join(', ')}) SELECT ${Object.values(columns).join(', ')}`,
+  })
+/** Inserts a refusal by `minute`, of a request that costs 5, 98 of 100 units being used; resolves to its id. */
+async function refuse(tsMs: number, more: Readonly<Record<string, string | number>> = {}): Promise<string> {
+  const id = uuidv7(tsMs)
+  await insert('decisions', {
+    ...{ id: `toUUID('${id}')`, ts: at(tsMs), subject: "'acme'", key_id: "'acme-1'", plan: "'free'", route: "'*'" },
+    ...{
+      method: "'POST'",
+      cost: 5,
+      count: 1,
+      outcome: "'deny'",
+      reason: "'limit'",
+      mode: "'enforce'",
+      charged: "'no'",
+    },
+    ...{ denied_by: "'minute'", policy: first.offset, retry_ms: 19_882 },
+    limits: "[('minute', 100, 98, 2, 19882, map())]",
+    ...more,
+  })
+  return id
+}
+
+interface Explanation {
+  readonly summary: string
+  readonly allowed_at: string | null
+  readonly would_have_allowed: readonly object[]
+  readonly limits: readonly object[]
+  readonly policy: { readonly exact: boolean; readonly change?: string; readonly since_changed: readonly object[] }
+  readonly outcome_record: object | null
+  readonly corrections: readonly { readonly adjustment: number }[]
+  readonly alerts: readonly string[]
+}
+const explain = async (id: string) => await desk.ask<Explanation>(`GET /v1/decisions/${id}`)
+
+const tsMs = Date.now() - 30_000
+test('a refusal is explained by its record and the policy of then, with what belongs to it', async () => {
+  const id = await refuse(tsMs)
+  const { status, body } = await explain(id.toUpperCase())
+  expect(status).toBe(200)
+  expect(body).toMatchObject({
+    ...{ id, subject: 'acme', key_id: 'acme-1', outcome: 'deny', denied_by: 'minute', retry_ms: 19_882 },
+    summary:
+      'Refused by minute: 98 of 100 units were used and the request costs 5. It would have been admitted 19.9 s later.',
+    allowed_at: new Date(tsMs + 19_882).toISOString(),
+    limits: [
+      { name: 'minute', algorithm: 'fixed_window', size: 100, used: 98, remaining: 2, needed: 5, refused: true },
+    ],
+    policy: { offset: first.offset, exact: true, change: first.id, since_changed: [] },
+    ...{ outcome_record: null, corrections: [], alerts: [] },
+  })
+  expect(body.would_have_allowed).toEqual([
+    { how: 'wait', ms: 19_882 },
+    { how: 'cost', at_most: 2 },
+    { how: 'size', limit: 'minute', at_least: 103 },
+    { how: 'plan', plan: 'starter', assumed_unused: ['large'] },
+  ])
+})
+
+test('its outcome, its corrections and its alerts are named, and nobody else’s', async () => {
+  const [id, other] = [await refuse(tsMs), await refuse(tsMs)]
+  for (const [of, adjustment] of [
+    [id, -5],
+    [other, -4],
+  ] as const) {
+    const corrects = `toUUID('${of}')`
+    await insert('decisions', {
+      id: 'generateUUIDv7()',
+      ts: at(tsMs),
+      subject: "'acme'",
+      outcome: "'allow'",
+      corrects,
+      adjustment,
+    })
+    const sent = { id: corrects, ts: at(tsMs + 5), subject: "'acme'", status: 200 - adjustment, upstream: "'demo'" }
+    await insert('outcomes', sent)
+  }
+  const alert = uuidv7(tsMs)
+  await insert('alerts', {
+    ...{ id: `toUUID('${alert}')`, type: "'weir.limit.blocked'", subject: "'acme'", decision_id: `toUUID('${id}')` },
+    ...{ time: at(tsMs), period_start: at(tsMs), state: "'raised'", data: `'{"limit":"minute"}'` },
+  })
+  const { body } = await explain(id)
+  expect(body.outcome_record).toMatchObject({ status: 205, upstream: 'demo' })
+  expect(body.corrections.map(({ adjustment }) => adjustment)).toEqual([-5])
+  expect(body.alerts).toEqual([alert])
+})
+
+test('what of the policy is otherwise by now is said, and what was then is what counts', async () => {
+  const id = await refuse(tsMs)
+  await change('PUT /v1/limits/minute', { ...minute, size: 200 })
+  const { body } = await explain(id)
+  expect(body.limits).toMatchObject([{ size: 100, refused: true }])
+  expect(body.policy).toMatchObject({
+    ...{ exact: true, change: first.id },
+    since_changed: [{ kind: 'limit', name: 'minute', before: { size: 100 }, now: { size: 200 } }],
+  })
+  expect((await change('PUT /v1/limits/minute', minute)).offset).toBeGreaterThan(first.offset)
+  expect((await explain(id)).body.policy.since_changed).toEqual([])
+})
+
+test('a record without the policy’s offset is matched by time, and that is said', async () => {
+  const { body } = await explain(await refuse(Date.now(), { policy: -1 }))
+  expect([body.policy.exact, body.policy.change !== undefined]).toEqual([false, true])
+  const before = await explain(await refuse(tsMs - 3_600_000, { policy: -1 }))
+  expect([before.status, before.body.policy.exact, before.body.policy.change]).toEqual([200, false, undefined])
+})
+
+test('a decision that is not there is not metered yet, or unknown once all before it is counted', async () => {
+  const id = uuidv7(tsMs)
+  const early = await desk.ask<{ type: string; detail: string }>(`GET /v1/decisions/${id}`)
+  expect([early.status, early.headers.get('retry-after')]).toEqual([404, '2'])
+  expect(early.body.detail).toContain('not metered yet')
+  const marked = {
+    topic: `'${topics.decisions}'`,
+    journal: 'generateUUIDv4()',
+    partition: 0,
+    mark: at(Date.now()),
+    seq: 1,
+  }
+  await insert('marks', { ...marked, first_mark: at(Date.now()), end: 0 })
+  const late = await desk.ask<{ type: string }>(`GET /v1/decisions/${id}`)
+  expect([late.status, late.body.type]).toEqual([404, 'urn:weir:problem:unknown-decision'])
+  expect(late.headers.get('retry-after')).toBeNull()
+  for (const wrong of ['x', '0', `{${id}}`, '01934e1b-0000-4000-8000-000000000000']) {
+    expect((await desk.ask(`GET /v1/decisions/${encodeURIComponent(wrong)}`)).status).toBe(400)
+  }
+})
