@@ -61,6 +61,14 @@ const resized = (limits: readonly Limit[], remedies: readonly Remedy[], less?: R
     return remedy.how === 'burst' ? { ...limit, capacity: to } : { ...limit, size: to, capacity: to }
   })
 
+const policyOf = (now: readonly Limit[], other: readonly Limit[]): PolicyFacts => ({
+  limits: now.map((limit) => ({ limit, because: ['plan now'] })),
+  plans: [
+    { name: 'now', limits: now },
+    { name: 'other', limits: other },
+  ],
+})
+
 test.each<readonly [string, number, readonly [Algorithm, ...Algorithm[]]]>([
   ...algorithms.map((algorithm) => [algorithm, 0, [algorithm]] as const),
   ...algorithms.map((algorithm) => [`${algorithm} with blocks`, 2_500, [algorithm]] as const),
@@ -75,13 +83,7 @@ test.each<readonly [string, number, readonly [Algorithm, ...Algorithm[]]]>([
     const names = ['a', 'b', 'c', 'd'] as const
     const pool = names.map((name) => drawLimit(random, name, random.pick(drawn), blockMs))
     const [now, other] = [pool.slice(0, 3), [...pool.slice(2), ...(random.oneIn(2) ? pool.slice(0, 1) : [])]]
-    const policy: PolicyFacts = {
-      limits: now.map((limit) => ({ limit, because: ['plan now'] })),
-      plans: [
-        { name: 'now', limits: now },
-        { name: 'other', limits: other },
-      ],
-    }
+    const policy = policyOf(now, other)
     const seen = new Set<string>()
     let [nowMs, refusals] = [startMs, 0]
     for (let call = 0; refusals < refusalsWanted && call < callsMax; call += 1) {

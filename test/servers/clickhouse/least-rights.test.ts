@@ -20,7 +20,7 @@ import {
   type SentStatement,
   startClickhouseProxy,
 } from '../../support/servers/clickhouse-proxy.ts'
-import { closeMonth, dayLimit, leastRightsPolicy as policy } from '../../support/servers/close-month.ts'
+import { closeMonth, dayLimit, leastRightsPolicy as policy, questions } from '../../support/servers/close-month.ts'
 import { isMetered } from '../../support/servers/is-metered.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
@@ -170,18 +170,10 @@ async function alert(onStart: (alerting: ServiceProcess) => Promise<void> = asyn
   await alerting.kill('SIGTERM')
 }
 
-const questions = [
-  'usage?step=minute&subject=acme',
-  'usage?step=hour&subject=acme',
-  'usage?step=hour',
-  'outcomes?step=hour',
-  'alerts',
-  'invoices?subject=payer-0',
-]
 async function ask(): Promise<RunningConsole> {
   const desk = await startConsole(await environmentOf('weir_console'))
   expect((await desk.ask('PUT /v1/policy', policy)).status).toBe(200)
-  for (const path of questions) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
+  for (const path of await questions(client)) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
   expect((await closeMonth(desk)).body).toEqual({ items: [expect.anything()] })
   await until(() => sentBy('weir_console').some(({ text }) => text.includes('ARRAY JOIN')))
   return desk
@@ -324,7 +316,7 @@ test('the console answers 503 while a right is missing, names it for operators a
     refuse('weir_console', grant)
     await keys.flushall()
     const desk = await startConsole(await environmentOf('weir_console'))
-    const asked = questions.map((path) => desk.ask<{ detail?: string }>(`GET /v1/${path}`))
+    const asked = (await questions(client)).map((path) => desk.ask<{ detail?: string }>(`GET /v1/${path}`))
     const answers = await Promise.all([...asked, closeMonth(desk)])
     // No answer waits for the policy's history, and only a change makes it insert.
     if (!grant.endsWith('.policy_history')) expect(answers.map(({ status }) => status)).toContain(503)
@@ -338,7 +330,7 @@ test('the console answers 503 while a right is missing, names it for operators a
       async () => (await (await fetch(`${desk.ops}/readyz`)).text()) + (await desk.readLog()),
     )
     secure.refuse = () => undefined
-    for (const path of questions) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
+    for (const path of await questions(client)) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
     expect((await closeMonth(desk)).status).toBe(200)
     await desk.close()
   }

@@ -50,17 +50,17 @@ let admin: RunningConsole
 let portalToken = ''
 let [gonePortal, endedPortal] = ['', '']
 
-const seed = (subject: string, count: number) => {
+const seed = (subject: keyof typeof decisionIds, count: number) => {
   const decisions = [
     ["'allow'", "'enforce'", "''", count],
     ["'allow'", "'shadow'", "'tried'", 1],
     ["'deny'", "'enforce'", `'${subject}-limit'`, 1],
-  ]
+  ] as const
   const rows = decisions.map(
-    (values) =>
-      `SELECT now64(3) - 60, '${subject}', '${subject}-a', '${subject}-plan', 'GET /${subject}', 'GET', 1, ${values}`,
+    ([outcome, ...values]) =>
+      `SELECT ${outcome === "'deny'" ? `toUUID('${decisionIds[subject]}')` : 'generateUUIDv7()'}, now64(3) - 60, '${subject}', '${subject}-a', '${subject}-plan', 'GET /${subject}', 'GET', 1, ${outcome}, ${values}`,
   )
-  const columns = 'ts, subject, key_id, plan, route, method, cost, outcome, mode, denied_by, count'
+  const columns = 'id, ts, subject, key_id, plan, route, method, cost, outcome, mode, denied_by, count'
   return `INSERT INTO weir.decisions (${columns}) ${rows.join(' UNION ALL ')}`
 }
 const alert = (id: string, type: string, subject: string, data: object) =>
@@ -76,14 +76,9 @@ beforeAll(async () => {
   })
   expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
   const reached = { size: 100, used: 80, percent: 80 }
-  // Of no decisions, so that no sum has them.
-  const decided = (['acme', 'bolt'] as const).map(
-    (name) => `SELECT toUUID('${decisionIds[name]}'), now64(3) - 60, '${name}', 'deny', 'limit', '${name}-limit', 0`,
-  )
   for (const query of [
     seed('acme', acmes),
     seed('bolt', bolts),
-    `INSERT INTO weir.decisions (id, ts, subject, outcome, reason, denied_by, count) ${decided.join(' UNION ALL ')}`,
     `INSERT INTO weir.outcomes (id, ts, subject, route, method, status) SELECT generateUUIDv7(), now64(3) - 60, 'acme', 'GET /acme', 'GET', 200`,
     `INSERT INTO weir.outcomes (id, ts, subject, route, method, status) SELECT generateUUIDv7(), now64(3) - 60, 'bolt', 'GET /bolt', 'GET', 200 FROM numbers(${bolts})`,
     `INSERT INTO weir.alerts (id, type, subject, time, period_start, state, data) ${[

@@ -1,3 +1,4 @@
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { RunningConsole } from '../start-console.ts'
 
 /** Each closing is of a payer of its own: what is closed already is only read. */
@@ -22,3 +23,13 @@ export const closeMonth = (desk: RunningConsole) => {
 
 /** The policy's limit by the day with another size. */
 export const dayLimit = (size: number) => ({ algorithm: 'fixed_window', size, period: 'day', thresholds: ['80%'] })
+
+/** What the console is asked with each of its rights, about a decision that is there as well. */
+export async function questions(client: ClickHouseClient): Promise<readonly string[]> {
+  const answer = await client.query({ query: 'SELECT toString(any(id)) AS id FROM decisions', format: 'JSONEachRow' })
+  const [decision] = await answer.json<{ id: string }>()
+  return [
+    ...['usage?step=minute&subject=acme', 'usage?step=hour&subject=acme', 'usage?step=hour', 'outcomes?step=hour'],
+    ...['alerts', 'invoices?subject=payer-0', `decisions/${decision?.id}`],
+  ]
+}
