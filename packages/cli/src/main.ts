@@ -173,6 +173,11 @@ for (const name of ['subject', 'key-id', 'plan', 'route', 'method', 'outcome', '
 }
 usage.action(async (options) => (await import('./commands/usage.ts')).showUsage(options, context))
 
+common(program.command('why'))
+  .description('Explain a decision: why it came out as it did, and what would have admitted it.')
+  .argument('<id>', 'as in the header Weir-Decision')
+  .action(async (id: string, options) => (await import('./commands/why.ts')).explainDecision(id, options, context))
+
 common(program.command('status'))
   .description('Say whether anything is wrong now; exit code 1 if so.')
   .action(async (options) => exitUnless(await (await import('./commands/status.ts')).showStatus(options, context)))
