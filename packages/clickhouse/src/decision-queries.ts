@@ -40,12 +40,16 @@ export interface DecisionRow {
   readonly adjustment: number
 }
 
-const columns = `toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS ts_ms, d.subject AS subject, d.key_id AS key_id,
+/** The columns of a `DecisionRow`, of `decisions` as `d`. */
+export const decisionColumns = `toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS ts_ms, d.subject AS subject, d.key_id AS key_id,
   d.plan AS plan, d.route AS route, d.method AS method, d.cost AS cost, d.count AS count, d.outcome AS outcome, d.reason AS reason,
   d.mode AS mode, d.charged AS charged, d.denied_by AS denied_by, d.shadowed_by AS shadowed_by, d.limits AS limits,
   d.policy AS policy, d.retry_ms AS retry_ms, d.ip AS ip, toString(d.corrects) AS corrects, d.adjustment AS adjustment`
 
-const numbers = { clickhouse_settings: { ...countsAsNumbers, output_format_json_named_tuples_as_objects: 1 as const } }
+/** How rows of decisions are written: numbers as numbers, limits by name. */
+export const decisionFormat = {
+  clickhouse_settings: { ...countsAsNumbers, output_format_json_named_tuples_as_objects: 1 as const },
+}
 
 /** A record is written within the deadline of its decision; clocks differ, and a coalesced one has its first time. */
 const beforeMs = 60_000
@@ -62,12 +66,12 @@ export async function findDecision(
   const within = withinReach(reach, 'd.subject')
   const [row] = await readRows<DecisionRow>(
     client,
-    `SELECT ${columns} FROM decisions AS d
+    `SELECT ${decisionColumns} FROM decisions AS d
      WHERE d.id = {id:UUID} AND ${within.sql}
        AND d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.ts < fromUnixTimestamp64Milli({to:Int64})
      LIMIT 1`,
     { id, from: idMs - beforeMs, to: idMs + afterMs, ...within.params },
-    numbers,
+    decisionFormat,
   )
   return row
 }
@@ -98,7 +102,7 @@ export async function readRelated(
 ): Promise<DecisionRelated> {
   const alertsOf = alertsWithin(within)
   const params = { id, subject, ts: ts_ms, limit: denied_by }
-  const read = <Row>(query: string, more = {}) => readRows<Row>(client, query, { ...params, ...more }, numbers)
+  const read = <Row>(query: string, more = {}) => readRows<Row>(client, query, { ...params, ...more }, decisionFormat)
   const [outcomes, corrections, alerts, blocking] = await Promise.all([
     read<NonNullable<DecisionRelated['outcome']>>(
       `SELECT o.status AS status, o.duration_ms AS duration_ms, o.upstream AS upstream, o.error AS error FROM outcomes AS o

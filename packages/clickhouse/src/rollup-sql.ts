@@ -1,6 +1,7 @@
 import { type SortPart, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import type { RollupQuery, Step, Values } from '@weir/core/usage/usage-query.ts'
+import type { RollupQuery, Step } from '@weir/core/usage/usage-query.ts'
+import { filtersOf } from './filters.ts'
 import { withinReach } from './within-reach.ts'
 
 const stepStart: Record<Exclude<Step, 'total'>, string> = {
@@ -47,28 +48,6 @@ export interface PagePlace {
 const dimensionSql = (name: string, { isOwn }: Reach) =>
   isOwn && name === 'denied_by' ? "if(u.outcome = 'deny', u.denied_by, '')" : `u.${name}`
 
-/**
- * The conditions of a question's filters. They compare what the caller would see as a group: a filter tells nothing
- * that `by` does not. The names of the parameters are of a closed list, as those of the dimensions are.
- */
-function filtersOf(reach: Reach, { only, except, subjectPrefix }: RollupQuery<string>) {
-  const sql: string[] = []
-  const params: Record<string, unknown> = {}
-  const add = (filters: Values<string>, kind: 'only' | 'except') => {
-    for (const [name, values] of Object.entries(filters)) {
-      sql.push(`AND ${dimensionSql(name, reach)} ${kind === 'only' ? 'IN' : 'NOT IN'} {${kind}_${name}:Array(String)}`)
-      params[`${kind}_${name}`] = values
-    }
-  }
-  add(only, 'only')
-  add(except, 'except')
-  if (subjectPrefix !== undefined) {
-    sql.push('AND startsWith(u.subject, {subject_prefix:String})')
-    params.subject_prefix = subjectPrefix
-  }
-  return { sql, params }
-}
-
 const placeTypes = { time: 'Int64', other: 'UInt8', measure: 'Int128', name: 'String' } as const
 
 /** A part of the order as SQL over the grouped rows as `r`. */
@@ -97,7 +76,7 @@ export function rollupSql(
 ): { query: string; params: Record<string, unknown> } {
   const { step, by, ranking } = question
   const within = withinReach(reach, 'u.subject')
-  const filters = filtersOf(reach, question)
+  const filters = filtersOf((name) => dimensionSql(name, reach), question)
   const page = pageSql(question, place)
   const from = [
     `FROM ${table} AS u`,

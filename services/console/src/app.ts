@@ -18,6 +18,7 @@ import { registerEntities } from './routes/entities.ts'
 import { registerInvoices } from './routes/invoices.ts'
 import { registerKeys } from './routes/keys.ts'
 import { registerLimitChanges } from './routes/limits.ts'
+import { registerDecisionList } from './routes/list-decisions.ts'
 import { registerPolicy } from './routes/policy.ts'
 import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
@@ -78,6 +79,7 @@ export function buildApp(
   app.register(async (api) => {
     registerUsage(api, ports)
     registerDecisions(api, ports)
+    registerDecisionList(api, ports)
     registerAlerts(api, ports)
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)

@@ -1,5 +1,6 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { listDecisions } from '@weir/clickhouse/decision-list.ts'
 import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
 import { readCompleteness, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
@@ -103,6 +104,7 @@ await startService(
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
       decisions: {
+        list: listDecisions.bind(undefined, clickhouse),
         find: findDecision.bind(undefined, clickhouse),
         related: readRelated.bind(undefined, clickhouse),
         policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),

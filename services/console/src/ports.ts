@@ -1,3 +1,4 @@
+import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-list.ts'
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { AlertReach } from '@weir/clickhouse/delivery-queries.ts'
 import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
@@ -7,6 +8,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import type { DecisionQuery } from '@weir/core/usage/decision-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
@@ -35,6 +37,7 @@ export interface StatusSources {
 
 /** Decisions and what belongs to them. Every method rejects when ClickHouse does not answer. */
 export interface DecisionReader {
+  readonly list: (reach: Reach, query: DecisionQuery, place: DecisionPlace) => Promise<readonly ListedDecision[]>
   readonly find: (
     reach: Reach,
     asked: { readonly id: string; readonly idMs: number },

@@ -1,13 +1,19 @@
-import { Temporal } from 'temporal-polyfill'
 import { type Ranking, readRanking } from './ranking.ts'
+import {
+  type GivenParameters,
+  readFilters,
+  readParameters,
+  readPrefix,
+  readSpan,
+  type Values,
+} from './read-parameters.ts'
+
+export type { GivenParameters, Values } from './read-parameters.ts'
 
 /** Lengths of the rows of an answer; `total` gives one row for the whole time. */
 export const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'week', 'month', 'total'] as const
 /** The length of the rows of an answer. */
 export type Step = (typeof querySteps)[number]
-
-/** Values by dimension. */
-export type Values<Dimension extends string> = Readonly<Partial<Record<Dimension, readonly string[]>>>
 
 /** One query of the rollups: what, by whom and when. */
 export interface RollupQuery<Dimension extends string> {
@@ -50,34 +56,11 @@ interface Askable<Dimension extends string> {
   readonly isRanked: boolean
 }
 
-/** Query parameters as they came; one that is given twice is a list. */
-export type GivenParameters = Readonly<Record<string, string | readonly string[] | undefined>>
-
 const dayMs = 86_400_000
 /** More minutes than this in one answer are a download, not a query. */
 const minuteSpanMaxMs = 7 * dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
-
-/** A date begins in the zone: at 01:00 where clocks skip midnight. */
-function instant(text: string, timeZone: string): number | undefined {
-  // Date.parse takes many forms; only ISO 8601 with a zone means the same everywhere.
-  const isIso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
-  const ms = isIso ? Date.parse(text) : Number.NaN
-  // The engine takes 31 February for 3 March; a calendar does not have it.
-  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
-  if (Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate()) return undefined
-  return text.length > 10 ? ms : Temporal.PlainDate.from(text).toZonedDateTime(timeZone).epochMilliseconds
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
-}
 
 const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix', 'numbers', 'limit', 'after']
 const rankingParameters = ['top', 'order', 'other']
@@ -85,55 +68,6 @@ const rankingParameters = ['top', 'order', 'other']
 const byMax = 4
 /** Rows of a page unless `limit` says otherwise, and the largest page: more are for a program, which asks again. */
 const [limitDefault, limitMax] = [1_000, 10_000]
-/** Values of one filter, and bytes of a value: more is a list of one's own to join with, in SQL. */
-const valuesMax = 100
-const valueBytesMax = 512
-const bytesOf = new TextEncoder()
-
-const listOf = (value: string | readonly string[] | undefined): readonly string[] =>
-  value === undefined ? [] : typeof value === 'string' ? [value] : value
-
-/** Filters of each dimension that is given; `prefix` is `not_` for those that exclude. */
-function readFilters<Dimension extends string>(
-  dimensions: readonly Dimension[],
-  prefix: '' | 'not_',
-  given: GivenParameters,
-  problems: string[],
-): Values<Dimension> {
-  const filters: Partial<Record<Dimension, readonly string[]>> = {}
-  for (const dimension of dimensions) {
-    const name = `${prefix}${dimension}`
-    const values = Object.hasOwn(given, name) ? listOf(given[name]) : []
-    if (values.length > valuesMax) problems.push(`${name} has ${values.length} values; at most ${valuesMax} are taken`)
-    if (values.some((value) => bytesOf.encode(value).length > valueBytesMax)) {
-      problems.push(`a value of ${name} is longer than ${valueBytesMax} bytes`)
-    }
-    if (values.length > 0) filters[dimension] = values
-  }
-  return filters
-}
-
-/** Each parameter that is no filter as one text. What is given several times or is not known is a problem. */
-function readParameters(
-  given: GivenParameters,
-  once: readonly string[],
-  filters: readonly string[],
-  problems: string[],
-): Record<string, string | undefined> {
-  const params: Record<string, string | undefined> = {}
-  const unknown: string[] = []
-  for (const [name, value] of Object.entries(given)) {
-    if (filters.includes(name)) continue
-    if (!once.includes(name)) unknown.push(name)
-    else if (typeof value === 'string' || value === undefined) params[name] = value
-    else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
-  }
-  if (unknown.length > 0) {
-    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${[...once, ...filters].join(', ')}`)
-  }
-  return params
-}
-
 /** The steps of a query with what is wrong about them. */
 function readStep(
   { text = 'hour', hasMinutes }: { readonly text: string | undefined; readonly hasMinutes: boolean },
@@ -174,25 +108,8 @@ function parseQuery<Dimension extends string>(
   )
   const only = readFilters(dimensions, '', given, problems)
   const except = readFilters(dimensions, 'not_', given, problems)
-  const subjectPrefix = params.subject_prefix
-  if (subjectPrefix !== undefined && bytesOf.encode(subjectPrefix).length > valueBytesMax) {
-    problems.push(`subject_prefix is longer than ${valueBytesMax} bytes`)
-  }
-
-  const timeZone = params.time_zone ?? 'UTC'
-  const isZone = isTimeZone(timeZone)
-  if (!isZone) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
-  const time = (name: 'from' | 'to', fallback: number) => {
-    const text = params[name]
-    if (text === undefined) return fallback
-    const ms = instant(text, isZone ? timeZone : 'UTC')
-    if (ms === undefined)
-      problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(text)}`)
-    return ms ?? fallback
-  }
-  const toMs = time('to', nowMs)
-  const fromMs = time('from', toMs - dayMs)
-  if (fromMs >= toMs) problems.push('from must lie before to')
+  const subjectPrefix = readPrefix(params, problems)
+  const { timeZone, fromMs, toMs } = readSpan(params, { nowMs, spanMs: dayMs }, problems)
   const step = readStep({ text: params.step, hasMinutes }, { fromMs, toMs, nowMs }, problems)
 
   const names = (params.by ?? '').split(',').filter((name) => name !== '')

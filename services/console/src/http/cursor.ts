@@ -60,3 +60,10 @@ export function readCursor(text: string, owner: CursorOwner): CursorPlace | unde
   if (!Number.isSafeInteger(atMs) || atMs < 0 || !place.every((part) => typeof part === 'string')) return undefined
   return { atMs, place }
 }
+
+/** The value of the header `Link` for the page that `next` begins: the same address with another `after`. */
+export function linkOf(path: string, url: string, next: string): string {
+  const query = new URLSearchParams(url.split('?')[1])
+  query.set('after', next)
+  return `<${path}?${query}>; rel="next"`
+}

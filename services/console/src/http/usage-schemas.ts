@@ -1,4 +1,6 @@
+import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import { measures } from '@weir/core/usage/ranking.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
 import { querySteps, usageDimensions } from '@weir/core/usage/usage-query.ts'
 import { answer, object, text, textOrNull } from './schemas.ts'
 
@@ -9,6 +11,15 @@ const values = (description: string) => ({
   items: { type: 'string', maxLength: 512 },
   description,
 })
+
+/** The filters of a question by column. */
+export const filterQuery = (dimensions: readonly string[]) =>
+  Object.fromEntries(
+    dimensions.flatMap((name) => [
+      [name, values('only rows with this value; several times: with any of them')],
+      [`not_${name}`, values('only rows without this value; several times: without any of them')],
+    ]),
+  )
 
 /** Parameters that only usage has. */
 const rankingQuery = {
@@ -30,12 +41,7 @@ const rankingQuery = {
 export const questionQuery = (dimensions: readonly string[], isUsage: boolean) => ({
   type: 'object',
   properties: {
-    ...Object.fromEntries(
-      dimensions.flatMap((name) => [
-        [name, values('only rows with this value; several times: with any of them')],
-        [`not_${name}`, values('only rows without this value; several times: without any of them')],
-      ]),
-    ),
+    ...filterQuery(dimensions),
     subject_prefix: { type: 'string', maxLength: 512, description: 'only subjects that begin so' },
     from: time('RFC 3339, or a date, which begins in `time_zone`; 24 hours before `to` if absent'),
     to: time('the same; now if absent'),
@@ -52,6 +58,25 @@ export const questionQuery = (dimensions: readonly string[], isUsage: boolean) =
   },
 })
 
+/** How far an answer is complete. */
+export const completeness = {
+  complete_through: textOrNull(
+    'all before it is counted, but for what silent journals hold; null: nothing is known yet',
+  ),
+  silent: {
+    type: 'array',
+    description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
+    items: object(
+      { journal: text('process start; absent for callers limited to subjects'), since: text('its last mark') },
+      ['journal'],
+    ),
+  },
+}
+
+/** The silent journals of an answer, as the caller may know them. */
+export const shownSilent = (silent: Completeness['silent'], { isOwn }: Reach) =>
+  silent.map(({ journal, sinceMs }) => ({ ...(isOwn ? {} : { journal }), since: new Date(sinceMs).toISOString() }))
+
 /** The answer to a question whose rows look like this. */
 export const questionAnswer = (description: string, row: object, more: Readonly<Record<string, object>> = {}) =>
   answer(
@@ -62,17 +87,7 @@ export const questionAnswer = (description: string, row: object, more: Readonly<
       step: text('hour, day, …'),
       time_zone: text('of the steps'),
       source: text('the table that the rows are sums of'),
-      complete_through: textOrNull(
-        'all before it is counted, but for what silent journals hold; null: nothing is known yet',
-      ),
-      silent: {
-        type: 'array',
-        description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
-        items: object(
-          { journal: text('process start; absent for callers limited to subjects'), since: text('its last mark') },
-          ['journal'],
-        ),
-      },
+      ...completeness,
       cut_off: { type: 'boolean', description: 'whether there are more rows than this page has' },
       next: textOrNull('`after` of the next page; null on the last'),
       rows: { type: 'array', items: row },

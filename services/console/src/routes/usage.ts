@@ -14,11 +14,19 @@ import {
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
-import { cursorInvalid, readCursor, writeCursor } from '../http/cursor.ts'
+import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
 import { problems } from '../http/schemas.ts'
-import { outcomeRow, questionAnswer, questionQuery, sumNames, usageRow, usageTotals } from '../http/usage-schemas.ts'
+import {
+  outcomeRow,
+  questionAnswer,
+  questionQuery,
+  shownSilent,
+  sumNames,
+  usageRow,
+  usageTotals,
+} from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
 
 /** A row of an answer, as the question's table gives it. */
@@ -76,7 +84,7 @@ async function answerOf<Dimension extends string>(
     time_zone: timeZone,
     source: table,
     complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-    silent: silent.map(({ journal, sinceMs }) => ({ ...(reach.isOwn ? {} : { journal }), since: iso(sinceMs) })),
+    silent: shownSilent(silent, reach),
     cut_off: last !== undefined,
     next: null as string | null,
     rows: rows.map((row) => shownRow(row, by)),
@@ -121,9 +129,7 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
         const { body, last } = await answerOf(ports, route, { reach, query, place })
         if (last !== undefined) {
           body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
-          const next = new URLSearchParams(request.url.split('?')[1])
-          next.set('after', body.next)
-          reply.header('link', `<${path}?${next}>; rel="next"`)
+          reply.header('link', linkOf(path, request.url, body.next))
         }
         return reply
           .type('application/json; charset=utf-8')

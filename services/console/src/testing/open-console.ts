@@ -6,7 +6,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
 import { AuditLog } from '../audit-log.ts'
-import type { ChangeCounts, Ports } from '../ports.ts'
+import type { ChangeCounts, DecisionReader, Ports } from '../ports.ts'
 import { createMemoryLedger } from './memory-ledger.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
 
@@ -41,6 +41,12 @@ const decision: DecisionRow = {
   ...{ count: 1, outcome: 'deny', reason: 'limit', mode: 'enforce', charged: 'no', denied_by: 'minute' },
   ...{ shadowed_by: '', limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 9, by: {} }] },
   ...{ policy: -1, retry_ms: 9, ip: '', corrects: '00000000-0000-0000-0000-000000000000', adjustment: 0 },
+}
+const decisions: DecisionReader = {
+  list: async () => [{ row: decision, outcome: undefined, corrections: [] }],
+  find: async (_reach, { id }) => (id === knownDecision ? decision : undefined),
+  related: async () => ({ outcome: undefined, corrections: [], alerts: [], blockedBy: undefined }),
+  policyAt: async () => undefined,
 }
 
 /** The only alert there is; the endpoint `ops` never took it. */
@@ -84,11 +90,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     askPeriodUsage: async () => [],
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
-    decisions: {
-      find: async (_reach, { id }) => (id === knownDecision ? decision : undefined),
-      related: async () => ({ outcome: undefined, corrections: [], alerts: [], blockedBy: undefined }),
-      policyAt: async () => undefined,
-    },
+    decisions,
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
       find: async (_within, id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),

@@ -1,0 +1,103 @@
+import {
+  type GivenParameters,
+  listOf,
+  readFilters,
+  readParameters,
+  readPrefix,
+  readSpan,
+  type Values,
+} from './read-parameters.ts'
+import { usageDimensions } from './usage-query.ts'
+
+/** The columns of a decision that it can be found by. */
+export const decisionDimensions = [...usageDimensions, 'reason', 'mode', 'ip'] as const
+/** A column of a decision that it can be found by. */
+type DecisionDimension = (typeof decisionDimensions)[number]
+
+/** Which decisions are meant, whenever they were made. */
+export interface DecisionFilter {
+  readonly only: Values<DecisionDimension>
+  readonly except: Values<DecisionDimension>
+  /** Only subjects that begin so; undefined for all. */
+  readonly subjectPrefix: string | undefined
+  /** Only requests that cost at least so many units. */
+  readonly minCost: number
+}
+
+/** One question for decisions themselves. */
+export interface DecisionQuery extends DecisionFilter {
+  /** First instant that counts, and the first that no longer does. */
+  readonly fromMs: number
+  readonly toMs: number
+  /** Only those whose upstream answered with one of these; empty for all. */
+  readonly statuses: readonly number[]
+  /** Only those that were corrected later. */
+  readonly corrected: boolean
+  /** The rows of a page. */
+  readonly limit: number
+}
+
+/** A question that was read, or every problem of its parameters. */
+export type ParsedDecisions =
+  | { readonly kind: 'query'; readonly query: DecisionQuery }
+  | { readonly kind: 'problems'; readonly problems: readonly string[] }
+
+const hourMs = 3_600_000
+/** Raw rows are read, a million a day and more: longer only where a subject, a key or an address leaves few. */
+const [spanMaxMs, narrowSpanMaxMs] = [24 * hourMs, 31 * 24 * hourMs]
+/** Rows of a page unless `limit` says otherwise, and the largest page. */
+const [limitDefault, limitMax] = [100, 1_000]
+const filterNames = decisionDimensions.flatMap((name) => [name, `not_${name}`])
+
+/** A whole number of a parameter; NaN with a problem where it is none of that range. */
+function readNumber(
+  { name, value, min, max }: { readonly name: string; readonly value: string; readonly min: number; max: number },
+  problems: string[],
+): number {
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+  if (!(number >= min && number <= max)) problems.push(`${name} must be a number from ${min} to ${max}`)
+  return number
+}
+
+/** Reads what decisions are filtered by, with what is wrong about it. */
+function readDecisionFilter(
+  given: GivenParameters,
+  params: Readonly<Record<string, string | undefined>>,
+  problems: string[],
+): DecisionFilter {
+  return {
+    only: readFilters(decisionDimensions, '', given, problems),
+    except: readFilters(decisionDimensions, 'not_', given, problems),
+    subjectPrefix: readPrefix(params, problems),
+    minCost: readNumber({ name: 'min_cost', value: params.min_cost ?? '0', min: 0, max: 1e15 - 1 }, problems),
+  }
+}
+
+/** Each parameter that is no filter as one text, for a question with these. */
+const readDecisionParameters = (given: GivenParameters, once: readonly string[], problems: string[]) =>
+  readParameters(given, ['subject_prefix', 'min_cost', ...once], [...filterNames, 'status'], problems)
+
+/**
+ * Reads a question for decisions; the default is the last hour. `isNarrow` says that the caller reaches some subjects
+ * only. All problems together.
+ */
+export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarrow: boolean): ParsedDecisions {
+  const problems: string[] = []
+  const once = ['from', 'to', 'time_zone', 'corrected', 'limit', 'after']
+  const params = readDecisionParameters(given, once, problems)
+  const filter = readDecisionFilter(given, params, problems)
+  const { fromMs, toMs } = readSpan(params, { nowMs, spanMs: hourMs }, problems)
+  const { subject, key_id: key, ip } = filter.only
+  const isNamed = isNarrow || [subject, key, ip].some((values) => values !== undefined)
+  if (toMs - fromMs > (isNamed ? narrowSpanMaxMs : spanMaxMs)) {
+    const words = isNamed ? '31 days apart' : '24 hours apart, 31 days if subject, key_id or ip is given'
+    problems.push(`from and to may be at most ${words}`)
+  }
+  const status = (value: string) => readNumber({ name: 'status', value, min: 100, max: 999 }, problems)
+  const statuses = [...new Set(listOf(Object.hasOwn(given, 'status') ? given.status : undefined).map(status))]
+  const { corrected = 'false', limit = String(limitDefault) } = params
+  if (corrected !== 'true' && corrected !== 'false') problems.push('corrected must be true or false')
+  const rows = readNumber({ name: 'limit', value: limit, min: 1, max: limitMax }, problems)
+  if (problems.length > 0) return { kind: 'problems', problems: [...new Set(problems)] }
+  return { kind: 'query', query: { ...filter, fromMs, toMs, statuses, corrected: corrected === 'true', limit: rows } }
+}

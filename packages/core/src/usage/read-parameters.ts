@@ -1,0 +1,111 @@
+import { Temporal } from 'temporal-polyfill'
+
+/** Values by dimension. */
+export type Values<Dimension extends string> = Readonly<Partial<Record<Dimension, readonly string[]>>>
+
+/** Query parameters as they came; one that is given twice is a list. */
+export type GivenParameters = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** A date begins in the zone: at 01:00 where clocks skip midnight. */
+function instant(text: string, timeZone: string): number | undefined {
+  // Date.parse takes many forms; only ISO 8601 with a zone means the same everywhere.
+  const isIso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
+  const ms = isIso ? Date.parse(text) : Number.NaN
+  // The engine takes 31 February for 3 March; a calendar does not have it.
+  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
+  if (Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate()) return undefined
+  return text.length > 10 ? ms : Temporal.PlainDate.from(text).toZonedDateTime(timeZone).epochMilliseconds
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Values of one filter, and bytes of a value: more is a list of one's own to join with, in SQL. */
+const valuesMax = 100
+const valueBytesMax = 512
+const bytesOf = new TextEncoder()
+
+/** The values of a parameter. */
+export const listOf = (value: string | readonly string[] | undefined): readonly string[] =>
+  value === undefined ? [] : typeof value === 'string' ? [value] : value
+
+/** Filters of each dimension that is given; `prefix` is `not_` for those that exclude. */
+export function readFilters<Dimension extends string>(
+  dimensions: readonly Dimension[],
+  prefix: '' | 'not_',
+  given: GivenParameters,
+  problems: string[],
+): Values<Dimension> {
+  const filters: Partial<Record<Dimension, readonly string[]>> = {}
+  for (const dimension of dimensions) {
+    const name = `${prefix}${dimension}`
+    const values = Object.hasOwn(given, name) ? listOf(given[name]) : []
+    if (values.length > valuesMax) problems.push(`${name} has ${values.length} values; at most ${valuesMax} are taken`)
+    if (values.some((value) => bytesOf.encode(value).length > valueBytesMax)) {
+      problems.push(`a value of ${name} is longer than ${valueBytesMax} bytes`)
+    }
+    if (values.length > 0) filters[dimension] = values
+  }
+  return filters
+}
+
+/** Each parameter that is no filter as one text. What is given several times or is not known is a problem. */
+export function readParameters(
+  given: GivenParameters,
+  once: readonly string[],
+  filters: readonly string[],
+  problems: string[],
+): Record<string, string | undefined> {
+  const params: Record<string, string | undefined> = {}
+  const unknown: string[] = []
+  for (const [name, value] of Object.entries(given)) {
+    if (filters.includes(name)) continue
+    if (!once.includes(name)) unknown.push(name)
+    else if (typeof value === 'string' || value === undefined) params[name] = value
+    else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
+  }
+  if (unknown.length > 0) {
+    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${[...once, ...filters].join(', ')}`)
+  }
+  return params
+}
+
+/** What the subjects of a question begin with; undefined for all subjects. */
+export function readPrefix(
+  { subject_prefix: prefix }: Readonly<Record<string, string | undefined>>,
+  problems: string[],
+): string | undefined {
+  if (prefix !== undefined && bytesOf.encode(prefix).length > valueBytesMax) {
+    problems.push(`subject_prefix is longer than ${valueBytesMax} bytes`)
+  }
+  return prefix
+}
+
+/** The time that a question is about; `spanMs` before its end if it does not say. */
+export function readSpan(
+  params: Readonly<Record<string, string | undefined>>,
+  { nowMs, spanMs }: { readonly nowMs: number; readonly spanMs: number },
+  problems: string[],
+): { readonly timeZone: string; readonly fromMs: number; readonly toMs: number } {
+  const timeZone = params.time_zone ?? 'UTC'
+  const isZone = isTimeZone(timeZone)
+  if (!isZone) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
+  const time = (name: 'from' | 'to', fallback: number) => {
+    const text = params[name]
+    if (text === undefined) return fallback
+    const ms = instant(text, isZone ? timeZone : 'UTC')
+    if (ms === undefined)
+      problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(text)}`)
+    return ms ?? fallback
+  }
+  const toMs = time('to', nowMs)
+  const fromMs = time('from', toMs - spanMs)
+  if (fromMs >= toMs) problems.push('from must lie before to')
+  return { timeZone, fromMs, toMs }
+}
