@@ -27,10 +27,14 @@ export interface RunningWeir {
   close(): Promise<void>
 }
 
-/** `./weir …` as a person would call it, which runs `packages/cli/src/main.ts`; resolves when that has ended. */
-export async function runWeir(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+/**
+ * `./weir …` as a person would call it, which runs `packages/cli/src/main.ts`; resolves when that has ended. `input` is
+ * what it reads.
+ */
+export async function runWeir(args: readonly string[], env: NodeJS.ProcessEnv = {}, input = '') {
   const child = spawnBound([join(projectRoot, 'weir'), ...args], { env: { ...process.env, ...env }, stdio: 'pipe' })
   const output = collect(child)
+  child.stdin?.end(input)
   const code = await new Promise<number | null>((done) => child.once('close', done))
   return { code, ...output }
 }

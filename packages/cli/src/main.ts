@@ -175,8 +175,12 @@ usage.action(async (options) => (await import('./commands/usage.ts')).showUsage(
 
 common(program.command('why'))
   .description('Explain a decision: why it came out as it did, and what would have admitted it.')
-  .argument('<id>', 'as in the header Weir-Decision')
-  .action(async (id: string, options) => (await import('./commands/why.ts')).explainDecision(id, options, context))
+  .argument('[id]', 'as in the header Weir-Decision; - takes it from an answer that is pasted on standard input')
+  .option('--subject <id>', 'with --last: whose')
+  .option('--last', 'the newest refusal of --subject')
+  .action(async (id: string | undefined, options) =>
+    (await import('./commands/why.ts')).explainDecision(id, options, context),
+  )
 
 common(program.command('status'))
   .description('Say whether anything is wrong now; exit code 1 if so.')

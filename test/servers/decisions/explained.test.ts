@@ -9,6 +9,7 @@ import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { startTables, type Tables } from '../../support/servers/tables.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { runWeir } from '../../support/weir-up.ts'
 
 const minute = { algorithm: 'fixed_window', size: 100, window: '1m' }
 const policy = {
@@ -180,4 +181,22 @@ test('a decision that is not there is not metered yet, or unknown once all befor
   for (const wrong of ['x', '0', `{${id}}`, '01934e1b-0000-4000-8000-000000000000']) {
     expect((await desk.ask(`GET /v1/decisions/${encodeURIComponent(wrong)}`)).status).toBe(400)
   }
+})
+
+test('weir why takes an id, a pasted answer, or the newest refusal of a subject', async () => {
+  const why = (args: readonly string[], input = '') => runWeir(['why', ...args], desk.environment, input)
+  await refuse(tsMs, { subject: "'caller'" })
+  const id = await refuse(tsMs + 1, { subject: "'caller'" })
+  await refuse(tsMs + 2, { subject: "'caller'", outcome: "'allow'", reason: "'ok'", denied_by: "''" })
+  const named = await why([id])
+  expect([named.code, named.stdout.split('  ').slice(0, 3)]).toEqual([0, ['REFUSED', 'caller', 'POST *']])
+  const pasted = `HTTP/1.1 429 Too Many Requests\r\n< Weir-Decision: ${id.toUpperCase()}\r\nX-Id: ${uuidv7(1)}\r\n\r\n{}`
+  for (const input of [pasted, `${id}\n`]) expect((await why(['-'], input)).stdout).toBe(named.stdout)
+  expect((await why(['--subject', 'caller', '--last'])).stdout).toBe(named.stdout)
+  expect(await why(['-'], 'nothing')).toMatchObject({ code: 2, stderr: expect.stringContaining('no header') })
+  for (const wrong of [[], [id, '--last'], ['--subject', 'caller'], [id, '--subject', 'caller', '--last']]) {
+    expect((await why(wrong)).code).toBe(2)
+  }
+  const none = await why(['--subject', 'nobody', '--last'])
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('was not refused in the last 30 days')])
 })

@@ -1,3 +1,4 @@
+import { WeirError } from '@weir/core/errors.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
@@ -47,8 +48,63 @@ function remedyText({ how, ms = 0, at_most: most, at_least: least, limit, plan }
 
 const count = (value: number | null) => (value === null ? '-' : value.toLocaleString('en'))
 
+interface WhyOptions extends CommonOptions {
+  readonly subject?: string
+  readonly last?: boolean
+}
+
+/** An answer with all its headers is shorter; the rest is not read. */
+const pastedMax = 1_000_000
+/** As far back as the console looks for one subject, less what clocks may differ. */
+const lastRefusalMs = 30 * 86_400_000
+
+/** Reads the id in the header `Weir-Decision` of an answer as `curl -i` or `curl -v` print it, or an id alone. */
+async function pastedId(input: AsyncIterable<Buffer | string>): Promise<string> {
+  let pasted = ''
+  for await (const part of input) {
+    pasted += String(part)
+    if (pasted.length > pastedMax) break
+  }
+  const id = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+  const found = new RegExp(`weir-decision["']?\\s*[:=]\\s*["']?(${id})`, 'i').exec(pasted)
+  const alone = new RegExp(`^\\s*(${id})\\s*$`, 'i').exec(pasted)
+  const read = found?.[1] ?? alone?.[1]
+  if (read === undefined) {
+    throw new WeirError('CONFIG_INVALID', 'There is no header Weir-Decision with an id in what came on standard input')
+  }
+  return read
+}
+
+/** Asks for the newest refusal of a subject. */
+async function lastRefusal(subject: string, options: CommonOptions, context: CommandContext): Promise<string> {
+  const from = new Date(Date.now() - lastRefusalMs).toISOString()
+  const query = { subject, outcome: 'deny', from, limit: 1 }
+  const { rows } = await consoleAnswer<{ readonly rows: readonly { readonly id: string }[] }>(context, options, {
+    ...{ path: '/v1/decisions', query },
+  })
+  const [row] = rows
+  if (row !== undefined) return row.id
+  throw new WeirError('CONSOLE_REFUSED', `${JSON.stringify(subject)} was not refused in the last 30 days`)
+}
+
+/** Which decision is meant: an id, `-` for an answer on standard input, or the newest refusal of a subject. */
+function idOf(id: string | undefined, options: WhyOptions, context: CommandContext): Promise<string> | string {
+  const { subject, last = false } = options
+  const isLast = subject !== undefined && last
+  if (isLast === (id !== undefined) || (subject !== undefined) !== last) {
+    throw new WeirError('CONFIG_INVALID', 'Name a decision: its id, or - to paste an answer, or --subject ID --last')
+  }
+  if (isLast) return lastRefusal(subject, options, context)
+  return id === '-' ? pastedId(process.stdin) : (id ?? '')
+}
+
 /** Explains one decision: why it came out as it did, and what would have admitted it. */
-export async function explainDecision(id: string, options: CommonOptions, context: CommandContext): Promise<void> {
+export async function explainDecision(
+  named: string | undefined,
+  options: WhyOptions,
+  context: CommandContext,
+): Promise<void> {
+  const id = await idOf(named, options, context)
   const found = await consoleAnswer<Explanation>(context, options, { path: `/v1/decisions/${encodeURIComponent(id)}` })
   if (options.json) return context.print(JSON.stringify(found))
   const { ts, subject, method, route, cost, outcome, summary, limits, would_have_allowed: remedies, policy } = found
