@@ -28,7 +28,7 @@ export const maxWaitMs = 5_000
  * A fetch is decoded in one go: more would hold up requests for longer than some milliseconds. A larger batch comes
  * whole.
  */
-const fetchBytesMax = 1024 * 1024
+export const fetchBytesMax = 1024 * 1024
 
 const partition = 0
 

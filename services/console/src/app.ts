@@ -24,6 +24,7 @@ import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
 import { registerSilences } from './routes/silences.ts'
 import { registerStatus } from './routes/status.ts'
+import { registerDecisionStream } from './routes/stream-decisions.ts'
 import { registerTokens } from './routes/tokens.ts'
 import { registerUsage } from './routes/usage.ts'
 
@@ -80,6 +81,7 @@ export function buildApp(
     registerUsage(api, ports)
     registerDecisions(api, ports)
     registerDecisionList(api, ports)
+    registerDecisionStream(api, ports)
     registerAlerts(api, ports)
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)

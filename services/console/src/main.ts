@@ -8,6 +8,7 @@ import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-qu
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { TopicFollower } from '@weir/kafka/follow-topic.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
@@ -30,6 +31,7 @@ import { buildApp } from './app.ts'
 import { AuditLog } from './audit-log.ts'
 import { consoleVariables } from './config.ts'
 import { PolicyHistory } from './history/policy-history.ts'
+import { LiveDecisions } from './live/live-decisions.ts'
 import { openLedger } from './open-ledger.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 import { askProcesses } from './status/ask-processes.ts'
@@ -90,6 +92,8 @@ await startService(
       const servers = { serverOf, all: () => mastersOf(limiter.redis) }
       await openQuotaRestorer(servers, config, () => feed.policy, service)
     }
+    const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
+    checkReady('live decisions', () => (live.problem === undefined ? undefined : { warning: live.problem }))
     const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)
     const ports = {
       portalKey,
@@ -109,6 +113,7 @@ await startService(
         related: readRelated.bind(undefined, clickhouse),
         policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
       },
+      live,
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
       statusSources: {
         recentGaps: readRecentGaps.bind(undefined, clickhouse),

@@ -102,6 +102,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
   ['/v1/decisions?limit=5&status=200&corrected=true', '/v1/decisions'],
   ['/v1/decisions?status=ok', '/v1/decisions'],
+  ['/v1/decisions/stream?of=all', '/v1/decisions/stream'],
   [`/v1/decisions/${knownDecision}`, '/v1/decisions/{id}'],
   ['/v1/decisions/x', '/v1/decisions/{id}'],
   ['/v1/decisions/01a20287-6fb6-7000-8000-000000000000', '/v1/decisions/{id}'],

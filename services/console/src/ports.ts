@@ -17,6 +17,7 @@ import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 import type { Ledger } from './close-month.ts'
+import type { LiveDecisions } from './live/live-decisions.ts'
 import type { ProcessStatus } from './status/ask-processes.ts'
 import type { RecentGap } from './status/judge-status.ts'
 
@@ -66,6 +67,7 @@ export interface Ports {
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly decisions: DecisionReader
+  readonly live: LiveDecisions
   readonly alerts: ReturnType<typeof createAlertAdmin>
   readonly policy: PolicyReplica
   /** Stores one change atomically, as one batch. Resolves to the offset to wait for; rejects with a WeirError. */

@@ -1,5 +1,6 @@
 import { createTopics } from '@weir/cli/commands/topics.ts'
 import { kafkaFrom } from '@weir/cli/find-servers.ts'
+import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { documentedRights } from '../../support/documented-rights.ts'
@@ -58,11 +59,15 @@ test.each(cases)('Without $lacks, $service names the right and waits; with it ag
   const { service, right, lacks } = one
   const user = `weir-${service}`
   const from = weir.services[service].said().length
+  // Only a stream makes the console read decisions.
+  const isStreamed = service === 'console' && right.name === topics.decisions
+  const stopListening = isStreamed ? await weir.listen() : undefined
   await weir.kafka.revoke(user, [right])
   const round = await rounds.begin()
   expect(round.status).toBe(204)
   const named = untilNamed(service, `lacks ${lacks}`, from, () => rounds.askConsole(round))
   const where = await named.finally(() => weir.kafka.grant(user, [right]))
+  stopListening?.()
   table.push(`| ${service} | ${lacks} | ${where} |`)
   await rounds.finish(round)
 })

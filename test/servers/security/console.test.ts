@@ -171,6 +171,7 @@ const routes = [
     'GET /v1/changes',
     'GET /v1/status',
     'GET /v1/decisions',
+    'GET /v1/decisions/stream',
     'GET /v1/decisions/{id}',
     'GET /v1/usage',
     'GET /v1/outcomes',
@@ -216,6 +217,8 @@ describe('every route of the console', () => {
   const idOf = (path: string) =>
     path
       .replace('{name}', 'none')
+      // A stream that is right has no end to wait for.
+      .replace('/stream', '/stream?of=none')
       .replace('{id}', /alerts/.test(path) ? '2ed6657d-e927-568b-95e1-2665a8aea6a2' : 'none')
   const ask = (route: string, headers: Record<string, string>) => {
     const [method = '', path = ''] = route.split(' ')

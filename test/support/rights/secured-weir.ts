@@ -30,6 +30,8 @@ export interface SecuredWeir {
   request(subject: string): Promise<number>
   /** Asks the console as administrator. */
   ask(method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly text: string }>
+  /** Listens to the console's stream of decisions; returns what ends that. */
+  listen(): Promise<() => void>
   close(): Promise<void>
 }
 
@@ -129,6 +131,12 @@ export async function startSecuredWeir(
       const response = await fetch(`http://127.0.0.1:${proxyPort}/`, { headers: { 'x-user': subject } })
       await response.body?.cancel()
       return response.status
+    },
+    async listen() {
+      const stop = new AbortController()
+      const headers = { authorization: `Bearer ${adminToken}` }
+      await fetch(`${consoleUrl}/v1/decisions/stream?of=sums`, { headers, signal: stop.signal })
+      return () => stop.abort()
     },
     async close() {
       await Promise.all(Object.values(services).map((one) => one.kill('SIGKILL')))

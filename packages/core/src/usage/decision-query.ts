@@ -73,9 +73,15 @@ function readDecisionFilter(
   }
 }
 
-/** Each parameter that is no filter as one text, for a question with these. */
-const readDecisionParameters = (given: GivenParameters, once: readonly string[], problems: string[]) =>
-  readParameters(given, ['subject_prefix', 'min_cost', ...once], [...filterNames, 'status'], problems)
+/** Reads which decisions a stream is about. All problems together. */
+export function parseStreamQuery(given: GivenParameters) {
+  const problems: string[] = []
+  const params = readParameters(given, ['subject_prefix', 'min_cost', 'of'], filterNames, problems)
+  const filter = readDecisionFilter(given, params, problems)
+  if (params.of !== undefined && params.of !== 'sums') problems.push('of must be sums; without it decisions come, too')
+  if (problems.length > 0) return { kind: 'problems', problems } as const
+  return { kind: 'query', filter, isSumsOnly: params.of === 'sums' } as const
+}
 
 /**
  * Reads a question for decisions; the default is the last hour. `isNarrow` says that the caller reaches some subjects
@@ -83,8 +89,8 @@ const readDecisionParameters = (given: GivenParameters, once: readonly string[],
  */
 export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarrow: boolean): ParsedDecisions {
   const problems: string[] = []
-  const once = ['from', 'to', 'time_zone', 'corrected', 'limit', 'after']
-  const params = readDecisionParameters(given, once, problems)
+  const once = ['subject_prefix', 'min_cost', 'from', 'to', 'time_zone', 'corrected', 'limit', 'after']
+  const params = readParameters(given, once, [...filterNames, 'status'], problems)
   const filter = readDecisionFilter(given, params, problems)
   const { fromMs, toMs } = readSpan(params, { nowMs, spanMs: hourMs }, problems)
   const { subject, key_id: key, ip } = filter.only
@@ -100,4 +106,16 @@ export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarr
   const rows = readNumber({ name: 'limit', value: limit, min: 1, max: limitMax }, problems)
   if (problems.length > 0) return { kind: 'problems', problems: [...new Set(problems)] }
   return { kind: 'query', query: { ...filter, fromMs, toMs, statuses, corrected: corrected === 'true', limit: rows } }
+}
+
+/** A decision as its reader sees it. */
+type SeenColumns = Readonly<Record<DecisionDimension, string>> & { readonly cost: number }
+
+/** Returns whether a decision is one of those that are meant. */
+export function isMeant({ only, except, subjectPrefix, minCost }: DecisionFilter, seen: SeenColumns): boolean {
+  if (seen.cost < minCost || !seen.subject.startsWith(subjectPrefix ?? '')) return false
+  return decisionDimensions.every((name) => {
+    const value = seen[name]
+    return only[name]?.includes(value) !== false && except[name]?.includes(value) !== true
+  })
 }

@@ -17,7 +17,11 @@ interface GroupOffsets {
 export interface Broker {
   fetch(request: Parameters<KafkaBroker['fetch']>[0]): Promise<{
     responses: readonly {
-      partitions: readonly { readonly highWatermark: string; readonly messages: readonly FetchedRecord[] }[]
+      partitions: readonly {
+        readonly partition: number
+        readonly highWatermark: string
+        readonly messages: readonly FetchedRecord[]
+      }[]
     }[]
   }>
   offsetFetch(request: {
@@ -82,27 +86,40 @@ interface FetchFrom {
   readonly bytesMax: number
 }
 
+/** Where partitions of one leader are read on, by partition. */
+type FetchParts = Omit<FetchFrom, 'partition' | 'offset'> & { readonly positions: ReadonlyMap<number, bigint> }
+
 /**
- * Fetches records of one partition from its leader. `next` follows the last of their batches; undefined without any.
- * `end` is the offset after the last record that every in-sync replica has.
+ * Fetches records of some partitions from their leader. `next` follows the last of a partition's batches; undefined
+ * without any. `end` is the offset after the last record that every in-sync replica has.
  */
-export async function fetchFrom(leader: Broker, { topic, partition, offset, waitMs, bytesMax }: FetchFrom) {
-  const wanted = { partition, fetchOffset: String(offset), maxBytes: bytesMax }
+export async function fetchParts(leader: Broker, { topic, positions, waitMs, bytesMax }: FetchParts) {
+  const wanted = [...positions].map(([partition, offset]) => {
+    return { partition, fetchOffset: String(offset), maxBytes: bytesMax }
+  })
   const limits = { maxWaitTime: waitMs, minBytes: 1, maxBytes: bytesMax }
-  const topics = [{ topic, partitions: [wanted] }]
+  const topics = [{ topic, partitions: wanted }]
   const { responses } = await leader.fetch({ replicaId: -1, isolationLevel: 0, ...limits, topics })
-  const found = responses[0]?.partitions[0]
-  if (found === undefined) throw new Error(`Kafka answered without the partition of ${topic}`)
-  const last = found.messages.at(-1)?.batchContext
-  // A compacted batch keeps its last offset without its last record.
-  const next = last === undefined ? undefined : BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
-  // A batch is given whole when only its rest was asked for.
-  const records = fetchedRecords(found.messages)
-    .filter(({ isControlRecord, position }) => !isControlRecord && position >= offset)
-    .map(({ position, key, value, headers, timestampMs }) => {
-      return { offset: BigInt(position), key, value, headers, timestampMs }
-    })
-  return { records, end: BigInt(found.highWatermark), next }
+  const found = responses[0]?.partitions ?? []
+  return found.map(({ partition, messages, highWatermark }) => {
+    const last = messages.at(-1)?.batchContext
+    // A compacted batch keeps its last offset without its last record.
+    const next = last === undefined ? undefined : BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
+    // A batch is given whole when only its rest was asked for.
+    const records = fetchedRecords(messages)
+      .filter(({ isControlRecord, position }) => !isControlRecord && position >= (positions.get(partition) ?? 0n))
+      .map(({ position, key, value, headers, timestampMs }) => {
+        return { offset: BigInt(position), key, value, headers, timestampMs }
+      })
+    return { partition, records, end: BigInt(highWatermark), next }
+  })
+}
+
+/** Fetches records of one partition from its leader, as `fetchParts` does. */
+export async function fetchFrom(leader: Broker, { partition, offset, ...more }: FetchFrom) {
+  const [found] = await fetchParts(leader, { ...more, positions: new Map([[partition, offset]]) })
+  if (found === undefined) throw new Error(`Kafka answered without the partition of ${more.topic}`)
+  return found
 }
 
 /** Returns Kafka's id of a topic. Rejects without one: the topic was deleted just now, or the broker is below 3.1. */

@@ -24,3 +24,6 @@ export function shownDecision(row: ShownColumns, { isOwn }: Reach) {
     ...(isOwn ? {} : { shadowed_by: row.shadowed_by, limits: row.limits }),
   }
 }
+
+/** A decision as a list and a stream show it. */
+export type ShownDecision = ReturnType<typeof shownDecision>

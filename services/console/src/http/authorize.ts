@@ -28,6 +28,8 @@ declare module 'fastify' {
     scopes: readonly TokenScope[] | null
     /** Whose rows the caller may read. Absent without a valid credential. */
     reach: Reach
+    /** Whether the credential still opens this route with this reach: asked for as long as an answer lasts. */
+    isStillAllowed: () => Promise<boolean>
   }
 }
 
@@ -60,6 +62,14 @@ export function requireCallers(app: FastifyInstance, sources: CallerSources): vo
   app.decorateRequest('by', '')
   app.decorateRequest('scopes', null)
   app.decorateRequest('reach')
+  app.decorateRequest('isStillAllowed', async function (this: FastifyRequest) {
+    const { scope } = this.routeOptions.config
+    const found = await findCaller(this.headers, this.raw.socket.remoteAddress ?? '')
+    if (found.kind === 'refused') return false
+    const { scopes, reach } = found.caller
+    const hasScope = scope === undefined || scopes.includes(scope) || scopes.includes('admin')
+    return hasScope && reach.isOwn === this.reach.isOwn && reach.covers(this.reach.subjects ?? [])
+  })
   app.addHook('onRoute', ({ url, config }) => {
     if (url.startsWith('/v1/') && config?.scope === undefined) throw new Error(`the route ${url} needs no scope`)
   })

@@ -14,7 +14,7 @@ const time = (description: string) => ({ type: 'string', description })
 const whole = (description: string) => ({ type: 'integer', description })
 
 /** The parameters that say which decisions are meant, whenever they were made. */
-const decisionFilterQuery = {
+export const decisionFilterQuery = {
   ...filterQuery(decisionDimensions),
   subject_prefix: { type: 'string', maxLength: 512, description: 'only subjects that begin so' },
   min_cost: { type: 'integer', minimum: 0, description: 'only requests that cost at least so many units' },

@@ -6,6 +6,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
 import { AuditLog } from '../audit-log.ts'
+import { LiveDecisions } from '../live/live-decisions.ts'
 import type { ChangeCounts, DecisionReader, Ports } from '../ports.ts'
 import { createMemoryLedger } from './memory-ledger.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
@@ -91,6 +92,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     decisions,
+    live: new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined })),
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
       find: async (_within, id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),
