@@ -182,6 +182,16 @@ common(program.command('why'))
     (await import('./commands/why.ts')).explainDecision(id, options, context),
   )
 
+common(program.command('tail'))
+  .description('Print decisions as they are made, one a line, until it is stopped.')
+  .option('--denied', 'only refusals', false)
+  .option('--subject <id...>', 'only of these subjects')
+  .option('--key-id <id...>', 'only by these keys')
+  .option('--route <template...>', 'only of these routes')
+  .option('--since <duration>', 'those of before first, such as 5m')
+  .option('--no-follow', 'only those of before; of the last 5 minutes without --since')
+  .action(async (options) => (await import('./commands/tail.ts')).tailDecisions(options, context))
+
 common(program.command('status'))
   .description('Say whether anything is wrong now; exit code 1 if so.')
   .action(async (options) => exitUnless(await (await import('./commands/status.ts')).showStatus(options, context)))

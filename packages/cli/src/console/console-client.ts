@@ -2,6 +2,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
 import { isGiven } from '../find-servers.ts'
+import { readEvents, type StreamEvent } from './event-stream.ts'
 import { nothingToAsk, readStateFile } from './read-state-file.ts'
 
 /** A change waits at most ten seconds for Kafka; a person, no longer than this for all of it. */
@@ -70,6 +71,13 @@ function whyUnreachable(error: unknown): string {
   return error.name === 'TimeoutError' ? `no answer within ${deadlineMs / 1_000} s` : error.message
 }
 
+const unreachable = (url: string, error: unknown) =>
+  new WeirError(
+    'CONSOLE_UNAVAILABLE',
+    `The console at ${url} cannot be reached: ${whyUnreachable(error)}. Is it running, and does WEIR_CONSOLE_URL or --data name it?`,
+    error,
+  )
+
 function addressOf(url: string, { path, query = {} }: ConsoleRequest): URL {
   const address = new URL(path, url)
   for (const [name, value] of Object.entries(query)) {
@@ -104,12 +112,7 @@ export async function askConsole<T>(
     const change = response.headers.get('weir-change') ?? undefined
     answer = { status: response.status, text, change, body: JSON.parse(isJson ? text : 'null') }
   } catch (error) {
-    const what = `The console at ${url} cannot be reached: ${whyUnreachable(error)}`
-    throw new WeirError(
-      'CONSOLE_UNAVAILABLE',
-      `${what}. Is it running, and does WEIR_CONSOLE_URL or --data name it?`,
-      error,
-    )
+    throw unreachable(url, error)
   }
   if (answer.status >= 400) throw refusal(url, answer)
   return answer
@@ -121,6 +124,34 @@ export const consoleAnswer = async <T>(
   { data }: { readonly data: string },
   request: ConsoleRequest,
 ): Promise<T> => (await askConsole<T>(requireConsole(environment, data), request)).body
+
+/**
+ * Listens to a stream of the console until that ends, on from the event of `lastId`. Throws as `askConsole` does, and
+ * CONSOLE_UNAVAILABLE when the stream breaks.
+ */
+export async function* openConsoleStream(
+  { url, token }: ConsoleAddress,
+  request: Pick<ConsoleRequest, 'path' | 'query'>,
+  { lastId, signal }: { readonly lastId: string | undefined; readonly signal: AbortSignal },
+): AsyncGenerator<StreamEvent> {
+  const goOn = lastId === undefined ? {} : { 'last-event-id': lastId }
+  const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream', ...goOn }
+  const broken = (error: unknown): never => {
+    throw unreachable(url, error)
+  }
+  const response = await fetch(addressOf(url, request), { headers, signal, redirect: 'error' }).catch(broken)
+  if (response.status >= 400) {
+    const text = await response.text().catch(broken)
+    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    throw refusal(url, { status: response.status, text, change: undefined, body: JSON.parse(isJson ? text : 'null') })
+  }
+  const events = readEvents(response.body ?? new ReadableStream<never>())
+  for (;;) {
+    const read = await events.next().catch(broken)
+    if (read.done === true) return
+    yield read.value
+  }
+}
 
 interface ProblemBody {
   readonly detail?: unknown
@@ -147,7 +178,9 @@ function refusal(url: string, { status, body, text }: ConsoleAnswer<unknown>): W
       `The policy would not be right; nothing was changed.\n  ${problems.map(problemLine).join('\n  ')}`,
     )
   }
-  if (status >= 500) return new WeirError('CONSOLE_UNAVAILABLE', `The console at ${url} could not do it: ${words}`)
+  if (status >= 500 || status === 429) {
+    return new WeirError('CONSOLE_UNAVAILABLE', `The console at ${url} could not do it: ${words}`)
+  }
   if (status === 401) {
     return new WeirError(
       'CONSOLE_REFUSED',
