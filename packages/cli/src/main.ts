@@ -197,10 +197,14 @@ common(program.command('status'))
   .action(async (options) => exitUnless(await (await import('./commands/status.ts')).showStatus(options, context)))
 
 common(program.command('changes'))
-  .description('List who changed what in the policy and in counts, newest first.')
+  .description('List who changed what in the policy and in counts, newest first; or show one change.')
   .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 20)
   .option('--after <id>', 'only what is older than this change')
-  .action(async (options) => (await import('./commands/changes.ts')).listChanges(options, context))
+  .argument('[id]', 'only this change, from what to what')
+  .action(async (id: string | undefined, options) => {
+    const { listChanges, showChange } = await import('./commands/changes.ts')
+    await (id === undefined ? listChanges(options, context) : showChange(id, options, context))
+  })
 
 common(program.command('audit'))
   .description(

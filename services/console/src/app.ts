@@ -11,6 +11,7 @@ import { description } from './http/description.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
+import { registerChange } from './routes/change.ts'
 import { registerChanges } from './routes/changes.ts'
 import { registerClosing } from './routes/close-invoices.ts'
 import { registerDecisions } from './routes/decisions.ts'
@@ -94,6 +95,7 @@ export function buildApp(
     registerPortal(api, ports, changer)
     registerSilences(api, ports, changer)
     registerChanges(api, ports)
+    registerChange(api, ports)
     registerStatus(api, ports)
     api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
   })

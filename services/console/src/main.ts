@@ -1,4 +1,5 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
+import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
 import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
@@ -114,6 +115,7 @@ await startService(
         policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
       },
       live,
+      findChange: findChange.bind(undefined, clickhouse, topics.policy),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
       statusSources: {
         recentGaps: readRecentGaps.bind(undefined, clickhouse),

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
 import { invoiceIdOf } from './close-month.ts'
-import { knownAlert, knownDecision, openConsole } from './testing/open-console.ts'
+import { knownAlert, knownChange, knownDecision, openConsole } from './testing/open-console.ts'
 
 interface Media {
   readonly schema: object
@@ -108,6 +108,8 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/decisions/01a20287-6fb6-7000-8000-000000000000', '/v1/decisions/{id}'],
   ['/v1/status', '/v1/status'],
   ['/v1/changes?limit=2', '/v1/changes'],
+  [`/v1/changes/${knownChange}`, '/v1/changes/{id}'],
+  ['/v1/changes/x', '/v1/changes/{id}'],
   ['/v1/changes', '/v1/changes', { token: 'writer-token' }],
   ['/v1/plans', '/v1/plans', { token: 'nobody' }],
 ]

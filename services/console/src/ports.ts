@@ -1,3 +1,4 @@
+import type { ChangeFound } from '@weir/clickhouse/change-queries.ts'
 import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-list.ts'
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { AlertReach } from '@weir/clickhouse/delivery-queries.ts'
@@ -68,6 +69,11 @@ export interface Ports {
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly decisions: DecisionReader
   readonly live: LiveDecisions
+  /** Reads one change from the policy's history. Rejects when ClickHouse does not answer. */
+  readonly findChange: (asked: {
+    readonly id: string
+    readonly entitiesMax: number
+  }) => Promise<ChangeFound | undefined>
   readonly alerts: ReturnType<typeof createAlertAdmin>
   readonly policy: PolicyReplica
   /** Stores one change atomically, as one batch. Resolves to the offset to wait for; rejects with a WeirError. */

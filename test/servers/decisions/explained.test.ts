@@ -183,6 +183,32 @@ test('a decision that is not there is not metered yet, or unknown once all befor
   }
 })
 
+test('a change is shown from what to what, by the API and by weir changes', async () => {
+  const { id } = await change('PUT /v1/limits/minute', { ...minute, size: 300 })
+  const { status, body } = await desk.ask(`GET /v1/changes/${id.toUpperCase()}`)
+  expect([status, body]).toMatchObject([
+    200,
+    {
+      id,
+      by: 'root',
+      total: 1,
+      entities: [{ kind: 'limit', name: 'minute', before: minute, after: { ...minute, size: 300 } }],
+    },
+  ])
+  const shown = await runWeir(['changes', id], desk.environment)
+  expect([shown.code, shown.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^\S+ {2}root\n~ limit minute\n {4}size: 100 → 300\n$/),
+  ])
+  const made = await change('PUT /v1/limits/minute', minute)
+  expect((await desk.ask(`GET /v1/changes/${made.id}`)).body).toMatchObject({ entities: [{ after: minute }] })
+  const whole = (await desk.ask<{ entities: { name: string; before: object | null }[] }>(`GET /v1/changes/${first.id}`))
+    .body
+  expect(whole.entities.map(({ name, before }) => [name, before])).toHaveLength(5)
+  expect(whole.entities.every(({ before }) => before === null)).toBe(true)
+  for (const unknown of ['x', uuidv7(1)]) expect((await desk.ask(`GET /v1/changes/${unknown}`)).status).toBe(404)
+})
+
 test('weir why takes an id, a pasted answer, or the newest refusal of a subject', async () => {
   const why = (args: readonly string[], input = '') => runWeir(['why', ...args], desk.environment, input)
   await refuse(tsMs, { subject: "'caller'" })

@@ -169,6 +169,7 @@ const routes = [
     'GET /v1/policy',
     'PUT /v1/policy',
     'GET /v1/changes',
+    'GET /v1/changes/{id}',
     'GET /v1/status',
     'GET /v1/decisions',
     'GET /v1/decisions/stream',

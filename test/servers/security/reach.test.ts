@@ -221,6 +221,7 @@ const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     (path) => [28, `/v1/${path}`, 403] as const,
   ),
   [29, '/v1/changes', 403],
+  [29, '/v1/changes/01a20287-6fb6-7000-8000-000000000000', 403],
   [29, '/v1/status', 403],
   [30, '/v1/alerts?subject=bolt', 403],
   [30, `/v1/alerts/${alertIds.bolt}`, 404],

@@ -2,7 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { answer, object, operation, type PageQuery, page, pageOf, pageQuery, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
-const line = object({
+/** One line of a change's summary. */
+export const changeLine = object({
   what: text('put, delete, create, rotate, revoke, reset, unblock'),
   kind: text('of what'),
   name: text('its name; of a key its id'),
@@ -11,7 +12,7 @@ const entry = object({
   id: text('as in the header Weir-Change of the answer to it'),
   at: text('when, by the clock of the console'),
   by: text('name of the token; `root` for the one of the environment'),
-  summary: { type: 'array', items: line, description: 'the first lines of a long change' },
+  summary: { type: 'array', items: changeLine, description: 'the first lines of a long change' },
   total: { type: 'integer', description: 'lines in all' },
 })
 

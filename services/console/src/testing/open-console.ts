@@ -50,6 +50,14 @@ const decisions: DecisionReader = {
   policyAt: async () => undefined,
 }
 
+/** The only change that the history has. */
+export const knownChange = '01a20287-6fb6-7000-8000-00000000000c'
+const change = {
+  at_ms: 1,
+  body: '{"by":"ci","summary":[{"what":"put","kind":"limit","name":"minute"}],"total":1}',
+  entities: [{ kind: 'limit', name: 'minute', before: '', after: '{"size":100}' }],
+}
+
 /** The only alert there is; the endpoint `ops` never took it. */
 export const knownAlert = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
 const alert = {
@@ -92,6 +100,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     decisions,
+    findChange: async ({ id }) => (id === knownChange ? change : undefined),
     live: new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined })),
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
