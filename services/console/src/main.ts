@@ -18,6 +18,7 @@ import { connectLimiter } from '@weir/redis/connect.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
 import { changeLimits, createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
+import { peekLimits } from '@weir/redis/limits-now.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
@@ -122,6 +123,7 @@ await startService(
         redisProblem: async () => limiter?.problem(),
         processes: () => askProcesses(config.statusUrls),
       },
+      peekLimits: serverOf === undefined ? undefined : peekLimits.bind(undefined, createLimitAdmin(serverOf)),
       changeCounts: serverOf === undefined ? undefined : changeLimits.bind(undefined, createLimitAdmin(serverOf)),
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)

@@ -18,6 +18,7 @@ import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 import type { Ledger } from './close-month.ts'
+import type { PeekLimits } from './decisions/stands-now.ts'
 import type { LiveDecisions } from './live/live-decisions.ts'
 import type { ProcessStatus } from './status/ask-processes.ts'
 import type { RecentGap } from './status/judge-status.ts'
@@ -81,6 +82,8 @@ export interface Ports {
   readonly audit: AuditLog
   /** Undefined where no Redis is configured. */
   readonly changeCounts: ChangeCounts | undefined
+  /** Undefined where no Redis is configured. */
+  readonly peekLimits: PeekLimits | undefined
   readonly statusSources: StatusSources
   /** The current text of `WEIR_PORTAL_KEY`; empty for none. */
   readonly portalKey: () => string

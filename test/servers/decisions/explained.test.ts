@@ -1,14 +1,18 @@
 import { topics } from '@weir/contracts/topics.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { startTables, type Tables } from '../../support/servers/tables.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { openLimiterRedis } from '../../support/test-redis.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const minute = { algorithm: 'fixed_window', size: 100, window: '1m' }
@@ -86,6 +90,7 @@ interface Explanation {
   readonly outcome_record: object | null
   readonly corrections: readonly { readonly adjustment: number }[]
   readonly alerts: readonly string[]
+  readonly now: object | null
 }
 const explain = async (id: string) => await desk.ask<Explanation>(`GET /v1/decisions/${id}`)
 
@@ -182,6 +187,45 @@ test('a decision that is not there is not metered yet, or unknown once all befor
     expect((await desk.ask(`GET /v1/decisions/${encodeURIComponent(wrong)}`)).status).toBe(400)
   }
 })
+
+/** Charges a limit of the policy as the ingress would. */
+async function charge(subject: string, limit: object, cost: number): Promise<void> {
+  const read = requirePolicy(JSON.stringify({ ...policy, limits: { ...policy.limits, minute: limit } }), 'weir.yaml')
+  const store = new RedisLimitStore({
+    ...{ redis: await openLimiterRedis(inject('redisUrl')), clock: { nowMs: () => Date.now() }, deadlineMs: 5_000 },
+    periodBoundaries: createBoundaryCache(),
+  })
+  const scope = { subject, keyId: '', ip: '', route: '', method: '' }
+  const limits = [...read.limits.values()].filter(({ name }) => name === 'minute')
+  await store.decide({ scope, cost, peek: false, limits, timeZone: 'UTC', anchor: 1 })
+  store.close()
+}
+
+test('what the same request would get now is said, by the counts of now', async () => {
+  const subject = `now-${uuidv7(Date.now())}`
+  expect((await desk.ask(`PUT /v1/subjects/${subject}`, { plan: 'free' })).status).toBe(201)
+  // A window that does not end within the test.
+  const long = { ...minute, window: '366d' }
+  await change('PUT /v1/limits/minute', long)
+  const id = await refuse(tsMs, { subject: `'${subject}'` })
+  const stands = async () => (await explain(id)).body.now
+  const free = { name: 'minute', size: 100, used: 0, remaining: 100, admits: true, retry_ms: 0 }
+  expect(await stands()).toEqual({ allowed: true, plan: 'free', denied_by: '', limits: [free] })
+  await charge(subject, long, 97)
+  expect(await stands()).toMatchObject({ allowed: false, denied_by: 'minute', limits: [{ used: 97, remaining: 3 }] })
+  expect((await runWeir(['why', id], desk.environment)).stdout).toContain('now: would be refused by minute')
+  await change('PUT /v1/limits/minute', { ...long, size: 200 })
+  expect(await stands()).toMatchObject({ allowed: true, limits: [{ size: 200, used: 97, admits: true }] })
+  await change('PUT /v1/limits/minute', { ...long, size: 3 })
+  expect(await stands()).toMatchObject({ allowed: false, limits: [{ admits: false, retry_ms: -1 }] })
+  await change('PUT /v1/limits/minute', { ...long, mode: 'shadow', size: 3 })
+  expect(await stands()).toMatchObject({ allowed: true, limits: [{ admits: false }] })
+  await change('PUT /v1/limits/minute', { ...long, by: ['ip'] })
+  expect(await stands()).toMatchObject({ allowed: null, limits: [{ used: null, admits: null }] })
+  await change('PUT /v1/limits/minute', minute)
+  expect((await desk.ask(`DELETE /v1/subjects/${subject}`)).status).toBe(204)
+  expect(await stands()).toBeNull()
+}, 30_000)
 
 test('a change is shown from what to what, by the API and by weir changes', async () => {
   const { id } = await change('PUT /v1/limits/minute', { ...minute, size: 300 })

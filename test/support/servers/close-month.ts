@@ -30,6 +30,6 @@ export async function questions(client: ClickHouseClient): Promise<readonly stri
   const [decision] = await answer.json<{ id: string }>()
   return [
     ...['usage?step=minute&subject=acme', 'usage?step=hour&subject=acme', 'usage?step=hour', 'outcomes?step=hour'],
-    ...['alerts', 'invoices?subject=payer-0', `decisions/${decision?.id}`],
+    ...['alerts', 'invoices?subject=payer-0', `decisions/${decision?.id}`, 'decisions?status=200&corrected=true'],
   ]
 }

@@ -30,6 +30,7 @@ interface Explanation {
     readonly because: readonly string[]
     readonly refused: boolean
   }[]
+  readonly now: { readonly allowed: boolean | null; readonly denied_by: string } | null
   readonly would_have_allowed: readonly Remedy[]
   readonly policy: {
     readonly change?: string
@@ -107,7 +108,19 @@ export async function explainDecision(
   const id = await idOf(named, options, context)
   const found = await consoleAnswer<Explanation>(context, options, { path: `/v1/decisions/${encodeURIComponent(id)}` })
   if (options.json) return context.print(JSON.stringify(found))
-  const { ts, subject, method, route, cost, outcome, summary, limits, would_have_allowed: remedies, policy } = found
+  const {
+    ts,
+    subject,
+    method,
+    route,
+    cost,
+    outcome,
+    summary,
+    limits,
+    would_have_allowed: remedies,
+    policy,
+    now,
+  } = found
   context.print(`${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${method} ${route}  cost ${cost}  ${ts}`)
   context.print(summary)
   const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused }) => [
@@ -117,6 +130,8 @@ export async function explainDecision(
   const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'FREE AGAIN', 'BECAUSE OF', '']
   if (rows.length > 0) context.print(textTable([head, ...rows]))
   if (remedies.length > 0) context.print(`would have helped: ${remedies.map(remedyText).join(' · ')}`)
+  if (now?.allowed === true) context.print('now: would be admitted')
+  if (now?.allowed === false) context.print(`now: would be refused by ${now.denied_by}`)
   if (policy === null) return
   const since = policy.since_changed.map(({ kind, name }) => `${kind} ${name}`).join(', ')
   const then =

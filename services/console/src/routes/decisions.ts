@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { explained, hiddenIn } from '../decisions/explain.ts'
 import { policyOf } from '../decisions/policy-facts.ts'
+import { standsNow } from '../decisions/stands-now.ts'
 import { answerProblem, badDecisionId, decisionsUnavailable, unknownDecision } from '../http/problems.ts'
 import { answer, anyObject, object, operation, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -71,6 +72,23 @@ const outcomeRecord = nullable(
   }),
 )
 
+const now = nullable(
+  object({
+    allowed: { type: ['boolean', 'null'], description: 'whether the same request would be admitted; null: not known' },
+    ...{ plan: text('that applies now'), denied_by: text('the first limit that would refuse; else empty') },
+    limits: list(
+      'those that apply now, each as it stands',
+      object({
+        ...{ name: text('of the limit'), size: whole('units') },
+        used: wholeOrNull('units; null: the record does not say which count it is, or others share it'),
+        remaining: wholeOrNull('the same'),
+        admits: { type: ['boolean', 'null'], description: 'whether it would admit the request; null: not known' },
+        retry_ms: whole('until it would; -1: waiting does not help'),
+      }),
+    ),
+  }),
+)
+
 const explanation = object({
   ...{ id: text('as in the header Weir-Decision'), ts: text('RFC 3339'), subject: text('whose'), key_id: text('with') },
   ...{ plan: text('then'), route: text('its template'), method: text('of the request') },
@@ -89,6 +107,10 @@ const explanation = object({
   would_have_allowed: list('each by itself would have admitted it', remedy),
   blocked_by: nullable(object({ id: text('of the decision that set the block'), ts: text('RFC 3339') })),
   policy,
+  now: {
+    ...now,
+    description: 'what it would get now; null: Redis or the policy cannot be asked, or there is no such subject',
+  },
   outcome_record: outcomeRecord,
   corrects: nullable(object({ corrects: text('the decision that it corrects'), adjustment: whole('units') })),
   corrections: list(
@@ -135,7 +157,13 @@ export function registerDecisions(app: FastifyInstance, ports: Ports): void {
         const now = replica.state
         const policyThen = then === undefined || !reach.isOwn ? undefined : policyOf(then)
         const related = await decisions.related({ reach, hiddenLimits: hiddenIn(policyThen, now?.policy, reach) }, row)
-        return explained({ row, related, then, now }, reach)
+        const stands = await standsNow({ policy: now?.policy, peekLimits: ports.peekLimits }, row, reach).catch(
+          (error: unknown) => {
+            request.log.warn({ err: error }, 'how limits stand now cannot be said')
+            return null
+          },
+        )
+        return { ...explained({ row, related, then, now }, reach), now: stands }
       } catch (error) {
         request.log.error({ err: error }, 'a decision could not be explained')
         return answerProblem(reply, decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.'))

@@ -115,6 +115,8 @@ export function openConsole(overrides: Partial<Ports> = {}) {
         return knownAlert
       },
     },
+    peekLimits: async ({ limits }) =>
+      limits.map(({ limit: { name, size } }) => ({ name, size, used: 1, remaining: 99, admits: true, retryMs: 0 })),
     policy: store,
     publish: store.publish,
     audit,
