@@ -10,6 +10,7 @@ const metrics = {
   weir_alerts_superseded_total: ['superseded', 'Alerts that a higher one replaced'],
   weir_alerts_late_total: ['late', 'Alerts of periods that were over: kept, not sent'],
   weir_alerts_forgotten_total: ['forgotten', 'Alerts that Redis had forgotten and ClickHouse knew: not raised again'],
+  weir_alerts_silenced_total: ['silenced', 'Alerts that a silence kept from their endpoints'],
   weir_deliveries_total: ['delivered', 'Webhooks that an endpoint took'],
   weir_delivery_failures_total: ['failedAttempts', 'Attempts that failed'],
   weir_deliveries_given_up_total: ['givenUp', 'Alerts that an endpoint never took'],

@@ -111,6 +111,7 @@ test('A silence keeps the webhook quiet, and the alert names it; a person may ha
   await showAlert(id, { ...options, json: false }, shown.context)
   expect(shown.printed.join('\n')).toMatch(new RegExp(`ops +0 +silenced .*by the silence ${name}`))
   expect([received('quiet'), received('loud')]).toEqual([0, 1])
+  expect(await alerting.metric('weir_alerts_silenced_total')).toBe(1)
 
   await redeliver(id, { ...options, endpoint: 'ops' }, commandContext().context)
   await until(async () => (await outcomes('quiet')).deliveries.ops === 'delivered')

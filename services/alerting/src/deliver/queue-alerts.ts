@@ -66,18 +66,26 @@ export function createQueueing(options: {
       const policy = policyInForce()
       const jobs: DeliveryJob[] = []
       const silenced: DeliveryV1[] = []
+      let silencedAlerts = 0
       for (const alert of alerts) {
         const raisedMs = Date.parse(alert.time)
         // An old alert comes only from a topic that is read from its beginning: it was delivered or given up long ago.
         if (clock.nowMs() - raisedMs > giveUpAfterMs) continue
         const silence = findSilence(alert, policy)
         const found = chooseEndpoints(alert, policy).map((endpoint) => firstJob(alert, endpoint, raisedMs))
-        if (silence === undefined) jobs.push(...found)
-        else silenced.push(...found.map((job) => silencedRow(job, silence)))
+        if (silence === undefined) {
+          jobs.push(...found)
+          continue
+        }
+        silenced.push(...found.map((job) => silencedRow(job, silence)))
+        // An alert that no endpoint selects is kept from none.
+        if (found.length > 0) silencedAlerts += 1
       }
       if (jobs.length > 0) await queue.enqueue(jobs)
       const rows = [...jobs.map(queuedRow), ...silenced]
       if (rows.length > 0) await record(rows)
+      // After the record: a batch whose record failed is queued again, and would count twice.
+      counters.silenced += silencedAlerts
     },
 
     /** Queues a job for each requested redelivery of an alert that ClickHouse has. Safe to repeat. */
