@@ -56,6 +56,8 @@ export class LiveDecisions {
     const stream = new LiveStream(listener, output, this.#ring)
     this.#streams.add(stream)
     output.once('close', () => this.#remove(stream))
+    // Its reader left while the credential was looked at.
+    if (output.destroyed) this.#remove(stream)
     void this.#follower.ready.then(() => stream.following())
   }
 
