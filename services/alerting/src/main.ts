@@ -16,6 +16,7 @@ import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { createBatchHandlers } from './batch-handlers.ts'
 import { alertingVariables } from './config.ts'
 import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
+import { findSilence } from './deliver/find-silence.ts'
 import { openDeliveries } from './deliver/open-deliveries.ts'
 import { noCounts, registerMetrics } from './metrics.ts'
 import { createClaimStore } from './raise/claim-store.ts'
@@ -127,6 +128,7 @@ await startService(
       keepRecords: createRecordLog({
         client: clickhouse,
         deadLetters: createDeadLetterSink(sender, topics.alertsDeadLetters),
+        silenceOf: (alert) => findSilence(alert, policyInForce()),
         log,
       }),
     })

@@ -1,6 +1,7 @@
 import type { CommandContext } from '@weir/cli/command-context.ts'
 import { listAlerts, redeliver, showAlert, testEndpoint } from '@weir/cli/commands/alerts.ts'
 import { addSilence, endSilence, listSilences } from '@weir/cli/commands/silences.ts'
+import { readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
@@ -112,6 +113,11 @@ test('A silence keeps the webhook quiet, and the alert names it; a person may ha
   expect(shown.printed.join('\n')).toMatch(new RegExp(`ops +0 +silenced .*by the silence ${name}`))
   expect([received('quiet'), received('loud')]).toEqual([0, 1])
   expect(await alerting.metric('weir_alerts_silenced_total')).toBe(1)
+  const query = "SELECT subject, silence FROM weir.alerts FINAL WHERE subject IN ('quiet', 'loud') ORDER BY subject"
+  expect(await readRows(stack.tables.client, query, {})).toEqual([
+    { subject: 'loud', silence: '' },
+    { subject: 'quiet', silence: name },
+  ])
 
   await redeliver(id, { ...options, endpoint: 'ops' }, commandContext().context)
   await until(async () => (await outcomes('quiet')).deliveries.ops === 'delivered')

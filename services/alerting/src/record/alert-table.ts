@@ -41,12 +41,15 @@ function aboutOf(alert: AlertV1) {
   }
 }
 
-/** Builds a row of `weir.alerts`. An alert is `late` if its period was over when it was found: it is not sent. */
-export function alertRow(alert: AlertV1, state: 'raised' | 'late') {
+/**
+ * Builds a row of `weir.alerts`. An alert is `late` if its period was over when it was found: it is not sent. `silence`
+ * is the name of the silence that it falls under; empty for none.
+ */
+export function alertRow(alert: AlertV1, state: 'raised' | 'late', silence = '') {
   const { limit, size, used, percent, decision_id, period_start, period_end } = aboutOf(alert)
   const { id, type, subject, data } = alert
   const about = { limit, size, used, percent, period_start, period_end, decision_id }
-  return { id, type, subject, time: timeOf(alert.time), state, ...about, data: JSON.stringify(data) }
+  return { id, type, subject, time: timeOf(alert.time), state, silence, ...about, data: JSON.stringify(data) }
 }
 
 /**

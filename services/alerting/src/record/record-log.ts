@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
-import { parseAlert } from '@weir/contracts/alert.v1.ts'
+import { type AlertV1, parseAlert } from '@weir/contracts/alert.v1.ts'
 import { parseDelivery } from '@weir/contracts/delivery.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
@@ -11,11 +11,19 @@ import { alertRow } from './alert-table.ts'
 
 type LoggedRecord = RecordBatch['records'][number]
 
+/** Returns the name of the silence that an alert falls under; undefined for none. */
+type SilenceOf = (alert: AlertV1) => string | undefined
+
 /** Returns the row of a record, or why there is none. */
-function rowOf(topic: string, { value, headers }: LoggedRecord): { row: object } | { reason: string } {
+function rowOf(
+  topic: string,
+  { value, headers }: LoggedRecord,
+  silenceOf: SilenceOf,
+): { row: object } | { reason: string } {
   if (topic === topics.alerts) {
-    const alert = parseAlert(value, headers)
-    return alert.kind === 'alert' ? { row: alertRow(alert.alert, 'raised') } : { reason: alert.reason }
+    const read = parseAlert(value, headers)
+    if (read.kind !== 'alert') return { reason: read.reason }
+    return { row: alertRow(read.alert, 'raised', silenceOf(read.alert)) }
   }
   const delivery = parseDelivery(value)
   return delivery.kind === 'delivery' ? { row: delivery.delivery } : { reason: delivery.reason }
@@ -61,9 +69,10 @@ async function sendDeadLetters(
 export function createRecordLog(options: {
   readonly client: ClickHouseClient
   readonly deadLetters: DeadLetters
+  readonly silenceOf: SilenceOf
   readonly log: Logger
 }): (batch: Pick<RecordBatch, 'topic' | 'partition' | 'records'>) => Promise<void> {
-  const { client, deadLetters, log } = options
+  const { client, deadLetters, silenceOf, log } = options
 
   const insert = async (
     topic: string,
@@ -81,7 +90,7 @@ export function createRecordLog(options: {
     const rows: object[] = []
     const letters: DeadLetter[] = []
     for (const record of records) {
-      const found = rowOf(topic, record)
+      const found = rowOf(topic, record, silenceOf)
       if ('row' in found) {
         rows.push(found.row)
         continue
