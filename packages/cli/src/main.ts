@@ -158,7 +158,10 @@ common(keys.command('list'))
 
 const usage = common(program.command('usage'))
   .description('Say who used what: units, decisions and refusals, by any of their dimensions.')
-  .option('--from <time>', 'RFC 3339, or a date, which begins in the time zone; 24 hours before --to without it')
+  .option(
+    '--from <time>',
+    'RFC 3339, a date, which begins in the time zone, or now-24h; 24 hours before --to without it',
+  )
   .option('--to <time>', 'the same; now without it')
   .option('--by <names>', 'up to four of subject, key_id, plan, route, method, outcome and denied_by, in commas', '')
   .option('--step <step>', 'minute, quarter_hour, hour, day, week, month or total', 'total')

@@ -6,6 +6,14 @@ export type Values<Dimension extends string> = Readonly<Partial<Record<Dimension
 /** Query parameters as they came; one that is given twice is a list. */
 export type GivenParameters = Readonly<Record<string, string | readonly string[] | undefined>>
 
+const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `now`, or so long before it. Four digits reach beyond what is kept, and stay within ClickHouse's times. */
+function relativeToNow(text: string, nowMs: number): number | undefined {
+  const [whole, number = '0', unit = 'm'] = /^now(?:-(\d{1,4})([mhd]))?$/.exec(text) ?? []
+  return whole === undefined ? undefined : nowMs - Number(number) * (unitMs[unit] ?? 0)
+}
+
 /** A date begins in the zone: at 01:00 where clocks skip midnight. */
 function instant(text: string, timeZone: string): number | undefined {
   // Date.parse takes many forms; only ISO 8601 with a zone means the same everywhere.
@@ -99,9 +107,11 @@ export function readSpan(
   const time = (name: 'from' | 'to', fallback: number) => {
     const text = params[name]
     if (text === undefined) return fallback
-    const ms = instant(text, isZone ? timeZone : 'UTC')
-    if (ms === undefined)
-      problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(text)}`)
+    const ms = relativeToNow(text, nowMs) ?? instant(text, isZone ? timeZone : 'UTC')
+    if (ms === undefined) {
+      const forms = '2026-01-31, 2026-01-31T14:00:00Z, now or now-24h (m, h, d)'
+      problems.push(`${name} must be like ${forms}, but is ${JSON.stringify(text)}`)
+    }
     return ms ?? fallback
   }
   const toMs = time('to', nowMs)

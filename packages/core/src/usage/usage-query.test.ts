@@ -13,6 +13,23 @@ describe('a query of the rollups', () => {
     })
   })
 
+  it('counts minutes, hours and days back from now', () => {
+    const ask = (from: string, to = 'now') => parseUsageQuery({ from, to }, nowMs)
+    const span = (from: string) => ({ query: { fromMs: Date.parse(from), toMs: nowMs } })
+    expect(ask('now-24h')).toMatchObject(span('2026-11-20T12:00:00Z'))
+    expect(ask('now-90m')).toMatchObject(span('2026-11-21T10:30:00Z'))
+    expect(ask('now-30d')).toMatchObject(span('2026-10-22T12:00:00Z'))
+    expect(ask('now-2d', 'now-1d')).toMatchObject({ query: { toMs: Date.parse('2026-11-20T12:00:00Z') } })
+    expect(ask('now')).toEqual({ kind: 'problems', problems: ['from must lie before to'] })
+    for (const text of ['now-', 'now-1', 'now+1h', 'now-1.5h', 'now-1w', 'now-10000d', 'NOW', ' now', 'now-24h ']) {
+      const forms = '2026-01-31, 2026-01-31T14:00:00Z, now or now-24h (m, h, d)'
+      expect(ask(text)).toEqual({
+        kind: 'problems',
+        problems: [`from must be like ${forms}, but is ${JSON.stringify(text)}`],
+      })
+    }
+  })
+
   it('about outcomes has no minutes, and is broken down by what their rollup has', () => {
     expect(parseOutcomeQuery({ step: 'minute' }, nowMs)).toMatchObject({ kind: 'problems' })
     expect(parseOutcomeQuery({ by: 'plan' }, nowMs)).toEqual({

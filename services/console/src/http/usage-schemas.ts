@@ -43,7 +43,7 @@ export const questionQuery = (dimensions: readonly string[], isUsage: boolean) =
   properties: {
     ...filterQuery(dimensions),
     subject_prefix: { type: 'string', maxLength: 512, description: 'only subjects that begin so' },
-    from: time('RFC 3339, or a date, which begins in `time_zone`; 24 hours before `to` if absent'),
+    from: time('RFC 3339, a date, which begins in `time_zone`, `now` or `now-24h`; 24 hours before `to` if absent'),
     to: time('the same; now if absent'),
     by: { type: 'string', description: `up to 4 of ${dimensions.join(', ')}, separated by commas` },
     step: { type: 'string', enum: querySteps.filter((one) => isUsage || one !== 'minute'), default: 'hour' },

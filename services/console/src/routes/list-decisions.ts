@@ -29,7 +29,7 @@ const query = {
       description: 'only those whose upstream answered so; several times: with any of them',
     },
     corrected: { type: 'boolean', default: false, description: 'only those that were corrected later' },
-    from: time('RFC 3339, or a date, which begins in `time_zone`; an hour before `to` if absent'),
+    from: time('RFC 3339, a date, which begins in `time_zone`, `now` or `now-24h`; an hour before `to` if absent'),
     to: time('the same; now if absent. At most 24 hours, 31 days with `subject`, `key_id` or `ip`'),
     time_zone: { type: 'string', default: 'UTC', description: 'IANA' },
     limit: { type: 'integer', minimum: 1, maximum: 1_000, default: 100, description: 'rows of a page' },

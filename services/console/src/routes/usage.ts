@@ -1,6 +1,7 @@
 import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
+import { listOf } from '@weir/core/usage/read-parameters.ts'
 import {
   type GivenParameters,
   outcomeDimensions,
@@ -9,7 +10,6 @@ import {
   parseUsageQuery,
   type RollupQuery,
   usageDimensions,
-  type Values,
 } from '@weir/core/usage/usage-query.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
@@ -51,9 +51,6 @@ interface RollupRoute<Dimension extends string> {
   /** Sums all rows of all pages. Absent where an answer has no totals. */
   readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object>
 }
-
-/** The subjects that a question names. */
-const namedSubjects = (only: Values<string>): readonly string[] => only.subject ?? []
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
@@ -110,14 +107,14 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
     },
     async (request, reply) => {
       const { query: given, by, reach } = request
+      // First, and whether there is such a subject or not: nothing was read or looked up.
+      if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
       const owner = { path, given, by, reach }
       const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
       const atMs = cursor?.atMs ?? ports.clock.nowMs()
       const parsed = parse(given, atMs)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { query, form } = parsed
-      // Whether there is such a subject or not: nothing was looked up.
-      if (!reach.covers(namedSubjects(query.only))) return answerProblem(reply, subjectForbidden(request))
       const order = sortKeyOf(query)
       const after = cursor?.place
       if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
