@@ -8,6 +8,7 @@ import { readInvoice, readInvoicesOf, type StoredInvoice, storeInvoice } from '@
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
+import { Reach } from '@weir/core/usage/reach.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
@@ -42,7 +43,10 @@ test('of many closings of one month at the same time one is stored, and all are 
   expect(attempts).toContainEqual(first)
   expect(new Set(stored.map((one) => JSON.stringify(one)))).toEqual(new Set([JSON.stringify(first)]))
   expect(await readInvoicesOf(client, 'many')).toEqual([first])
-  expect([await readInvoice(client, id), await readInvoice(client, randomUUID())]).toEqual([first, undefined])
+  expect([
+    await readInvoice(client, Reach.everybody, id),
+    await readInvoice(client, Reach.everybody, randomUUID()),
+  ]).toEqual([first, undefined])
 })
 
 test('an invoice whose token is known without a row, as after a kill, is stored once all the same', async () => {

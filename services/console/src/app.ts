@@ -23,6 +23,7 @@ import { registerDecisionList } from './routes/list-decisions.ts'
 import { registerPolicy } from './routes/policy.ts'
 import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
+import { registerInvoiceReading } from './routes/read-invoices.ts'
 import { registerSilences } from './routes/silences.ts'
 import { registerStatus } from './routes/status.ts'
 import { registerDecisionStream } from './routes/stream-decisions.ts'
@@ -89,6 +90,7 @@ export function buildApp(
     registerPrices(api, ports)
     registerInvoices(api, ports)
     registerClosing(api, ports)
+    registerInvoiceReading(api, ports)
     registerKeys(api, ports, changer)
     registerLimitChanges(api, ports, changer)
     registerTokens(api, ports, changer)

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
-import type { StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
+import type { InvoiceFilter, InvoiceSummary, StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { monthNamed } from '@weir/core/calendar/calendar.ts'
-import { uuidv5 } from '@weir/core/ids.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import {
   type AcceptedGaps,
@@ -9,16 +8,16 @@ import {
   type CutoffPlace,
   type Invoice,
   invoicedPeriods,
+  invoiceIdOf,
   makeInvoice,
 } from '@weir/core/prices/invoice.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import { Reach } from '@weir/core/usage/reach.ts'
 import { canonicalJson } from '@weir/policy/entities.ts'
 import type { Subject } from '@weir/policy/policy.ts'
 
-/** Ids of invoices follow from subject and period within this namespace. */
-const namespace = '6f1c3c86-6a0b-5a0e-9a39-6f7d1f3b2c55'
 /** Raw rows are kept for 13 months, 393 days at least. A period that has lost some of them is never priced again. */
 const adjustedForMs = 390 * 86_400_000
 
@@ -32,8 +31,10 @@ export interface Ledger {
     period: Period,
     cutoff: readonly CutoffPlace[],
   ) => Promise<readonly RouteUsage[]>
-  readonly readInvoice: (id: string) => Promise<StoredInvoice | undefined>
+  readonly readInvoice: (reach: Reach, id: string) => Promise<StoredInvoice | undefined>
   readonly readInvoicesOf: (subject: string) => Promise<readonly StoredInvoice[]>
+  /** In the order of subjects and periods. */
+  readonly listInvoices: (reach: Reach, filter: InvoiceFilter) => Promise<readonly InvoiceSummary[]>
   /** Stores it unless there is one of its id; returns the one that is stored. */
   readonly storeInvoice: (invoice: StoredInvoice) => Promise<StoredInvoice>
 }
@@ -55,9 +56,6 @@ type Closed =
   /** The month cannot be closed yet, or not at all; everything that stands in its way. */
   | { readonly kind: 'open'; readonly because: readonly string[] }
 
-/** The id of a subject's invoice of a month: the same for everybody who closes it. */
-export const invoiceIdOf = (subject: string, month: string): string => uuidv5(namespace, `${subject}\n${month}`)
-
 /**
  * Closes a month: reads one cut-off, prices what is counted up to it, and stores the invoice. In this order:
  *
@@ -70,7 +68,7 @@ export const invoiceIdOf = (subject: string, month: string): string => uuidv5(na
 export async function closeMonth(ledger: Ledger, closing: Closing, nowMs: number): Promise<Closed> {
   const { subject, prices, month, graceMs, acceptGaps } = closing
   const id = invoiceIdOf(subject.id, month)
-  const known = await ledger.readInvoice(id)
+  const known = await ledger.readInvoice(Reach.everybody, id)
   if (known !== undefined) return { kind: 'closed', invoice: known }
   const earlier = (await ledger.readInvoicesOf(subject.id)).map(({ document }): Invoice => JSON.parse(document))
   const found = periodOf(subject, month, earlier)

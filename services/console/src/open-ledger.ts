@@ -1,6 +1,6 @@
 import { askGaps, askUsageUpTo, readCutoff } from '@weir/clickhouse/billing-queries.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { readInvoice, readInvoicesOf, storeInvoice } from '@weir/clickhouse/invoice-queries.ts'
+import { listInvoices, readInvoice, readInvoicesOf, storeInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { Ledger } from './close-month.ts'
@@ -13,5 +13,6 @@ export const openLedger = (client: ClickHouseClient): Ledger => ({
   askUsageUpTo: askUsageUpTo.bind(undefined, client),
   readInvoice: readInvoice.bind(undefined, client),
   readInvoicesOf: readInvoicesOf.bind(undefined, client),
+  listInvoices: listInvoices.bind(undefined, client),
   storeInvoice: storeInvoice.bind(undefined, client),
 })

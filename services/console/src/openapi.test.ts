@@ -1,6 +1,6 @@
+import { invoiceIdOf } from '@weir/core/prices/invoice.ts'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
-import { invoiceIdOf } from './close-month.ts'
 import { knownAlert, knownChange, knownDecision, openConsole } from './testing/open-console.ts'
 
 interface Media {
@@ -57,9 +57,10 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-11', subjects: ['payer'] } }],
   ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-10', subjects: ['acme'] } }],
   ['/v1/invoices?subject=payer', '/v1/invoices'],
-  ['/v1/invoices', '/v1/invoices'],
+  ['/v1/invoices?limit=0', '/v1/invoices'],
   [`/v1/invoices/${unknownAlert}`, '/v1/invoices/{id}'],
   [`/v1/invoices/${invoiceIdOf('payer', '2026-10')}`, '/v1/invoices/{id}'],
+  [`/v1/invoices/${invoiceIdOf('payer', '2026-10')}?format=pdf`, '/v1/invoices/{id}'],
   ['/v1/invoices/preview?subject=payer', '/v1/invoices/preview'],
   ['/v1/invoices/preview?subject=acme', '/v1/invoices/preview'],
   ['/v1/invoices/preview', '/v1/invoices/preview'],

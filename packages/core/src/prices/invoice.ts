@@ -1,3 +1,4 @@
+import { uuidv5 } from '../ids.ts'
 import { type Adjustment, adjust, type InvoicedPeriod, usedIn } from './adjust.ts'
 import { type Amount, formatAmount } from './amount.ts'
 import { currencyDigits } from './currencies.ts'
@@ -73,6 +74,11 @@ export interface InvoiceParts {
   /** Closed periods with their usage up to the same cut-off. */
   readonly earlier: readonly { readonly invoiced: InvoicedPeriod; readonly usage: readonly RouteUsage[] }[]
 }
+
+/** Ids of invoices follow from subject and period within this namespace. */
+const namespace = '6f1c3c86-6a0b-5a0e-9a39-6f7d1f3b2c55'
+/** The id of a subject's invoice of a month: the same for everybody who closes it. */
+export const invoiceIdOf = (subject: string, month: string): string => uuidv5(namespace, `${subject}\n${month}`)
 
 /** Makes an invoice: equal parts give an equal document. */
 export function makeInvoice(parts: InvoiceParts): Invoice {

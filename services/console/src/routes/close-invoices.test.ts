@@ -27,8 +27,8 @@ describe('POST /v1/invoices', () => {
     expect(item).toMatchObject({ subject: 'payer', period: '2026-10', from: '2026-10-01T00:00:00.000Z' })
     const { body, headers } = await ask(`/v1/invoices/${item.id}`)
     expect([body, headers.etag]).toEqual([stored.get(item.id)?.document, `"${hash('sha256', body, 'hex')}"`])
-    expect((await ask('/v1/invoices?subject=payer')).json()).toEqual({ items: [item] })
-    expect((await ask('/v1/invoices?subject=acme')).json()).toEqual({ items: [] })
+    expect((await ask('/v1/invoices?subject=payer')).json()).toEqual({ items: [item], next: null })
+    expect((await ask('/v1/invoices?subject=acme')).json()).toEqual({ items: [], next: null })
   })
 
   it.each([

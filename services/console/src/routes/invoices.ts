@@ -3,9 +3,11 @@ import { forecastUsage } from '@weir/core/prices/forecast.ts'
 import { quote } from '@weir/core/prices/quote.ts'
 import { pricesOf } from '@weir/policy/policy.ts'
 import type { FastifyInstance } from 'fastify'
-import { answerProblem, policyUnread, unknown, usageUnavailable } from '../http/problems.ts'
+import { subjectForbidden } from '../http/authorize.ts'
+import { answerProblem, policyUnread, unknown, unknownName, usageUnavailable } from '../http/problems.ts'
 import { quoteAnswer } from '../http/quote-schema.ts'
-import { answer, object, operation, problems, text, textOrNull } from '../http/schemas.ts'
+import { answer, object, operation, problems, text } from '../http/schemas.ts'
+import { completeness, shownSilent } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
@@ -20,12 +22,7 @@ const previewParts = {
   subject: text('whose'),
   draft: { type: 'boolean', description: 'always true: sums of a running month still change' },
   period,
-  complete_through: textOrNull('all before it is counted, but for what silent journals hold; null: nothing is known'),
-  silent: {
-    type: 'array',
-    description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
-    items: object({ journal: text('process start'), since: text('its last mark') }),
-  },
+  ...completeness,
   quote: { ...quoteAnswer, description: 'the price of what is counted so far' },
   forecast: { ...quoteAnswer, description: 'of the whole month at the mean pace so far; absent within its first day' },
 }
@@ -40,11 +37,17 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       query: { subject: text('whose') },
       required: ['subject'],
       response: { 200: answer('A draft', object(previewParts, ['forecast'])), ...problems(404, 503) },
+      reach: 'own',
     }),
-    async ({ query: { subject: id }, reach, log }, reply) => {
+    async (request, reply) => {
+      const { subject: id } = request.query
+      const { reach, log } = request
+      if (!reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
       const { state } = ports.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const subject = state.policy.subjects.get(id)
+      // Names that are near would be others'.
+      if (subject === undefined && reach.isOwn) return answerProblem(reply, unknownName('subject', id))
       if (subject === undefined) return answerProblem(reply, noEntity(state, 'subject', id))
       const prices = pricesOf(state.policy, subject)
       if (prices === undefined) return answerProblem(reply, unknown(unpriced(id, subject.plan.name)))
@@ -61,7 +64,7 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
           draft: true,
           period: { from: iso(fromMs), to: iso(toMs), time_zone: timeZone, anchor },
           complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-          silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
+          silent: shownSilent(silent, reach),
           quote: quote(prices, used),
           ...(forecast === undefined ? {} : { forecast: quote(prices, forecast) }),
         }

@@ -21,8 +21,20 @@ export function createMemoryLedger(nowMs: number, overrides: Partial<Ledger> = {
       priced.push(period)
       return [{ route: '', units: 2n, decisions: 1n }]
     },
-    readInvoice: async (id) => stored.get(id),
+    async readInvoice({ subjects }, id) {
+      const found = stored.get(id)
+      return found !== undefined && (subjects?.includes(found.subject) ?? true) ? found : undefined
+    },
     readInvoicesOf: async (subject) => [...stored.values()].filter((one) => one.subject === subject),
+    async listInvoices({ subjects }, { subject, period, after, rowsMax }) {
+      const key = (one: { subject: string; period: string }) => `${one.subject} ${one.period}`
+      return [...stored.values()]
+        .filter((one) => subjects?.includes(one.subject) ?? true)
+        .filter((one) => (subject ?? one.subject) === one.subject && (period ?? one.period) === one.period)
+        .filter((one) => after === undefined || key(one) > key(after))
+        .toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+        .slice(0, rowsMax)
+    },
     async storeInvoice(invoice) {
       if (!stored.has(invoice.id)) stored.set(invoice.id, invoice)
       return stored.get(invoice.id) ?? invoice
