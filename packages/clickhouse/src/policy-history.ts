@@ -103,3 +103,26 @@ export async function readPolicyAt(
   const isNamed = isKnown && change.last === offset
   return { change: { id: change.id, offset: change.offset, atMs: change.at_ms }, isNamed, entities }
 }
+
+/**
+ * Reads the policy as it was just before a subject was deleted from it, and when that was. Undefined where the last
+ * that the history has of the subject is no deletion.
+ */
+export async function readFormerPolicy(
+  client: ClickHouseClient,
+  topic: string,
+  subject: string,
+): Promise<{ readonly deletedAtMs: number; readonly entities: PolicyAt['entities'] } | undefined> {
+  const [last] = await readRows<{ offset: number; at_ms: number; body: string }>(
+    client,
+    `SELECT toInt64(h.offset) AS offset, toInt64(toUnixTimestamp64Milli(h.at)) AS at_ms, h.body AS body
+     FROM policy_history AS h
+     WHERE h.topic = {topic:String} AND h.kind = 'subject' AND h.name = {subject:String}
+     ORDER BY h.at DESC, h.offset DESC LIMIT 1`,
+    { topic, subject },
+    { clickhouse_settings: countsAsNumbers },
+  )
+  if (last === undefined || last.body !== '' || last.offset === 0) return undefined
+  const before = await readPolicyAt(client, topic, { offset: last.offset - 1, tsMs: last.at_ms, subject })
+  return before === undefined ? undefined : { deletedAtMs: last.at_ms, entities: before.entities }
+}

@@ -1,7 +1,7 @@
 import { pricesOf } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
-import { type Closing, closeMonth, type Ledger } from './close-month.ts'
+import { type Closing, closeMonth as closeAtMoment, type Ledger, openMoment } from './close-month.ts'
 import { createMemoryLedger } from './testing/memory-ledger.ts'
 
 const ms = (time: string) => Date.parse(time)
@@ -20,6 +20,8 @@ subjects: { acme: { plan: paid${settings} } }`
   const prices = pricesOf(policy, subject) ?? expect.fail('no prices')
   return { subject, prices, month, graceMs: 3_600_000, acceptGaps: undefined, ...more }
 }
+
+const closeMonth = (ledger: Ledger, one: Closing, atMs: number) => closeAtMoment(ledger, openMoment(ledger), one, atMs)
 
 const periodOf = async (ledger: Ledger, one: Closing) => {
   const closed = await closeMonth(ledger, one, nowMs)

@@ -1,10 +1,9 @@
 import { hash } from 'node:crypto'
 import type { InvoiceFilter, InvoiceSummary, StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
-import { monthNamed } from '@weir/core/calendar/calendar.ts'
+import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import {
   type AcceptedGaps,
-  type BilledPeriod,
   type CutoffPlace,
   type Invoice,
   invoicedPeriods,
@@ -17,9 +16,16 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { canonicalJson } from '@weir/policy/entities.ts'
 import type { Subject } from '@weir/policy/policy.ts'
+import { billed, iso, periodToClose } from './billed-period.ts'
 
 /** Raw rows are kept for 13 months, 393 days at least. A period that has lost some of them is never priced again. */
 const adjustedForMs = 390 * 86_400_000
+
+/** A policy of before, with a subject that was deleted from it. */
+export interface FormerPolicy {
+  readonly deletedAtMs: number
+  readonly entities: PolicyAt['entities']
+}
 
 /** What closing reads and writes in ClickHouse. Each rejects when it does not answer. */
 export interface Ledger {
@@ -35,6 +41,8 @@ export interface Ledger {
   readonly readInvoicesOf: (subject: string) => Promise<readonly StoredInvoice[]>
   /** In the order of subjects and periods. */
   readonly listInvoices: (reach: Reach, filter: InvoiceFilter) => Promise<readonly InvoiceSummary[]>
+  /** The policy just before a subject was deleted; undefined where the history has no deletion of it. */
+  readonly readFormerPolicy: (subject: string) => Promise<FormerPolicy | undefined>
   /** Stores it unless there is one of its id; returns the one that is stored. */
   readonly storeInvoice: (invoice: StoredInvoice) => Promise<StoredInvoice>
 }
@@ -49,6 +57,30 @@ export interface Closing {
   readonly graceMs: number
   /** Why the month is closed although records are missing; undefined: it is not. */
   readonly acceptGaps: string | undefined
+  /** When it was deleted from the policy; undefined while it is in it. */
+  readonly deletedAtMs?: number | undefined
+}
+
+/** What the closings of one request see, each read when it is first needed and for all subjects together. */
+export interface ClosingMoment {
+  readonly completeness: () => Promise<Completeness>
+  readonly cutoff: () => Promise<readonly CutoffPlace[]>
+}
+
+/** Opens the moment of a request: every partition of the table is read for its cut-off, so once. */
+export function openMoment({ askCompleteness, readCutoff }: Ledger): ClosingMoment {
+  let completeness: Promise<Completeness> | undefined
+  let cutoff: Promise<readonly CutoffPlace[]> | undefined
+  return {
+    completeness() {
+      completeness ??= askCompleteness()
+      return completeness
+    },
+    cutoff() {
+      cutoff ??= readCutoff()
+      return cutoff
+    },
+  }
 }
 
 type Closed =
@@ -57,7 +89,7 @@ type Closed =
   | { readonly kind: 'open'; readonly because: readonly string[] }
 
 /**
- * Closes a month: reads one cut-off, prices what is counted up to it, and stores the invoice. In this order:
+ * Closes a month: prices what is counted up to the moment's cut-off, and stores the invoice. In this order:
  *
  * 1. An invoice that is there is returned as it is: closing twice is closing once.
  * 2. Completeness is read before the cut-off: what it promises is among the records that the cut-off counts.
@@ -65,18 +97,28 @@ type Closed =
  * 4. It is stored under an id that follows from subject and month. Of two closings at a time the first one stays, and
  *    both are answered with it. A crash before this step leaves nothing.
  */
-export async function closeMonth(ledger: Ledger, closing: Closing, nowMs: number): Promise<Closed> {
-  const { subject, prices, month, graceMs, acceptGaps } = closing
+export async function closeMonth(
+  ledger: Ledger,
+  moment: ClosingMoment,
+  closing: Closing,
+  nowMs: number,
+): Promise<Closed> {
+  const { subject, prices, month, graceMs, acceptGaps, deletedAtMs = Number.POSITIVE_INFINITY } = closing
   const id = invoiceIdOf(subject.id, month)
   const known = await ledger.readInvoice(Reach.everybody, id)
   if (known !== undefined) return { kind: 'closed', invoice: known }
   const earlier = (await ledger.readInvoicesOf(subject.id)).map(({ document }): Invoice => JSON.parse(document))
-  const found = periodOf(subject, month, earlier)
+  const found = periodToClose(subject, month, earlier)
   if (typeof found === 'string') return { kind: 'open', because: [found] }
-  const { because, missing } = await obstacles(ledger, found, graceMs, nowMs)
+  if (found.fromMs >= deletedAtMs) {
+    return { kind: 'open', because: [`the subject was deleted at ${iso(deletedAtMs)}, before the month began`] }
+  }
+  const { completeThroughMs, silent } = await moment.completeness()
+  const gaps = await ledger.askGaps(found)
+  const { because, missing } = obstacles({ period: found, graceMs, nowMs, completeThroughMs, silent, gaps })
   if (because.length > 0) return { kind: 'open', because }
   if (missing.length > 0 && acceptGaps === undefined) return { kind: 'open', because: missing }
-  const cutoff = await ledger.readCutoff()
+  const cutoff = await moment.cutoff()
   const usageOf = (period: Period) => ledger.askUsageUpTo(subject.id, period, cutoff)
   const invoice = makeInvoice({
     ...{ id, subject: subject.id, period: billed(subject, month, found), closedAt: iso(nowMs), cutoff, prices },
@@ -91,32 +133,15 @@ export async function closeMonth(ledger: Ledger, closing: Closing, nowMs: number
   return { kind: 'closed', invoice: await ledger.storeInvoice({ ...stored, sha256, document }) }
 }
 
-const iso = (ms: number) => new Date(ms).toISOString()
-
-/** The month's period: it begins where the last one ended, also after a change of zone or anchor. */
-function periodOf({ timeZone, anchor }: Subject, month: string, earlier: readonly Invoice[]): Period | string {
-  const calendar = monthNamed(month, timeZone, anchor)
-  if (calendar === undefined) return `${month} is no month such as 2026-11`
-  const later = earlier.find(({ period }) => period.name > month)
-  if (later !== undefined) return `the later month ${later.period.name} is closed already`
-  const last = earlier.findLast(({ period }) => period.name === monthBefore(month))
-  const [fromMs, toMs] = [last === undefined ? calendar[0] : Date.parse(last.period.to), calendar[1]]
-  return fromMs < toMs ? { fromMs, toMs } : `the month ended at ${iso(toMs)}, and the one before only at ${iso(fromMs)}`
-}
-
-function monthBefore(month: string): string {
-  const [year = 0, number = 0] = month.split('-').map(Number)
-  return new Date(Date.UTC(year, number - 2, 1)).toISOString().slice(0, 7)
-}
-
-const billed = ({ timeZone, anchor }: Subject, name: string, { fromMs, toMs }: Period): BilledPeriod => {
-  return { name, from: iso(fromMs), to: iso(toMs), time_zone: timeZone, anchor: String(anchor) }
+interface Known extends Completeness {
+  readonly period: Period
+  readonly graceMs: number
+  readonly nowMs: number
+  readonly gaps: readonly string[]
 }
 
 /** What keeps the month open whatever the caller accepts, and what is missing of it. */
-async function obstacles(ledger: Ledger, period: Period, graceMs: number, nowMs: number) {
-  const { completeThroughMs, silent } = await ledger.askCompleteness()
-  const gaps = await ledger.askGaps(period)
+function obstacles({ period, graceMs, nowMs, completeThroughMs, silent, gaps }: Known) {
   const because: string[] = []
   const endMs = period.toMs + graceMs
   if (nowMs < endMs)

@@ -2,6 +2,7 @@ import { askGaps, askUsageUpTo, readCutoff } from '@weir/clickhouse/billing-quer
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { listInvoices, readInvoice, readInvoicesOf, storeInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
+import { readFormerPolicy } from '@weir/clickhouse/policy-history.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { Ledger } from './close-month.ts'
 
@@ -14,5 +15,6 @@ export const openLedger = (client: ClickHouseClient): Ledger => ({
   readInvoice: readInvoice.bind(undefined, client),
   readInvoicesOf: readInvoicesOf.bind(undefined, client),
   listInvoices: listInvoices.bind(undefined, client),
+  readFormerPolicy: readFormerPolicy.bind(undefined, client, topics.policy),
   storeInvoice: storeInvoice.bind(undefined, client),
 })

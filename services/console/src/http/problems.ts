@@ -21,10 +21,20 @@ export const preconditionFailed = problem(problemType('precondition-failed'), 'P
 /** The change collides with what the policy has. */
 export const conflict = problem(problemType('conflict'), 'Conflict', 409)
 
-/** A month that cannot be closed yet, or not at all, with everything that stands in its way. */
-export const periodOpen = (subject: string, month: string, because: readonly string[]): Problem => ({
-  ...problem(problemType('period-open'), 'The period is open', 409)(`${subject}, ${month}: ${because.join('; ')}`),
-  problems: because.map((message) => ({ path: subject, message })),
+/** A subject's month that is not closed, with everything that stands in its way. */
+export interface OpenPeriod {
+  readonly subject: string
+  readonly because: readonly string[]
+}
+
+/** The month cannot be closed yet, or not at all, for these subjects. */
+export const periodOpen = (month: string, open: readonly OpenPeriod[]): Problem => ({
+  ...problem(
+    problemType('period-open'),
+    'The period is open',
+    409,
+  )(open.map(({ subject, because }) => `${subject}, ${month}: ${because.join('; ')}`).join('. ')),
+  problems: open.flatMap(({ subject, because }) => because.map((message) => ({ path: subject, message }))),
 })
 
 /** Kafka is down, or the console cannot accept the change now. */

@@ -44,6 +44,35 @@ describe('POST /v1/invoices', () => {
     expect(stored.size).toBe(0)
   })
 
+  it('reads completeness and the cut-off once for all subjects, in this order', async () => {
+    const asked: string[] = []
+    const askCompleteness = async () => {
+      asked.push('completeness')
+      return { completeThroughMs: nowMs, silent: [] }
+    }
+    const readCutoff = async () => {
+      asked.push('cutoff')
+      return []
+    }
+    const { ask } = await withPrices({ askCompleteness, readCutoff })
+    await ask('PUT /v1/subjects/other', { body: { plan: 'free', prices: 'api' } })
+    const answer = await ask('POST /v1/invoices', { body: { ...october, subjects: ['payer', 'other'] } })
+    expect([answer.statusCode, asked]).toEqual([200, ['completeness', 'cutoff']])
+  })
+
+  it('closes the month of each subject of which nothing stands in the way, and names what does of the others', async () => {
+    const { ask, stored } = await withPrices()
+    for (const id of ['late', 'later']) {
+      await ask(`PUT /v1/subjects/${id}`, { body: { plan: 'free', prices: 'api', anchor: 25 } })
+    }
+    const answer = await ask('POST /v1/invoices', { body: { ...october, subjects: ['late', 'payer', 'later'] } })
+    const { items, problems } = answer.json()
+    expect([answer.statusCode, items, stored.size]).toEqual([409, [expect.objectContaining({ subject: 'payer' })], 1])
+    expect(new Set(problems.map(({ path }: { path: string }) => path))).toEqual(new Set(['late', 'later']))
+    const one = await ask('POST /v1/invoices', { body: { ...october, subjects: ['payer', 'nobody'] } })
+    expect([one.statusCode, stored.size]).toEqual([404, 1])
+  })
+
   it('reports that ClickHouse is down, and an invoice that is not there', async () => {
     const { ask } = await withPrices({ readCutoff: async () => Promise.reject(new Error('password in the message')) })
     const answer = await ask('POST /v1/invoices', { body: october })

@@ -1,10 +1,17 @@
 import type { StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
-import { pricesOf } from '@weir/policy/policy.ts'
 import { durationPattern, parseDurationMs } from '@weir/policy/policy-values.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import { closeMonth } from '../close-month.ts'
-import { answerProblem, periodOpen, policyUnread, unknown, usageUnavailable } from '../http/problems.ts'
+import { type BilledSubject, findBilled } from '../billed-subject.ts'
+import { closeMonth, openMoment } from '../close-month.ts'
+import {
+  answerProblem,
+  type OpenPeriod,
+  periodOpen,
+  policyUnread,
+  unknown,
+  usageUnavailable,
+} from '../http/problems.ts'
 import { answer, closed, object, operation, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 import { invoiceSummary } from './read-invoices.ts'
@@ -38,7 +45,7 @@ interface Close {
 
 const down = usageUnavailable('ClickHouse did not answer. What is closed stays closed; repeat it.')
 
-/** `POST /v1/invoices` closes a month. */
+/** `POST /v1/invoices` closes a month of each subject of which nothing stands in the way. */
 export function registerClosing(app: FastifyInstance, ports: Ports): void {
   app.post<Close>(
     '/v1/invoices',
@@ -55,22 +62,24 @@ export function registerClosing(app: FastifyInstance, ports: Ports): void {
       const graceMs = parseDurationMs(grace)
       if (graceMs === undefined) return answerProblem(reply, badRequest('grace must be a duration such as 1h or 2d'))
       const items: object[] = []
+      const open: OpenPeriod[] = []
+      const moment = openMoment(ports.ledger)
       try {
+        const billed: BilledSubject[] = []
         for (const id of subjects) {
-          const subject = state.policy.subjects.get(id)
-          const prices = subject === undefined ? undefined : pricesOf(state.policy, subject)
-          if (subject === undefined || prices === undefined) {
+          const found = await findBilled(state.policy, id, ports.ledger)
+          if (found === undefined) {
             return answerProblem(reply, unknown(`There is no subject ${JSON.stringify(id)} with a price list`))
           }
-          const one = await closeMonth(
-            ports.ledger,
-            { subject, prices, month, graceMs, acceptGaps },
-            ports.clock.nowMs(),
-          )
-          if (one.kind === 'open') return answerProblem(reply, periodOpen(id, month, one.because))
-          items.push(summaryOf(one.invoice))
+          billed.push(found)
         }
-        return { items }
+        for (const found of billed) {
+          const closing = { ...found, month, graceMs, acceptGaps }
+          const one = await closeMonth(ports.ledger, moment, closing, ports.clock.nowMs())
+          if (one.kind === 'open') open.push({ subject: found.subject.id, because: one.because })
+          else items.push(summaryOf(one.invoice))
+        }
+        return open.length === 0 ? { items } : answerProblem(reply, { ...periodOpen(month, open), items })
       } catch (error) {
         log.error({ err: error, month }, 'a month could not be closed')
         return answerProblem(reply, down)

@@ -1,5 +1,6 @@
 import type { Period } from '@weir/core/prices/forecast.ts'
 import { describe, expect, it } from 'vitest'
+import { createMemoryLedger } from '../testing/memory-ledger.ts'
 import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 
 const line = { name: 'all', measure: 'units', tiers: [{ unit_amount: '0.5' }] }
@@ -58,6 +59,16 @@ describe('GET /v1/invoices/preview', () => {
     const answer = await ask('/v1/invoices/preview?subject=payer')
     expect(answer.json().forecast).toMatchObject({ lines: [{ quantity: 400 }], total: '209.00' })
     expect(asked).toEqual(['decisions', 'sums'])
+  })
+
+  it('begins where the last invoice ended, also after a change of the anchor', async () => {
+    const { ledger } = createMemoryLedger(nowMs)
+    const closed = { id: 'i', subject: 'payer', period: '2026-10', from: '', closed_at: '', sha256: '', document: '' }
+    await ledger.storeInvoice({ ...closed, to: '2026-10-31T18:15:00.000Z' })
+    const { ask, asked } = await withPrices({ ledger })
+    const { period } = (await ask('/v1/invoices/preview?subject=payer')).json()
+    expect([period.from, period.to]).toEqual(['2026-10-31T18:15:00.000Z', '2026-12-14T18:15:00.000Z'])
+    expect(asked[0]?.[1].fromMs).toBe(Date.parse(period.from))
   })
 
   it('has no forecast within the first day of the month', async () => {

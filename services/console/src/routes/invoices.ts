@@ -1,8 +1,8 @@
-import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { forecastUsage } from '@weir/core/prices/forecast.ts'
 import { quote } from '@weir/core/prices/quote.ts'
 import { pricesOf } from '@weir/policy/policy.ts'
 import type { FastifyInstance } from 'fastify'
+import { iso, runningPeriod } from '../billed-period.ts'
 import { subjectForbidden } from '../http/authorize.ts'
 import { answerProblem, policyUnread, unknown, unknownName, usageUnavailable } from '../http/problems.ts'
 import { quoteAnswer } from '../http/quote-schema.ts'
@@ -12,7 +12,9 @@ import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
 const period = object({
-  from: text('RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor'),
+  from: text(
+    'RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor; where the last invoice ended',
+  ),
   to: text('RFC 3339: the first instant of the next one'),
   time_zone: text('of the subject'),
   anchor: { type: 'integer', description: 'day of the month on which its months begin' },
@@ -27,7 +29,8 @@ const previewParts = {
   forecast: { ...quoteAnswer, description: 'of the whole month at the mean pace so far; absent within its first day' },
 }
 
-const iso = (ms: number) => new Date(ms).toISOString()
+/** Of one subject, one a month: 83 years. */
+const invoicesMax = 1_000
 
 /** `GET /v1/invoices/preview`: what the running month of a subject costs so far, and at this pace. */
 export function registerInvoices(app: FastifyInstance, ports: Ports): void {
@@ -53,8 +56,9 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       if (prices === undefined) return answerProblem(reply, unknown(unpriced(id, subject.plan.name)))
       const { timeZone, anchor } = subject
       const nowMs = ports.clock.nowMs()
-      const [fromMs, toMs] = periodBoundaries('month', timeZone, anchor, nowMs)
       try {
+        const closed = await ports.ledger.listInvoices(reach, { subject: id, rowsMax: invoicesMax })
+        const { fromMs, toMs } = runningPeriod(subject, closed.at(-1), nowMs)
         // First: what comes in between the two is then more than was claimed, and never less.
         const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
         const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })

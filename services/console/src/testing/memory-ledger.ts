@@ -35,6 +35,7 @@ export function createMemoryLedger(nowMs: number, overrides: Partial<Ledger> = {
         .toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
         .slice(0, rowsMax)
     },
+    readFormerPolicy: async () => undefined,
     async storeInvoice(invoice) {
       if (!stored.has(invoice.id)) stored.set(invoice.id, invoice)
       return stored.get(invoice.id) ?? invoice
