@@ -1,4 +1,6 @@
-import { askUsage, askUsageTotals, type UsageRow } from '@weir/clickhouse/usage-queries.ts'
+import { text as textOf } from 'node:stream/consumers'
+import { askUsage, askUsageTotals, type UsageRow, usageSource } from '@weir/clickhouse/usage-queries.ts'
+import { openUsageStream, type StreamForm } from '@weir/clickhouse/usage-stream.ts'
 import { measures, placeOf, type Ranking, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import type { Step, UsageDimension, UsageQuery } from '@weir/core/usage/usage-query.ts'
@@ -13,7 +15,7 @@ const [spanMs, quarterMs] = [4 * 86_400_000, 900_000]
 const questions = 500
 
 const values = {
-  subject: ['acme', 'acme-2', 'bolt', "o'neil", 'b\\t{x:String}', 'größe'],
+  subject: ['acme', 'acme-2', 'bolt', "o'neil", 'b\\t{x:String}', 'größe', '=1+1"\r\n,', "-'x"],
   key_id: ['', 'a-1', 'b-1'],
   plan: ['free', 'top'],
   route: ['POST /v1/search', 'GET /v1/users/:id', ''],
@@ -183,7 +185,66 @@ const comparable = (rows: readonly UsageRow[]) =>
     .filter(({ count, cost }) => count !== '0' || cost !== '0')
     .map((row) => JSON.stringify(row, Object.keys(row).toSorted()))
 
+/** The fields of each line of CSV, by RFC 4180. */
+function readCsv(csv: string): string[][] {
+  const lines: string[][] = [[]]
+  for (const [, quoted, plain = '', end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r\n|$)/g)) {
+    if (end !== '' || quoted !== undefined || plain !== '') lines.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain)
+    if (end === '\r\n') lines.push([])
+  }
+  return lines.slice(0, -1)
+}
+
 let tables: Tables
+const streamed = (reach: Reach, query: UsageQuery, form: Partial<StreamForm> & Pick<StreamForm, 'format'>) => {
+  const question = { source: usageSource(reach, query), query, form: { sumsAreText: true, isCsvExact: true, ...form } }
+  return openUsageStream(tables.client, reach, question, AbortSignal.timeout(60_000))
+}
+const isText = new Set<string>(['ts', 'other', ...dimensions])
+
+async function csvOf(reach: Reach, query: UsageQuery, isCsvExact: boolean): Promise<object[]> {
+  const [names = [], ...lines] = readCsv(await textOf(await streamed(reach, query, { format: 'csv', isCsvExact })))
+  return lines.map((line) =>
+    Object.fromEntries(names.map((name, at) => [name, name === 'other' ? line[at] === 'true' : line[at]])),
+  )
+}
+
+async function jsonlOf(reach: Reach, query: UsageQuery, sumsAreText: boolean): Promise<object[]> {
+  const lines = (await textOf(await streamed(reach, query, { format: 'jsonl', sumsAreText }))).trimEnd().split('\n')
+  // Numbers of all their digits, which JSON.parse would round.
+  const quoted = sumsAreText ? lines : lines.map((line) => line.replaceAll(/":(-?\d+)(?=[,}])/g, '":"$1"'))
+  const rows = quoted.map((line) => JSON.parse(line))
+  expect(rows.at(-1)).toEqual({ end: true, rows: sumsAreText ? rows.length - 1 : String(rows.length - 1) })
+  return rows.slice(0, -1)
+}
+
+/** As ClickHouse reads it. */
+async function parquetOf(reach: Reach, query: UsageQuery): Promise<object[]> {
+  const [{ client }, names] = [tables, query.by.map((name) => `${name} String`)]
+  const more = [...(query.step === 'total' ? [] : ['ts String']), ...(query.ranking?.other ? ['other Bool'] : [])]
+  const sums = ['count UInt64', 'allowed UInt64', 'denied UInt64', 'cost Decimal(38, 0)']
+  const columns = [...more, ...names, ...sums, ...(query.ranking?.other ? ['groups UInt64'] : [])]
+  await client.command({ query: `CREATE OR REPLACE TABLE read_parquet (${columns.join(', ')}) ENGINE = Memory` })
+  const values = await streamed(reach, query, { format: 'parquet' })
+  await client.insert({ table: 'read_parquet', values, format: 'Parquet' })
+  const clickhouse_settings = { output_format_json_quote_decimals: 1 } as const
+  const text = { query: 'SELECT * FROM read_parquet', format: 'JSONEachRow', clickhouse_settings } as const
+  const found = await client.query(text)
+  return (await found.json<object>()).map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, isText.has(name) ? value : String(value)])),
+  )
+}
+
+const guarded = (rows: readonly UsageRow[]): object[] =>
+  rows.map((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([name, value]) => [
+        name,
+        dimensions.some((one) => one === name) && /^[=+\-@\t\r\0]/.test(String(value)) ? `'${value}` : value,
+      ]),
+    ),
+  )
+
 beforeAll(async () => {
   tables = await startTables()
 }, 120_000)
@@ -211,6 +272,10 @@ test(`${questions} random questions are answered as the decisions themselves say
       const after = at === 0 ? undefined : placeOf(sortKeyOf(asked), { ...rows[at - 1] })
       expect(await askUsage(tables.client, reach, asked, { after, rowsMax: 3 })).toEqual(rows.slice(at, at + 3))
       expect(await askUsageTotals(tables.client, reach, asked)).toEqual(sumsOf(met))
+      expect(await csvOf(reach, asked, true)).toEqual(rows)
+      expect(await csvOf(reach, asked, false)).toEqual(guarded(rows))
+      expect(await jsonlOf(reach, asked, asked.by.length % 2 === 0)).toEqual(rows)
+      expect(await parquetOf(reach, asked)).toEqual(rows)
     }),
     { numRuns: questions },
   )

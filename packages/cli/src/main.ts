@@ -171,6 +171,13 @@ const usage = common(program.command('usage'))
   .option('--no-other', 'no row for the other groups')
   .option('--subject-prefix <text>', 'only subjects that begin so')
   .option('--limit <n>', 'rows at most', wholeNumber(1, 1_000_000), 1_000)
+  .addOption(
+    new Option('--format <format>', 'the whole answer as a file, instead of a table')
+      .choices(['csv', 'jsonl', 'parquet'])
+      .conflicts('json'),
+  )
+  .addOption(new Option('--output <file>', 'where that is written, once it is whole; standard output').argParser(inCwd))
+  .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
 for (const name of ['subject', 'key-id', 'plan', 'route', 'method', 'outcome', 'denied-by']) {
   usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
 }

@@ -67,13 +67,17 @@ function pageSql(question: RollupQuery<string>, { after, rowsMax }: PagePlace) {
   return { sql: [beyond, sorted === '' ? '' : `ORDER BY ${sorted}`, `LIMIT ${rowsMax}`], params }
 }
 
+/** Writes a column of an answer, whose value is given as SQL. */
+export type ColumnWriter = (name: string, value: string) => string
+
 /** The SQL of a question. Names come from closed lists, values travel as parameters. */
 export function rollupSql(
   { table, bucketMs, sums }: RollupSource,
   reach: Reach,
   question: RollupQuery<string>,
   place: PagePlace,
-): { query: string; params: Record<string, unknown> } {
+  written: ColumnWriter = (_, value) => value,
+): { query: string; params: Record<string, unknown>; columns: readonly string[] } {
   const { step, by, ranking } = question
   const within = withinReach(reach, 'u.subject')
   const filters = filtersOf((name) => dimensionSql(name, reach), question)
@@ -98,7 +102,9 @@ export function rollupSql(
     ...by.map((name, at) => [name, hasOther ? `if(other, '', ${dimensions[at]})` : (dimensions[at] ?? '')] as const),
   ]
   const all = [...columns, ...Object.entries(sums), ...(hasOther ? [['groups', `uniqExact(${names})`] as const] : [])]
-  const shown = all.map(([name]) => (name === 'start' ? `${iso8601('r.start')} AS ts` : `r.${name} AS ${name}`))
+  const shown = all.map(([name]) =>
+    name === 'start' ? `${iso8601('r.start')} AS ts` : `${written(name, `r.${name}`)} AS ${name}`,
+  )
   const query = [
     `SELECT ${shown.join(', ')}`,
     `FROM (SELECT ${all.map(([name, sql]) => `${sql} AS ${name}`).join(', ')}`,
@@ -116,5 +122,6 @@ export function rollupSql(
     ...filters.params,
     ...page.params,
   }
-  return { query: query.filter((line) => line !== '').join('\n'), params }
+  const named = all.map(([name]) => (name === 'start' ? 'ts' : name))
+  return { query: query.filter((line) => line !== '').join('\n'), params, columns: named }
 }

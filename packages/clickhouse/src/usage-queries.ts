@@ -42,15 +42,6 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
   readonly groups?: string
 }
 
-/** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
-export function usageSource({ isOwn }: Reach, question: UsageQuery): { table: string; bucketMs: number } {
-  const { step, by, only, except, subjectPrefix } = question
-  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000 }
-  const named = [...by, ...Object.keys(only), ...Object.keys(except)]
-  const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
-  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000 }
-}
-
 /** Units in 128 bits: over years and all subjects, 64 might not do. */
 const usageSums = {
   count: 'sum(u.count)',
@@ -59,13 +50,22 @@ const usageSums = {
   cost: "sumIf(toInt128(u.cost), u.outcome = 'allow')",
 }
 
+/** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
+export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSource {
+  const { step, by, only, except, subjectPrefix } = question
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, sums: usageSums }
+  const named = [...by, ...Object.keys(only), ...Object.keys(except)]
+  const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
+  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, sums: usageSums }
+}
+
 /** Answers from the rollups; rejects with ClickHouse's error. */
 export const askUsage = (
   client: ClickHouseClient,
   reach: Reach,
   question: UsageQuery,
   place = wholeAnswer,
-): Promise<UsageRow[]> => askRows(client, { ...usageSource(reach, question), sums: usageSums }, reach, question, place)
+): Promise<UsageRow[]> => askRows(client, usageSource(reach, question), reach, question, place)
 
 /** What the rows of an answer add up to, over all groups and steps. */
 export type UsageTotals = Pick<UsageRow, 'count' | 'allowed' | 'denied' | 'cost'>
@@ -79,7 +79,7 @@ export async function askUsageTotals(
   const total = { ...question, by: [], step: 'total' as const, ranking: undefined }
   // Minutes are cut to minutes, all else to quarter hours.
   const source = usageSource(reach, question.step === 'minute' ? question : total)
-  const [row] = await askRows<UsageTotals>(client, { ...source, sums: usageSums }, reach, total, { rowsMax: 1 })
+  const [row] = await askRows<UsageTotals>(client, source, reach, total, { rowsMax: 1 })
   return row ?? { count: '0', allowed: '0', denied: '0', cost: '0' }
 }
 
@@ -106,8 +106,11 @@ export interface OutcomeRow extends Partial<Record<OutcomeDimension, string>> {
 
 const summed = ['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx', 'broken', 'bytes_in', 'bytes_out']
 
-/** Of no answers the quantile is not a number, which JSON has as null. */
-const quantile = (index: number) => `round(quantilesTDigestMerge(0.5, 0.9, 0.99)(u.duration_ms)[${index}], 3)`
+/** Of no answers the quantile is not a number: null. */
+function quantile(index: number): string {
+  const value = `quantilesTDigestMerge(0.5, 0.9, 0.99)(u.duration_ms)[${index}]`
+  return `if(isNaN(${value}), NULL, round(${value}, 3))`
+}
 
 /** The table that answers questions about outcomes. */
 export const outcomeSource = {

@@ -1,14 +1,17 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
 import { findChange } from '@weir/clickhouse/change-queries.ts'
-import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
 import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
 import { readCompleteness, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
+import { openUsageStream, type StreamQuestion, streamMsMax } from '@weir/clickhouse/usage-stream.ts'
+import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
 import { TopicFollower } from '@weir/kafka/follow-topic.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
@@ -63,6 +66,19 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   return { redis, problem }
 }
 
+/** What is asked of the rollups. Streams have a client of their own: they rest while their readers do. */
+async function openQuestions(clickhouse: ClickHouseClient, config: ClickhouseServer, { run }: Service) {
+  const streams = connectClickhouse(config, 'weir-console', streamMsMax)
+  await run.own('streams', streams, (client) => client.close())
+  return {
+    askUsage: askUsage.bind(undefined, clickhouse),
+    askUsageTotals: askUsageTotals.bind(undefined, clickhouse),
+    askOutcomes: askOutcomes.bind(undefined, clickhouse),
+    openStream: (reach: Reach, question: StreamQuestion, signal: AbortSignal) =>
+      openUsageStream(streams, reach, question, signal),
+  }
+}
+
 await startService(
   'console',
   () => readConfig(consoleVariables, process.env),
@@ -103,9 +119,7 @@ await startService(
       publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
       audit,
       clock: systemClock,
-      askUsage: askUsage.bind(undefined, clickhouse),
-      askUsageTotals: askUsageTotals.bind(undefined, clickhouse),
-      askOutcomes: askOutcomes.bind(undefined, clickhouse),
+      ...(await openQuestions(clickhouse, config, service)),
       ledger: openLedger(clickhouse),
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),

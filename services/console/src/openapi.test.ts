@@ -24,6 +24,8 @@ const priceList = { currency: 'EUR', lines }
 const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
   ['/v1/usage', '/v1/usage'],
   ['/v1/usage?step=never', '/v1/usage'],
+  ['/v1/usage?format=csv', '/v1/usage'],
+  ['/v1/outcomes?format=jsonl', '/v1/outcomes'],
   ['/v1/outcomes', '/v1/outcomes'],
   ['/v1/outcomes?by=plan', '/v1/outcomes'],
   ['/v1/alerts?subject=acme&limit=1', '/v1/alerts'],

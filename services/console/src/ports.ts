@@ -1,9 +1,11 @@
+import type { Readable } from 'node:stream'
 import type { ChangeFound } from '@weir/clickhouse/change-queries.ts'
 import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-list.ts'
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { AlertReach } from '@weir/clickhouse/delivery-queries.ts'
 import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
 import type { OutcomeRow, PagePlace, UsageRow, UsageTotals } from '@weir/clickhouse/usage-queries.ts'
+import type { StreamQuestion } from '@weir/clickhouse/usage-stream.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
@@ -62,6 +64,8 @@ export interface Ports {
   readonly askUsageTotals: (reach: Reach, query: UsageQuery) => Promise<UsageTotals>
   /** Rejects when the rollup cannot be read. */
   readonly askOutcomes: (reach: Reach, query: OutcomeQuery, place: PagePlace) => Promise<OutcomeRow[]>
+  /** Opens the whole answer to a question as a stream. Rejects when the rollup cannot be read. */
+  readonly openStream: (reach: Reach, question: StreamQuestion, signal: AbortSignal) => Promise<Readable>
   /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
   readonly askPeriodUsage: (reach: Reach, subject: string, period: Period) => Promise<readonly RouteUsage[]>
   /** What invoices are made of and where they are stored. */

@@ -89,6 +89,8 @@ describe('a value that is SQL', () => {
       'order',
       'other',
       'after',
+      'format',
+      'csv',
     ],
     '/v1/decisions': [
       ...[

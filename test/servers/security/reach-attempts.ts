@@ -65,6 +65,12 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   ),
   [13, `/v1/usage?subject=${encodeURIComponent("acme' OR 1=1 --")}`, 403],
   [13, `/v1/usage?by=${encodeURIComponent("subject, 'bolt'")}`, 400],
+  ...['/v1/usage', '/v1/outcomes'].flatMap((path) => [
+    ...['csv', 'jsonl', 'parquet'].map((format) => [15, `${path}?subject=bolt&format=${format}`, 403] as const),
+    [15, `${path}?subject=bolt`, 403, { headers: { accept: 'text/csv' } }] as const,
+    [15, `${path}?by=subject&step=total&format=jsonl`, 'own'] as const,
+    [15, `${path}?not_subject=acme&step=total&by=subject&format=jsonl`, 'empty'] as const,
+  ]),
   [16, `/v1/usage?after=${Buffer.from('["x",1]').toString('base64url')}`, 400],
   [16, '/v1/outcomes?after=', 400],
   [16, '/v1/usage?subject=bolt&after=x', 403],

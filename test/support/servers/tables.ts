@@ -9,6 +9,9 @@ export interface Tables {
   readonly url: string
   readonly client: ClickHouseClient
   pid(): number
+  /** Kills ClickHouse; `restart` starts it again on the same port and data. */
+  kill(): Promise<void>
+  restart(): Promise<void>
   rows<Row>(query: string): Promise<Row[]>
   close(): Promise<void>
 }
@@ -22,6 +25,8 @@ export async function startTables(): Promise<Tables> {
     url: server.address,
     client,
     pid: () => server.pid(),
+    kill: () => server.kill('SIGKILL'),
+    restart: () => server.restart(),
     async rows<Row>(query: string) {
       const answer = await client.query({ query, format: 'JSONEachRow' })
       return answer.json<Row>()

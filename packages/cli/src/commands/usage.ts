@@ -1,5 +1,7 @@
+import type { Writable } from 'node:stream'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
-import { askConsole, requireConsole } from '../console/console-client.ts'
+import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
+import { download } from '../console/download.ts'
 import { textTable } from '../text-table.ts'
 
 /** The options of the command: those that are not named here are parameters of `GET /v1/usage`, in camel case. */
@@ -8,6 +10,12 @@ interface UsageOptions extends CommonOptions {
   readonly by: string
   readonly limit: number
   readonly other: boolean
+  /** `csv`, `jsonl` or `parquet`: the whole answer as it is, instead of a table. */
+  readonly format?: string
+  /** Whether texts of CSV stand as they are. */
+  readonly exact: boolean
+  /** The file for it. */
+  readonly output?: string
   readonly [parameter: string]: string | number | boolean | readonly string[] | undefined
 }
 
@@ -47,17 +55,46 @@ const namesOf = (row: Row, by: readonly string[]) =>
     ? by.map((_, at) => (at === 0 ? `other (${grouped(String(row.groups ?? 0))})` : ''))
     : by.map((name) => shown(String(row[name] ?? '')))
 
-/** Prints usage as a table, or the console's own answers, a line each. Asks for pages until it has `limit` rows. */
+const lateJournals = (silent: number) =>
+  silent === 1
+    ? 'a journal is silent: what it holds comes later'
+    : `${silent} journals are silent: what they hold comes later`
+
+/** Writes the whole answer as the console streams it, to a file or to standard output. */
+async function downloadUsage(
+  console: ConsoleAddress,
+  query: NonNullable<ConsoleRequest['query']>,
+  {
+    file,
+    stdout,
+    context,
+  }: { readonly file: string | undefined; readonly stdout: Writable; readonly context: CommandContext },
+): Promise<void> {
+  const headers = await download(console, { path: '/v1/usage', query }, { file, stdout, signal: context.signal })
+  context.report(`counted until ${headers.get('weir-complete-through') ?? 'nothing is known yet'}`)
+  const silent = Number(headers.get('weir-silent') ?? 0)
+  if (silent > 0) context.report(lateJournals(silent))
+}
+
+/**
+ * Prints usage as a table, or the console's own answers, a line each: asks for pages until it has `limit` rows. With a
+ * format the whole answer goes to `output`.
+ */
 export async function showUsage(
-  { data, json, by: names, limit, other, ...more }: UsageOptions,
+  { data, json, by: names, limit, other, format, exact, output, ...more }: UsageOptions,
   context: CommandContext,
+  stdout: Writable = process.stdout,
 ): Promise<void> {
   const console = requireConsole(context.environment, data)
   const by = names === '' ? [] : names.split(',')
-  const parameters = Object.fromEntries(Object.entries(more).map(([name, value]) => [inQuery(name), value]))
+  const given = Object.fromEntries(Object.entries(more).map(([name, value]) => [inQuery(name), value]))
+  const parameters = { ...given, by: names || undefined, other: other ? undefined : false }
+  if (format !== undefined) {
+    const query = { ...parameters, format, csv: exact ? 'exact' : undefined }
+    return downloadUsage(console, query, { file: output, stdout, context })
+  }
   const ask = async (rowsMax: number, after: string | undefined) => {
-    const form = { limit: rowsMax, after, numbers: json ? 'json' : 'text' }
-    const query = { ...parameters, ...form, by: names || undefined, other: other ? undefined : false }
+    const query = { ...parameters, limit: rowsMax, after, numbers: json ? 'json' : 'text' }
     return await askConsole<Page>(console, { path: '/v1/usage', query })
   }
   const rows: Row[] = []

@@ -71,7 +71,8 @@ function whyUnreachable(error: unknown): string {
   return error.name === 'TimeoutError' ? `no answer within ${deadlineMs / 1_000} s` : error.message
 }
 
-const unreachable = (url: string, error: unknown) =>
+/** The error of a console that does not answer, or not to the end. */
+export const unreachable = (url: string, error: unknown): WeirError =>
   new WeirError(
     'CONSOLE_UNAVAILABLE',
     `The console at ${url} cannot be reached: ${whyUnreachable(error)}. Is it running, and does WEIR_CONSOLE_URL or --data name it?`,
@@ -125,29 +126,40 @@ export const consoleAnswer = async <T>(
   request: ConsoleRequest,
 ): Promise<T> => (await askConsole<T>(requireConsole(environment, data), request)).body
 
+/** Opens an answer of the console that is read as it comes. Throws as `askConsole` does. */
+export async function openConsoleAnswer(
+  { url, token }: ConsoleAddress,
+  request: Pick<ConsoleRequest, 'path' | 'query'>,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<Response> {
+  const broken = (error: unknown): never => {
+    throw unreachable(url, error)
+  }
+  const sent = { authorization: `Bearer ${token}`, ...headers }
+  const response = await fetch(addressOf(url, request), { headers: sent, signal, redirect: 'error' }).catch(broken)
+  if (response.status < 400) return response
+  const text = await response.text().catch(broken)
+  const isJson = /json/.test(response.headers.get('content-type') ?? '')
+  throw refusal(url, { status: response.status, text, change: undefined, body: JSON.parse(isJson ? text : 'null') })
+}
+
 /**
  * Listens to a stream of the console until that ends, on from the event of `lastId`. Throws as `askConsole` does, and
  * CONSOLE_UNAVAILABLE when the stream breaks.
  */
 export async function* openConsoleStream(
-  { url, token }: ConsoleAddress,
+  address: ConsoleAddress,
   request: Pick<ConsoleRequest, 'path' | 'query'>,
   { lastId, signal }: { readonly lastId: string | undefined; readonly signal: AbortSignal },
 ): AsyncGenerator<StreamEvent> {
   const goOn = lastId === undefined ? {} : { 'last-event-id': lastId }
-  const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream', ...goOn }
-  const broken = (error: unknown): never => {
-    throw unreachable(url, error)
-  }
-  const response = await fetch(addressOf(url, request), { headers, signal, redirect: 'error' }).catch(broken)
-  if (response.status >= 400) {
-    const text = await response.text().catch(broken)
-    const isJson = /json/.test(response.headers.get('content-type') ?? '')
-    throw refusal(url, { status: response.status, text, change: undefined, body: JSON.parse(isJson ? text : 'null') })
-  }
+  const response = await openConsoleAnswer(address, request, { accept: 'text/event-stream', ...goOn }, signal)
   const events = readEvents(response.body ?? new ReadableStream<never>())
   for (;;) {
-    const read = await events.next().catch(broken)
+    const read = await events.next().catch((error) => {
+      throw unreachable(address.url, error)
+    })
     if (read.done === true) return
     yield read.value
   }

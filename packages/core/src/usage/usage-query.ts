@@ -1,3 +1,4 @@
+import { type AnswerForm, formParameters, readForm } from './answer-form.ts'
 import { type Ranking, readRanking } from './ranking.ts'
 import {
   type GivenParameters,
@@ -34,14 +35,6 @@ export interface RollupQuery<Dimension extends string> {
   readonly ranking?: Ranking | undefined
 }
 
-/** How an answer is written. */
-export interface AnswerForm {
-  /** Whether sums are text, for readers whose numbers end at 2^53. */
-  readonly sumsAreText: boolean
-  /** The rows of a page. */
-  readonly limit: number
-}
-
 /** A query that was read, or every problem of its parameters. */
 export type ParsedQuery<Dimension extends string> =
   | { readonly kind: 'query'; readonly query: RollupQuery<Dimension>; readonly form: AnswerForm }
@@ -62,12 +55,10 @@ const minuteSpanMaxMs = 7 * dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
 
-const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix', 'numbers', 'limit', 'after']
+const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
 const rankingParameters = ['top', 'order', 'other']
 /** Columns of one answer: each multiplies its groups. */
 const byMax = 4
-/** Rows of a page unless `limit` says otherwise, and the largest page: more are for a program, which asks again. */
-const [limitDefault, limitMax] = [1_000, 10_000]
 /** The steps of a query with what is wrong about them. */
 function readStep(
   { text = 'hour', hasMinutes }: { readonly text: string | undefined; readonly hasMinutes: boolean },
@@ -80,16 +71,6 @@ function readStep(
   if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
   if (step === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
   return step
-}
-
-/** How the answer is written, with what is wrong about that. */
-function readForm(params: Readonly<Record<string, string | undefined>>, problems: string[]): AnswerForm {
-  const { numbers = 'json', limit = String(limitDefault) } = params
-  if (numbers !== 'json' && numbers !== 'text') problems.push('numbers must be json or text')
-  if (!/^\d{1,5}$/.test(limit) || Number(limit) < 1 || Number(limit) > limitMax) {
-    problems.push(`limit must be a number from 1 to ${limitMax}`)
-  }
-  return { sumsAreText: numbers === 'text', limit: Number(limit) }
 }
 
 /** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { formParameters } from '@weir/core/usage/answer-form.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { canonicalJson, type JsonValue } from '@weir/policy/entities.ts'
 import { problem } from '@weir/runtime/problem.ts'
@@ -22,7 +23,7 @@ export interface CursorPlace {
 }
 
 const [hashBytes, partsMax] = [16, 8]
-const notOfTheQuestion = ['after', 'limit', 'numbers']
+const notOfTheQuestion: readonly string[] = formParameters
 
 /** The cursor's own problem: it was made up, damaged, or made for another question or reader. */
 export const cursorInvalid = problem(

@@ -1,8 +1,9 @@
 import type { PolicyFault } from '@weir/policy/entities.ts'
 import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
+import type { StreamRefusal } from '../live/live-decisions.ts'
 
-/** The seconds after which a caller may repeat a request that failed because a server is down. */
+/** The seconds after which a caller may repeat a request that failed because a server is down, or had no room. */
 const retryAfterS = 5
 
 const problem =
@@ -74,6 +75,14 @@ export const unknownDecision = (isMetered: boolean): Problem =>
       : 'There is no decision of this id yet: it is not metered yet, if it was made. Ask again after Retry-After.',
   )
 
+/** As many streams are open as there may be. */
+export const tooManyStreams = (of: StreamRefusal): Problem =>
+  problem(
+    problemType('too-many-streams'),
+    'Too many streams',
+    429,
+  )(`There are as many streams ${of} as there may be. End one, or try again after Retry-After.`)
+
 /** One thing that is wrong with a change, with its position in the file where one was sent. */
 export interface ChangeFault extends PolicyFault {
   readonly line?: number
@@ -87,8 +96,8 @@ export function changeRejected(problems: readonly ChangeFault[]): Problem {
   return { ...problem(problemType('policy-refused'), 'The policy would not be right', 422)(detail), problems }
 }
 
-/** Sends a problem; a 503 carries Retry-After. */
+/** Sends a problem; a 503 and a 429 carry Retry-After. */
 export function answerProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  if (problem.status === 503) reply.header('retry-after', retryAfterS)
+  if (problem.status === 503 || problem.status === 429) reply.header('retry-after', retryAfterS)
   return sendProblem(reply, problem)
 }

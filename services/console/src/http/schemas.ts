@@ -43,16 +43,17 @@ const words: Readonly<Record<number, string>> = {
   412: 'If-Match or If-None-Match does not hold',
   413: 'The body is too large',
   415: 'The body is of another type',
-  422: 'The policy would not be right; nothing was changed',
+  422: 'What is sent would not be right, or too much is asked for; nothing was changed',
   429: 'There are too many already; try again after Retry-After',
   503: 'A server is down; try again after Retry-After',
+  504: 'The answer took too long; ask for less',
 }
 
 const problemAnswers = (statuses: readonly number[]) =>
   Object.fromEntries(statuses.map((status) => [status, problemAnswer(words[status] ?? '')]))
 
 /** Returns the error answers of a route by status; every route has 400, 401 and 403. */
-export const problems = (...statuses: readonly (404 | 409 | 412 | 422 | 429 | 503)[]): Record<number, object> =>
+export const problems = (...statuses: readonly (404 | 409 | 412 | 422 | 429 | 503 | 504)[]): Record<number, object> =>
   problemAnswers([400, 401, 403, ...statuses])
 
 /** An object with any properties. */

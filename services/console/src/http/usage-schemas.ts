@@ -1,8 +1,10 @@
+import { answerFormats } from '@weir/core/usage/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import { measures } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { querySteps, usageDimensions } from '@weir/core/usage/usage-query.ts'
-import { answer, object, text, textOrNull } from './schemas.ts'
+import { object, text, textOrNull } from './schemas.ts'
+import { streamTypes } from './stream-answer.ts'
 
 const time = (description: string) => ({ type: 'string', description })
 const values = (description: string) => ({
@@ -53,6 +55,14 @@ export const questionQuery = (dimensions: readonly string[], isUsage: boolean) =
       ...{ type: 'string', enum: ['json', 'text'], default: 'json' },
       description: '`text`: sums as text instead of numbers, for readers whose numbers end at 2^53',
     },
+    format: {
+      ...{ type: 'string', enum: answerFormats },
+      description: 'all but `json` come whole, as a stream; that of `Accept` if absent, else `json`',
+    },
+    csv: {
+      ...{ type: 'string', enum: ['safe', 'exact'] },
+      description: "with `format=csv`; `exact`: no ' before texts that a spreadsheet takes for formulas",
+    },
     limit: { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000, description: 'rows of a page' },
     after: { type: 'string', description: '`next` of the page before, with the same question' },
   },
@@ -78,22 +88,32 @@ export const shownSilent = (silent: Completeness['silent'], { isOwn }: Reach) =>
   silent.map(({ journal, sinceMs }) => ({ ...(isOwn ? {} : { journal }), since: new Date(sinceMs).toISOString() }))
 
 /** The answer to a question whose rows look like this. */
-export const questionAnswer = (description: string, row: object, more: Readonly<Record<string, object>> = {}) =>
-  answer(
-    description,
-    object({
-      from: text('RFC 3339; cut to the start of the bucket that it is in'),
-      to: text('RFC 3339; moved to the end of the bucket that it is in'),
-      step: text('hour, day, …'),
-      time_zone: text('of the steps'),
-      source: text('the table that the rows are sums of'),
-      ...completeness,
-      cut_off: { type: 'boolean', description: 'whether there are more rows than this page has' },
-      next: textOrNull('`after` of the next page; null on the last'),
-      rows: { type: 'array', items: row },
-      ...more,
-    }),
-  )
+export const questionAnswer = (description: string, row: object, more: Readonly<Record<string, object>> = {}) => ({
+  description,
+  headers: {
+    'Weir-Complete-Through': { ...time('of streams: as `complete_through`; absent: nothing is known yet') },
+    'Weir-Silent': { type: 'integer', description: 'of streams: how many journals are silent' },
+  },
+  content: {
+    ...Object.fromEntries(
+      Object.values(streamTypes).map((type) => [type.split(';')[0], { schema: { type: 'string' } }]),
+    ),
+    'application/json': {
+      schema: object({
+        from: text('RFC 3339; cut to the start of the bucket that it is in'),
+        to: text('RFC 3339; moved to the end of the bucket that it is in'),
+        step: text('hour, day, …'),
+        time_zone: text('of the steps'),
+        source: text('the table that the rows are sums of'),
+        ...completeness,
+        cut_off: { type: 'boolean', description: 'whether there are more rows than this page has' },
+        next: textOrNull('`after` of the next page; null on the last'),
+        rows: { type: 'array', items: row },
+        ...more,
+      }),
+    },
+  },
+})
 
 const named = text('where `by` names it')
 const ts = text('start of the step, with the offset of its zone; absent for `total`')

@@ -1,23 +1,11 @@
 import { parseStreamQuery } from '@weir/core/usage/decision-query.ts'
-import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
-import { answerProblem } from '../http/problems.ts'
+import { answerProblem, tooManyStreams } from '../http/problems.ts'
 import { problems } from '../http/schemas.ts'
-import type { StreamRefusal } from '../live/live-decisions.ts'
 import type { Ports } from '../ports.ts'
 import { decisionFilterQuery } from './list-decisions.ts'
-
-/** A stream that ends makes room. */
-const retryAfterS = 5
-
-const tooManyStreams = (of: StreamRefusal): Problem =>
-  problem(
-    'too-many-streams',
-    'Too many streams',
-    429,
-    `There are as many streams ${of} as there may be. End one, or try again after Retry-After.`,
-  )
 
 const events =
   '`decision` (with the `id` to go on from), `sums` every second, `dropped` where there were more than 200 decisions a second, ' +
@@ -66,10 +54,7 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
       const { filter, isSumsOnly } = parsed
       if (!reach.covers(filter.only.subject ?? [])) return answerProblem(reply, subjectForbidden(request))
       const refusal = live.refusal(by)
-      if (refusal !== undefined) {
-        reply.header('retry-after', retryAfterS)
-        return answerProblem(reply, tooManyStreams(refusal))
-      }
+      if (refusal !== undefined) return answerProblem(reply, tooManyStreams(refusal))
       reply.hijack()
       // Not buffered: nginx holds answers back unless it is told not to.
       const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }

@@ -1,4 +1,5 @@
 import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
+import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { listOf } from '@weir/core/usage/read-parameters.ts'
@@ -18,6 +19,8 @@ import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.t
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
 import { problems } from '../http/schemas.ts'
+import { answerStream } from '../http/stream-answer.ts'
+import { StreamPlaces } from '../http/stream-places.ts'
 import {
   outcomeRow,
   questionAnswer,
@@ -46,7 +49,7 @@ interface RollupRoute<Dimension extends string> {
   readonly unavailable: (detail: string) => Problem
   readonly rows: 'decisions' | 'outcomes'
   readonly parse: (given: GivenParameters, nowMs: number) => ParsedQuery<Dimension>
-  readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => Pick<RollupSource, 'table' | 'bucketMs'>
+  readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => RollupSource
   readonly ask: (reach: Reach, query: RollupQuery<Dimension>, place: PagePlace) => Promise<readonly Row[]>
   /** Sums all rows of all pages. Absent where an answer has no totals. */
   readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object>
@@ -90,7 +93,11 @@ async function answerOf<Dimension extends string>(
   return { body, last }
 }
 
-function register<Dimension extends string>(app: FastifyInstance, ports: Ports, route: RollupRoute<Dimension>): void {
+function register<Dimension extends string>(
+  app: FastifyInstance,
+  { ports, places }: { readonly ports: Ports; readonly places: StreamPlaces },
+  route: RollupRoute<Dimension>,
+): void {
   const { path, dimensions, summary, answers, unavailable, parse } = route
   app.get<{ Querystring: Record<string, string | string[]> }>(
     path,
@@ -100,7 +107,7 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
         tags: ['usage'],
         summary,
         querystring: questionQuery(dimensions, route.rows === 'decisions'),
-        response: { 200: answers, ...problems(503) },
+        response: { 200: answers, ...problems(422, 429, 503, 504) },
       },
       // The parser below reports everything that is wrong in one answer.
       validatorCompiler: () => () => true,
@@ -112,9 +119,21 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
       const owner = { path, given, by, reach }
       const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
       const atMs = cursor?.atMs ?? ports.clock.nowMs()
-      const parsed = parse(given, atMs)
+      const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
+      reply.header('vary', 'Accept')
+      const parsed = parse({ ...given, format }, atMs)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { query, form } = parsed
+      if (form.format !== 'json') {
+        const question = { source: route.sourceOf(reach, query), query, form: { ...form, format: form.format } }
+        return answerStream(request, reply, places, {
+          format: form.format,
+          name: path.slice('/v1/'.length),
+          askCompleteness: () => ports.askCompleteness(route.rows),
+          open: (signal) => ports.openStream(reach, question, signal),
+          unavailable: unavailable(noAnswer),
+        })
+      }
       const order = sortKeyOf(query)
       const after = cursor?.place
       if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
@@ -141,7 +160,8 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
 
 /** `GET /v1/usage`: who used what and when. `GET /v1/outcomes`: how upstreams answered, and how fast. */
 export function registerUsage(app: FastifyInstance, ports: Ports): void {
-  register(app, ports, {
+  const sources = { ports, places: new StreamPlaces() }
+  register(app, sources, {
     path: '/v1/usage',
     dimensions: usageDimensions,
     summary: 'Usage, summed',
@@ -153,7 +173,7 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     ask: ports.askUsage,
     askTotals: ports.askUsageTotals,
   })
-  register(app, ports, {
+  register(app, sources, {
     path: '/v1/outcomes',
     dimensions: outcomeDimensions,
     summary: 'Statuses, latencies and bytes of the answers of upstreams',

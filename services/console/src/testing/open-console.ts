@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
@@ -81,8 +82,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
   const questions: UsageQuery[] = []
   const outcomeQuestions: OutcomeQuery[] = []
   const counts: Parameters<ChangeCounts>[] = []
-  const requested: DeliveryV1[] = []
-  const tested: string[] = []
+  const [requested, tested]: [DeliveryV1[], string[]] = [[], []]
   const audit = new AuditLog()
   const store = createMemoryPolicyStore(audit)
   const ports: Ports = {
@@ -95,6 +95,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       outcomeQuestions.push(question)
       return []
     },
+    openStream: async () => Readable.from([]),
     ledger: createMemoryLedger(nowMs).ledger,
     askPeriodUsage: async () => [],
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },

@@ -1,0 +1,68 @@
+/** How an answer can be written: `json` in pages, the others whole, as a stream. */
+export const answerFormats = ['json', 'csv', 'jsonl', 'parquet'] as const
+/** How an answer is written. */
+export type AnswerFormat = (typeof answerFormats)[number]
+/** A format that comes as a stream. */
+export type StreamFormat = Exclude<AnswerFormat, 'json'>
+
+/** How the rows of an answer are written. */
+export interface AnswerForm {
+  readonly format: AnswerFormat
+  /** Whether sums are text, for readers whose numbers end at 2^53. */
+  readonly sumsAreText: boolean
+  /** Whether a text of CSV stands as it is, though a spreadsheet may take it for a formula. */
+  readonly isCsvExact: boolean
+  /** The rows of a page. */
+  readonly limit: number
+}
+
+/** The parameters that say how an answer is written. */
+export const formParameters = ['format', 'numbers', 'csv', 'limit', 'after'] as const
+
+/** Rows of a page unless `limit` says otherwise, and the largest page: more are for a program, which asks again. */
+const [limitDefault, limitMax] = [1_000, 10_000]
+
+/** Reads how the answer is written, with what is wrong about that. */
+export function readForm(params: Readonly<Record<string, string | undefined>>, problems: string[]): AnswerForm {
+  const { format: given = 'json', numbers = 'json', csv = 'safe', limit = String(limitDefault) } = params
+  const format = answerFormats.find((one) => one === given)
+  if (format === undefined) problems.push(`format must be one of ${answerFormats.join(', ')}`)
+  if (numbers !== 'json' && numbers !== 'text') problems.push('numbers must be json or text')
+  if (numbers === 'text' && (format === 'csv' || format === 'parquet')) {
+    problems.push('numbers goes with json and jsonl: numbers of the other formats are exact')
+  }
+  if (csv !== 'safe' && csv !== 'exact') problems.push('csv must be safe or exact')
+  if (params.csv !== undefined && format !== 'csv') problems.push('csv goes with format=csv')
+  if (!/^\d{1,5}$/.test(limit) || Number(limit) < 1 || Number(limit) > limitMax) {
+    problems.push(`limit must be a number from 1 to ${limitMax}`)
+  }
+  if (format !== undefined && format !== 'json') {
+    const ofPages = (['limit', 'after'] as const).filter((name) => params[name] !== undefined)
+    for (const name of ofPages) problems.push(`${name} goes with format=json: ${format} comes whole, without pages`)
+  }
+  return {
+    format: format ?? 'json',
+    sumsAreText: numbers === 'text',
+    isCsvExact: csv === 'exact',
+    limit: Number(limit),
+  }
+}
+
+const acceptedTypes: Readonly<Record<string, AnswerFormat>> = {
+  'application/json': 'json',
+  'text/csv': 'csv',
+  'application/jsonl': 'jsonl',
+  'application/x-ndjson': 'jsonl',
+  'application/vnd.apache.parquet': 'parquet',
+}
+
+/** Returns the format that a header `Accept` puts first. Undefined where it names none of them. */
+export function acceptedFormat(accept: string): AnswerFormat | undefined {
+  const named = accept.split(',').flatMap((part) => {
+    const [type = '', ...more] = part.split(';').map((one) => one.trim().toLowerCase())
+    const format = Object.hasOwn(acceptedTypes, type) ? acceptedTypes[type] : undefined
+    const weight = Number(more.find((one) => one.startsWith('q='))?.slice(2) ?? 1)
+    return format === undefined || !(weight > 0) ? [] : [{ format, weight }]
+  })
+  return named.toSorted((a, b) => b.weight - a.weight)[0]?.format
+}

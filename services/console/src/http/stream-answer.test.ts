@@ -1,0 +1,49 @@
+import { Readable } from 'node:stream'
+import { QuestionBoundMet } from '@weir/clickhouse/usage-stream.ts'
+import { describe, expect, it } from 'vitest'
+import { openConsole } from '../testing/open-console.ts'
+
+const said = new Error('password in the message')
+
+describe('a stream of usage', () => {
+  it.each([
+    [new QuestionBoundMet('too-large', said), 422, 'question-too-large'],
+    [new QuestionBoundMet('timed-out', said), 504, 'question-timed-out'],
+    [said, 503, 'usage-unavailable'],
+  ])('that cannot be opened for %s is answered with %s, %s', async (error, status, type) => {
+    const { ask } = openConsole({ openStream: () => Promise.reject(error) })
+    for (let one = 0; one < 3; one += 1) {
+      const answer = await ask('/v1/usage?format=csv')
+      expect([answer.statusCode, answer.json().type]).toEqual([status, `urn:weir:problem:${type}`])
+      expect(answer.headers['content-type']).toBe('application/problem+json')
+      expect(answer.body).not.toContain('password')
+    }
+  })
+
+  it('says how far it is complete as known before it was opened, and how many journals are silent', async () => {
+    const asked: string[] = []
+    const { ask } = openConsole({
+      askCompleteness: async (rows) => {
+        asked.push(rows)
+        return { completeThroughMs: 0, silent: [{ journal: 'j1', sinceMs: 1 }] }
+      },
+      openStream: async (_reach, { form }) => {
+        asked.push(form.format)
+        return Readable.from([Buffer.from('rows')])
+      },
+    })
+    const { headers, body } = await ask('/v1/outcomes', { headers: { accept: 'text/csv;q=0.5, application/jsonl' } })
+    expect([asked, body]).toEqual([['outcomes', 'jsonl'], 'rows'])
+    expect(headers).toMatchObject({ 'weir-complete-through': '1970-01-01T00:00:00.000Z', 'weir-silent': '1' })
+    expect(headers['content-disposition']).toBe('attachment; filename="outcomes.jsonl"')
+  })
+
+  it('takes no parameters that only pages or other formats have', async () => {
+    const { ask } = openConsole()
+    const said = async (query: string) => (await ask(`/v1/usage?${query}`)).json().detail
+    expect(await said('format=xml')).toBe('format must be one of json, csv, jsonl, parquet')
+    expect(await said('format=parquet&limit=5&csv=exact&numbers=text')).toBe(
+      'numbers goes with json and jsonl: numbers of the other formats are exact; csv goes with format=csv; limit goes with format=json: parquet comes whole, without pages',
+    )
+  })
+})
