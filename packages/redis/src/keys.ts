@@ -41,15 +41,15 @@ function encode(text: string): string {
 
 const partName = (part: ScopePart) => ('name' in part ? `${part.kind}.${encode(part.name)}` : part.kind)
 
+/** The hash of a part of a scope as keys write it, `header.x-team=a%20b`. */
+export const hashOfKeyPart = (written: string): string =>
+  `sha256:${createHash('sha256').update(written).digest('base64url').slice(0, 22)}`
+
 /**
  * Returns the hash of one part of a scope, for records that must not have its value. It is over the part as keys write
  * it, so that the key of a count can be found by it; 132 bits, which no two parts share.
  */
-export const scopeHash = (part: ScopePart, value: string): string =>
-  `sha256:${createHash('sha256')
-    .update(`${partName(part)}=${encode(value)}`)
-    .digest('base64url')
-    .slice(0, 22)}`
+export const scopeHash = (part: ScopePart, value: string): string => hashOfKeyPart(`${partName(part)}=${encode(value)}`)
 
 /** The parts that are written behind the limit's name: all but those that the hash tag already says. */
 function writtenParts(by: readonly ScopePart[], tag: TagKind): { readonly name: string; readonly part: ScopePart }[] {
@@ -114,7 +114,8 @@ export function limitKey(limit: Limit, values: ScopeValues): string {
   return make(values)
 }
 
-const blockSuffix = ':blocked'
+/** What the key of a block ends in. */
+export const blockSuffix = ':blocked'
 
 /** Where the block of a limit is kept. A scope has a `=`, so no count has this key. */
 export const blockKey = (limit: Limit, values: ScopeValues): string => blockKeyBeside(limitKey(limit, values))

@@ -11,6 +11,7 @@ import { description } from './http/description.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
+import { registerBlocks } from './routes/blocks.ts'
 import { registerChange } from './routes/change.ts'
 import { registerChanges } from './routes/changes.ts'
 import { registerClosing } from './routes/close-invoices.ts'
@@ -93,6 +94,7 @@ export function buildApp(
     registerInvoiceReading(api, ports)
     registerKeys(api, ports, changer)
     registerLimitChanges(api, ports, changer)
+    registerBlocks(api, ports)
     registerTokens(api, ports, changer)
     registerPortal(api, ports, changer)
     registerSilences(api, ports, changer)

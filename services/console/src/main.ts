@@ -1,4 +1,5 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
+import { readBlocks } from '@weir/clickhouse/block-queries.ts'
 import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { type ClickHouseClient, clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
@@ -23,6 +24,7 @@ import { changeLimits, createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import { peekLimits } from '@weir/redis/limits-now.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
+import { createStandingBlocks } from '@weir/redis/standing-blocks.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
@@ -106,10 +108,8 @@ await startService(
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
     const limiter = await openRedis(config, service)
     const serverOf = limiter === undefined ? undefined : serverFinder(limiter.redis)
-    if (limiter !== undefined && serverOf !== undefined) {
-      const servers = { serverOf, all: () => mastersOf(limiter.redis) }
-      await openQuotaRestorer(servers, config, () => feed.policy, service)
-    }
+    const servers = limiter && serverOf && { serverOf, all: () => mastersOf(limiter.redis) }
+    if (servers !== undefined) await openQuotaRestorer(servers, config, () => feed.policy, service)
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
     checkReady('live decisions', () => (live.problem === undefined ? undefined : { warning: live.problem }))
     const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)
@@ -129,6 +129,7 @@ await startService(
         related: readRelated.bind(undefined, clickhouse),
         policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
       },
+      blocks: servers && { read: readBlocks.bind(undefined, clickhouse), ...createStandingBlocks(servers) },
       live,
       findChange: findChange.bind(undefined, clickhouse, topics.policy),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),

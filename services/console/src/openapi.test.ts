@@ -109,6 +109,8 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   [`/v1/decisions/${knownDecision}`, '/v1/decisions/{id}'],
   ['/v1/decisions/x', '/v1/decisions/{id}'],
   ['/v1/decisions/01a20287-6fb6-7000-8000-000000000000', '/v1/decisions/{id}'],
+  ['/v1/blocks?limit=per-ip', '/v1/blocks'],
+  ['/v1/blocks?ip=here', '/v1/blocks'],
   ['/v1/status', '/v1/status'],
   ['/v1/changes?limit=2', '/v1/changes'],
   [`/v1/changes/${knownChange}`, '/v1/changes/{id}'],

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import type { BlockQuery, BlockRow } from '@weir/clickhouse/block-queries.ts'
 import type { ChangeFound } from '@weir/clickhouse/change-queries.ts'
 import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-list.ts'
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
@@ -17,6 +18,7 @@ import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { AskedLimits, LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
+import type { StandingBlocks } from '@weir/redis/standing-blocks.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 import type { Ledger } from './close-month.ts'
@@ -56,6 +58,11 @@ export interface DecisionReader {
   }) => Promise<PolicyAt | undefined>
 }
 
+/** What finds blocks. Every method rejects when ClickHouse or Redis does not answer. */
+export interface BlockPorts extends StandingBlocks {
+  readonly read: (reach: Reach, query: BlockQuery) => Promise<readonly BlockRow[]>
+}
+
 /** The servers and stores that the console uses. */
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
@@ -73,6 +80,8 @@ export interface Ports {
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly decisions: DecisionReader
+  /** Undefined where no Redis is configured. */
+  readonly blocks: BlockPorts | undefined
   readonly live: LiveDecisions
   /** Reads one change from the policy's history. Rejects when ClickHouse does not answer. */
   readonly findChange: (asked: {

@@ -118,6 +118,7 @@ describe('a value that is SQL', () => {
     '/v1/plans': ['after', 'limit'],
     '/v1/silences': ['after', 'limit'],
     '/v1/policy': ['subject'],
+    '/v1/blocks': ['limit', 'subject', 'ip', 'format', 'after'],
     '/v1/alerts/': [''],
     '/v1/plans/': [''],
   }
@@ -175,6 +176,7 @@ const routes = [
     'GET /v1/changes',
     'GET /v1/changes/{id}',
     'GET /v1/status',
+    'GET /v1/blocks',
     'GET /v1/decisions',
     'GET /v1/decisions/stream',
     'GET /v1/decisions/{id}',

@@ -120,6 +120,9 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [29, '/v1/changes', 403],
   [29, '/v1/changes/01a20287-6fb6-7000-8000-000000000000', 403],
   [29, '/v1/status', 403],
+  ...['', '?subject=acme', '?subject=bolt', '?format=text', '?ip=192.0.2.7'].map(
+    (query) => [29, `/v1/blocks${query}`, 403] as const,
+  ),
   [30, '/v1/alerts?subject=bolt', 403],
   [30, `/v1/alerts/${alertIds.bolt}`, 404],
   [30, `/v1/alerts/${alertIds.bolt}`, 404, { method: 'HEAD' }],

@@ -57,6 +57,10 @@ export const usageUnavailable = problem(problemType('usage-unavailable'), 'Unava
 /** ClickHouse does not answer a question about outcomes. */
 export const outcomesUnavailable = problem(problemType('outcomes-unavailable'), 'Unavailable', 503)
 
+/** ClickHouse or Redis does not answer a question about blocks. */
+export const blocksUnavailable = problem(problemType('blocks-unavailable'), 'Unavailable', 503)
+/** A list of blocked addresses would lack some. */
+export const addressesHidden = problem(problemType('addresses-hidden'), 'Conflict', 409)
 /** ClickHouse does not answer a question about decisions. */
 export const decisionsUnavailable = problem(problemType('decisions-unavailable'), 'Unavailable', 503)
 /** The text is no id of a decision. */

@@ -8,7 +8,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
 import { AuditLog } from '../audit-log.ts'
 import { LiveDecisions } from '../live/live-decisions.ts'
-import type { ChangeCounts, DecisionReader, Ports } from '../ports.ts'
+import type { BlockPorts, ChangeCounts, DecisionReader, Ports } from '../ports.ts'
 import { createMemoryLedger } from './memory-ledger.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
 
@@ -24,7 +24,7 @@ version: 1
 plans: { free: { limits: [minute] }, gold: { limits: [minute] } }
 limits:
   minute: { algorithm: fixed_window, size: 100, window: 1m }
-  per-ip: { algorithm: fixed_window, size: 9, window: 1m, by: [ip], applies: all }
+  per-ip: { algorithm: fixed_window, size: 9, window: 1m, by: [ip], applies: all, block: 2m }
 routes: [{ match: "POST /v1/search", cost: 5 }]
 upstreams: { demo: { url: "http://127.0.0.1:9000", hosts: ["*"] } }
 subjects:
@@ -49,6 +49,19 @@ const decisions: DecisionReader = {
   find: async (_reach, { id }) => (id === knownDecision ? decision : undefined),
   related: async () => ({ outcome: undefined, corrections: [], alerts: [], blockedBy: undefined }),
   policyAt: async () => undefined,
+}
+
+/** The id of the only block there is. */
+const knownBlock = 'the-block'
+const blocks: BlockPorts = {
+  read: async () => [
+    { name: 'per-ip', subject: '', by: { ip: '192.0.2.7' }, decision: knownDecision, since_ms: 1, refusals: 2 },
+  ],
+  find: async (scopes) => ({
+    blocks: scopes.map((scope) => ({ scope, id: knownBlock, untilMs: nowMs + 1_000 })),
+    isWhole: true,
+  }),
+  keyOf: async (id) => (id === knownBlock ? 'weir:1:{ip%3A192%2E0%2E2%2E7}:per-ip' : undefined),
 }
 
 /** The only change that the history has. */
@@ -100,7 +113,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     askPeriodUsage: async () => [],
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
-    decisions,
+    ...{ decisions, blocks },
     findChange: async ({ id }) => (id === knownChange ? change : undefined),
     live: new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined })),
     alerts: {

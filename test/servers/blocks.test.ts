@@ -1,0 +1,195 @@
+import { createHash } from 'node:crypto'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { send } from '../support/gateways/send.ts'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { startTables, type Tables } from '../support/servers/tables.ts'
+import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
+import { type RunningConsole, startConsole } from '../support/start-console.ts'
+import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+/** By the form in which their ingress records addresses. */
+const forms = ['full', 'prefix', 'hash', 'off'] as const
+type Form = (typeof forms)[number]
+const keyOf = (form: string) => ({ sha256: createHash('sha256').update(`${form}-key`).digest('hex'), id: `${form}-1` })
+const once = { algorithm: 'fixed_window', size: 1, window: '1h' }
+const policy = {
+  version: 1,
+  identity: { trustedProxies: ['127.0.0.1/32'] },
+  plans: { free: { limits: ['otp', 'team'] }, all: { limits: ['own'] } },
+  limits: {
+    otp: { ...once, by: ['key', 'ip'], block: '10m' },
+    team: { ...once, size: 2, by: ['subject', 'header:x-team'], block: ['1m', '1h'] },
+    own: once,
+    'per-ip': { ...once, size: 100, by: ['ip'], applies: 'all' },
+  },
+  subjects: {
+    ...Object.fromEntries(forms.map((form) => [form, { plan: 'free', keys: [keyOf(form)] }])),
+    bolt: { plan: 'all', keys: [keyOf('bolt')], limits: { own: { block: '3m' } } },
+  },
+}
+
+let kafka: RunningServer
+let redis: RunningServer
+let tables: Tables
+let desk: RunningConsole
+let metering: ServiceProcess
+const ingresses = new Map<Form, RunningIngress>()
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  redis = await startServer(redisServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  tables = await startTables()
+  const servers = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_REDIS_URL: redis.address }
+  desk = await startConsole({ ...servers, WEIR_CLICKHOUSE_URL: tables.url })
+  expect((await desk.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
+  metering = await startServiceProcess('metering', { ...servers, WEIR_CLICKHOUSE_URL: tables.url })
+  for (const form of forms) {
+    const of = { ...servers, WEIR_POLICY_FILE: '/nowhere/weir.yaml', WEIR_RECORD_ADDRESS: form }
+    ingresses.set(form, await startIngress(of))
+  }
+}, 180_000)
+afterAll(async () => {
+  for (const ingress of ingresses.values()) await ingress.close()
+  await metering?.kill('SIGTERM')
+  await desk?.close()
+  await tables?.close()
+  await redis?.close()
+  await kafka?.close()
+})
+
+async function ask(form: Form, address: string, more: Readonly<Record<string, string>> = {}): Promise<number> {
+  const headers = { 'x-api-key': `${form}-key`, 'x-forwarded-for': address, ...more }
+  return (await send(ingresses.get(form)?.api ?? '', { path: '/v1/authorize/codes', headers, from: '127.0.0.1' }))
+    .status
+}
+/** Uses up the limit, is refused, and is refused again during the block. */
+async function exceed(form: Form, address: string) {
+  const more = { 'x-team': address }
+  expect([await ask(form, address, more), await ask(form, address, more), await ask(form, address, more)]).toEqual([
+    200, 429, 429,
+  ])
+}
+
+interface Listed {
+  readonly id: string
+  readonly limit: string
+  readonly subject: string | null
+  readonly ip: string | null
+  readonly scope: Readonly<Record<string, string>>
+  readonly since: string
+  readonly until: string
+  readonly refusals: number
+  readonly decision: string
+}
+const list = async (query = '') => {
+  const { status, body } = await desk.ask<{ items: Listed[]; complete: boolean }>(`GET /v1/blocks?${query}`)
+  expect([status, body.complete]).toEqual([200, true])
+  return body.items
+}
+/** The blocks of a question, once there are so many and every refusal is metered. */
+async function listed(query: string, count: number): Promise<readonly Listed[]> {
+  const found = async () => {
+    const items = await list(query)
+    return items.length === count && items.every(({ refusals }) => refusals === 2) ? items : undefined
+  }
+  const items = await waitUntil(found, { deadlineMs: 30_000, everyMs: 100 })
+  return items ?? expect.fail(`${query}: ${JSON.stringify(await list(query))}`)
+}
+
+const addresses = ['192.0.2.7', '192.0.2.8', '2001:db8::/64']
+test('each address that one key was blocked at is listed with what set its block, and can be asked for', async () => {
+  for (const address of addresses) await exceed('full', address.replace('/64', '1'))
+  const items = await listed('subject=full&limit=otp', 3)
+  expect(items.map(({ ip }) => ip).toSorted()).toEqual(addresses)
+  for (const item of items) {
+    expect(item).toMatchObject({ limit: 'otp', subject: 'full', scope: { key: 'full-1', ip: item.ip }, refusals: 2 })
+    const lastsMs = Date.parse(item.until) - Date.parse(item.since)
+    expect(Math.abs(lastsMs - 600_000)).toBeLessThan(5_000)
+    const { status, body } = await desk.ask<{ reason: string }>(`GET /v1/decisions/${item.decision}`)
+    expect([status, body.reason]).toEqual([200, 'limit'])
+  }
+  expect((await list('ip=192.0.2.8')).map(({ ip }) => ip)).toEqual(['192.0.2.8'])
+  expect((await list('ip=2001:db8::77')).map(({ ip }) => ip)).toEqual(['2001:db8::/64'])
+  expect([await list('ip=192.0.2.9'), await list('limit=per-ip'), await list('subject=none')]).toEqual([[], [], []])
+})
+
+test.each(['prefix', 'hash', 'off'] as const)(
+  'with addresses recorded as %s every block is found, and its answer has no address',
+  async (form) => {
+    await exceed(form, '198.51.100.1')
+    await exceed(form, '198.51.100.2')
+    const found = async () => {
+      const items = await list(`subject=${form}&limit=otp`)
+      return items.length === 2 ? items : undefined
+    }
+    const items = (await waitUntil(found, { deadlineMs: 30_000, everyMs: 100 })) ?? []
+    expect(items.map(({ ip, limit }) => [ip, limit])).toEqual([
+      [null, 'otp'],
+      [null, 'otp'],
+    ])
+    expect(new Set(items.map(({ id }) => id)).size).toBe(2)
+    expect(JSON.stringify(items)).not.toContain('198.51.100.1')
+    const text = await fetch(`${desk.environment.WEIR_CONSOLE_URL}/v1/blocks?format=text&subject=${form}`, {
+      headers: { authorization: `Bearer ${desk.environment.WEIR_ADMIN_TOKEN}` },
+    })
+    expect([text.status, JSON.parse(await text.text())]).toMatchObject([
+      409,
+      { type: 'urn:weir:problem:addresses-hidden', detail: expect.stringContaining('WEIR_RECORD_ADDRESS') },
+    ])
+  },
+)
+
+test('a block of a value that records hide, and one of a subject’s own version of a limit, are listed', async () => {
+  const team = async () => await ask('full', '203.0.113.1', { 'x-team': 'red' })
+  expect([await team(), await team()]).toEqual([200, 429])
+  for (let n = 2; n < 5; n += 1) await ask('full', `203.0.113.${n}`, { 'x-team': 'red' })
+  const own = async () =>
+    (await send(ingresses.get('full')?.api ?? '', { path: '/v1/authorize/', headers: { 'x-api-key': 'bolt-key' } }))
+      .status
+  expect([await own(), await own(), await own()]).toEqual([200, 429, 429])
+  const [item] = await listed('subject=bolt', 1)
+  expect(item).toMatchObject({ limit: 'own', subject: 'bolt', ip: null, scope: {} })
+  const hidden = await waitUntil(async () => (await list('limit=team'))[0], { deadlineMs: 30_000, everyMs: 100 })
+  expect(hidden).toMatchObject({
+    subject: 'full',
+    ip: null,
+    scope: { 'header:x-team': expect.stringMatching(/^sha256:/) },
+  })
+})
+
+test('firewalls get one address a line, and nothing while the list is the same', async () => {
+  const get = async (headers: Readonly<Record<string, string>> = {}) =>
+    await fetch(`${desk.environment.WEIR_CONSOLE_URL}/v1/blocks?format=text&subject=full&limit=otp`, {
+      headers: { authorization: `Bearer ${desk.environment.WEIR_ADMIN_TOKEN}`, ...headers },
+    })
+  const first = await get()
+  const text = await first.text()
+  expect(text.split('\n')).toEqual(expect.arrayContaining([...addresses, '']))
+  expect(text.split('\n').toSorted()).toEqual(['', ...text.split('\n').slice(0, -1)])
+  expect([first.headers.get('content-type'), first.headers.get('weir-complete')]).toEqual([
+    'text/plain; charset=utf-8',
+    'true',
+  ])
+  const tag = { 'if-none-match': `"other", ${first.headers.get('etag')}` }
+  const same = await get(tag)
+  expect([same.status, await same.text()]).toEqual([304, ''])
+  await exceed('full', '192.0.2.99')
+  await listed('ip=192.0.2.99', 1)
+  const changed = await get(tag)
+  expect([changed.status, (await changed.text()).includes('192.0.2.99\n')]).toEqual([200, true])
+})
+
+test('a block that is no longer in Redis is not listed, whatever records say', async () => {
+  await exceed('full', '192.0.2.50')
+  await listed('ip=192.0.2.50', 1)
+  const client = await openLimiterRedis(redis.address)
+  expect(await client.del('weir:1:{full}:otp:key=full-1:ip=192%2E0%2E2%2E50:blocked')).toBe(1)
+  expect(await list('ip=192.0.2.50')).toEqual([])
+})
