@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { openCommandContext, reportFailure } from './command-context.ts'
+import { addInvoiceCommands } from './commands/add-invoices.ts'
 import { inProject } from './project.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
@@ -215,6 +216,8 @@ common(program.command('changes'))
     const { listChanges, showChange } = await import('./commands/changes.ts')
     await (id === undefined ? listChanges(options, context) : showChange(id, options, context))
   })
+
+addInvoiceCommands({ program, common, context, exitUnless })
 
 common(program.command('audit'))
   .description(

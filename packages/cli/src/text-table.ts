@@ -10,3 +10,6 @@ export function textTable(rows: readonly (readonly string[])[]): string {
     )
     .join('\n')
 }
+
+/** Returns a name of a caller's as it may be printed: what is no printable character is shown as JSON shows it. */
+export const printable = (name: string): string => (/^\P{C}*$/u.test(name) ? name : JSON.stringify(name))

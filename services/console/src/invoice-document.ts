@@ -1,6 +1,6 @@
 import type { AcceptedGaps, Invoice } from '@weir/core/prices/invoice.ts'
 import { canonicalJson } from '@weir/policy/entities.ts'
-import { type CsvColumns, csvOf } from './http/csv.ts'
+import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
 
 /**
  * Returns an invoice as its own subject reads it: without offsets, which tell how much everybody uses, and without the
@@ -14,8 +14,8 @@ export function ownDocument(document: string): string {
 
 const columns: CsvColumns = {
   ...{ invoice: 'text', subject: 'text', period: 'text', from: 'text', to: 'text', kind: 'text', name: 'text' },
-  ...{ measure: 'text', included: 'number', up_to: 'number', quantity: 'number', unit_amount: 'number' },
-  ...{ flat_amount: 'number', amount: 'number', currency: 'text' },
+  ...{ measure: 'text', included: 'exact', up_to: 'exact', quantity: 'exact', unit_amount: 'exact' },
+  ...{ flat_amount: 'exact', amount: 'exact', currency: 'text' },
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
 import { download } from '../console/download.ts'
-import { textTable } from '../text-table.ts'
+import { printable, textTable } from '../text-table.ts'
 
 /** The options of the command: those that are not named here are parameters of `GET /v1/usage`, in camel case. */
 interface UsageOptions extends CommonOptions {
@@ -47,13 +47,10 @@ const inQuery = (option: string) => option.replaceAll(/[A-Z]/g, (letter) => `_${
 const grouped = (digits: string) => BigInt(digits).toLocaleString('en')
 const sumsOf = ({ cost, count, denied }: Row) => [cost, count, denied].map(grouped)
 
-/** Names are written by callers: what is no printable character is shown as JSON shows it. */
-const shown = (name: string) => (/^\P{C}*$/u.test(name) ? name || '-' : JSON.stringify(name))
-
 const namesOf = (row: Row, by: readonly string[]) =>
   row.other === true
     ? by.map((_, at) => (at === 0 ? `other (${grouped(String(row.groups ?? 0))})` : ''))
-    : by.map((name) => shown(String(row[name] ?? '')))
+    : by.map((name) => printable(String(row[name] ?? '')) || '-')
 
 const lateJournals = (silent: number) =>
   silent === 1

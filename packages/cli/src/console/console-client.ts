@@ -61,6 +61,8 @@ export interface ConsoleRequest {
   readonly accept?: string
   /** The entity that is put belongs to the file applied last, not to the caller. */
   readonly origin?: 'file'
+  /** A status of a refusal that is an answer to this caller. */
+  readonly alsoAnswer?: number
 }
 
 /** Names the reason in the words of the operating system (`ECONNREFUSED`). */
@@ -115,7 +117,7 @@ export async function askConsole<T>(
   } catch (error) {
     throw unreachable(url, error)
   }
-  if (answer.status >= 400) throw refusal(url, answer)
+  if (answer.status >= 400 && answer.status !== request.alsoAnswer) throw refusal(url, answer)
   return answer
 }
 

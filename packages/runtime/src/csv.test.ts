@@ -3,7 +3,7 @@ import { csvOf } from './csv.ts'
 
 it('Text that a spreadsheet would run as a formula is shown as text, and numbers are left alone', () => {
   const names = ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '\0x', 'plain', '1-1']
-  const csv = csvOf({ name: 'text', amount: 'number' }, [
+  const csv = csvOf({ name: 'text', amount: 'exact' }, [
     ...names.map((name) => ({ name, amount: '-2.50' })),
     { name: 'no amount' },
   ])

@@ -1,5 +1,5 @@
-/** What a column of a CSV file has: text that others may have written, or numbers. */
-export type CsvColumns = Readonly<Record<string, 'text' | 'number'>>
+/** What a column of a CSV file has: text that a person may open in a spreadsheet, or what is written as it is. */
+export type CsvColumns = Readonly<Record<string, 'text' | 'exact'>>
 
 /** Spreadsheets run what begins so as a formula; subjects of tokens and routes of callers are not of our making. */
 const formulaStart = /^[=+\-@\t\r\0]/
@@ -10,8 +10,8 @@ function cellOf(value: string, kind: CsvColumns[string]): string {
 }
 
 /**
- * Writes CSV by RFC 4180, with a header line. Text that a spreadsheet would run gets a `'` before it, numbers never;
- * what a row does not have is an empty cell.
+ * Writes CSV by RFC 4180, with a header line. Text that a spreadsheet would run gets a `'` before it, numbers and
+ * names for programs never; what a row does not have is an empty cell.
  */
 export function csvOf(columns: CsvColumns, rows: readonly Readonly<Record<string, string>>[]): string {
   const entries = Object.entries(columns)

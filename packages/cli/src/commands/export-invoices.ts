@@ -1,0 +1,66 @@
+import { WeirError } from '@weir/core/errors.ts'
+import type { Invoice } from '@weir/core/prices/invoice.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
+import { consoleAnswer } from '../console/console-client.ts'
+import { type BillingEvent, eventsOf, lagoBatches, stripeCsv } from '../invoices/billing-events.ts'
+import { readInputFile } from '../read-input-file.ts'
+import { type ListedInvoice, pagesOf } from './invoices.ts'
+
+interface ExportOptions extends CommonOptions {
+  readonly period: string
+  readonly to: 'stripe' | 'lago'
+  readonly subject?: string
+  /** A file of JSON. */
+  readonly customers?: string
+}
+
+/** Reads what the system calls each subject; undefined where no file is named. */
+function readCustomers(file: string | undefined): ReadonlyMap<string, string> | undefined {
+  if (file === undefined) return undefined
+  const wrong = new WeirError(
+    'CONFIG_INVALID',
+    `${file} must be JSON that names the customer of each subject: {"acme": "cus_123"}.`,
+  )
+  const text = readInputFile(file, 'CONFIG_INVALID', `The file ${file}`)
+  let read: unknown
+  try {
+    read = JSON.parse(text)
+  } catch {
+    throw wrong
+  }
+  if (typeof read !== 'object' || read === null || Array.isArray(read)) throw wrong
+  const names = new Map<string, string>()
+  for (const [subject, customer] of Object.entries(read)) {
+    if (typeof customer !== 'string') throw wrong
+    names.set(subject, customer)
+  }
+  return names
+}
+
+/** Prints what the invoices of a month count as a billing system takes it. Asks that system nothing. */
+export async function exportInvoices(options: ExportOptions, context: CommandContext): Promise<void> {
+  const { period, to, subject } = options
+  const customers = readCustomers(options.customers)
+  const list = { path: '/v1/invoices', query: { period, subject } }
+  const listed: ListedInvoice[] = []
+  for await (const page of pagesOf<ListedInvoice>(context, options, list)) listed.push(...page)
+  const unnamed = listed.filter((one) => customers !== undefined && !customers.has(one.subject))
+  if (unnamed.length > 0) {
+    const names = unnamed.map((one) => JSON.stringify(one.subject)).join(', ')
+    throw new WeirError('CONFIG_INVALID', `${options.customers} names no customer for ${names}. Nothing was printed.`)
+  }
+  const events: BillingEvent[] = []
+  let adjusted = 0
+  for (const one of listed) {
+    const invoice = await consoleAnswer<Invoice>(context, options, { path: `/v1/invoices/${one.id}` })
+    events.push(...eventsOf(invoice, customers?.get(one.subject) ?? one.subject))
+    if (invoice.adjustments.length > 0) adjusted += 1
+  }
+  if (options.json) context.print(JSON.stringify(events))
+  else if (to === 'stripe') context.print(stripeCsv(events).trimEnd())
+  else for (const batch of lagoBatches(events)) context.print(batch)
+  context.report(`${events.length} events of ${listed.length} invoices`)
+  if (adjusted > 0) {
+    context.report(`${adjusted} of them have adjustments of earlier months, which are of no meter: book them by hand`)
+  }
+}

@@ -1,0 +1,178 @@
+import type { Invoice } from '@weir/core/prices/invoice.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
+import { askConsole, type ConsoleRequest, consoleAnswer, requireConsole } from '../console/console-client.ts'
+import { printable, textTable } from '../text-table.ts'
+
+/** An invoice as the console lists it. */
+export interface ListedInvoice {
+  readonly id: string
+  readonly subject: string
+  readonly period: string
+  readonly from: string
+  readonly to: string
+  readonly closed_at: string
+}
+
+interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly next: string | null
+}
+interface NamedBody {
+  readonly name: string
+  readonly body: { readonly plan?: string; readonly prices?: string }
+}
+
+/** Rows of a page: the console's most. */
+const pageRowsMax = 1_000
+/** Subjects of a request to close: the console's most. */
+const subjectsMax = 100
+
+/** Reads all pages of a list of the console, one after the other. */
+export async function* pagesOf<Item>(
+  context: CommandContext,
+  options: CommonOptions,
+  { path, query }: Pick<ConsoleRequest, 'path' | 'query'>,
+): AsyncGenerator<readonly Item[]> {
+  for (let after: string | undefined | null; after !== null; ) {
+    const asked = { ...query, limit: pageRowsMax, after }
+    const page: Page<Item> = await consoleAnswer(context, options, { path, query: asked })
+    yield page.items
+    after = page.next
+  }
+}
+
+/** Names the subjects that have a price list of their own or by their plan. */
+async function billedSubjects(context: CommandContext, options: CommonOptions): Promise<readonly string[]> {
+  const priced = new Set<string>()
+  for await (const plans of pagesOf<NamedBody>(context, options, { path: '/v1/plans' })) {
+    for (const { name, body } of plans) if (body.prices !== undefined) priced.add(name)
+  }
+  const billed: string[] = []
+  for await (const subjects of pagesOf<NamedBody>(context, options, { path: '/v1/subjects' })) {
+    const pays = ({ body }: NamedBody) => body.prices !== undefined || priced.has(body.plan ?? '')
+    billed.push(...subjects.filter(pays).map(({ name }) => name))
+  }
+  return billed
+}
+
+interface Closed {
+  readonly items: readonly ListedInvoice[]
+  /** What stands in the way, by the subject as `path`. */
+  readonly problems?: readonly { readonly path: string; readonly message: string }[]
+}
+
+const invoiceTable = (items: readonly ListedInvoice[]) =>
+  textTable([
+    ['SUBJECT', 'MONTH', 'FROM', 'TO', 'CLOSED', 'ID'],
+    ...items.map((one) => [printable(one.subject), one.period, one.from, one.to, one.closed_at, one.id]),
+  ])
+
+/** Closes a month of these subjects, or of all that have a price list. Returns whether none stays open. */
+export async function closeInvoices(
+  period: string,
+  options: CommonOptions & {
+    readonly subject?: readonly string[]
+    readonly grace: string
+    readonly acceptGaps?: string
+  },
+  context: CommandContext,
+): Promise<boolean> {
+  const console = requireConsole(context.environment, options.data)
+  const { grace, acceptGaps: accept_gaps } = options
+  const all = options.subject ?? (await billedSubjects(context, options))
+  const items: ListedInvoice[] = []
+  const problems: NonNullable<Closed['problems']>[number][] = []
+  for (let at = 0; at < all.length; at += subjectsMax) {
+    const body = { period, subjects: all.slice(at, at + subjectsMax), grace, accept_gaps }
+    const request = { method: 'POST', path: '/v1/invoices', body, alsoAnswer: 409 } as const
+    const { body: closed } = await askConsole<Closed>(console, request)
+    items.push(...closed.items)
+    problems.push(...(closed.problems ?? []))
+  }
+  if (options.json) context.print(JSON.stringify({ items, problems }))
+  else if (items.length > 0) context.print(invoiceTable(items))
+  else if (problems.length === 0) context.report('No subject has a price list.')
+  if (!options.json) {
+    for (const { path, message } of problems) context.report(`${printable(path)} stays open: ${message}`)
+  }
+  return problems.length === 0
+}
+
+/** Lists what was closed. */
+export async function listInvoices(
+  options: CommonOptions & { readonly period?: string; readonly subject?: string },
+  context: CommandContext,
+): Promise<void> {
+  const { period, subject } = options
+  const items: ListedInvoice[] = []
+  const list = { path: '/v1/invoices', query: { period, subject } }
+  for await (const page of pagesOf<ListedInvoice>(context, options, list)) items.push(...page)
+  if (options.json) context.print(JSON.stringify(items))
+  else if (items.length === 0) context.report('There are no invoices.')
+  else context.print(invoiceTable(items))
+}
+
+/** A quote, of an invoice or of a preview: whole numbers are text in the one and numbers in the other. */
+type ShownQuote = Pick<Invoice['quote'], 'currency' | 'flat' | 'minimum_added' | 'total'> & {
+  readonly lines: readonly {
+    readonly name: string
+    readonly measure: string
+    readonly quantity: string | number
+    readonly amount: string
+  }[]
+}
+
+const grouped = (count: string | number) => BigInt(count).toLocaleString('en')
+
+const quoteRows = ({ lines, flat, minimum_added, total, currency }: ShownQuote) => [
+  ['LINE', 'QUANTITY', 'OF', `AMOUNT ${currency}`],
+  ...lines.map(({ name, measure, quantity, amount }) => [name, grouped(quantity), measure, amount]),
+  ...(/[1-9]/.test(flat) ? [['flat', '', '', flat]] : []),
+  ...(/[1-9]/.test(minimum_added) ? [['up to the minimum', '', '', minimum_added]] : []),
+  ['total', '', '', total],
+]
+
+/** Shows one invoice. */
+export async function showInvoice(
+  id: string,
+  options: CommonOptions & { readonly csv: boolean },
+  context: CommandContext,
+): Promise<void> {
+  const console = requireConsole(context.environment, options.data)
+  const path = `/v1/invoices/${encodeURIComponent(id)}`
+  const query = { format: options.csv ? 'csv' : 'json' }
+  const { body, text } = await askConsole<Invoice>(console, { path, query })
+  if (options.csv || options.json) return context.print(options.csv ? text.trimEnd() : text)
+  const { subject, period, closed_at, quote, adjustments, totals, accepted_gaps } = body
+  context.print(`${printable(subject)}  ${period.name}  ${period.from} to ${period.to}, closed ${closed_at}`)
+  context.print(textTable(quoteRows(quote)))
+  for (const { for_period, units, amount, currency } of adjustments) {
+    context.print(`adjustment of the month from ${for_period}: ${grouped(units)} units, ${amount} ${currency}`)
+  }
+  for (const { currency, amount } of totals) context.print(`to pay  ${amount} ${currency}`)
+  if (accepted_gaps !== null) {
+    context.report(`closed although records are missing: ${printable(accepted_gaps.reason)}`)
+    for (const words of accepted_gaps.missing) context.report(words)
+  }
+}
+
+interface Preview {
+  readonly subject: string
+  readonly period: { readonly from: string; readonly to: string; readonly time_zone: string }
+  readonly complete_through: string | null
+  readonly quote: ShownQuote
+  readonly forecast?: ShownQuote
+}
+
+/** Shows what the running month of a subject costs so far. */
+export async function previewInvoice(subject: string, options: CommonOptions, context: CommandContext): Promise<void> {
+  const console = requireConsole(context.environment, options.data)
+  const request = { path: '/v1/invoices/preview', query: { subject } }
+  const { body, text } = await askConsole<Preview>(console, request)
+  if (options.json) return context.print(text)
+  const { period, quote, forecast, complete_through } = body
+  context.print(`${printable(subject)}  draft  ${period.from} to ${period.to} (${period.time_zone})`)
+  context.print(textTable(quoteRows(quote)))
+  if (forecast !== undefined) context.print(`at this pace  ${forecast.total} ${forecast.currency}`)
+  context.report(`counted until ${complete_through ?? 'nothing is known yet'}`)
+}
