@@ -46,6 +46,8 @@ export interface MoreOptions {
   readonly partitions: readonly string[]
   /** Folders of checkouts to measure instead of this one. */
   readonly tree: readonly string[]
+  /** Decisions to make. */
+  readonly rows: readonly string[]
 }
 
 /** How a bench is run: `progress` gets a line per slow step, `json` says that nothing else may be printed. */

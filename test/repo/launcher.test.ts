@@ -22,6 +22,8 @@ test('the launcher takes tests and benches to the scripts of the repository, and
 
 test.each([
   [['decide', '--rate', '5'], 'Only the bench pipeline takes --rate'],
+  [['decide', '--rows', '5'], 'Only the bench usage takes --rows'],
+  [['usage', '--rows', 'x'], '--rows takes a whole number'],
   [['pipeline', '--rate', '200', 'decide'], 'bench takes one name'],
   [['pipeline', '--rate', '200', '0'], '--rate takes whole numbers from 1'],
   [['pipeline', '--partitions', '6,x'], '--partitions takes whole numbers from 1'],

@@ -7,6 +7,7 @@ const usage = `Usage: weir test [TIER...]
        weir test changed [BASE]
        weir bench [NAME] [--rounds N] [--json]
        weir bench pipeline [--rate N...] [--partitions N...] [--tree DIR...]
+       weir bench usage [--rows N]
 
 test    runs the tests: types, lint and all tiers that need no name, or the tiers named; changed runs the test files that
         import, start or read what differs from BASE (main if not given)
@@ -27,6 +28,7 @@ function readCall() {
     rate: { type: 'string', multiple: true },
     partitions: { type: 'string', multiple: true },
     tree: { type: 'string', multiple: true },
+    rows: { type: 'string', multiple: true },
     help: { type: 'boolean', short: 'h' },
   } as const
   try {
@@ -54,8 +56,8 @@ async function run(): Promise<number> {
   // `--rate 200 1000`: the option takes the first number, and the next ones are words.
   const rates = given.rate === undefined ? [] : others.filter((word) => /^\d+$/.test(word))
   if (others.length > rates.length) invalid(`bench takes one name\n${usage}`)
-  const { rate = [], partitions = [], tree = [] } = given
-  const more = { rate: [...rate, ...rates], partitions, tree }
+  const { rate = [], partitions = [], tree = [], rows = [] } = given
+  const more = { rate: [...rate, ...rates], partitions, tree, rows }
   await (await import('./run-bench.ts')).runBench(name, { rounds: Number(rounds), json, more }, context)
   return 0
 }

@@ -27,9 +27,11 @@ export async function runBench(
   if (!names().includes(name)) {
     throw new WeirError('CONFIG_INVALID', `There is no bench ${name}; there are ${names().join(', ')}`)
   }
-  const given = Object.entries(options.more).find(([, values]) => values.length > 0)?.[0]
-  if (given !== undefined && name !== 'pipeline')
-    throw new WeirError('CONFIG_INVALID', `Only the bench pipeline takes --${given}.`)
+  const given = Object.entries(options.more).filter(([, values]) => values.length > 0)
+  for (const [option] of given) {
+    const owner = option === 'rows' ? 'usage' : 'pipeline'
+    if (name !== owner) throw new WeirError('CONFIG_INVALID', `Only the bench ${owner} takes --${option}.`)
+  }
   const module: BenchModule = await import(`${folder}/${name}${ending}`)
   const report = await module.run({ ...options, progress: context.report })
   context.print(options.json ? JSON.stringify(report) : formatReport(report))

@@ -26,6 +26,8 @@ export interface RunningConsole {
   readonly environment: { readonly WEIR_CONSOLE_URL: string; readonly WEIR_ADMIN_TOKEN: string }
   /** Asks with the token that may do everything. A text is sent as YAML, anything else as JSON. */
   ask<T>(request: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<AdminAnswer<T>>
+  /** Of the process that runs now. */
+  pid(): number
   /** Without a chance to finish anything. */
   kill(): Promise<void>
   restart(): Promise<void>
@@ -49,6 +51,7 @@ async function launch(environment: NodeJS.ProcessEnv, logFile: string, ops: stri
   const up = await waitUntil(async () => !alive() || isReady(ops), { deadlineMs: startDeadlineMs })
   if (up !== true || !alive()) throw new Error(`the console did not start:\n${await readFile(logFile, 'utf8')}`)
   return {
+    pid: child.pid ?? 0,
     async end(signal: NodeJS.Signals) {
       child.kill(signal)
       await ended
@@ -90,6 +93,7 @@ export async function startConsole(environment: Readonly<Record<string, string>>
       const text = await response.text()
       return { status: response.status, headers: response.headers, body: JSON.parse(text === '' ? 'null' : text) }
     },
+    pid: () => running.pid,
     kill: () => running.end('SIGKILL'),
     async restart() {
       running = await launch(whole, logFile, ops)
