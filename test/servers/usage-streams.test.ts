@@ -113,7 +113,10 @@ test('two streams of a credential are open at once, and a third one when one of 
 })
 
 test('more rows than a stream may have are an error before the first one', async () => {
-  const parsed = parseUsageQuery({ from: '2026-11-01', to: '2026-11-02', by: 'subject', step: 'total' }, Date.now())
+  const parsed = parseUsageQuery(
+    { from: '2026-11-01', to: '2026-11-02', by: 'subject', step: 'total' },
+    { nowMs: Date.now() },
+  )
   if (parsed.kind === 'problems') throw new Error(parsed.problems.join())
   const { query } = parsed
   const form = { format: 'jsonl', sumsAreText: false, isCsvExact: false } as const

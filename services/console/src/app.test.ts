@@ -1,10 +1,13 @@
+import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import type { PagePlace } from '@weir/clickhouse/usage-queries.ts'
 import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Ports } from './ports.ts'
-import { nowMs, openConsole } from './testing/open-console.ts'
+import { nowMs, openConsole, smallPolicy } from './testing/open-console.ts'
+
+const sha256 = (text: string) => hash('sha256', text, 'hex')
 
 describe('GET /v1/usage', () => {
   it('asks for the last 24 hours by hour in UTC unless told otherwise', async () => {
@@ -35,6 +38,27 @@ describe('GET /v1/usage', () => {
         timeZone: 'Asia/Kathmandu',
       },
     ])
+  })
+
+  it('takes a month of one subject, which may be the caller’s own', async () => {
+    const { ask, applyFile, questions } = openConsole()
+    const file = smallPolicy.replace('acme: { plan: free,', 'acme: { timeZone: Asia/Kathmandu, anchor: 3, plan: free,')
+    const limited = `  limited: { sha256: ${sha256('limited-token')}, scopes: [usage], subjects: [acme] }`
+    expect((await applyFile(`${file.trimEnd()}\n${limited}`)).statusCode).toBe(200)
+    const answer = await ask('/v1/usage?period=2026-11&subject=acme')
+    expect(answer.json()).toMatchObject({
+      ...{ from: '2026-11-02T18:15:00.000Z', to: '2026-12-02T18:15:00.000Z', time_zone: 'Asia/Kathmandu' },
+    })
+    expect((await ask('/v1/usage?period=2026-11', { token: 'limited-token' })).statusCode).toBe(200)
+    expect(questions[1]).toMatchObject({ fromMs: questions[0]?.fromMs, toMs: questions[0]?.toMs })
+    expect((await ask('/v1/usage?period=2026-11&subject=unlisted')).json().from).toBe('2026-11-01T00:00:00.000Z')
+    for (const more of ['', '&subject=acme&subject=bolt']) {
+      const refused = await ask(`/v1/usage?period=2026-11${more}`)
+      expect([refused.statusCode, refused.json().detail]).toEqual([
+        400,
+        'period takes exactly one subject, whose month it is',
+      ])
+    }
   })
 
   it('names every wrong parameter in one answer', async () => {

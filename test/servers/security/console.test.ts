@@ -91,6 +91,7 @@ describe('a value that is SQL', () => {
       'after',
       'format',
       'csv',
+      'period',
     ],
     '/v1/decisions': [
       ...[

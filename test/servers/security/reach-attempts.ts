@@ -75,6 +75,8 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [16, '/v1/outcomes?after=', 400],
   [16, '/v1/usage?subject=bolt&after=x', 403],
   [14, '/v1/usage?subject=bolt&from=yesterday', 403],
+  [14, '/v1/usage?period=2026-11&subject=bolt', 403],
+  [14, '/v1/usage?period=current', 'own'],
   [14, '/v1/outcomes?subject=bolt&step=year', 403],
   [16, '/v1/alerts?after=2099-01-01T00:00:00Z%20ffffffff-ffff-ffff-ffff-ffffffffffff', 'own'],
   ...['', '/bolt', '/acme', '/nobody'].map((name) => [24, `/v1/subjects${name}`, 403] as const),

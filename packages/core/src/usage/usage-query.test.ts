@@ -5,7 +5,7 @@ const nowMs = Date.parse('2026-11-21T12:00:00Z')
 
 describe('a query of the rollups', () => {
   it('by the minute reaches back as far as minutes are kept', () => {
-    const ask = (from: string, to: string) => parseUsageQuery({ from, to, step: 'minute' }, nowMs)
+    const ask = (from: string, to: string) => parseUsageQuery({ from, to, step: 'minute' }, { nowMs })
     expect(ask('2026-10-18', '2026-10-19')).toMatchObject({ kind: 'query' })
     expect(ask('2026-10-17', '2026-10-18')).toEqual({
       kind: 'problems',
@@ -14,7 +14,7 @@ describe('a query of the rollups', () => {
   })
 
   it('counts minutes, hours and days back from now', () => {
-    const ask = (from: string, to = 'now') => parseUsageQuery({ from, to }, nowMs)
+    const ask = (from: string, to = 'now') => parseUsageQuery({ from, to }, { nowMs })
     const span = (from: string) => ({ query: { fromMs: Date.parse(from), toMs: nowMs } })
     expect(ask('now-24h')).toMatchObject(span('2026-11-20T12:00:00Z'))
     expect(ask('now-90m')).toMatchObject(span('2026-11-21T10:30:00Z'))
@@ -30,12 +30,32 @@ describe('a query of the rollups', () => {
     }
   })
 
+  it('of a period is of the subject’s own month, in its zone and from its day on', () => {
+    const calendar = { timeZone: 'Asia/Kathmandu', anchor: 31 }
+    const ask = (more: Readonly<Record<string, string>>) => parseUsageQuery(more, { nowMs, calendar })
+    const span = (from: string, to: string, timeZone = 'Asia/Kathmandu') => ({
+      query: { fromMs: Date.parse(from), toMs: Date.parse(to), timeZone },
+    })
+    const [october, november, december] = ['2026-10-31T00:00+05:45', '2026-11-30T00:00+05:45', '2026-12-31T00:00+05:45']
+    expect(ask({ period: '2026-11' })).toMatchObject(span(november, december))
+    expect(ask({ period: 'current' })).toMatchObject(span(october, november))
+    expect(ask({ period: 'previous', time_zone: 'UTC' })).toMatchObject(span('2026-09-30T00:00+05:45', october, 'UTC'))
+    expect(ask({ period: 'next', to: 'now' })).toEqual({
+      kind: 'problems',
+      problems: ['period goes without from and to', 'period must be like 2026-11, current or previous, but is "next"'],
+    })
+    expect(parseUsageQuery({ period: 'current' }, { nowMs })).toEqual({
+      kind: 'problems',
+      problems: ['period takes exactly one subject, whose month it is'],
+    })
+  })
+
   it('about outcomes has no minutes, and is broken down by what their rollup has', () => {
-    expect(parseOutcomeQuery({ step: 'minute' }, nowMs)).toMatchObject({ kind: 'problems' })
-    expect(parseOutcomeQuery({ by: 'plan' }, nowMs)).toEqual({
+    expect(parseOutcomeQuery({ step: 'minute' }, { nowMs })).toMatchObject({ kind: 'problems' })
+    expect(parseOutcomeQuery({ by: 'plan' }, { nowMs })).toEqual({
       kind: 'problems',
       problems: ['by takes subject, route, method, but has plan'],
     })
-    expect(parseOutcomeQuery({ by: 'method,route' }, nowMs)).toMatchObject({ query: { by: ['route', 'method'] } })
+    expect(parseOutcomeQuery({ by: 'method,route' }, { nowMs })).toMatchObject({ query: { by: ['route', 'method'] } })
   })
 })

@@ -8,6 +8,7 @@ import {
   readSpan,
   type Values,
 } from './read-parameters.ts'
+import { type MonthCalendar, readPeriod } from './read-period.ts'
 
 export type { GivenParameters, Values } from './read-parameters.ts'
 
@@ -55,7 +56,7 @@ const minuteSpanMaxMs = 7 * dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
 
-const onceParameters = ['from', 'to', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
+const onceParameters = ['from', 'to', 'period', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
 const rankingParameters = ['top', 'order', 'other']
 /** Columns of one answer: each multiplies its groups. */
 const byMax = 4
@@ -73,11 +74,18 @@ function readStep(
   return step
 }
 
+/** When, and of whom, a query is asked. */
+export interface AskedAt {
+  readonly nowMs: number
+  /** Months of the subject that is asked about; undefined unless there is exactly one. */
+  readonly calendar?: MonthCalendar | undefined
+}
+
 /** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
 function parseQuery<Dimension extends string>(
   { dimensions, hasMinutes, isRanked }: Askable<Dimension>,
   given: GivenParameters,
-  nowMs: number,
+  { nowMs, calendar }: AskedAt,
 ): ParsedQuery<Dimension> {
   const problems: string[] = []
   const filters = dimensions.flatMap((dimension) => [dimension, `not_${dimension}`])
@@ -90,7 +98,9 @@ function parseQuery<Dimension extends string>(
   const only = readFilters(dimensions, '', given, problems)
   const except = readFilters(dimensions, 'not_', given, problems)
   const subjectPrefix = readPrefix(params, problems)
-  const { timeZone, fromMs, toMs } = readSpan(params, { nowMs, spanMs: dayMs }, problems)
+  const period = readPeriod(params, { nowMs, calendar }, problems)
+  const span = readSpan(params, { nowMs, spanMs: dayMs }, problems)
+  const { timeZone, fromMs, toMs } = period ?? span
   const step = readStep({ text: params.step, hasMinutes }, { fromMs, toMs, nowMs }, problems)
 
   const names = (params.by ?? '').split(',').filter((name) => name !== '')
@@ -119,8 +129,8 @@ export type UsageDimension = (typeof usageDimensions)[number]
 export type UsageQuery = RollupQuery<UsageDimension>
 
 /** Reads a query of usage from query parameters. */
-export const parseUsageQuery = (given: GivenParameters, nowMs: number): ParsedQuery<UsageDimension> =>
-  parseQuery({ dimensions: usageDimensions, hasMinutes: true, isRanked: true }, given, nowMs)
+export const parseUsageQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> =>
+  parseQuery({ dimensions: usageDimensions, hasMinutes: true, isRanked: true }, given, at)
 
 /** The columns of the rollup of outcomes. */
 export const outcomeDimensions = ['subject', 'route', 'method'] as const
@@ -131,5 +141,5 @@ export type OutcomeDimension = (typeof outcomeDimensions)[number]
 export type OutcomeQuery = RollupQuery<OutcomeDimension>
 
 /** Reads a query of outcomes from query parameters. */
-export const parseOutcomeQuery = (given: GivenParameters, nowMs: number): ParsedQuery<OutcomeDimension> =>
-  parseQuery({ dimensions: outcomeDimensions, hasMinutes: false, isRanked: false }, given, nowMs)
+export const parseOutcomeQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<OutcomeDimension> =>
+  parseQuery({ dimensions: outcomeDimensions, hasMinutes: false, isRanked: false }, given, at)

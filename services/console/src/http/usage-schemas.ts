@@ -47,9 +47,10 @@ export const questionQuery = (dimensions: readonly string[], isUsage: boolean) =
     subject_prefix: { type: 'string', maxLength: 512, description: 'only subjects that begin so' },
     from: time('RFC 3339, a date, which begins in `time_zone`, `now` or `now-24h`; 24 hours before `to` if absent'),
     to: time('the same; now if absent'),
+    period: time('instead of both, with one `subject`: its month, 2026-11, `current` or `previous`'),
     by: { type: 'string', description: `up to 4 of ${dimensions.join(', ')}, separated by commas` },
     step: { type: 'string', enum: querySteps.filter((one) => isUsage || one !== 'minute'), default: 'hour' },
-    time_zone: { type: 'string', default: 'UTC', description: 'IANA' },
+    time_zone: { type: 'string', description: 'IANA; UTC if absent, with `period` the subject’s own' },
     ...(isUsage ? rankingQuery : {}),
     numbers: {
       ...{ type: 'string', enum: ['json', 'text'], default: 'json' },

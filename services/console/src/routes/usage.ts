@@ -3,7 +3,9 @@ import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { listOf } from '@weir/core/usage/read-parameters.ts'
+import type { MonthCalendar } from '@weir/core/usage/read-period.ts'
 import {
+  type AskedAt,
   type GivenParameters,
   outcomeDimensions,
   type ParsedQuery,
@@ -12,12 +14,13 @@ import {
   type RollupQuery,
   usageDimensions,
 } from '@weir/core/usage/usage-query.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
-import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
+import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { problems } from '../http/schemas.ts'
 import { answerStream } from '../http/stream-answer.ts'
 import { StreamPlaces } from '../http/stream-places.ts'
@@ -48,7 +51,7 @@ interface RollupRoute<Dimension extends string> {
   readonly answers: object
   readonly unavailable: (detail: string) => Problem
   readonly rows: 'decisions' | 'outcomes'
-  readonly parse: (given: GivenParameters, nowMs: number) => ParsedQuery<Dimension>
+  readonly parse: (given: GivenParameters, at: AskedAt) => ParsedQuery<Dimension>
   readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => RollupSource
   readonly ask: (reach: Reach, query: RollupQuery<Dimension>, place: PagePlace) => Promise<readonly Row[]>
   /** Sums all rows of all pages. Absent where an answer has no totals. */
@@ -57,6 +60,13 @@ interface RollupRoute<Dimension extends string> {
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
+
+/** The months of the one subject that is asked about; undefined for several. One that the policy lacks has UTC. */
+function calendarOf(policy: Policy | undefined, subjects: readonly string[]): MonthCalendar | undefined {
+  const [subject] = subjects
+  if (subject === undefined || subjects.length > 1) return undefined
+  return policy?.subjects.get(subject) ?? { timeZone: 'UTC', anchor: 1 }
+}
 
 /** A row without what it does not say: the names of other groups, and of a group that it is not another one. */
 function shownRow({ other, groups, ...row }: Row, by: readonly string[]): object {
@@ -121,7 +131,10 @@ function register<Dimension extends string>(
       const atMs = cursor?.atMs ?? ports.clock.nowMs()
       const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
       reply.header('vary', 'Accept')
-      const parsed = parse({ ...given, format }, atMs)
+      const { state } = ports.policy
+      if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
+      const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
+      const parsed = parse({ ...given, format }, { nowMs: atMs, calendar })
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { query, form } = parsed
       if (form.format !== 'json') {
