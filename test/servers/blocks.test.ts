@@ -13,6 +13,7 @@ import { type ServiceProcess, startServiceProcess } from '../support/service-pro
 import { type RunningConsole, startConsole } from '../support/start-console.ts'
 import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
+import { runWeir } from '../support/weir-up.ts'
 
 /** By the form in which their ingress records addresses. */
 const forms = ['full', 'prefix', 'hash', 'off'] as const
@@ -22,15 +23,17 @@ const once = { algorithm: 'fixed_window', size: 1, window: '1h' }
 const policy = {
   version: 1,
   identity: { trustedProxies: ['127.0.0.1/32'] },
-  plans: { free: { limits: ['otp', 'team'] }, all: { limits: ['own'] } },
+  plans: { free: { limits: ['otp', 'team'] }, all: { limits: ['own'] }, shared: { limits: ['flood'] } },
   limits: {
     otp: { ...once, by: ['key', 'ip'], block: '10m' },
     team: { ...once, size: 2, by: ['subject', 'header:x-team'], block: ['1m', '1h'] },
     own: once,
+    flood: { ...once, size: 3, by: ['ip'], block: '5m' },
     'per-ip': { ...once, size: 100, by: ['ip'], applies: 'all' },
   },
   subjects: {
     ...Object.fromEntries(forms.map((form) => [form, { plan: 'free', keys: [keyOf(form)] }])),
+    carl: { plan: 'shared', keys: [keyOf('carl')] },
     bolt: { plan: 'all', keys: [keyOf('bolt')], limits: { own: { block: '3m' } } },
   },
 }
@@ -192,4 +195,74 @@ test('a block that is no longer in Redis is not listed, whatever records say', a
   const client = await openLimiterRedis(redis.address)
   expect(await client.del('weir:1:{full}:otp:key=full-1:ip=192%2E0%2E2%2E50:blocked')).toBe(1)
   expect(await list('ip=192.0.2.50')).toEqual([])
+})
+
+test.each(['full', 'hash', 'off'] as const)(
+  'with addresses recorded as %s a block is lifted alone, by the command too, and with its count the next request is admitted',
+  async (form) => {
+    await exceed(form, '192.0.2.77')
+    await exceed(form, '192.0.2.78')
+    const before = form === 'full' ? 'ip=192.0.2.77' : `subject=${form}&limit=otp`
+    const text = `weir:1:{${form}}:otp:key=${form}-1:ip=192%2E0%2E2%2E77`
+    const client = await openLimiterRedis(redis.address)
+    const endOf = async () => (await client.getBuffer(`${text}:blocked`))?.readDoubleBE(1) ?? 0
+    const endMs = new Date(await endOf()).toISOString()
+    const found = async () => (await list(before)).find(({ until }) => until === endMs)
+    const item = (await waitUntil(found, { deadlineMs: 30_000, everyMs: 100 })) ?? expect.fail('not listed')
+    const kept = await desk.ask<object>(`POST /v1/blocks/${item.id}/lift`)
+    expect([kept.status, kept.body]).toEqual([
+      200,
+      { limit: 'otp', subject: form, lifted: true, forgotten: false, used_up: true },
+    ])
+    expect((await list(before)).map(({ id }) => id)).not.toContain(item.id)
+    // What was counted is there still, and a refusal by it blocks again.
+    expect(await ask(form, '192.0.2.77')).toBe(429)
+    expect(await endOf()).toBeGreaterThan(Date.parse(endMs))
+    const command = await runWeir(['blocks', 'lift', item.id, '--forget', '--json'], desk.environment)
+    expect([command.stderr, command.code]).toEqual(['', 0])
+    expect(JSON.parse(command.stdout)).toEqual({
+      ...{ limit: 'otp', subject: form, lifted: true, forgotten: true, used_up: false },
+    })
+    const isAdmitted = async () => (await ask(form, '192.0.2.77')) === 200
+    expect(await waitUntil(isAdmitted, { deadlineMs: 1_500, everyMs: 10 })).toBe(true)
+    expect(await ask(form, '192.0.2.78')).toBe(429)
+    const again = await desk.ask<object>(`POST /v1/blocks/${item.id}/lift`, { forget: true })
+    expect([again.status, again.body]).toMatchObject([200, { lifted: false, forgotten: true, used_up: false }])
+    const { body } = await desk.ask<{ items: { summary: object[] }[] }>('GET /v1/changes?limit=3')
+    const ofSubject = (what: string) => [
+      { what, kind: 'subject', name: form },
+      { what, kind: 'limit', name: 'otp' },
+    ]
+    expect(body.items.map(({ summary }) => summary)).toEqual(['reset', 'reset', 'unblock'].map(ofSubject))
+    expect(JSON.stringify(body)).not.toContain('192.0.2')
+  },
+)
+
+test('a block of an address that all subjects share is lifted, and an id of no block is a 404', async () => {
+  const carl = () => ask('full', '192.0.2.200', { 'x-api-key': 'carl-key' })
+  expect([await carl(), await carl(), await carl(), await carl(), await carl()]).toEqual([200, 200, 200, 429, 429])
+  const [item] = await listed('limit=flood', 1)
+  expect(item).toMatchObject({ subject: null, ip: '192.0.2.200', scope: { ip: '192.0.2.200' } })
+  const { status, body } = await desk.ask<object>(`POST /v1/blocks/${item?.id}/lift`, { forget: true })
+  expect([status, body]).toMatchObject([200, { limit: 'flood', subject: null, lifted: true, forgotten: true }])
+  expect(await waitUntil(async () => (await carl()) === 200, { deadlineMs: 1_500, everyMs: 10 })).toBe(true)
+  const forged = Buffer.alloc(60).toString('base64url')
+  for (const id of ['x', forged, `${item?.id.slice(0, -2)}`]) {
+    const unknown = await desk.ask<{ type: string }>(`POST /v1/blocks/${id}/lift`)
+    expect([unknown.status, unknown.body.type]).toEqual([404, 'urn:weir:problem:unknown-name'])
+  }
+})
+
+test('weir blocks prints a table, and JSON for programs', async () => {
+  await exceed('full', '192.0.2.150')
+  await listed('ip=192.0.2.150', 1)
+  const table = await runWeir(['blocks', '--ip', '192.0.2.150'], desk.environment)
+  expect([table.code, table.stderr]).toEqual([0, ''])
+  expect(table.stdout).toMatch(
+    /^UNTIL +LIMIT +SUBJECT +COUNTED BY +SINCE +REFUSED +ID\n\S+ +otp +full +key=full-1 ip=192.0.2.150 +\S+ +2 /,
+  )
+  const json = await runWeir(['blocks', '--ip', '192.0.2.150', '--json'], desk.environment)
+  expect(JSON.parse(json.stdout)).toMatchObject([{ ip: '192.0.2.150', refusals: 2 }])
+  const none = await runWeir(['blocks', '--ip', '192.0.2.151'], desk.environment)
+  expect([none.code, none.stdout, none.stderr.includes('No caller is blocked.')]).toEqual([0, '', true])
 })

@@ -171,3 +171,29 @@ export async function changeLimits(
   }
   return { subject: asked.subject.id, changed, left }
 }
+
+/** What lifting one block has done. In the names of the wire. */
+export interface LiftedBlock {
+  /** False where there was no block any more. */
+  readonly lifted: boolean
+  readonly forgotten: boolean
+  /** The count has no unit left: the next request is denied, and blocks again. */
+  readonly used_up: boolean
+}
+
+/**
+ * Lifts the block of one count; `forget` removes the count, too. `limit` is undefined if the policy has it no longer.
+ * Safe to repeat.
+ */
+export async function liftBlock(
+  admin: LimitAdmin,
+  key: string,
+  limit: Limit | undefined,
+  forget: boolean,
+  scope: AskedScope,
+): Promise<LiftedBlock> {
+  const lifted = (await admin.unblock([key])) > 0
+  if (forget) await admin.reset([key])
+  const usedUp = forget || limit === undefined ? 0 : await countUsedUp(admin, limit, [key], scope)
+  return { lifted, forgotten: forget, used_up: usedUp > 0 }
+}

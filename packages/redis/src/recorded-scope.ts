@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { type Limit, partText } from '@weir/core/limits/limit.ts'
+import { isOfOneSubject, type Limit, partText } from '@weir/core/limits/limit.ts'
 import { hashOfKeyPart, limitKey, scopeHash } from './keys.ts'
 
 /** What a limit counted by, in the words of a decision's record. */
@@ -44,6 +44,11 @@ const keyForm = /^weir:1:\{([^}]*)\}:([^:]*):?(.*)$/
 
 /** The name of the limit whose count has this key. */
 export const limitOfKey = (key: string): string => decodeURIComponent(keyForm.exec(key)?.[2] ?? '')
+
+/** The subject that a count's key is of, as far as the limit counts by subjects; empty where they share the count. */
+export function subjectOfKey(key: string, { by }: Limit): string {
+  return isOfOneSubject(by) ? decodeURIComponent(keyForm.exec(key)?.[1] ?? '') : ''
+}
 
 /** What tells a count from the others of its limit, with the address in one form; the address of the key itself. */
 function identify(key: string, limit: Limit, hashOf: (part: string) => string) {

@@ -19,6 +19,7 @@ import { registerDecisions } from './routes/decisions.ts'
 import { registerEntities } from './routes/entities.ts'
 import { registerInvoices } from './routes/invoices.ts'
 import { registerKeys } from './routes/keys.ts'
+import { registerBlockLift } from './routes/lift-block.ts'
 import { registerLimitChanges } from './routes/limits.ts'
 import { registerDecisionList } from './routes/list-decisions.ts'
 import { registerPolicy } from './routes/policy.ts'
@@ -95,6 +96,7 @@ export function buildApp(
     registerKeys(api, ports, changer)
     registerLimitChanges(api, ports, changer)
     registerBlocks(api, ports)
+    registerBlockLift(api, ports, changer)
     registerTokens(api, ports, changer)
     registerPortal(api, ports, changer)
     registerSilences(api, ports, changer)

@@ -1,5 +1,4 @@
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
-import { readBlocks } from '@weir/clickhouse/block-queries.ts'
 import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { type ClickHouseClient, clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
@@ -24,7 +23,6 @@ import { changeLimits, createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import { peekLimits } from '@weir/redis/limits-now.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
-import { createStandingBlocks } from '@weir/redis/standing-blocks.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
@@ -36,6 +34,7 @@ import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
 import { createAlertAdmin } from './alert-admin.ts'
 import { buildApp } from './app.ts'
 import { AuditLog } from './audit-log.ts'
+import { openBlocks } from './blocks/open-blocks.ts'
 import { consoleVariables } from './config.ts'
 import { PolicyHistory } from './history/policy-history.ts'
 import { LiveDecisions } from './live/live-decisions.ts'
@@ -129,7 +128,7 @@ await startService(
         related: readRelated.bind(undefined, clickhouse),
         policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
       },
-      blocks: servers && { read: readBlocks.bind(undefined, clickhouse), ...createStandingBlocks(servers) },
+      blocks: servers && openBlocks(clickhouse, servers),
       live,
       findChange: findChange.bind(undefined, clickhouse, topics.policy),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),

@@ -1,7 +1,7 @@
 import { invoiceIdOf } from '@weir/core/prices/invoice.ts'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
-import { knownAlert, knownChange, knownDecision, openConsole } from './testing/open-console.ts'
+import { knownAlert, knownBlock, knownChange, knownDecision, openConsole } from './testing/open-console.ts'
 
 interface Media {
   readonly schema: object
@@ -111,6 +111,8 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/decisions/01a20287-6fb6-7000-8000-000000000000', '/v1/decisions/{id}'],
   ['/v1/blocks?limit=per-ip', '/v1/blocks'],
   ['/v1/blocks?ip=here', '/v1/blocks'],
+  [`POST /v1/blocks/${knownBlock}/lift`, '/v1/blocks/{id}/lift', { body: { forget: true } }],
+  ['POST /v1/blocks/none/lift', '/v1/blocks/{id}/lift'],
   ['/v1/status', '/v1/status'],
   ['/v1/changes?limit=2', '/v1/changes'],
   [`/v1/changes/${knownChange}`, '/v1/changes/{id}'],

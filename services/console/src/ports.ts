@@ -9,6 +9,7 @@ import type { OutcomeRow, PagePlace, UsageRow, UsageTotals } from '@weir/clickho
 import type { StreamQuestion } from '@weir/clickhouse/usage-stream.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
@@ -16,8 +17,8 @@ import type { DecisionQuery } from '@weir/core/usage/decision-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
-import type { AskedLimits, LimitQuery } from '@weir/redis/asked-limits.ts'
-import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
+import type { AskedLimits, AskedScope, LimitQuery } from '@weir/redis/asked-limits.ts'
+import type { ChangedLimits, LiftedBlock, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { StandingBlocks } from '@weir/redis/standing-blocks.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
@@ -61,6 +62,7 @@ export interface DecisionReader {
 /** What finds blocks. Every method rejects when ClickHouse or Redis does not answer. */
 export interface BlockPorts extends StandingBlocks {
   readonly read: (reach: Reach, query: BlockQuery) => Promise<readonly BlockRow[]>
+  readonly lift: (key: string, limit: Limit | undefined, forget: boolean, scope: AskedScope) => Promise<LiftedBlock>
 }
 
 /** The servers and stores that the console uses. */

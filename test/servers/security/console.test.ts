@@ -161,7 +161,7 @@ function scopeOf(method: string, path: string): string {
   if (path.startsWith('/v1/tokens')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
   if (/\/(keys|portal)\b/.test(path)) return 'keys'
-  if (/\/limits\/(reset|unblock)/.test(path)) return 'limits'
+  if (/\/limits\/(reset|unblock)|\/lift$/.test(path)) return 'limits'
   return method === 'GET' ? 'read' : 'write'
 }
 
@@ -178,6 +178,7 @@ const routes = [
     'GET /v1/changes/{id}',
     'GET /v1/status',
     'GET /v1/blocks',
+    'POST /v1/blocks/{id}/lift',
     'GET /v1/decisions',
     'GET /v1/decisions/stream',
     'GET /v1/decisions/{id}',

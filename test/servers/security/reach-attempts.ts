@@ -125,6 +125,7 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   ...['', '?subject=acme', '?subject=bolt', '?format=text', '?ip=192.0.2.7'].map(
     (query) => [29, `/v1/blocks${query}`, 403] as const,
   ),
+  [31, '/v1/blocks/none/lift', 403, json],
   [30, '/v1/alerts?subject=bolt', 403],
   [30, `/v1/alerts/${alertIds.bolt}`, 404],
   [30, `/v1/alerts/${alertIds.bolt}`, 404, { method: 'HEAD' }],

@@ -5,8 +5,9 @@ import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
 import { type Block, listBlocks } from '../blocks/list-blocks.ts'
+import { noRedis } from '../http/answer-count-change.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
-import { addressesHidden, answerProblem, blocksUnavailable, limitsUnavailable, policyUnread } from '../http/problems.ts'
+import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
 import { object, operation, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
@@ -106,7 +107,7 @@ export function registerBlocks(app: FastifyInstance, ports: Ports): void {
       const { query: asked, headers, by, reach, log } = request
       const { blocks: finders, clock, policy } = ports
       if (finders === undefined) {
-        return answerProblem(reply, limitsUnavailable('This console was started without WEIR_REDIS_URL.'))
+        return answerProblem(reply, noRedis)
       }
       if (policy.state === undefined) return answerProblem(reply, policyUnread)
       const address = asked.ip === undefined ? undefined : addressScope(asked.ip.replace(/\/64$/, ''))

@@ -52,7 +52,7 @@ const decisions: DecisionReader = {
 }
 
 /** The id of the only block there is. */
-const knownBlock = 'the-block'
+export const knownBlock = 'the-block'
 const blocks: BlockPorts = {
   read: async () => [
     { name: 'per-ip', subject: '', by: { ip: '192.0.2.7' }, decision: knownDecision, since_ms: 1, refusals: 2 },
@@ -61,6 +61,7 @@ const blocks: BlockPorts = {
     blocks: scopes.map((scope) => ({ scope, id: knownBlock, untilMs: nowMs + 1_000 })),
     isWhole: true,
   }),
+  lift: async (_key, _limit, forget) => ({ lifted: true, forgotten: forget, used_up: false }),
   keyOf: async (id) => (id === knownBlock ? 'weir:1:{ip%3A192%2E0%2E2%2E7}:per-ip' : undefined),
 }
 

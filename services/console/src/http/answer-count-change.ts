@@ -1,0 +1,64 @@
+import { type ChangeLineV1, encodeReset } from '@weir/contracts/policy.v1.ts'
+import { WeirError } from '@weir/core/errors.ts'
+import { isRedisFault } from '@weir/redis/limit-connection.ts'
+import type { Problem } from '@weir/runtime/problem.ts'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { PolicyChanger, Rejected } from '../change-policy.ts'
+import { answerChange } from './answer-change.ts'
+import { answerProblem, limitsUnavailable, policyUnavailable } from './problems.ts'
+
+/** Repeating it does no harm, and brings the entry. */
+const unaudited =
+  'Redis has done it, but Kafka did not confirm its entry in the audit, and processes may refuse from memory for a while. Repeat it when Kafka is back.'
+
+/** The problem of a route that needs Redis where none is configured. */
+export const noRedis = limitsUnavailable(
+  'This console was started without WEIR_REDIS_URL, so it cannot reach what limits have counted.',
+)
+
+/** Only the log gets Redis's own words: they may hold an address or a user. */
+export function redisProblem(error: unknown, log: FastifyBaseLogger): Problem {
+  if (!(error instanceof WeirError) && !isRedisFault(error)) throw error
+  log.error({ err: error }, 'limits could not be reached')
+  return limitsUnavailable('Redis did not answer. What was done may be half of it; it is safe to repeat.')
+}
+
+/** A change of counts in Redis, and what is said of it. */
+export interface CountChange<T> {
+  readonly kind: 'counts'
+  /** Whose counts; processes drop their cached denials when they are notified. */
+  readonly subject: string
+  readonly lines: readonly ChangeLineV1[]
+  readonly make: () => Promise<T>
+}
+
+/** Changes counts, notifies every process, writes the audit record and answers with the outcome. Safe to repeat. */
+export async function answerCountChange<T extends object>(
+  { by, log }: FastifyRequest,
+  reply: FastifyReply,
+  changer: PolicyChanger,
+  plan: () => CountChange<T> | Rejected,
+): Promise<unknown> {
+  let result: T | undefined
+  let lines: readonly ChangeLineV1[] = []
+  const changed = await changer.change(by, () => {
+    const planned = plan()
+    if (planned.kind === 'problem') return planned
+    lines = planned.lines
+    // Redis first: a process that receives the notice asks Redis again.
+    const before = async () => {
+      try {
+        result = await planned.make()
+        return undefined
+      } catch (error) {
+        return redisProblem(error, log)
+      }
+    }
+    return { kind: 'change', changes: [], lines, notices: encodeReset(planned.subject), before, answer: undefined }
+  })
+  if (changed.kind === 'problem' && result !== undefined) {
+    log.warn({ by, lines }, 'limits were changed without an entry in the audit')
+    return answerProblem(reply, policyUnavailable(unaudited))
+  }
+  return answerChange(reply, changed, () => result)
+}
