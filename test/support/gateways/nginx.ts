@@ -9,16 +9,25 @@ http {
   access_log off;
   client_body_temp_path body; proxy_temp_path proxy;
   fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  include weir-blocked.conf;
   include weir.conf;
 }
 `
 
+/** A single process cannot read its files again. Its workers run as the user of the test. */
+const reloadable = (text: string) => text.replace('master_process off;', 'worker_processes 1; user root root;')
+
 /** nginx with docs/integrations/nginx/weir.conf. */
-export const startNginx = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOptions): Promise<Gateway> =>
+export const startNginx = ({
+  weirApi,
+  upstream,
+  whenAway = 'closed',
+  refusesBlocked = false,
+}: GatewayOptions): Promise<Gateway> =>
   startGateway(async (port) => ({
     needs: { program: 'nginx', install: 'apt-get install -y nginx' },
     files: {
-      'nginx.conf': frame,
+      'nginx.conf': refusesBlocked ? reloadable(frame) : frame,
       'weir.conf': await snippet('nginx/weir.conf', [
         ['127.0.0.1:8081', hostOf(weirApi)],
         ['127.0.0.1:9000', hostOf(upstream)],
@@ -26,8 +35,14 @@ export const startNginx = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOp
         ...(whenAway === 'open'
           ? [['# include /etc/nginx/weir-fail-open.conf;', 'include weir-fail-open.conf;'] as const]
           : []),
+        ...(refusesBlocked ? [['# if ($weir_blocked)', 'if ($weir_blocked)'] as const] : []),
       ]),
+      'weir-blocked.conf': await snippet('nginx/weir-blocked.conf', [
+        ['include /etc/nginx/weir-blocked.list;', 'include weir-blocked.list;'],
+      ]),
+      'weir-blocked.list': '',
       'weir-fail-open.conf': await snippet('nginx/weir-fail-open.conf', []),
     },
+    ...(refusesBlocked ? { endsBy: 'SIGTERM' as const } : {}),
     command: (dir) => ['nginx', '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')],
   }))

@@ -10,6 +10,8 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 /** A gateway in front of a plain upstream, asking Weir by the snippet of docs/integrations. */
 export interface Gateway {
   readonly url: string
+  /** The gateway's own folder, with its files. */
+  readonly dir: string
   /** Ends it and removes its folder. */
   close(): Promise<void>
 }
@@ -20,6 +22,8 @@ export interface GatewayOptions {
   readonly upstream: string
   /** What happens to requests while Weir is away: refused, as the snippets have it, or served. */
   readonly whenAway?: 'closed' | 'open'
+  /** Of nginx: it refuses the addresses of its list by itself. */
+  readonly refusesBlocked?: boolean
 }
 
 interface GatewayPlan {
@@ -27,6 +31,8 @@ interface GatewayPlan {
   readonly needs: NeededProgram | undefined
   /** By name, written into the gateway's own folder. */
   readonly files: Readonly<Record<string, string>>
+  /** What ends it with all of its processes; SIGKILL for a single one. */
+  readonly endsBy?: 'SIGTERM'
   readonly command: (dir: string) => readonly [string, ...string[]]
 }
 
@@ -63,7 +69,7 @@ function accepts(port: number): Promise<boolean> {
  */
 export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>): Promise<Gateway> {
   const [port = 0] = await freePorts(1)
-  const { needs, files, command } = await planOf(port)
+  const { needs, files, command, endsBy = 'SIGKILL' } = await planOf(port)
   if (needs !== undefined && missingPrograms([needs], process.env.PATH).length > 0) {
     throw new Error(`no ${needs.program} for the tests: ${needs.install}`)
   }
@@ -84,9 +90,10 @@ export async function startGateway(planOf: (port: number) => Promise<GatewayPlan
     throw new Error(`${command(dir).join(' ')} did not start:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`)
   }
   return {
+    dir,
     url: `http://127.0.0.1:${port}`,
     async close() {
-      child.kill('SIGKILL')
+      child.kill(endsBy)
       await ended
       await rm(dir, { recursive: true, force: true })
     },
