@@ -16,6 +16,10 @@ export const alertIds = {
 /** Invoices, by whose they are. */
 export const invoiceIds = { acme: invoiceIdOf('acme', '2026-01'), bolt: invoiceIdOf('bolt', '2026-01') }
 
+const monthAt = (months: number) =>
+  new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + months, 1)).toISOString()
+const thisMonth = `from=${monthAt(0)}&to=${monthAt(1)}`
+
 /** What is sent besides the path. */
 export interface Sent {
   readonly method?: string
@@ -166,6 +170,8 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [33, '/v1/invoices/preview?subject=bolt', 403],
   [33, '/v1/invoices/preview?subject=none', 403],
   [33, '/v1/invoices/preview?subject=acme', 'own'],
+  [33, `/v1/usage?price=true&by=subject&step=total&${thisMonth}`, 'own'],
+  [33, `/v1/usage?price=true&by=subject&step=total&${thisMonth}&subject=bolt`, 403],
   [34, '/v1/prices/bolts/quote', 403, json],
   [35, '/v1/tokens', 403, { method: 'POST', body: '{"name":"x","scopes":["usage"]}' }],
   [35, '/v1/tokens/limited', 403, { method: 'DELETE' }],

@@ -9,6 +9,7 @@ import {
   type Values,
 } from './read-parameters.ts'
 import { type MonthCalendar, readPeriod } from './read-period.ts'
+import { readPrice } from './read-price.ts'
 
 export type { GivenParameters, Values } from './read-parameters.ts'
 
@@ -34,6 +35,8 @@ export interface RollupQuery<Dimension extends string> {
   readonly timeZone: string
   /** How groups are ranked; absent for rows in order of time and names. */
   readonly ranking?: Ranking | undefined
+  /** Whether rows have a price; only those of usage can. */
+  readonly isPriced?: boolean
 }
 
 /** A query that was read, or every problem of its parameters. */
@@ -57,7 +60,7 @@ const minuteSpanMaxMs = 7 * dayMs
 const minutesKeptMs = 35 * dayMs
 
 const onceParameters = ['from', 'to', 'period', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
-const rankingParameters = ['top', 'order', 'other']
+const rankingParameters = ['top', 'order', 'other', 'price']
 /** Columns of one answer: each multiplies its groups. */
 const byMax = 4
 /** The steps of a query with what is wrong about them. */
@@ -111,11 +114,23 @@ function parseQuery<Dimension extends string>(
   if (by.length > byMax) problems.push(`by has ${by.length} columns; at most ${byMax} are taken`)
   const ranking = readRanking(params, by, problems)
   const form = readForm(params, problems)
+  const isPriced = readPrice(params.price, { by, step, only, except, top: params.top, format: form.format }, problems)
 
   if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
   return {
     kind: 'query',
-    query: { only, except, subjectPrefix, fromMs, toMs, by, step, timeZone, ranking },
+    query: {
+      only,
+      except,
+      subjectPrefix,
+      fromMs,
+      toMs,
+      by,
+      step,
+      timeZone,
+      ranking,
+      ...(isPriced ? { isPriced } : {}),
+    },
     form,
   }
 }

@@ -34,6 +34,10 @@ const rankingQuery = {
     description: 'what rows are sorted by within a step; with - the largest first. `-cost` with `top`',
   },
   other: { type: 'boolean', description: 'with `top`: whether one row sums the other groups; true if absent' },
+  price: {
+    ...{ type: 'boolean', default: false },
+    description: 'rows get `amount` and `currency`: with `by=subject`, over whole months of each subject',
+  },
 }
 
 /**
@@ -137,6 +141,8 @@ const usageNames = {
   ...Object.fromEntries(usageDimensions.map((name) => [name, named])),
   other: { type: 'boolean', description: 'true in the row that sums the groups beyond `top`; absent in all others' },
   groups: sum('groups that the other row sums; absent in all others'),
+  amount: { ...textOrNull('with `price=true`: decimal; null without a price list') },
+  currency: { ...textOrNull('with `price=true`: ISO 4217') },
 }
 /** A row of usage. */
 export const usageRow = object({ ...usageNames, ...usageSums }, Object.keys(usageNames))

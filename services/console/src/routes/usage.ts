@@ -17,7 +17,7 @@ import {
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import { subjectForbidden } from '../http/authorize.ts'
+import { missingScope, subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
@@ -34,6 +34,7 @@ import {
   usageTotals,
 } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
+import { priceRows } from '../price-usage.ts'
 
 /** A row of an answer, as the question's table gives it. */
 interface Row {
@@ -56,6 +57,12 @@ interface RollupRoute<Dimension extends string> {
   readonly ask: (reach: Reach, query: RollupQuery<Dimension>, place: PagePlace) => Promise<readonly Row[]>
   /** Sums all rows of all pages. Absent where an answer has no totals. */
   readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object>
+  /** Adds prices to rows that are shown; a text says why they have none. Absent where no question has prices. */
+  readonly price?: (
+    reach: Reach,
+    query: RollupQuery<Dimension>,
+    rows: readonly object[],
+  ) => Promise<readonly object[] | string>
 }
 
 const iso = (ms: number) => new Date(ms).toISOString()
@@ -103,22 +110,24 @@ async function answerOf<Dimension extends string>(
   return { body, last }
 }
 
+const schemaOf = <Dimension extends string>(route: RollupRoute<Dimension>) => ({
+  tags: ['usage'],
+  summary: route.summary,
+  querystring: questionQuery(route.dimensions, route.rows === 'decisions'),
+  response: { 200: route.answers, ...problems(422, 429, 503, 504) },
+})
+
 function register<Dimension extends string>(
   app: FastifyInstance,
   { ports, places }: { readonly ports: Ports; readonly places: StreamPlaces },
   route: RollupRoute<Dimension>,
 ): void {
-  const { path, dimensions, summary, answers, unavailable, parse } = route
+  const { path, unavailable, parse } = route
   app.get<{ Querystring: Record<string, string | string[]> }>(
     path,
     {
       config: { scope: 'usage', reach: 'own' },
-      schema: {
-        tags: ['usage'],
-        summary,
-        querystring: questionQuery(dimensions, route.rows === 'decisions'),
-        response: { 200: answers, ...problems(422, 429, 503, 504) },
-      },
+      schema: schemaOf(route),
       // The parser below reports everything that is wrong in one answer.
       validatorCompiler: () => () => true,
     },
@@ -147,6 +156,8 @@ function register<Dimension extends string>(
           unavailable: unavailable(noAnswer),
         })
       }
+      const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
+      if (missing !== undefined) return answerProblem(reply, missing)
       const order = sortKeyOf(query)
       const after = cursor?.place
       if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
@@ -160,6 +171,9 @@ function register<Dimension extends string>(
           body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
           reply.header('link', linkOf(path, request.url, body.next))
         }
+        const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
+        if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
+        if (priced !== undefined) body.rows = [...priced]
         return reply
           .type('application/json; charset=utf-8')
           .send(form.sumsAreText ? JSON.stringify(body) : jsonWithNumbers(body, sumNames))
@@ -185,6 +199,11 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     sourceOf: usageSource,
     ask: ports.askUsage,
     askTotals: ports.askUsageTotals,
+    async price(reach, query, rows) {
+      const { state } = ports.policy
+      if (state === undefined) throw new Error('the policy was not read yet, so that there are no prices')
+      return priceRows({ ask: ports.askUsage, policy: state.policy, reach, query }, rows)
+    },
   })
   register(app, sources, {
     path: '/v1/outcomes',
