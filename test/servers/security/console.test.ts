@@ -248,7 +248,8 @@ describe('every route of the console', () => {
       const [method = '', path = ''] = route.split(' ')
       const needed = scopeOf(method, path)
       const { status, text } = await ask(route, bearer(`${scope}-token`))
-      if (needed !== scope) expect([status, JSON.parse(text).scope]).toEqual([403, needed])
+      const opens = route === 'GET /v1/blocks' && scope === 'limits'
+      if (needed !== scope && !opens) expect([status, JSON.parse(text).scope]).toEqual([403, needed])
       else if (route === 'PUT /v1/upstreams/{name}') expect([status, JSON.parse(text).scope]).toEqual([403, 'admin'])
       else expect([401, 403]).not.toContain(status)
     },

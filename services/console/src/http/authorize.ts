@@ -16,6 +16,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a token needs for this route; a route without one is open to every caller. */
     scope?: TokenScope
+    /** Another scope that opens the route as well: what its holder may change, the holder may find. */
+    orScope?: TokenScope
     /** `own`: also open to callers who are limited to subjects, for what is of these. Others are closed to them. */
     reach?: 'own'
     /** Parts of the served description for which the handler has messages of its own: Fastify checks less of them. */
@@ -74,7 +76,7 @@ export function requireCallers(app: FastifyInstance, sources: CallerSources): vo
     if (url.startsWith('/v1/') && config?.scope === undefined) throw new Error(`the route ${url} needs no scope`)
   })
   app.addHook('onRequest', async (request, reply) => {
-    const { scope, reach } = request.routeOptions.config
+    const { scope, orScope, reach } = request.routeOptions.config
     if (scope === undefined && request.routeOptions.url !== undefined) return
     const found = await findCaller(request.headers, request.raw.socket.remoteAddress ?? '')
     if (found.kind === 'refused') {
@@ -85,6 +87,7 @@ export function requireCallers(app: FastifyInstance, sources: CallerSources): vo
     }
     Object.assign(request, found.caller)
     if (request.reach.isOwn) return reach === 'own' ? undefined : sendProblem(reply, subjectForbidden(request))
+    if (orScope !== undefined && missingScope(request, orScope) === undefined) return undefined
     const problem = scope === undefined ? undefined : missingScope(request, scope)
     return problem === undefined ? undefined : sendProblem(reply, problem)
   })

@@ -95,14 +95,16 @@ const shown = ({ sinceMs, untilMs, isAddressHidden: _, ...one }: Block) => ({
   until: new Date(untilMs).toISOString(),
 })
 
+const listed = operation('read', 'blocks', 'Who is blocked now', {
+  query,
+  response: { 200: answered, 304: unchanged, ...problems(409, 503) },
+})
+
 /** `GET /v1/blocks`: which callers limits block now, as JSON or as a list for firewalls. */
 export function registerBlocks(app: FastifyInstance, ports: Ports): void {
   app.get<{ Querystring: Query }>(
     path,
-    operation('read', 'blocks', 'Who is blocked now', {
-      query,
-      response: { 200: answered, 304: unchanged, ...problems(409, 503) },
-    }),
+    { ...listed, config: { ...listed.config, orScope: 'limits' } },
     async (request, reply) => {
       const { query: asked, headers, by, reach, log } = request
       const { blocks: finders, clock, policy } = ports
