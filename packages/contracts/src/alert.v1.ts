@@ -31,6 +31,19 @@ interface AlertDataByType {
     readonly decision_id: string
     readonly by?: CountedBy
   }
+  /** At the pace of the period so far the quota is used up before the period ends. */
+  readonly 'weir.quota.forecast': {
+    readonly limit: string
+    readonly size: number
+    readonly used: number
+    /** When it is used up at that pace. */
+    readonly runs_out: string
+    readonly period_start: string
+    readonly period_end: string
+    /** The decision that it was found by. */
+    readonly decision_id: string
+    readonly by?: CountedBy
+  }
   /** A subject exceeded a limit with `block`, and is blocked. */
   readonly 'weir.limit.blocked': {
     readonly limit: string
@@ -91,6 +104,10 @@ const optionalFields: Checks = { by: isOptional(isTexts), more: isOptional(isCou
 export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[T]> } = {
   'weir.quota.reached': {
     ...{ limit: 'text', size: 'count', used: 'count', percent: 'number' },
+    ...{ period_start: 'time', period_end: 'time', decision_id: 'uuid' },
+  },
+  'weir.quota.forecast': {
+    ...{ limit: 'text', size: 'count', used: 'count', runs_out: 'time' },
     ...{ period_start: 'time', period_end: 'time', decision_id: 'uuid' },
   },
   'weir.limit.blocked': { limit: 'text', size: 'count', until: 'time', decision_id: 'uuid' },

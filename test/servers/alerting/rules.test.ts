@@ -16,8 +16,9 @@ beforeAll(async () => {
       burst: {
         ...{ algorithm: 'fixed_window', size, window: '1h', thresholds: ['90%', 100], cooldown: '10s', block: '1m' },
       },
+      day: { algorithm: 'fixed_window', size, period: 'day', thresholds: ['60%'], forecast: true },
     },
-    plans: { free: { limits: ['burst'] } },
+    plans: { free: { limits: ['burst', 'day'] } },
   })
   sender = createRecordSender(kafkaOptions(stack.kafka.address))
   await stack.start()
@@ -106,4 +107,24 @@ test('a subject that exceeds a limit with a block raises one alert that says unt
   const untilMs = Date.parse(blocks[0]?.data.until)
   expect(untilMs).toBeGreaterThanOrEqual(fromMs + 60_000)
   expect(untilMs).toBeLessThan(Date.now() + 60_000)
+})
+
+test('a quota that ends before its day is forecast once, from the decision that it was found by on', async () => {
+  const dayMs = 86_400_000
+  const midnightMs = Math.floor(Date.now() / dayMs) * dayMs
+  const at = (share: number, used: number) => {
+    const tsMs = midnightMs + dayMs * share
+    const limits = [{ name: 'day', size, used, remaining: size - used, resetMs: dayMs * (1 - share) }]
+    return decide('early', used, { tsMs, id: uuidv7(tsMs), limits })
+  }
+  await at(0.25, 200)
+  await at(0.25, 500)
+  await at(0.3, 550)
+  await at(0.5, 600)
+  await until(() => received('early').length === 2)
+  const instant = (share: number) => new Date(midnightMs + dayMs * share).toISOString()
+  const [early, reached] = received('early').sort((a, b) => a.data.used - b.data.used)
+  expect([early.type, reached.type]).toEqual(['weir.quota.forecast', 'weir.quota.reached'])
+  expect(early.data).toMatchObject({ limit: 'day', size, used: 500, runs_out: instant(0.5) })
+  expect(early.data).toMatchObject({ period_start: instant(0), period_end: instant(1) })
 })

@@ -37,8 +37,9 @@ const inPath = encodeURIComponent
 
 /** Says in few words what an alert is about. */
 function inWords({ type, data }: Alert): string {
-  const { limit, percent, used, size, until, endpoint, watch, count, usual } = data
+  const { limit, percent, used, size, until, runs_out, endpoint, watch, count, usual } = data
   if (type === 'weir.quota.reached') return `${limit}: ${percent} %, ${used} of ${size}`
+  if (type === 'weir.quota.forecast') return `${limit}: ${used} of ${size}, used up by ${runs_out}`
   if (type === 'weir.limit.blocked') return `${limit}: blocked until ${until}`
   if (endpoint !== undefined) return String(endpoint)
   return `${watch}: ${count}, usually ${usual}`

@@ -1,6 +1,7 @@
 /** What an alert is about; `ce_type`. */
 export const alertTypes = [
   'weir.quota.reached',
+  'weir.quota.forecast',
   'weir.limit.blocked',
   'weir.denied_rate.high',
   'weir.allowed.high',

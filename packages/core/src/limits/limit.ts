@@ -17,6 +17,15 @@ export const longestPeriodMs: Readonly<Record<PeriodUnit, number>> = {
   month: 31 * 86_400_000,
 }
 
+/** How short a period can be: an hour less where clocks are put forward. */
+export const shortestPeriodMs: Readonly<Record<PeriodUnit, number>> = {
+  minute: longestPeriodMs.minute,
+  hour: longestPeriodMs.hour,
+  day: 23 * 3_600_000,
+  week: (7 * 24 - 1) * 3_600_000,
+  month: (28 * 24 - 1) * 3_600_000,
+}
+
 /** Starts of the current period, the next and the one after, in milliseconds since the epoch; strictly ascending. */
 export type PeriodBoundaries = readonly [thisStartMs: number, nextMs: number, afterNextMs: number]
 
@@ -98,6 +107,8 @@ export interface Limit {
   readonly onUnavailable: 'allow' | 'deny' | 'local'
   /** Use at which an alert is raised; each once, percents and units each ascending. Empty for none. */
   readonly thresholds: readonly Threshold[]
+  /** An alert is raised when, at the pace so far, the quota ends before its period. Only with a day, week or month. */
+  readonly forecast?: true
   /** Names of limits that do not apply where this one does; absent for none. Those replace nothing themselves. */
   readonly replaces?: readonly string[]
   /** Records say the values of its named scopes as they are; absent where they say their hashes. */

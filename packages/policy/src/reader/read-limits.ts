@@ -35,6 +35,11 @@ const members = {
     t.oneOf(['plain', 'hash']),
     'hash',
   ),
+  forecast: t.withDefault(
+    'Of a day, week or month: an alert is raised when, at the pace so far, the quota ends before its period. Default: false.',
+    t.boolean,
+    false,
+  ),
   replaces: t.optional(
     'Names of limits that do not apply to a request to which this one does.',
     t.list('a list of limits by name', limitName),
@@ -47,6 +52,9 @@ const members = {
 }
 const keys = Object.keys(members)
 const membersFor = membersByAlgorithm(members)
+
+/** A shorter period is over before anybody reads an alert. */
+const forecastUnits: readonly string[] = ['day', 'week', 'month']
 
 const isFixed = t.has('algorithm', 'fixed_window')
 const delays = { enum: ['delay', 'degrade'] }
@@ -72,6 +80,7 @@ const schema = t.objectSchema(members, {
     ),
     t.implies({ required: ['period', 'by'] }, { properties: { by: { contains: { enum: ['subject', 'key'] } } } }),
     t.implies(t.has('period'), t.without('cooldown')),
+    t.implies(t.has('forecast'), { properties: { period: { enum: forecastUnits } }, required: ['period'] }),
   ],
 })
 
@@ -148,6 +157,9 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
     },
   )
   if (replaces.length > 0) replacing.push({ name, replaced: replaces })
+  if (span !== undefined && !(span.kind === 'period' && forecastUnits.includes(span.unit))) {
+    reader.refuseKey(fields, 'forecast', 'only a limit with `period: day`, `week` or `month` has a `forecast`')
+  }
   if (lease > 0) checkLease(reader, fields, algorithm)
   if (exceed !== undefined) checkOnExceed(reader, fields, exceed)
   if (reader.problemCount > before || algorithm === undefined || span === undefined) return undefined
@@ -163,6 +175,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
     onExceed: exceed,
     ...settings,
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
+    ...(values.forecast === true ? { forecast: true as const } : {}),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }
   return isWithinBounds(reader, at, fields, limit) ? limit : undefined

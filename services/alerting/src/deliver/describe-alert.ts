@@ -37,13 +37,18 @@ function describeChange(type: Watch['alert'], subject: string): readonly [title:
 export function describeAlert(alert: AlertV1): { readonly title: string; readonly lines: readonly string[] } {
   const { subject } = alert
   switch (alert.type) {
-    case 'weir.quota.reached': {
-      const { limit, size, used, percent, period_start, period_end, decision_id } = alert.data
+    case 'weir.quota.reached':
+    case 'weir.quota.forecast': {
+      const { limit, size, used, period_start, period_end, decision_id, by } = alert.data
+      const isForecast = alert.type === 'weir.quota.forecast'
       return {
-        title: `${subject} has used ${percent} % of its limit ${limit}`,
+        title: isForecast
+          ? `At this pace ${subject} has used up its limit ${limit} before the period ends`
+          : `${subject} has used ${alert.data.percent} % of its limit ${limit}`,
         lines: [
           `Used: ${number(used)} of ${number(size)}`,
-          ...countedBy(alert.data.by),
+          ...countedBy(by),
+          ...(isForecast ? [`Used up: about ${time(alert.data.runs_out)}`] : []),
           `Period: ${time(period_start)} to ${time(period_end)}`,
           `Decision: ${decision_id}`,
         ],

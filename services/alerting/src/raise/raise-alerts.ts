@@ -53,6 +53,10 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
   if (candidate.kind === 'blocked') return { ...attributes, type: 'weir.limit.blocked', data: { ...block, ...by } }
   const { used } = candidate
   const period = { period_start: from, period_end: until, decision_id: decisionId }
+  if (candidate.kind === 'forecast') {
+    const data = { limit, size, used, runs_out: new Date(candidate.runsOutMs).toISOString(), ...period, ...by }
+    return { ...attributes, type: 'weir.quota.forecast', data }
+  }
   const data = { limit, size, used, percent, ...period, ...by }
   return { ...attributes, type: 'weir.quota.reached', data }
 }

@@ -21,9 +21,10 @@ function aboutOf(alert: AlertV1) {
   const at = secondOf(alert.time)
   const nothing = { limit: '', size: 0, used: 0, percent: 0, decision_id: noDecision, period_start: at, period_end: at }
   switch (alert.type) {
-    case 'weir.quota.reached': {
+    case 'weir.quota.reached':
+    case 'weir.quota.forecast': {
       const { period_start: from, period_end: to } = alert.data
-      return { ...alert.data, period_start: secondOf(from), period_end: secondOf(to) }
+      return { ...nothing, ...alert.data, period_start: secondOf(from), period_end: secondOf(to) }
     }
     case 'weir.limit.blocked': {
       const { limit, size, until, decision_id } = alert.data

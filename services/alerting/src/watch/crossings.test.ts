@@ -45,6 +45,27 @@ const decision = (used: number, resetMs: number, subject = 'acme') => ({
 })
 
 describe('findCrossings', () => {
+  it('forecasts that a quota ends before its period, in the zone of the subject, where its limit says so', () => {
+    const text =
+      'version: 1\nlimits: { day: { algorithm: fixed_window, size: 10, period: day, thresholds: [], forecast: true } }\nplans: { free: { limits: [day] } }\nsubjects: { acme: { plan: free, timeZone: Asia/Kathmandu } }'
+    const forecasting = requirePolicy(text, 'weir.yaml')
+    const at = (used: number, share: number) =>
+      findCrossings(forecasting, decision(used, dayMs * (1 - share)), kathmanduMidnightMs + dayMs * share)
+    expect(at(5, 0.25)).toMatchObject([
+      {
+        ...{ kind: 'forecast', limit: 'day', size: 10, used: 5, isRecurring: false },
+        ...{
+          runsOutMs: kathmanduMidnightMs + dayMs / 2,
+          startMs: kathmanduMidnightMs,
+          endMs: kathmanduMidnightMs + dayMs,
+        },
+        thresholds: [{ key: 'quota_alert:{acme}:day:10:forecast:2026-11-21' }],
+      },
+    ])
+    expect([at(5, 0.5), at(5, 0.05), at(10, 0.5)]).toEqual([[], [], []])
+    expect(findCrossings(policy, decision(5, dayMs * 0.75), kathmanduMidnightMs + dayMs * 0.25)).toEqual([])
+  })
+
   it('finds nothing below the first threshold, and nothing for limits without thresholds', () => {
     expect(findCrossings(policy, decision(7, 1_000), kathmanduMidnightMs + dayMs - 1_000)).toEqual([])
   })

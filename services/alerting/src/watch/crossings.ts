@@ -1,5 +1,6 @@
 import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
 import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
+import { runsOutMs } from '@weir/core/alerts/forecast.ts'
 import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
@@ -15,13 +16,11 @@ export interface Candidate {
   readonly lifetimeMs: number
   /** Whether its claims are free again after they expired, for another alert. */
   readonly isRecurring: boolean
-  /** Highest first; each with the key that claims it. A block and a rate change have one. */
+  /** Highest first; each with the key that claims it. A block, a forecast and a rate change have one. */
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
 }
 
-/** A decision that found a limit's use at or above some of its thresholds, or its subject blocked by the limit. */
-export interface Crossing extends Candidate {
-  readonly kind: 'reached' | 'blocked'
+interface Found extends Candidate {
   readonly limit: string
   readonly size: number
   readonly used: number
@@ -29,6 +28,13 @@ export interface Crossing extends Candidate {
   /** What the limit counted by beyond the subject; undefined for nothing. */
   readonly by?: Readonly<Record<string, string>> | undefined
 }
+
+/**
+ * A decision that found a limit's use at or above some of its thresholds, or on the way to its size before the period
+ * ends, or its subject blocked by the limit.
+ */
+export type Crossing = Found &
+  ({ readonly kind: 'reached' | 'blocked' } | { readonly kind: 'forecast'; readonly runsOutMs: number })
 
 /** Cached, because a subject at its limit needs its period for every decision. */
 const periodBoundaries = createBoundaryCache()
@@ -103,10 +109,16 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
       const thresholds = [{ percent: 100, key }]
       crossings.push({ kind: 'blocked', ...about, startMs: tsMs, endMs, lifetimeMs, isRecurring: true, thresholds })
     }
-    if (reason === 'blocked' || limit.thresholds.length === 0) continue
+    if (reason === 'blocked') continue
     const reached = reachedThresholds({ size, used }, limit.thresholds)
-    if (reached.length === 0) continue
+    if (reached.length === 0 && limit.forecast === undefined) continue
     const { times, periodStart } = timesOf(limit, known ?? zoneOfUnknown, tsMs, resetMs)
+    const outMs = limit.forecast === undefined ? undefined : runsOutMs({ size, used }, times, tsMs)
+    if (outMs !== undefined) {
+      const thresholds = [{ percent: 0, key: keyOf('forecast', periodStart) }]
+      crossings.push({ kind: 'forecast', ...about, ...times, runsOutMs: outMs, thresholds })
+    }
+    if (reached.length === 0) continue
     const thresholds = reached.map((one) => ({ percent: one.percent, key: keyOf(one.name, periodStart) }))
     crossings.push({ kind: 'reached', ...about, ...times, thresholds })
   }

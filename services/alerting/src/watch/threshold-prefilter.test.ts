@@ -8,6 +8,7 @@ const isNear = createThresholdPrefilter(
   new Map([
     ['day', { percent: 80, units: never, isBlocking: false }],
     ['month', { percent: never, units: 500, isBlocking: true }],
+    ['week', { percent: never, units: never, isBlocking: false, periodMs: 1_000_000 }],
   ]),
 )
 const near = (text: string) => isNear(Buffer.from(text), 0, Buffer.byteLength(text))
@@ -27,7 +28,13 @@ const recordOf = (limits: DecisionInput['limits'], subject = 'acme') =>
     limits,
   })},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":7}`
 
-const limit = (name: string, used: number, size = 1_000, remaining = 7) => ({ name, size, used, remaining, resetMs: 5 })
+const limit = (name: string, used: number, size = 1_000, remaining = 7, resetMs = 5) => ({
+  name,
+  size,
+  used,
+  remaining,
+  resetMs,
+})
 
 test('a record may cross from the lowest threshold of one of its limits on', () => {
   expect(near(recordOf([limit('day', 799)]))).toBe(false)
@@ -42,6 +49,14 @@ test('a record may cross by units whatever the size, and by a block where nothin
   expect(near(recordOf([limit('month', 500, 1_000_000)]))).toBe(true)
   expect(near(recordOf([limit('month', 0, 1_000, 0)]))).toBe(true)
   expect(near(recordOf([limit('day', 0, 1_000, 0)]))).toBe(false)
+})
+
+test('a record may cross by a forecast where more of the size is used than of the shortest period is over', () => {
+  expect(near(recordOf([limit('week', 250, 1_000, 750, 750_000)]))).toBe(false)
+  expect(near(recordOf([limit('week', 251, 1_000, 749, 750_000)]))).toBe(true)
+  expect(near(recordOf([limit('week', 99, 1_000, 901, 999_000)]))).toBe(false)
+  expect(near(recordOf([limit('week', 1_000, 1_000, 0, 999_000)]))).toBe(false)
+  expect(near(recordOf([limit('week', 251, 1_000, 749, 750_000)]).replace('"reset_ms"', '"reset"'))).toBe(true)
 })
 
 test('a number is compared exactly, whatever its size', () => {

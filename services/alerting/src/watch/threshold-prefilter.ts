@@ -3,6 +3,8 @@ const nameBegin = Buffer.from('{"name":"')
 const sizeBegin = Buffer.from('","size":')
 const usedBegin = Buffer.from(',"used":')
 const nothingLeft = Buffer.from(',"remaining":0,')
+const remainingBegin = Buffer.from(',"remaining":')
+const resetBegin = Buffer.from(',"reset_ms":')
 const [quote, brace, closingBrace, backslash] = [0x22, 0x7b, 0x7d, 0x5c]
 const [comma, closingBracket, zero, nine] = [0x2c, 0x5d, 0x30, 0x39]
 
@@ -13,6 +15,8 @@ export interface LowestAlert {
   readonly units: number
   /** Whether exceeding the limit blocks the subject. */
   readonly isBlocking: boolean
+  /** Of a limit with a forecast: its shortest period, in milliseconds. */
+  readonly periodMs?: number
 }
 
 /** Numbers of more digits are left to the parser. */
@@ -60,6 +64,21 @@ function textEnd(bytes: Buffer, from: number, end: number): number {
 }
 
 /**
+ * Whether more of the size may be used than of the period is over. `at` is behind `used`. A longer period is
+ * further on than this believes: the parser looks closer.
+ */
+function mayEndEarly(bytes: Buffer, at: number, share: number, periodMs: number): boolean {
+  if (!startsAt(bytes, at, remainingBegin)) return true
+  const remainingEnd = digitsEnd(bytes, at + remainingBegin.length)
+  if (!startsAt(bytes, remainingEnd, resetBegin)) return true
+  const resetStart = remainingEnd + resetBegin.length
+  return share > 1 - numberAt(bytes, resetStart, digitsEnd(bytes, resetStart)) / periodMs
+}
+
+/** A forecast is made when a tenth of a period is over and more of the quota is used. */
+const forecastShare = 1 / 10
+
+/**
  * Returns a test on the bytes of a decision record: may it have reached a threshold or a block? Nearly all records have
  * not, and need no parsing. It reads the form that the ingress writes; a record of another form may have, and is
  * parsed.
@@ -89,7 +108,12 @@ export function createThresholdPrefilter(
       if (alert !== undefined) {
         if (alert.isBlocking && startsAt(bytes, usedEnd, nothingLeft)) return true
         const used = numberAt(bytes, usedStart, usedEnd)
-        if (used >= alert.units || used * 100 >= numberAt(bytes, sizeStart, sizeEnd) * alert.percent) return true
+        const size = numberAt(bytes, sizeStart, sizeEnd)
+        if (used >= alert.units || used * 100 >= size * alert.percent) return true
+        const { periodMs } = alert
+        if (periodMs !== undefined && used < size && used / size >= forecastShare) {
+          if (mayEndEarly(bytes, usedEnd, used / size, periodMs)) return true
+        }
       }
       at = limitEnd(bytes, usedEnd, valueEnd)
       if (at < 0) return true

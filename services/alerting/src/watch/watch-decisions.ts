@@ -1,5 +1,6 @@
 import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
+import { shortestPeriodMs } from '@weir/core/limits/limit.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import type { Counters } from '../metrics.ts'
 import { type Crossing, findCrossings } from './crossings.ts'
@@ -36,8 +37,8 @@ const noAlert: LowestAlert = { percent: Number.POSITIVE_INFINITY, units: Number.
 function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
   const lowest = new Map<string, LowestAlert>()
   for (const versions of [policy.limits, ...ownLimitSetsOf(policy)]) {
-    for (const { name, thresholds, blockMs } of versions.values()) {
-      if (thresholds.length === 0 && blockMs === 0) continue
+    for (const { name, thresholds, blockMs, forecast, span } of versions.values()) {
+      if (thresholds.length === 0 && blockMs === 0 && forecast === undefined) continue
       const before = lowest.get(name) ?? noAlert
       lowest.set(name, {
         percent: Math.min(
@@ -46,6 +47,8 @@ function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
         ),
         units: Math.min(before.units, ...thresholds.map((one) => ('units' in one ? one.units : noAlert.units))),
         isBlocking: before.isBlocking || blockMs > 0,
+        // All versions of a limit have its period.
+        ...(forecast !== undefined && span.kind === 'period' ? { periodMs: shortestPeriodMs[span.unit] } : {}),
       })
     }
   }

@@ -13,13 +13,13 @@ export function hiddenLimitsOf(policy: Policy | undefined, { subjects = [] }: Re
 }
 
 /**
- * What an alert says, for a caller who is limited to subjects: `used` and `percent` of a limit whose counts others
- * share, or which is not there any more, are null.
+ * What an alert says, for a caller who is limited to subjects: `used`, `percent` and `runs_out` of a limit whose counts
+ * others share, or which is not there any more, are null.
  */
 export function ownData(policy: Policy | undefined, data: JsonValue): JsonValue {
   if (!isJsonObject(data) || typeof data.limit !== 'string') return data
   const limit = policy?.limits.get(data.limit)
   if (limit !== undefined && isOfOneSubject(limit.by)) return data
-  const hidden = ['used', 'percent'].filter((name) => Object.hasOwn(data, name))
+  const hidden = ['used', 'percent', 'runs_out'].filter((name) => Object.hasOwn(data, name))
   return { ...data, ...Object.fromEntries(hidden.map((name) => [name, null])) }
 }

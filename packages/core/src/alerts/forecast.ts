@@ -1,0 +1,19 @@
+import type { LimitUse } from './reached-thresholds.ts'
+
+/** Before this share of a period nothing is forecast: the first requests of a day say little of it. */
+const leastShare = 1 / 10
+
+/**
+ * Returns when a quota is used up if its use goes on as in the period so far: a straight line through the start and
+ * now. Undefined if that is not before the period's end, if it is used up already, and in the first tenth of a period.
+ */
+export function runsOutMs(
+  { used, size }: LimitUse,
+  { startMs, endMs }: { readonly startMs: number; readonly endMs: number },
+  nowMs: number,
+): number | undefined {
+  const elapsedMs = nowMs - startMs
+  if (used <= 0 || used >= size || elapsedMs < (endMs - startMs) * leastShare) return undefined
+  const outMs = startMs + Math.floor((elapsedMs * size) / used)
+  return outMs < endMs ? outMs : undefined
+}
