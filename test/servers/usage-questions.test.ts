@@ -1,6 +1,7 @@
 import { text as textOf } from 'node:stream/consumers'
 import { askUsage, askUsageTotals, type UsageRow, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream, type StreamForm } from '@weir/clickhouse/usage-stream.ts'
+import { readComparison } from '@weir/core/usage/comparison.ts'
 import { measures, placeOf, type Ranking, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import type { Step, UsageDimension, UsageQuery } from '@weir/core/usage/usage-query.ts'
@@ -78,6 +79,8 @@ const question: fc.Arbitrary<UsageQuery> = fc
     by: fc.subarray(dimensions, { maxLength: 4 }),
     step: fc.constantFrom<Step>('quarter_hour', 'hour', 'day', 'week', 'month', 'total'),
     timeZone: fc.constantFrom('UTC', 'Asia/Kathmandu', 'America/New_York', 'Pacific/Apia'),
+    ofDays: fc.boolean(),
+    isCompared: fc.boolean(),
   })
   .chain((asked) =>
     fc.oneof(fc.constant(undefined), ranking).map((one): Omit<UsageQuery, 'fromMs' | 'toMs'> & typeof asked => {
@@ -85,7 +88,16 @@ const question: fc.Arbitrary<UsageQuery> = fc
       return { ...asked, ranking: one && { ...one, top, other: top !== undefined && one.other } }
     }),
   )
-  .map(({ at, ...rest }) => ({ ...rest, fromMs: firstMs + Math.min(...at), toMs: firstMs + Math.max(...at) }))
+  .map(({ at, ofDays, isCompared, ...rest }) => {
+    const days = at.map((ms) => Temporal.Instant.fromEpochMilliseconds(firstMs + ms).toZonedDateTimeISO(rest.timeZone))
+    const starts = days.map((one) => one.startOfDay().epochMilliseconds)
+    const [fromMs, toMs] = ofDays
+      ? [Math.min(...starts), Math.max(...starts) + (starts[0] === starts[1] ? quarterMs : 0)]
+      : [firstMs + Math.min(...at), firstMs + Math.max(...at)]
+    const span = { fromMs, toMs, timeZone: rest.timeZone, step: rest.step, previousMs: undefined }
+    const comparison = readComparison(isCompared ? 'previous' : undefined, span, rest.ranking?.measure ?? 'cost', [])
+    return { ...rest, fromMs, toMs, comparison }
+  })
 
 const someReach = fc.oneof(fc.constant(undefined), fc.subarray<string>([...values.subject]))
 
@@ -111,7 +123,7 @@ const total = (of: readonly Decision[], amount: (one: Decision) => bigint) =>
   of.reduce((sum, one) => sum + amount(one), 0n)
 const counted = ({ count }: Decision) => BigInt(count)
 
-function sumsOf(rows: readonly Decision[]) {
+function plainSums(rows: readonly Decision[]) {
   const allowed = rows.filter(({ outcome }) => outcome === 'allow')
   const denied = rows.filter(({ outcome }) => outcome === 'deny')
   return {
@@ -120,10 +132,33 @@ function sumsOf(rows: readonly Decision[]) {
   }
 }
 
+/** The sums of a question's own span, and with a comparison those of the span before. */
+function sumsOf(rows: readonly Decision[], { fromMs, comparison }: UsageQuery) {
+  if (comparison === undefined) return plainSums(rows)
+  const from = Math.floor(fromMs / quarterMs) * quarterMs
+  const [now, before] = [plainSums(rows.filter(({ ms }) => ms >= from)), plainSums(rows.filter(({ ms }) => ms < from))]
+  const [value, earlier] = [Number(now[comparison.measure]), Number(before[comparison.measure])]
+  const previous = Object.fromEntries(Object.entries(before).map(([name, sum]) => [`previous_${name}`, sum]))
+  return { ...now, ...previous, change: earlier === 0 ? null : (value - earlier) / Math.abs(earlier) }
+}
+
+/** Where the step of a decision begins, or of an earlier one the step that it is compared with. */
+function comparedStart(ms: number, { fromMs, step, timeZone, comparison }: UsageQuery): string {
+  const start = startOf(ms, step, timeZone)
+  if (comparison === undefined || ms >= Math.floor(fromMs / quarterMs) * quarterMs) return start
+  const { unit, count } = comparison.shift
+  const moved = Temporal.Instant.from(start)
+    .toZonedDateTimeISO(timeZone)
+    .add({ [`${unit}s`]: count })
+  return moved.toString({ timeZoneName: 'never', smallestUnit: 'second' })
+}
+
 /** The decisions that a question is about, as its reader sees them. */
 function metBy(all: readonly Decision[], reach: readonly string[] | undefined, asked: UsageQuery): Decision[] {
-  const { only, except, subjectPrefix = '', fromMs, toMs } = asked
-  const [from, to] = [Math.floor(fromMs / quarterMs) * quarterMs, Math.ceil(toMs / quarterMs) * quarterMs]
+  const { only, except, subjectPrefix = '', fromMs, toMs, comparison } = asked
+  const floor = (ms: number) => Math.floor(ms / quarterMs) * quarterMs
+  const to = Math.ceil(toMs / quarterMs) * quarterMs
+  const from = floor(comparison?.fromMs ?? fromMs)
   const seen = all.map((one) => (reach !== undefined && one.outcome === 'allow' ? { ...one, denied_by: '' } : one))
   return seen.filter(
     (one) =>
@@ -142,10 +177,11 @@ const inOrder = (a: readonly (string | bigint)[], b: readonly (string | bigint)[
 }
 
 /** The groups that are first over the whole span. */
-function topGroups(met: readonly Decision[], by: readonly UsageDimension[], { measure, descending, top }: Ranking) {
+function topGroups(met: readonly Decision[], asked: UsageQuery, { measure, descending, top }: Ranking) {
+  const { by } = asked
   const groups = [...Map.groupBy(met, (one) => JSON.stringify(by.map((name) => one[name])))]
   const ranked = groups.map(([names, rows]) => {
-    const sum = BigInt(sumsOf(rows)[measure])
+    const sum = BigInt(sumsOf(rows, asked)[measure])
     return { names, key: [descending ? -sum : sum, ...(JSON.parse(names) as string[])] }
   })
   return new Set(
@@ -157,32 +193,38 @@ function topGroups(met: readonly Decision[], by: readonly UsageDimension[], { me
 }
 
 /** The rows of an answer by the promise of docs/usage.md, of the decisions themselves, in order. */
-function modelOf(met: readonly Decision[], { by, step, timeZone, ranking: ranked }: UsageQuery): UsageRow[] {
-  const top = ranked?.top === undefined ? undefined : topGroups(met, by, ranked)
+function modelOf(met: readonly Decision[], asked: UsageQuery): UsageRow[] {
+  const { by, step, toMs, comparison, ranking: ranked } = asked
+  const top = ranked?.top === undefined ? undefined : topGroups(met, asked, ranked)
   const isOther = (one: Decision) => top !== undefined && !top.has(JSON.stringify(by.map((name) => one[name])))
   const shown = ranked?.other ? met : met.filter((one) => !isOther(one))
   const groupOf = (one: Decision) => ({
-    ...(step === 'total' ? {} : { ts: startOf(one.ms, step, timeZone) }),
+    ...(step === 'total' ? {} : { ts: comparedStart(one.ms, asked) }),
     ...(ranked?.other ? { other: isOther(one) } : {}),
     ...Object.fromEntries(by.map((name) => [name, isOther(one) ? '' : one[name]])),
   })
   const rows = [...Map.groupBy(shown, (one) => JSON.stringify(groupOf(one)))].map(([group, of]): UsageRow => {
     const names = new Set(of.map((one) => JSON.stringify(by.map((name) => one[name]))))
-    return { ...JSON.parse(group), ...sumsOf(of), ...(ranked?.other ? { groups: String(names.size) } : {}) }
+    return { ...JSON.parse(group), ...sumsOf(of, asked), ...(ranked?.other ? { groups: String(names.size) } : {}) }
   })
+  const isWithin = ({ ts }: UsageRow) =>
+    comparison === undefined || ts === undefined || Date.parse(ts) < Math.ceil(toMs / quarterMs) * quarterMs
   const keyOf = (row: UsageRow) => [
     ...(row.ts === undefined ? [] : [BigInt(Date.parse(row.ts))]),
     ...(ranked?.other ? [row.other ? 1n : 0n] : []),
     ...(ranked === undefined ? [] : [BigInt(row[ranked.measure]) * (ranked.descending ? -1n : 1n)]),
     ...by.map((name) => row[name] ?? ''),
   ]
-  return rows.toSorted((a, b) => inOrder(keyOf(a), keyOf(b)))
+  return rows.filter(isWithin).toSorted((a, b) => inOrder(keyOf(a), keyOf(b)))
 }
 
-/** Without the one row of a question that has no groups and met nothing. */
+/** Without rows that have nothing, as the one row of a question that has no groups and met nothing. */
 const comparable = (rows: readonly UsageRow[]) =>
   rows
-    .filter(({ count, cost }) => count !== '0' || cost !== '0')
+    .filter(({ count, cost, previous_count = '0', previous_cost = '0' }) =>
+      [count, cost, previous_count, previous_cost].some((sum) => sum !== '0'),
+    )
+    .map(({ change: _, ...row }) => row)
     .map((row) => JSON.stringify(row, Object.keys(row).toSorted()))
 
 /** The fields of each line of CSV, by RFC 4180. */
@@ -193,6 +235,23 @@ function readCsv(csv: string): string[][] {
     if (end === '\r\n') lines.push([])
   }
   return lines.slice(0, -1)
+}
+
+type Changed = { readonly change?: unknown }
+/** Changes of each row; of a stream they are text, or nothing for null. */
+const changesOf = (rows: readonly object[]) =>
+  rows.map(({ change }: Changed) => (change === undefined || change === null || change === '' ? null : Number(change)))
+/** Rows with their changes as numbers. */
+const numbered = (rows: readonly object[]) =>
+  rows.map((row, at) => ('change' in row ? { ...row, change: changesOf(rows)[at] } : row))
+
+function expectChanges(found: readonly object[], model: readonly object[]): void {
+  const [changes, expected] = [changesOf(found), changesOf(model)]
+  const isClose = expected.map((one, at) => {
+    const change = changes[at] ?? null
+    return one === null || change === null ? one === change : Math.abs(change - one) <= 1e-4 * (1 + Math.abs(one))
+  })
+  expect([changes, isClose]).toEqual([changes, isClose.map(() => true)])
 }
 
 let tables: Tables
@@ -223,7 +282,9 @@ async function parquetOf(reach: Reach, query: UsageQuery): Promise<object[]> {
   const [{ client }, names] = [tables, query.by.map((name) => `${name} String`)]
   const more = [...(query.step === 'total' ? [] : ['ts String']), ...(query.ranking?.other ? ['other Bool'] : [])]
   const sums = ['count UInt64', 'allowed UInt64', 'denied UInt64', 'cost Decimal(38, 0)']
-  const columns = [...more, ...names, ...sums, ...(query.ranking?.other ? ['groups UInt64'] : [])]
+  const earlier =
+    query.comparison === undefined ? [] : [...sums.map((one) => `previous_${one}`), 'change Nullable(Float64)']
+  const columns = [...more, ...names, ...sums, ...earlier, ...(query.ranking?.other ? ['groups UInt64'] : [])]
   await client.command({ query: `CREATE OR REPLACE TABLE read_parquet (${columns.join(', ')}) ENGINE = Memory` })
   const values = await streamed(reach, query, { format: 'parquet' })
   await client.insert({ table: 'read_parquet', values, format: 'Parquet' })
@@ -231,7 +292,9 @@ async function parquetOf(reach: Reach, query: UsageQuery): Promise<object[]> {
   const text = { query: 'SELECT * FROM read_parquet', format: 'JSONEachRow', clickhouse_settings } as const
   const found = await client.query(text)
   return (await found.json<object>()).map((row) =>
-    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, isText.has(name) ? value : String(value)])),
+    Object.fromEntries(
+      Object.entries(row).map(([name, value]) => [name, isText.has(name) || value === null ? value : String(value)]),
+    ),
   )
 }
 
@@ -268,14 +331,21 @@ test(`${questions} random questions are answered as the decisions themselves say
       const model = modelOf(met, asked)
       const rows = await askUsage(tables.client, reach, asked)
       expect(comparable(rows)).toEqual(comparable(model))
+      if (rows.length === model.length) expectChanges(rows, model)
       const at = Math.floor(rows.length / 2)
       const after = at === 0 ? undefined : placeOf(sortKeyOf(asked), { ...rows[at - 1] })
       expect(await askUsage(tables.client, reach, asked, { after, rowsMax: 3 })).toEqual(rows.slice(at, at + 3))
-      expect(await askUsageTotals(tables.client, reach, asked)).toEqual(sumsOf(met))
-      expect(await csvOf(reach, asked, true)).toEqual(rows)
-      expect(await csvOf(reach, asked, false)).toEqual(guarded(rows))
-      expect(await jsonlOf(reach, asked, asked.by.length % 2 === 0)).toEqual(rows)
-      expect(await parquetOf(reach, asked)).toEqual(rows)
+      const [totals, expected] = [await askUsageTotals(tables.client, reach, asked), sumsOf(met, asked)]
+      expect({ ...totals, change: 0 }).toEqual({ ...expected, change: 0 })
+      expectChanges([totals], [expected])
+      // One format for each question, in turn.
+      const [read, same] = [
+        [() => csvOf(reach, asked, true), rows] as const,
+        [() => csvOf(reach, asked, false), guarded(rows)] as const,
+        [() => jsonlOf(reach, asked, asked.by.length % 2 === 0), rows] as const,
+        [() => parquetOf(reach, asked), rows] as const,
+      ][(Math.floor(asked.toMs / quarterMs) + asked.by.length) % 4] ?? [async () => [], rows]
+      expect(numbered(await read())).toEqual(same)
     }),
     { numRuns: questions },
   )

@@ -26,6 +26,27 @@ function iso8601(start: string): string {
   return `concat(${clock}, if(${offset} < 0, '-', '+'), ${hours}, ':', ${minutes})`
 }
 
+const addUnits = { second: 'addSeconds', day: 'addDays', month: 'addMonths' } as const
+
+/** Whether a row is of the question's own span, not of the earlier one that it is compared with. */
+export const isOfSpan = 'u.ts >= fromUnixTimestamp64Milli({from:Int64})'
+const fromMsToMs = (from: string, to: string) =>
+  `u.ts >= fromUnixTimestamp64Milli({${from}:Int64}) AND u.ts < fromUnixTimestamp64Milli({${to}:Int64})`
+
+/** Which rows a question reads, and where their step begins: for earlier ones the step that is compared with theirs. */
+function spanSql({ step, comparison, fromMs, toMs, timeZone }: RollupQuery<string>, bucketMs: number) {
+  const floor = (ms: number) => Math.floor(ms / bucketMs) * bucketMs
+  const own = { from: floor(fromMs), to: floor(toMs + bucketMs - 1), zone: timeZone }
+  const start = step === 'total' ? undefined : stepStart[step]
+  if (comparison === undefined) return { where: fromMsToMs('from', 'to'), start, params: own }
+  const { fromMs: earlierMs, toMs: earlierEndMs, shift } = comparison
+  return {
+    where: `(${fromMsToMs('from', 'to')} OR ${fromMsToMs('earlier_from', 'earlier_to')})`,
+    start: start && `if(${isOfSpan}, ${start}, ${addUnits[shift.unit]}(${start}, ${shift.count}))`,
+    params: { ...own, earlier_from: floor(earlierMs), earlier_to: floor(earlierEndMs) },
+  }
+}
+
 /** The table that answers a question. */
 export interface RollupSource {
   readonly table: string
@@ -63,8 +84,12 @@ function pageSql(question: RollupQuery<string>, { after, rowsMax }: PagePlace) {
   const sorted = parts.map(sortSql).join(', ')
   const values = parts.map(({ kind }, at) => `{after_${at}:${placeTypes[kind]}}`).join(', ')
   const params = Object.fromEntries((after ?? []).map((value, at) => [`after_${at}`, value]))
-  const beyond = after === undefined || parts.length === 0 ? '' : `WHERE tuple(${sorted}) > tuple(${values})`
-  return { sql: [beyond, sorted === '' ? '' : `ORDER BY ${sorted}`, `LIMIT ${rowsMax}`], params }
+  const beyond = after === undefined || parts.length === 0 ? [] : [`tuple(${sorted}) > tuple(${values})`]
+  // Of two spans the earlier may have more steps: January has days that February lacks.
+  const isTooLate = question.comparison !== undefined && question.step !== 'total'
+  const kept = isTooLate ? ['r.start < fromUnixTimestamp64Milli({to:Int64})', ...beyond] : beyond
+  const where = kept.length === 0 ? '' : `WHERE ${kept.join(' AND ')}`
+  return { sql: [where, sorted === '' ? '' : `ORDER BY ${sorted}`, `LIMIT ${rowsMax}`], params }
 }
 
 /** Writes a column of an answer, whose value is given as SQL. */
@@ -78,13 +103,14 @@ export function rollupSql(
   place: PagePlace,
   written: ColumnWriter = (_, value) => value,
 ): { query: string; params: Record<string, unknown>; columns: readonly string[] } {
-  const { step, by, ranking } = question
+  const { by, ranking } = question
   const within = withinReach(reach, 'u.subject')
   const filters = filtersOf((name) => dimensionSql(name, reach), question)
   const page = pageSql(question, place)
+  const span = spanSql(question, bucketMs)
   const from = [
     `FROM ${table} AS u`,
-    'WHERE u.ts >= fromUnixTimestamp64Milli({from:Int64}) AND u.ts < fromUnixTimestamp64Milli({to:Int64})',
+    `WHERE ${span.where}`,
     reach.isOwn ? `AND ${within.sql}` : '',
     ...filters.sql,
   ].filter((line) => line !== '')
@@ -97,7 +123,7 @@ export function rollupSql(
          ORDER BY ${sums[ranking.measure]} ${ranking.descending ? 'DESC' : 'ASC'}, ${names} LIMIT ${ranking.top})`
   const hasOther = isTop !== undefined && ranking?.other === true
   const columns = [
-    ...(step === 'total' ? [] : [['start', stepStart[step]] as const]),
+    ...(span.start === undefined ? [] : [['start', span.start] as const]),
     ...(hasOther ? [['other', `toBool(NOT ${isTop})`] as const] : []),
     ...by.map((name, at) => [name, hasOther ? `if(other, '', ${dimensions[at]})` : (dimensions[at] ?? '')] as const),
   ]
@@ -115,9 +141,7 @@ export function rollupSql(
     ...page.sql,
   ]
   const params: Record<string, unknown> = {
-    from: Math.floor(question.fromMs / bucketMs) * bucketMs,
-    to: Math.ceil(question.toMs / bucketMs) * bucketMs,
-    zone: question.timeZone,
+    ...span.params,
     ...within.params,
     ...filters.params,
     ...page.params,

@@ -7,7 +7,7 @@ import type {
   UsageQuery,
 } from '@weir/core/usage/usage-query.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
-import { type PagePlace, type RollupSource, rollupSql } from './rollup-sql.ts'
+import { isOfSpan, type PagePlace, type RollupSource, rollupSql } from './rollup-sql.ts'
 
 export type { PagePlace, RollupSource } from './rollup-sql.ts'
 
@@ -40,23 +40,42 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
   readonly other?: boolean
   /** How many groups a row sums; absent unless there may be an other row. */
   readonly groups?: string
+  /** Sums of the earlier span, and the change of one from then; null from nothing. Absent without a comparison. */
+  readonly previous_count?: string
+  readonly previous_allowed?: string
+  readonly previous_denied?: string
+  readonly previous_cost?: string
+  readonly change?: number | null
 }
 
-/** Units in 128 bits: over years and all subjects, 64 might not do. */
-const usageSums = {
-  count: 'sum(u.count)',
-  allowed: "sumIf(u.count, u.outcome = 'allow')",
-  denied: "sumIf(u.count, u.outcome = 'deny')",
-  cost: "sumIf(toInt128(u.cost), u.outcome = 'allow')",
+/** The sums of the rows that `of` meets. Units in 128 bits: over years and all subjects, 64 might not do. */
+const sumsOf = (of: string) => ({
+  count: `sumIf(u.count, ${of})`,
+  allowed: `sumIf(u.count, u.outcome = 'allow' AND ${of})`,
+  denied: `sumIf(u.count, u.outcome = 'deny' AND ${of})`,
+  cost: `sumIf(toInt128(u.cost), u.outcome = 'allow' AND ${of})`,
+})
+
+function usageSums({ comparison }: UsageQuery): Readonly<Record<string, string>> {
+  if (comparison === undefined) return sumsOf('true')
+  const [now, before] = [sumsOf(isOfSpan), sumsOf(`NOT (${isOfSpan})`)]
+  const [value, earlier] = [now, before].map((sums) => `toInt128(${sums[comparison.measure]})`)
+  // Adding 0 makes a -0 a 0.
+  const change = `if(${earlier} = 0, NULL, round(toFloat64(${value} - ${earlier}) / toFloat64(abs(${earlier})), 4) + 0)`
+  return {
+    ...now,
+    ...Object.fromEntries(Object.entries(before).map(([name, sql]) => [`previous_${name}`, sql])),
+    change,
+  }
 }
 
 /** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
 export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSource {
   const { step, by, only, except, subjectPrefix } = question
-  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, sums: usageSums }
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, sums: usageSums(question) }
   const named = [...by, ...Object.keys(only), ...Object.keys(except)]
   const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
-  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, sums: usageSums }
+  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, sums: usageSums(question) }
 }
 
 /** Answers from the rollups; rejects with ClickHouse's error. */
@@ -68,7 +87,7 @@ export const askUsage = (
 ): Promise<UsageRow[]> => askRows(client, usageSource(reach, question), reach, question, place)
 
 /** What the rows of an answer add up to, over all groups and steps. */
-export type UsageTotals = Pick<UsageRow, 'count' | 'allowed' | 'denied' | 'cost'>
+export type UsageTotals = Omit<UsageRow, UsageDimension | 'ts' | 'other' | 'groups'>
 
 /** Sums everything that a question asks for, from the smallest rollup that can; rejects with ClickHouse's error. */
 export async function askUsageTotals(

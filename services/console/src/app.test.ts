@@ -118,6 +118,24 @@ describe('GET /v1/usage', () => {
     }
   })
 
+  it('shows the sums of the span before as an object of its own, and the change', async () => {
+    const sums = { count: '1', allowed: '1', denied: '0', cost: '3' }
+    const before = { previous_count: '2', previous_allowed: '2', previous_denied: '0', previous_cost: '2', change: 0.5 }
+    const { ask } = openConsole({
+      askUsage: async () => [{ plan: 'free', ...sums, ...before }],
+      askUsageTotals: async () => ({ ...sums, ...before, change: null }),
+    })
+    const previous = { count: 2, allowed: 2, denied: 0, cost: 2 }
+    const own = { count: 1, allowed: 1, denied: 0, cost: 3 }
+    const answer = await ask('/v1/usage?by=plan&step=total&from=2026-11-01&to=2026-11-02&compare=previous')
+    expect(answer.json()).toMatchObject({
+      previous: { from: '2026-10-31T00:00:00.000Z', to: '2026-11-01T00:00:00.000Z' },
+      rows: [{ plan: 'free', ...own, previous, change: 0.5 }],
+      totals: { ...own, previous, change: null },
+    })
+    expect((await ask('/v1/outcomes?compare=previous')).statusCode).toBe(400)
+  })
+
   it('sums the groups beyond the largest in one row without names, and all of them in totals', async () => {
     const sums = { count: '1', allowed: '1', denied: '0', cost: '1' }
     const answer = await openConsole({

@@ -93,7 +93,8 @@ export async function priceRows<Row extends { readonly subject?: string; readonl
   const totals = new Map<string, bigint>()
   for (const { ids, months } of calendars) {
     for (const month of months) {
-      const asked: UsageQuery = { ...query, ...month, only: { subject: ids }, except: {}, step: 'total' }
+      const whole = { ...query, ...month, except: {}, step: 'total', comparison: undefined } as const
+      const asked: UsageQuery = { ...whole, only: { subject: ids } }
       const byRoute = { ...asked, by: ['subject', 'route'] as const, ranking: undefined, subjectPrefix: undefined }
       const found = await ask(reach, byRoute, { after: undefined, rowsMax: rowsMax + 1 })
       if (found.length > rowsMax) return `price=true adds up at most ${rowsMax} routes of subjects; lower limit`

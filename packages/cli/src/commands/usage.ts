@@ -10,6 +10,8 @@ interface UsageOptions extends CommonOptions {
   readonly by: string
   readonly limit: number
   readonly other: boolean
+  /** Whether sums are compared with the span before. */
+  readonly compare: boolean
   /** `csv`, `jsonl` or `parquet`: the whole answer as it is, instead of a table. */
   readonly format?: string
   /** Whether texts of CSV stand as they are. */
@@ -26,6 +28,8 @@ interface Row {
   readonly count: string
   readonly denied: string
   readonly cost: string
+  /** With a comparison: from the span before to this one; null from nothing. */
+  readonly change?: number | null
 }
 
 interface Page {
@@ -45,7 +49,15 @@ const inQuery = (option: string) => option.replaceAll(/[A-Z]/g, (letter) => `_${
 
 /** `9120441` as `9,120,441`, whatever its size. */
 const grouped = (digits: string) => BigInt(digits).toLocaleString('en')
-const sumsOf = ({ cost, count, denied }: Row) => [cost, count, denied].map(grouped)
+/** `+12 %`; there is none from nothing. */
+function changeOf(change: number | null): string {
+  if (change === null) return '-'
+  return `${change > 0 ? '+' : ''}${(change * 100).toLocaleString('en', { maximumFractionDigits: 1 })} %`
+}
+const sumsOf = ({ cost, count, denied, change }: Row) => [
+  ...[cost, count, denied].map(grouped),
+  ...(change === undefined ? [] : [changeOf(change)]),
+]
 
 const namesOf = (row: Row, by: readonly string[]) =>
   row.other === true
@@ -78,14 +90,15 @@ async function downloadUsage(
  * format the whole answer goes to `output`.
  */
 export async function showUsage(
-  { data, json, by: names, limit, other, format, exact, output, ...more }: UsageOptions,
+  { data, json, by: names, limit, other, compare, format, exact, output, ...more }: UsageOptions,
   context: CommandContext,
   stdout: Writable = process.stdout,
 ): Promise<void> {
   const console = requireConsole(context.environment, data)
   const by = names === '' ? [] : names.split(',')
   const given = Object.fromEntries(Object.entries(more).map(([name, value]) => [inQuery(name), value]))
-  const parameters = { ...given, by: names || undefined, other: other ? undefined : false }
+  const compared = compare ? 'previous' : undefined
+  const parameters = { ...given, by: names || undefined, other: other ? undefined : false, compare: compared }
   if (format !== undefined) {
     const query = { ...parameters, format, csv: exact ? 'exact' : undefined }
     return downloadUsage(console, query, { file: output, stdout, context })
@@ -104,10 +117,11 @@ export async function showUsage(
   } while (page.next !== null && rows.length < limit)
   if (json) return
   const isTimed = page.step !== 'total'
-  const head = [...(isTimed ? ['FROM'] : []), ...by.map((name) => name.toUpperCase()), 'UNITS', 'DECISIONS', 'REFUSED']
-  const total = ['total', ...head.slice(1, -3).map(() => ''), ...sumsOf(page.totals)]
+  const columns = [...(isTimed ? ['FROM'] : []), ...by.map((name) => name.toUpperCase())]
+  const head = [...columns, 'UNITS', 'DECISIONS', 'REFUSED', ...(compare ? ['CHANGE'] : [])]
+  const total = ['total', ...columns.slice(1).map(() => ''), ...sumsOf(page.totals)]
   const lines = rows.map((row) => [...(isTimed ? [String(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
-  context.print(textTable([head, ...lines, ...(head.length > 3 ? [total] : [])]))
+  context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
   context.report(`counted until ${page.complete_through ?? 'nothing is known yet'}`)
   for (const { since } of page.silent) context.report(`a journal is silent since ${since}: what it holds comes later`)
   if (page.next !== null) context.report(`there are more rows: --limit is ${limit}`)

@@ -117,5 +117,5 @@ export function readSpan(
   const toMs = time('to', nowMs)
   const fromMs = time('from', toMs - spanMs)
   if (fromMs >= toMs) problems.push('from must lie before to')
-  return { timeZone, fromMs, toMs }
+  return { timeZone: isZone ? timeZone : 'UTC', fromMs, toMs }
 }

@@ -15,14 +15,16 @@ function spanOf(period: string, { timeZone, anchor }: MonthCalendar, nowMs: numb
 
 /**
  * Reads `period`: a month of one subject, in its zone and from its day on. Undefined without one or where it is wrong.
- * Steps begin in the subject's zone unless the question names another.
+ * `timeZone` is the subject's, and `previousMs` the start of the month before.
  */
 export function readPeriod(
   params: Readonly<Record<string, string | undefined>>,
   { nowMs, calendar }: { readonly nowMs: number; readonly calendar: MonthCalendar | undefined },
   problems: string[],
-): { readonly timeZone: string; readonly fromMs: number; readonly toMs: number } | undefined {
-  const { period, from, to, time_zone: timeZone } = params
+):
+  | { readonly timeZone: string; readonly fromMs: number; readonly toMs: number; readonly previousMs: number }
+  | undefined {
+  const { period, from, to } = params
   if (period === undefined) return undefined
   if (from !== undefined || to !== undefined) problems.push('period goes without from and to')
   if (calendar === undefined) {
@@ -34,5 +36,7 @@ export function readPeriod(
     problems.push(`period must be like 2026-11, current or previous, but is ${JSON.stringify(period)}`)
     return undefined
   }
-  return { timeZone: timeZone ?? calendar.timeZone, fromMs: span[0], toMs: span[1] }
+  const [fromMs, toMs] = span
+  const [previousMs] = periodBoundaries('month', calendar.timeZone, calendar.anchor, fromMs - 1)
+  return { timeZone: calendar.timeZone, fromMs, toMs, previousMs }
 }

@@ -1,4 +1,5 @@
 import { type AnswerForm, formParameters, readForm } from './answer-form.ts'
+import { type Comparison, readComparison } from './comparison.ts'
 import { type Ranking, readRanking } from './ranking.ts'
 import {
   type GivenParameters,
@@ -33,6 +34,8 @@ export interface RollupQuery<Dimension extends string> {
   readonly step: Step
   /** IANA zone in which hours, days, weeks and months begin. */
   readonly timeZone: string
+  /** The span that sums are compared with; absent for none. */
+  readonly comparison?: Comparison | undefined
   /** How groups are ranked; absent for rows in order of time and names. */
   readonly ranking?: Ranking | undefined
   /** Whether rows have a price; only those of usage can. */
@@ -60,7 +63,7 @@ const minuteSpanMaxMs = 7 * dayMs
 const minutesKeptMs = 35 * dayMs
 
 const onceParameters = ['from', 'to', 'period', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
-const rankingParameters = ['top', 'order', 'other', 'price']
+const rankingParameters = ['top', 'order', 'other', 'compare', 'price']
 /** Columns of one answer: each multiplies its groups. */
 const byMax = 4
 /** The steps of a query with what is wrong about them. */
@@ -103,7 +106,8 @@ function parseQuery<Dimension extends string>(
   const subjectPrefix = readPrefix(params, problems)
   const period = readPeriod(params, { nowMs, calendar }, problems)
   const span = readSpan(params, { nowMs, spanMs: dayMs }, problems)
-  const { timeZone, fromMs, toMs } = period ?? span
+  const { fromMs, toMs } = period ?? span
+  const timeZone = params.time_zone === undefined ? (period ?? span).timeZone : span.timeZone
   const step = readStep({ text: params.step, hasMinutes }, { fromMs, toMs, nowMs }, problems)
 
   const names = (params.by ?? '').split(',').filter((name) => name !== '')
@@ -113,6 +117,8 @@ function parseQuery<Dimension extends string>(
 
   if (by.length > byMax) problems.push(`by has ${by.length} columns; at most ${byMax} are taken`)
   const ranking = readRanking(params, by, problems)
+  const compared = { fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
+  const comparison = readComparison(params.compare, compared, ranking?.measure ?? 'cost', problems)
   const form = readForm(params, problems)
   const isPriced = readPrice(params.price, { by, step, only, except, top: params.top, format: form.format }, problems)
 
@@ -129,6 +135,7 @@ function parseQuery<Dimension extends string>(
       step,
       timeZone,
       ranking,
+      comparison,
       ...(isPriced ? { isPriced } : {}),
     },
     form,

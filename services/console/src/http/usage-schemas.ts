@@ -33,6 +33,10 @@ const rankingQuery = {
     ...{ type: 'string', enum: measures.flatMap((name) => [name, `-${name}`]) },
     description: 'what rows are sorted by within a step; with - the largest first. `-cost` with `top`',
   },
+  compare: {
+    ...{ type: 'string', enum: ['previous'] },
+    description: 'with the span before, of the same length, by the calendar for whole days and months',
+  },
   other: { type: 'boolean', description: 'with `top`: whether one row sums the other groups; true if absent' },
   price: {
     ...{ type: 'boolean', default: false },
@@ -104,18 +108,22 @@ export const questionAnswer = (description: string, row: object, more: Readonly<
       Object.values(streamTypes).map((type) => [type.split(';')[0], { schema: { type: 'string' } }]),
     ),
     'application/json': {
-      schema: object({
-        from: text('RFC 3339; cut to the start of the bucket that it is in'),
-        to: text('RFC 3339; moved to the end of the bucket that it is in'),
-        step: text('hour, day, …'),
-        time_zone: text('of the steps'),
-        source: text('the table that the rows are sums of'),
-        ...completeness,
-        cut_off: { type: 'boolean', description: 'whether there are more rows than this page has' },
-        next: textOrNull('`after` of the next page; null on the last'),
-        rows: { type: 'array', items: row },
-        ...more,
-      }),
+      schema: object(
+        {
+          from: text('RFC 3339; cut to the start of the bucket that it is in'),
+          to: text('RFC 3339; moved to the end of the bucket that it is in'),
+          step: text('hour, day, …'),
+          time_zone: text('of the steps'),
+          source: text('the table that the rows are sums of'),
+          ...completeness,
+          cut_off: { type: 'boolean', description: 'whether there are more rows than this page has' },
+          next: textOrNull('`after` of the next page; null on the last'),
+          rows: { type: 'array', items: row },
+          previous: { ...object({ from: text('RFC 3339'), to: text('RFC 3339') }), description: 'with `compare`' },
+          ...more,
+        },
+        ['previous'],
+      ),
     },
   },
 })
@@ -144,11 +152,25 @@ const usageNames = {
   amount: { ...textOrNull('with `price=true`: decimal; null without a price list') },
   currency: { ...textOrNull('with `price=true`: ISO 4217') },
 }
+/** What a sum of usage has with `compare`. */
+const compared = {
+  previous: { ...object(usageSums), description: 'the same of the earlier span; with `compare`' },
+  change: {
+    type: ['number', 'null'],
+    description: 'of the sum in `order`, from then to now: 0.12 is 12 % more; null from 0; with `compare`',
+  },
+}
 /** A row of usage. */
-export const usageRow = object({ ...usageNames, ...usageSums }, Object.keys(usageNames))
+export const usageRow = object({ ...usageNames, ...usageSums, ...compared }, [
+  ...Object.keys(usageNames),
+  ...Object.keys(compared),
+])
 /** What an answer about usage has beyond its rows. */
 export const usageTotals = {
-  totals: { ...object(usageSums), description: 'all rows of all pages, summed by themselves' },
+  totals: {
+    ...object({ ...usageSums, ...compared }, Object.keys(compared)),
+    description: 'all rows of all pages, summed by themselves',
+  },
 }
 
 const outcomeNames = { ts, subject: named, route: named, method: named }

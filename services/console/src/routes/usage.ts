@@ -75,8 +75,19 @@ function calendarOf(policy: Policy | undefined, subjects: readonly string[]): Mo
   return policy?.subjects.get(subject) ?? { timeZone: 'UTC', anchor: 1 }
 }
 
+/** Sums of the earlier span as an object of their own. */
+function shownSums(row: object): object {
+  const entries = Object.entries(row)
+  const isEarlier = ([name]: readonly [string, unknown]) => name.startsWith('previous_')
+  const earlier = entries.filter(isEarlier).map(([name, value]) => [name.slice('previous_'.length), value])
+  if (earlier.length === 0) return row
+  const { change, ...own } = Object.fromEntries(entries.filter((entry) => !isEarlier(entry)))
+  return { ...own, previous: Object.fromEntries(earlier), change }
+}
+
 /** A row without what it does not say: the names of other groups, and of a group that it is not another one. */
-function shownRow({ other, groups, ...row }: Row, by: readonly string[]): object {
+function shownRow({ other, groups, ...given }: Row, by: readonly string[]): object {
+  const row = shownSums(given)
   if (other !== true) return row
   return { ...Object.fromEntries(Object.entries(row).filter(([name]) => !by.includes(name))), other, groups }
 }
@@ -87,7 +98,7 @@ async function answerOf<Dimension extends string>(
   { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
   { reach, query, place }: { reach: Reach; query: RollupQuery<Dimension>; place: PagePlace },
 ) {
-  const { fromMs, toMs, step, timeZone, by } = query
+  const { fromMs, toMs, step, timeZone, by, comparison } = query
   const { table, bucketMs } = sourceOf(reach, query)
   // First: what comes in between the two is then more than was claimed, and never less.
   const { completeThroughMs, silent } = await ports.askCompleteness(kind)
@@ -105,7 +116,8 @@ async function answerOf<Dimension extends string>(
     cut_off: last !== undefined,
     next: null as string | null,
     rows: rows.map((row) => shownRow(row, by)),
-    ...(totals === undefined ? {} : { totals }),
+    ...(totals === undefined ? {} : { totals: shownSums(totals) }),
+    ...(comparison === undefined ? {} : { previous: { from: iso(comparison.fromMs), to: iso(comparison.toMs) } }),
   }
   return { body, last }
 }

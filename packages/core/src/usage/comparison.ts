@@ -1,0 +1,84 @@
+import { Temporal } from 'temporal-polyfill'
+import type { Measure } from './ranking.ts'
+
+/** How far the steps of the compared span are from those they are compared with. */
+export interface StepShift {
+  readonly unit: 'second' | 'day' | 'month'
+  readonly count: number
+}
+
+/** An earlier span that a question is compared with; it ends where the question's own begins, or before. */
+export interface Comparison {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly shift: StepShift
+  /** The sum whose change is told. */
+  readonly measure: Measure
+}
+
+/** The span that is compared with an earlier one. */
+export interface ComparedSpan {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly timeZone: string
+  readonly step: string
+  /** Where the period before begins; undefined for a span that is no period. */
+  readonly previousMs: number | undefined
+}
+
+const zoned = (ms: number, timeZone: string) => Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(timeZone)
+
+/** Whole months or days of the calendar, if the span is some; else undefined. */
+function calendarLength({ fromMs, toMs, timeZone }: ComparedSpan): Temporal.DurationLike | undefined {
+  const [from, to] = [zoned(fromMs, timeZone), zoned(toMs, timeZone)]
+  if (![from, to].every((one) => one.equals(one.startOfDay()))) return undefined
+  const months = (to.year - from.year) * 12 + to.month - from.month
+  if (months > 0 && from.add({ months }).equals(to)) return { months }
+  return { days: from.toPlainDate().until(to.toPlainDate(), { largestUnit: 'days' }).days }
+}
+
+function firstMsBefore(span: ComparedSpan): number {
+  const { fromMs, toMs, timeZone, previousMs } = span
+  if (previousMs !== undefined) return previousMs
+  const length = calendarLength(span)
+  if (length === undefined) return fromMs - (toMs - fromMs)
+  return zoned(fromMs, timeZone).subtract(length).startOfDay().epochMilliseconds
+}
+
+const stepSeconds: Readonly<Record<string, number>> = { minute: 60, quarter_hour: 900, hour: 3_600 }
+
+/** Where a step of seconds begins that is counted by the zone's clock. */
+function secondsOfStart(ms: number, { timeZone, step }: ComparedSpan): number {
+  const [length, offset] = [stepSeconds[step] ?? 1, zoned(ms, timeZone).offsetNanoseconds / 1e9]
+  return Math.floor((ms / 1_000 + offset) / length) * length - offset
+}
+
+/** From the step in which the earlier span begins to the one in which the later begins. */
+function shiftOf(span: ComparedSpan, earlierMs: number): StepShift {
+  const { fromMs, timeZone, step } = span
+  const [earlier, later] = [zoned(earlierMs, timeZone).toPlainDate(), zoned(fromMs, timeZone).toPlainDate()]
+  if (step === 'month') {
+    return { unit: 'month', count: (later.year - earlier.year) * 12 + later.month - earlier.month }
+  }
+  if (step !== 'day' && step !== 'week') {
+    return { unit: 'second', count: secondsOfStart(fromMs, span) - secondsOfStart(earlierMs, span) }
+  }
+  const start = (date: Temporal.PlainDate) => (step === 'day' ? date : date.subtract({ days: date.dayOfWeek - 1 }))
+  return { unit: 'day', count: start(earlier).until(start(later), { largestUnit: 'days' }).days }
+}
+
+/**
+ * Reads `compare`: `previous` is the span before of the same length, by the calendar where the question is about whole
+ * days or months (March is compared with February). Undefined without it.
+ */
+export function readComparison(
+  compare: string | undefined,
+  span: ComparedSpan,
+  measure: Measure,
+  problems: string[],
+): Comparison | undefined {
+  if (compare !== undefined && compare !== 'previous') problems.push('compare must be previous')
+  if (compare !== 'previous' || span.fromMs >= span.toMs) return undefined
+  const fromMs = firstMsBefore(span)
+  return { fromMs, toMs: span.fromMs, shift: shiftOf(span, fromMs), measure }
+}
