@@ -36,7 +36,7 @@ export interface StandingBlock<T extends RecordedScope> {
 
 /** Keys looked at per step of a search: about a millisecond of Redis's time. */
 const scanCount = 1_000
-/** A caller waits; some millions of keys are looked at within that time. */
+/** A caller waits; more than a million keys are looked at within that time. */
 const searchMs = 3_000
 /** Found by one search at most, as records of one answer are at most. */
 const foundMax = 10_000
