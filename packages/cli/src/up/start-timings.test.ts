@@ -10,6 +10,6 @@ test('Timings list every step by its beginning, also one that failed and one tha
   resolve('done')
   expect(await long).toBe('done')
   const [first, second] = timings.lines()
-  expect(first).toMatch(/^ +\d+\.\d\d s \+ +\d\.\d\d s {2}long$/)
+  expect(first).toMatch(/^ *\d+\.\d\d s \+ +\d\.\d\d s {2}long$/)
   expect(second).toMatch(/failing$/)
 })
