@@ -126,7 +126,7 @@ test('a degraded request goes through, and the upstream learns by which limit; a
   expect(seen.map((headers) => headers['weir-degraded'])).toEqual([undefined, 'degraded'])
   expect(seen.some((headers) => headers.weir_degraded !== undefined)).toBe(false)
   expect(second?.status).toBe(200)
-  expect(second?.headers.ratelimit).toMatch(/^"degraded";r=0;t=\d{3,}$/)
+  expect(second?.headers.ratelimit).toMatch(/^"degraded";r=0;t=\d+$/)
   expect(second?.headers['weir-challenge']).toBeUndefined()
   expect(records.at(-1)).toMatchObject({
     ...{ outcome: 'allow', reason: 'limit', mode: 'enforce', denied_by: 'degraded', charged: 'yes' },
