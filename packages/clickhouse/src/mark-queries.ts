@@ -15,7 +15,16 @@ const times = `toInt64(toUnixTimestamp64Milli(min(m.first_mark))) AS firstMarkMs
 /** The journals that have not ended in all partitions. */
 const openJournals = `SELECT journal FROM
   (SELECT journal, partition, max(m.end) AS is_end FROM marks AS m WHERE m.topic = {topic:String} GROUP BY journal, partition)
-  GROUP BY journal HAVING min(is_end) = 0 OR count() < {partitions:UInt32}`
+  GROUP BY journal
+  HAVING min(is_end) = 0 OR count() < (SELECT uniqExact(m.partition) FROM marks AS m WHERE m.topic = {topic:String})`
+
+/** Every partition, as of no journal, and every open journal's partitions: one statement, since a question waits for it. */
+const watermarks = `SELECT '' AS journal, partition, ${times} AS markMs, false AS isEnd
+  FROM marks AS m WHERE m.topic = {topic:String} GROUP BY partition
+  UNION ALL
+  SELECT * FROM (SELECT toString(journal), partition, ${times} AS markMs, max(m.end) FROM marks AS m
+    WHERE m.topic = {topic:String} AND m.journal IN (${openJournals})
+    GROUP BY journal, partition ORDER BY max(m.mark) DESC LIMIT ${marksMax})`
 
 /**
  * Reads how far a topic's rows are complete. Call it before reading the rows that it is to hold for: rows that are
@@ -23,21 +32,12 @@ const openJournals = `SELECT journal FROM
  */
 export async function readCompleteness(client: ClickHouseClient, topic: string): Promise<Completeness> {
   const more = { clickhouse_settings: countsAsNumbers }
-  const partitions = await readRows<WatermarkedPartition>(
-    client,
-    `SELECT partition, ${times} AS lastMarkMs FROM marks AS m WHERE m.topic = {topic:String} GROUP BY partition`,
-    { topic },
-    more,
+  const all = await readRows<JournalWatermark>(client, watermarks, { topic }, more)
+  const partitions = all.filter(({ journal }) => journal === '')
+  return completeThrough(
+    partitions.map(({ partition, firstMarkMs, markMs }) => ({ partition, firstMarkMs, lastMarkMs: markMs })),
+    all.filter(({ journal }) => journal !== ''),
   )
-  const marks = await readRows<JournalWatermark>(
-    client,
-    `SELECT journal, partition, ${times} AS markMs, max(m.end) AS isEnd FROM marks AS m
-     WHERE m.topic = {topic:String} AND m.journal IN (${openJournals})
-     GROUP BY journal, partition ORDER BY max(m.mark) DESC LIMIT ${marksMax}`,
-    { topic, partitions: partitions.length },
-    more,
-  )
-  return completeThrough(partitions, marks)
 }
 
 /** Causes times topics; there are five and two. */
