@@ -1,9 +1,4 @@
-import {
-  type Completeness,
-  completeThrough,
-  type JournalWatermark,
-  type WatermarkedPartition,
-} from '@weir/core/usage/complete-through.ts'
+import { type Completeness, completeThrough, type JournalWatermark } from '@weir/core/usage/complete-through.ts'
 import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 
 /** Some hundred open journals in some dozens of partitions; those silent for longest are left out first. */
@@ -18,7 +13,7 @@ const openJournals = `SELECT journal FROM
   GROUP BY journal
   HAVING min(is_end) = 0 OR count() < (SELECT uniqExact(m.partition) FROM marks AS m WHERE m.topic = {topic:String})`
 
-/** Every partition, as of no journal, and every open journal's partitions: one statement, since a question waits for it. */
+/** Every partition, as of no journal, and those of every open journal. One statement: each question waits for it. */
 const watermarks = `SELECT '' AS journal, partition, ${times} AS markMs, false AS isEnd
   FROM marks AS m WHERE m.topic = {topic:String} GROUP BY partition
   UNION ALL

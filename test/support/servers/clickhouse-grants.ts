@@ -21,3 +21,22 @@ export async function documentedGrants(database: string): Promise<Map<string, st
   }
   return byUser
 }
+
+/** Only a statement that names the table of a grant can need it; one that does all the same makes it superfluous. */
+export const isAbout = (text: string, grant: string): boolean => {
+  const table = / ON [`\w]+\.`?(\w+)`?$/.exec(grant)?.[1]
+  return table === undefined || text.includes(table)
+}
+
+/** Grants that are taken away at once, since no statement is about two of them: the engine starts once for all. */
+export function takenAtOnce(grants: readonly string[], statements: readonly SentStatement[]): readonly string[][] {
+  const rounds: string[][] = []
+  for (const grant of grants) {
+    const about = statements.filter(({ text }) => isAbout(text, grant))
+    const isApart = (round: string[]) => !about.some(({ text }) => round.some((other) => isAbout(text, other)))
+    const round = rounds.find(isApart)
+    if (round === undefined) rounds.push([grant])
+    else round.push(grant)
+  }
+  return rounds
+}
