@@ -282,6 +282,7 @@ common(alerts.command('test-endpoint'))
     'Send an endpoint a test: exit code 1 if it does not take it. One that was disabled and takes it is enabled.',
   )
   .argument('<name>')
+  .option('--subject <id>', 'whose contact, at an endpoint of type subject')
   .action(async (name: string, options) =>
     exitUnless(await (await import('./commands/alerts.ts')).testEndpoint(name, options, context)),
   )

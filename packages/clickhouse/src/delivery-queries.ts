@@ -148,7 +148,8 @@ export function listFailedDeliveries(
     `SELECT toString(alert_id) AS alert_id, any(alert_type) AS alert_type, any(subject) AS subject, endpoint
       FROM deliveries AS d
       WHERE d.at >= fromUnixTimestamp64Milli({from:Int64}) AND ({subject:String} = '' OR d.subject = {subject:String})
-        AND ({type:String} = '' OR d.alert_type = {type:String}) AND ({endpoint:String} = '' OR d.endpoint = {endpoint:String})
+        AND ({type:String} = '' OR d.alert_type = {type:String}) 
+        AND ({endpoint:String} = '' OR d.endpoint = {endpoint:String} OR startsWith(d.endpoint, concat({endpoint:String}, '/')))
       GROUP BY d.alert_id, d.endpoint
       HAVING argMax(outcome, (at, attempt)) IN ('given_up', 'dropped') AND max(at) < fromUnixTimestamp64Milli({to:Int64})
       ORDER BY max(at), alert_id, endpoint LIMIT {limit:UInt32}`,

@@ -26,6 +26,8 @@ export interface Policy {
   readonly tokens: Lookup<Token>
   /** By subject: portal tokens that were made before this stood here are refused. Compared as a text. */
   readonly portals: ReadonlyMap<string, string>
+  /** By subject, where its own alerts are sent. */
+  readonly contacts: Pick<Lookup<Contact>, 'get'>
 }
 
 /** A read-only map of up to a million entries, each of which is made when it is read. */
@@ -283,6 +285,13 @@ export interface Silence {
   readonly untilMs: number
 }
 
+/** Where a subject itself gets its alerts, through endpoints of type `subject`. Has at least one of both. */
+export interface Contact {
+  /** Each address gets a mail of its own. Never empty. */
+  readonly email?: readonly string[] | undefined
+  readonly webhook?: Pick<WebhookEndpoint, 'url' | 'secretEnv' | 'allowPrivate'> | undefined
+}
+
 /** What all endpoints have. */
 interface AnyEndpoint {
   readonly name: string
@@ -316,5 +325,13 @@ export interface EmailEndpoint extends AnyEndpoint {
   readonly to: readonly string[]
 }
 
+/** An address that alerts are sent to. */
+export type Target = WebhookEndpoint | SlackEndpoint | EmailEndpoint
+
+/** Sends each alert to the contact of the subject that it is about. */
+export interface SubjectEndpoint extends AnyEndpoint {
+  readonly type: 'subject'
+}
+
 /** Where alerts go. */
-export type Endpoint = WebhookEndpoint | SlackEndpoint | EmailEndpoint
+export type Endpoint = Target | SubjectEndpoint

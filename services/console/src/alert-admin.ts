@@ -35,11 +35,11 @@ export function createAlertAdmin(client: ClickHouseClient, sender: RecordSender,
       }
       return rows.length
     },
-    /** Sends an endpoint a test; resolves to the alert's id. */
-    async sendTest(endpoint: string): Promise<string> {
+    /** Sends an endpoint, or the contact of a subject by it, a test; resolves to the alert's id. */
+    async sendTest(endpoint: string, subject = endpoint): Promise<string> {
       const id = uuidv7(clock.nowMs())
       const time = new Date(clock.nowMs()).toISOString()
-      const alert = { id, type: 'weir.endpoint.test', subject: endpoint, time, data: { endpoint } } as const
+      const alert = { id, type: 'weir.endpoint.test', subject, time, data: { endpoint } } as const
       await sender.send(topics.alerts, [encodeAlert(alert)])
       return id
     },

@@ -51,14 +51,23 @@ export interface AlertingStack {
   close(): Promise<void>
 }
 
-const policyOf = (endpoints: Readonly<Record<string, string>>, more: object) =>
+/** Sections of a policy; its endpoints stand beside those of the stack. */
+interface Sections {
+  readonly endpoints?: object
+  readonly [section: string]: unknown
+}
+
+const policyOf = (names: Readonly<Record<string, string>>, { endpoints = {}, ...more }: Sections) =>
   JSON.stringify({
     version: 1,
     plans: { free: { limits: ['day'] } },
     limits: { day: { algorithm: 'fixed_window', size: 1_000, period: 'day', thresholds: ['80%', '100%'] } },
-    endpoints: Object.fromEntries(
-      Object.entries(endpoints).map(([name, url]) => [name, { url, secretEnv: 'OPS_SECRET', allowPrivate: true }]),
-    ),
+    endpoints: {
+      ...Object.fromEntries(
+        Object.entries(names).map(([name, url]) => [name, { url, secretEnv: 'OPS_SECRET', allowPrivate: true }]),
+      ),
+      ...endpoints,
+    },
     ...more,
   })
 
@@ -90,11 +99,11 @@ function decisionOf(subject: string, used: number, size: number, tsMs: number): 
 
 /**
  * Starts the servers, with a policy whose endpoints have these names and lead to the paths `/NAME`, and these sections
- * besides.
+ * besides, which may depend on the URLs of paths.
  */
 export async function openAlertingStack(
   endpointNames: readonly string[],
-  sections: object = {},
+  sections: Sections | ((url: (path: string) => string) => Sections) = {},
 ): Promise<AlertingStack> {
   const [redis, kafka, tables, receiver] = await Promise.all([
     startServer(redisServer),
@@ -106,9 +115,10 @@ export async function openAlertingStack(
   await ensureTopics(options, await readTopics())
   const writer = createPolicyWriter(options)
   const endpoints = Object.fromEntries(endpointNames.map((name) => [name, receiver.url(`/${name}`)]))
+  const more = typeof sections === 'function' ? sections(receiver.url) : sections
   // Topics that were just made may have no leader yet.
   const isStored = () =>
-    writer.publish(wholeChange(changesOf(policyOf(endpoints, sections)))).then(
+    writer.publish(wholeChange(changesOf(policyOf(endpoints, more)))).then(
       () => true,
       () => false,
     )

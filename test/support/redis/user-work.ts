@@ -9,7 +9,7 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'
-import type { Endpoint } from '@weir/policy/policy.ts'
+import type { Target } from '@weir/policy/policy.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
@@ -179,7 +179,7 @@ async function leaveJobs(admin: Redis, dead: DeliveryJob): Promise<void> {
  * disabled and enabled.
  */
 async function queue(redis: Redis, admin: Redis): Promise<void> {
-  const endpoint = { name: 'ops', type: 'webhook', url: 'https://ops.example/' } as Endpoint
+  const endpoint = { name: 'ops', type: 'webhook', url: 'https://ops.example/' } as Target
   const used = { redis, publish: async () => undefined, clock: systemClock, log: createLogger('test', 'silent') }
   const endpoints = createDisabledEndpoints(used)
   await endpoints.disable(endpoint, 'gone')

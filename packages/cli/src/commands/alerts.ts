@@ -102,8 +102,14 @@ export async function redeliver(
 }
 
 /** Sends an endpoint a test and reports the outcome. Resolves to whether the endpoint accepted it. */
-export async function testEndpoint(name: string, options: CommonOptions, context: CommandContext): Promise<boolean> {
-  const request = { method: 'POST', path: `/v1/endpoints/${inPath(name)}/test` } as const
+export async function testEndpoint(
+  name: string,
+  options: CommonOptions & { readonly subject?: string },
+  context: CommandContext,
+): Promise<boolean> {
+  const { subject } = options
+  const body = subject === undefined ? {} : { body: { subject } }
+  const request = { method: 'POST', path: `/v1/endpoints/${inPath(name)}/test`, ...body } as const
   const { id } = await consoleAnswer<{ readonly id: string }>(context, options, request)
   context.report(`a test is on its way to ${name}: alert ${id}`)
   const firstAttempt = async () => {

@@ -97,6 +97,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     identity: defaultIdentity,
     tokens: new Map(),
     portals: new Map(),
+    contacts: new Map(),
   })
 })
 

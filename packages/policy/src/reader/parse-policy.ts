@@ -125,6 +125,7 @@ export const emptyPolicy: Policy = {
   identity: defaultIdentity,
   tokens: new Map(),
   portals: new Map(),
+  contacts: new Map(),
 }
 
 function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Kept): Policy | undefined {
@@ -153,8 +154,8 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     checkCountedParameters(reader, counted, routes)
     priced?.checkRoutes(routes)
   }
-  const none = { subjects: new Map(), keys: new Map() }
-  const { subjects, keys } = section(
+  const none = { subjects: new Map(), keys: new Map(), contacts: new Map() }
+  const { subjects, keys, contacts } = section(
     'subjects',
     (field) => readSubjects(reader, field, { plans, limits, routes, prices }),
     none,
@@ -181,6 +182,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     identity,
     tokens,
     portals,
+    contacts,
   }
 }
 

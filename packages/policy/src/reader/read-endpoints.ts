@@ -1,5 +1,5 @@
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
-import type { Endpoint } from '../policy.ts'
+import type { Contact, Endpoint } from '../policy.ts'
 import {
   namePattern,
   nameRule,
@@ -14,6 +14,8 @@ import * as t from './value-types.ts'
 
 /** One message to all of them; a mailing list is one address. */
 const recipientsMax = 20
+/** Mails of one alert to one subject. */
+const contactAddressesMax = 5
 const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
 
 const variableRule = 'the name of an environment variable in capitals, such as OPS_SECRET (never the secret itself)'
@@ -49,30 +51,28 @@ const common = {
 }
 const allowPrivate = t.withDefault('Lets the address be loopback or private.', t.boolean, false)
 
+/** A list of addresses of mail. */
+const addresses = (max: number, rules: { readonly nameOf?: (address: string) => string } = {}) =>
+  t.list(
+    'a list of addresses such as [ops@example.com]',
+    t.matching('an address such as ops@example.com', addressForm),
+    { min: 1, max, ...rules, wrongCount: (count) => `must have 1 to ${max} addresses, but has ${count}` },
+  )
+
+const webhook = {
+  url: t.required('Where alerts are sent.', url),
+  secretEnv: t.required('Environment variable with the whsec_… secret.', variable),
+  allowPrivate,
+}
+
 /** The keys that each type has besides. */
 const own = {
-  webhook: {
-    url: t.required('Where alerts are sent.', url),
-    secretEnv: t.required('Environment variable with the whsec_… secret.', variable),
-    allowPrivate,
-  },
+  webhook,
   slack: { urlEnv: t.required('Environment variable with the URL of the incoming webhook.', variable), allowPrivate },
-  email: {
-    to: t.required(
-      'Who gets the mail.',
-      t.list(
-        'a list of addresses such as [ops@example.com]',
-        t.matching('an address such as ops@example.com', addressForm),
-        {
-          min: 1,
-          max: recipientsMax,
-          wrongCount: (count) => `must have 1 to ${recipientsMax} addresses, but has ${count}`,
-        },
-      ),
-    ),
-  },
+  email: { to: t.required('Who gets the mail.', addresses(recipientsMax)) },
+  subject: {},
 } satisfies Record<Endpoint['type'], t.Members>
-const types = ['webhook', 'slack', 'email'] as const
+const types = ['webhook', 'slack', 'email', 'subject'] as const
 const typeOf = t.withDefault('Default: webhook.', t.oneOf(types), 'webhook')
 const allKeys = ['type', ...Object.keys(common), ...new Set(types.flatMap((type) => Object.keys(own[type])))]
 
@@ -116,3 +116,18 @@ function hasItsKeys(reader: PolicyReader, type: Endpoint['type'], at: SourcePosi
   }
   return reader.problemCount === before
 }
+
+const contactMembers = {
+  email: t.optional(
+    'Addresses of mail; each gets a mail of its own.',
+    addresses(contactAddressesMax, { nameOf: (address) => address }),
+  ),
+  webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', webhook)),
+}
+
+/** Where a subject itself gets its alerts. */
+export const contact: t.ValueType<Contact> = t.checked(
+  t.object('a contact', contactMembers, { anyOf: Object.keys(contactMembers).map((key) => t.has(key)) }),
+  (found, reader, at) =>
+    found.email === undefined && found.webhook === undefined ? reader.problem(at, 'needs `email` or `webhook`') : found,
+)

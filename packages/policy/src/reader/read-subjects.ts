@@ -1,6 +1,7 @@
-import { type ApiKey, noOwnLimits, type Route, type Subject } from '../policy.ts'
+import { type ApiKey, type Contact, noOwnLimits, type Route, type Subject } from '../policy.ts'
 import { parseTimeZone, subjectPattern, subjectRule, timeZonePattern } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import { contact } from './read-endpoints.ts'
 import { KeyRing, keyList } from './read-keys.ts'
 import { OwnLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
@@ -11,6 +12,7 @@ interface Identities {
   readonly subjects: Map<string, Subject>
   /** By hash. */
   readonly keys: Map<string, ApiKey>
+  readonly contacts: Map<string, Contact>
 }
 
 /** What a subject refers to. */
@@ -35,6 +37,7 @@ const settings = {
   limits: t.orEmpty("This subject's own versions of limits, by their names.", ownVersions),
   prices: t.optional("Name of a price list of its own, instead of the plan's.", pricesName),
   selfService: t.optional('Whether its keys may read its own usage. Default: what its plan says.', t.boolean),
+  contact: t.optional('Where the subject itself gets its alerts, by endpoints of type subject.', contact),
 }
 
 /** A subject without its keys, as the admin API accepts it. */
@@ -54,6 +57,7 @@ export const subjectEntries = t.entries(subject.schema, {
 /** Subjects and their keys. No hash and no key id occurs twice in a policy, whichever subject has it. */
 export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions): Identities {
   const subjects = new Map<string, Subject>()
+  const contacts = new Map<string, Contact>()
   const keys = new KeyRing(reader)
   const settingsReader = new SubjectReader(known)
   for (const [id, field] of subjectEntries.read(reader, at)) {
@@ -62,9 +66,10 @@ export function readSubjects(reader: PolicyReader, at: SourcePosition, known: De
     const read = settingsReader.read(reader, found)
     const whole = read === undefined ? undefined : { id, ...read }
     if (whole !== undefined) subjects.set(id, whole)
+    if (found.values.contact !== undefined) contacts.set(id, found.values.contact)
     if (found.values.keys !== undefined) keys.add(found.values.keys, whole)
   }
-  return { subjects, keys: keys.byHash }
+  return { subjects, keys: keys.byHash, contacts }
 }
 
 /** Reads what subjects say of themselves; equal limits of their own become one object. */

@@ -1,5 +1,6 @@
-import type { JsonObject, PolicyFault } from '../entities.ts'
-import type { ApiKey, Lookup, OwnLimits, Policy, Subject, SubjectLookup } from '../policy.ts'
+import type { JsonObject, JsonValue, PolicyFault } from '../entities.ts'
+import type { ApiKey, Contact, Lookup, OwnLimits, Policy, Subject, SubjectLookup } from '../policy.ts'
+import { contact } from '../reader/read-endpoints.ts'
 import { SubjectReader, type SubjectSettings, subjectSettings } from '../reader/read-subjects.ts'
 import { ValueReader } from '../reader/value-reader.ts'
 import {
@@ -57,7 +58,11 @@ export function compiledPolicy(
   rules: SubjectRules,
   identities: () => PackedIdentities,
 ): CompiledPolicy {
-  const live = { subjects: liveSubjects(identities, rules), keys: liveKeys(identities, rules) }
+  const live = {
+    subjects: liveSubjects(identities, rules),
+    keys: liveKeys(identities, rules),
+    contacts: { get: (id: string) => contactOf(identities().contactOf(id)) },
+  }
   return { policy: { ...definitions, ...live }, rules }
 }
 
@@ -91,6 +96,13 @@ function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): Look
     keys: () => identities().keys.keys(),
     values: () => made(identities().keys, ([sha256, key]) => make(sha256, key)),
   }
+}
+
+/** Read for an alert only, so that a million of them stay texts. Undefined for one that a newer version has written. */
+function contactOf(written: JsonValue | undefined): Contact | undefined {
+  const reader = new ValueReader()
+  const found = written === undefined ? undefined : contact.read(reader, reader.open(written))
+  return reader.problemCount === 0 ? found : undefined
 }
 
 /** Undefined for a subject that came later than the definitions and does not fit them. */

@@ -1,4 +1,4 @@
-import { canonicalJson, type Entity, type EntityOrigin, type JsonObject, keyBody } from '../entities.ts'
+import { canonicalJson, type Entity, type EntityOrigin, type JsonObject, type JsonValue, keyBody } from '../entities.ts'
 import { defaultKeyId } from '../reader/read-keys.ts'
 
 /** What many subjects say of themselves in the same words: kept once for all of them. */
@@ -49,9 +49,11 @@ export class PackedIdentities {
   /** SHA-256 by id. */
   readonly keyIds = new Map<string, string>()
   readonly shapes = new Map<string, Shape>()
+  /** Canonical JSON by subject: hardly two are equal, and a shape of its own for each would be read again and again. */
+  readonly contacts = new Map<string, string>()
   readonly #recent = { file: new Map<string, Shape>(), admin: new Map<string, Shape>() }
 
-  putSubject(id: string, origin: EntityOrigin, body: JsonObject): void {
+  putSubject(id: string, origin: EntityOrigin, { contact, ...body }: JsonObject): void {
     const shape = this.#shapeOf(origin, body)
     // First in, then out: it may be the same one, which must not be forgotten in between.
     shape.count += 1
@@ -59,12 +61,21 @@ export class PackedIdentities {
     this.#leave(known?.shape)
     if (known === undefined) this.subjects.set(id, { id, shape, keys: undefined })
     else known.shape = shape
+    if (contact === undefined) this.contacts.delete(id)
+    else this.contacts.set(id, canonicalJson(contact))
   }
 
   /** It has no keys any more. */
   deleteSubject(id: string): void {
     this.#leave(this.subjects.get(id)?.shape)
     this.subjects.delete(id)
+    this.contacts.delete(id)
+  }
+
+  /** The JSON of a subject's contact; undefined for none. */
+  contactOf(id: string): JsonValue | undefined {
+    const text = this.contacts.get(id)
+    return text === undefined ? undefined : JSON.parse(text)
   }
 
   /** For a subject that is to come too, in a bulk. */
@@ -91,7 +102,9 @@ export class PackedIdentities {
   subjectEntity(id: string): Entity | undefined {
     const shape = this.subjects.get(id)?.shape
     if (shape === undefined) return undefined
-    return { kind: 'subject', name: id, origin: shape.origin, position: undefined, body: bodyOfShape(shape) }
+    const contact = this.contactOf(id)
+    const body = contact === undefined ? bodyOfShape(shape) : { ...bodyOfShape(shape), contact }
+    return { kind: 'subject', name: id, origin: shape.origin, position: undefined, body }
   }
 
   keyEntity(sha256: string): Entity | undefined {

@@ -51,11 +51,12 @@ function loaded(entities: Iterable<Entity>): PolicyState {
 const allOf = (state: PolicyState) => entityKinds.flatMap((kind) => [...state.list(kind)])
 
 /** All that can be asked of a policy. */
-function whole({ subjects, keys, ...definitions }: Policy): unknown {
+function whole({ subjects, keys, contacts, ...definitions }: Policy): unknown {
   const of = <T>(entries: Iterable<readonly [string, T]>) => [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
     ...{ ...definitions, tokens: of([...definitions.tokens.keys()].map((key) => [key, definitions.tokens.get(key)])) },
     subjects: of([...subjects.keys()].map((id) => [id, subjects.get(id)])),
+    contacts: of([...subjects.keys()].map((id) => [id, contacts.get(id)])),
     keys: of([...keys.keys()].map((sha256) => [sha256, keys.get(sha256)])),
   }
 }
@@ -174,6 +175,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       optional('timeZone', mostly(names('UTC', 'Asia/Kathmandu'), 'Mars/Base')),
       optional('prices', names('m0', 'm1')),
       optional('selfService', mostly<unknown>(fc.boolean(), 'yes')),
+      optional('contact', mostly<JsonObject>(fc.constantFrom({ email: ['a@b'] }, { email: ['a@b', 'c@d'] }), {})),
       optional('anchor', mostly(fc.integer({ min: 1, max: 2 }), 0, 1.5)),
       optional('limits', merged(optional('l0', fc.record({ size: fc.integer({ min: 1, max: 2 }) })))),
     ),

@@ -1,6 +1,7 @@
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
-import type { WebhookEndpoint } from '@weir/policy/policy.ts'
+import { targetsOf } from '@weir/policy/contact-targets.ts'
+import type { Contact, Endpoint, SubjectEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
 import { expect, test } from 'vitest'
 import { noCounts } from '../metrics.ts'
 import { type AttemptResult, createDeliverer } from './deliver-alert.ts'
@@ -12,6 +13,8 @@ const endpoint: WebhookEndpoint = {
   ...{ name: 'ops', only: {}, isPaused: false },
   ...{ type: 'webhook', url: 'https://ops.example.com/', secretEnv: 'OPS', allowPrivate: false },
 }
+const customers: SubjectEndpoint = { name: 'customers', type: 'subject', only: {}, isPaused: false }
+const acmes: Contact = { webhook: { url: 'https://acme.example.com/', secretEnv: 'ACME', allowPrivate: false } }
 const attributes = { id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', subject: 'acme', time: '2026-11-21T12:00:00Z' }
 const alert: AlertOf<'weir.limit.blocked'> = {
   ...attributes,
@@ -35,7 +38,13 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
   const enabled: string[] = []
   const counters = noCounts()
   const deliver = createDeliverer({
-    policyInForce: () => ({ endpoints: new Map([['ops', { ...endpoint, isPaused }]]) }),
+    policyInForce: () => ({
+      endpoints: new Map<string, Endpoint>([
+        ['ops', { ...endpoint, isPaused }],
+        ['customers', customers],
+      ]),
+      contacts: new Map([['acme', acmes]]),
+    }),
     limiter: new EndpointLimiter(),
     send: async () => {
       nowMs += 40
@@ -46,7 +55,7 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
     record: async (more) => void rows.push(...more),
     disabled: {
       reasonFor: async () => reasonNot,
-      disable: async ({ name }) => void disabled.push(name),
+      disable: async ({ name }, reason) => void disabled.push(`${name}: ${reason}`),
       enable: async ({ name }) => void enabled.push(name),
     },
     clock: { nowMs: () => nowMs },
@@ -103,7 +112,7 @@ test('an alert is given up after ten attempts, and after four days', async () =>
 test('an endpoint that answers 410 is disabled, and later alerts for it are dropped with the reason', async () => {
   const { deliver, rows, disabled } = open([{ status: 410, error: 'answered 410', isGone: true, answer: '' }])
   expect(await deliver(job)).toMatchObject({ kind: 'given_up' })
-  expect(disabled).toEqual(['ops'])
+  expect(disabled).toEqual(['ops: answered 410'])
   const after = open([], 'disabled since today: answered 410')
   expect(await after.deliver(job)).toEqual({ kind: 'over' })
   expect(after.rows).toMatchObject([{ outcome: 'dropped', attempt: 0, error: 'disabled since today: answered 410' }])
@@ -136,4 +145,15 @@ test('an alert for a paused endpoint waits, and is given up in its time', async 
   expect(rows).toEqual([])
   moveTo(startMs + giveUpAfterMs + 1)
   expect(await deliver(job)).toMatchObject({ kind: 'given_up' })
+})
+
+test('the address of a contact that is removed before its delivery gets nothing; one that answers 410 is named with its subject', async () => {
+  const { deliver, rows, disabled, moveTo } = open([{ status: 410, error: 'answered 410', isGone: true, answer: '' }])
+  const [target] = targetsOf(customers, acmes)
+  const toContact = { ...job, endpoint: target?.name ?? '' }
+  moveTo(startMs + 120_000)
+  expect(await deliver({ ...toContact, endpoint: 'customers/webhook-000000000000' })).toEqual({ kind: 'over' })
+  expect(rows).toMatchObject([{ outcome: 'dropped', error: "the subject's contact has no such address any more" }])
+  expect(await deliver(toContact)).toMatchObject({ kind: 'given_up' })
+  expect(disabled).toEqual([`${target?.name}: answered 410, contact of acme`])
 })

@@ -2,7 +2,8 @@ import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { Endpoint, Policy } from '@weir/policy/policy.ts'
+import { endpointNameOf, findTarget } from '@weir/policy/contact-targets.ts'
+import type { Policy, Target } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Counters } from '../metrics.ts'
 import { type DeliveryJob, giveUpAfterMs, nextTryMs } from './delivery-job.ts'
@@ -33,7 +34,7 @@ export interface AttemptResult {
 }
 
 /** Makes one attempt. Never rejects, and ends within its own deadline. */
-export type SendAlert<E extends Endpoint = Endpoint> = (endpoint: E, alert: AlertV1) => Promise<AttemptResult>
+export type SendAlert<E extends Target = Target> = (endpoint: E, alert: AlertV1) => Promise<AttemptResult>
 
 /** Records the outcomes of attempts. Resolves when Kafka has them; the table gets them later. */
 export type RecordDeliveries = (deliveries: readonly DeliveryV1[]) => Promise<void>
@@ -48,7 +49,7 @@ export type JobOutcome =
   | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
 interface DeliverOptions {
-  readonly policyInForce: () => Pick<Policy, 'endpoints'>
+  readonly policyInForce: () => Pick<Policy, 'endpoints' | 'contacts'>
   readonly limiter: EndpointLimiter
   readonly disabled: DisabledEndpoints
   readonly send: SendAlert
@@ -78,6 +79,12 @@ function rowOf(
   }
 }
 
+const isOfContact = ({ endpoint }: DeliveryJob) => endpointNameOf(endpoint) !== endpoint
+const goneReason = (job: DeliveryJob, error: string) =>
+  isOfContact(job) ? `${error}, contact of ${job.alert.subject}` : error
+const unknownReason = (job: DeliveryJob) =>
+  `the ${isOfContact(job) ? "subject's contact has no such address" : 'policy has no such endpoint'} any more`
+
 /**
  * Returns the function that runs a job: at most one attempt, its record, and the decision what comes next. It rejects
  * if the record could not be written; the whole run is then repeated.
@@ -98,7 +105,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     return { kind: 'given_up', reason: `${job.endpoint}: ${reason}` }
   }
 
-  const settle = async (job: DeliveryJob, endpoint: Endpoint, atMs: number, result: AttemptResult) => {
+  const settle = async (job: DeliveryJob, endpoint: Target, atMs: number, result: AttemptResult) => {
     const endMs = clock.nowMs()
     const attempts = job.attempts + 1
     if (result.error === undefined) {
@@ -109,7 +116,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     }
     counters.failedAttempts += 1
     if (result.isGone === true) {
-      await disabled.disable(endpoint, result.error)
+      await disabled.disable(endpoint, goneReason(job, result.error))
       return giveUp(job, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
     }
     const nextMs = nextTryMs({ attempts, nowMs: endMs, retryAfterMs: result.retryAfterMs }, options.random)
@@ -123,12 +130,12 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
   return async function deliverAlert(job) {
     const nowMs = clock.nowMs()
     if (nowMs < job.dueMs) return { kind: 'later', job, atMs: job.dueMs }
-    const endpoint = policyInForce().endpoints.get(job.endpoint)
+    const endpoint = findTarget(policyInForce(), job.endpoint, job.alert.subject)
     if (endpoint === undefined) {
       // Another process may have read the newer policy first.
       const isYoung = nowMs < job.giveUpMs - giveUpAfterMs + policyBehindMs
       if (isYoung) return { kind: 'later', job, atMs: nowMs + unknownLookMs }
-      return drop(job, 'the policy has no such endpoint any more')
+      return drop(job, unknownReason(job))
     }
     // A test alert finds out whether a disabled endpoint works again.
     const isTest = job.alert.type === 'weir.endpoint.test'

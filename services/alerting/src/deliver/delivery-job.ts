@@ -5,7 +5,7 @@ import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
  */
 export interface DeliveryJob {
   readonly alert: AlertV1
-  /** Its name in the policy. */
+  /** Its name in the policy; of a contact's address the name of its target. */
   readonly endpoint: string
   /** When a person requested it again, in milliseconds since the epoch; 0 for a first delivery. */
   readonly requestedMs: number

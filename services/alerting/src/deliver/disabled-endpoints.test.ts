@@ -1,8 +1,8 @@
-import type { Endpoint } from '@weir/policy/policy.ts'
+import type { Target } from '@weir/policy/policy.ts'
 import { expect, it } from 'vitest'
 import { createDisabledEndpoints } from './disabled-endpoints.ts'
 
-const named = (name: string) => ({ type: 'slack', name, urlEnv: 'HOOK' }) as Endpoint
+const named = (name: string) => ({ type: 'slack', name, urlEnv: 'HOOK' }) as Target
 
 it.each(['constructor', 'toString', 'odd'])(
   'sends to an endpoint named %s, of which Redis has nothing or no JSON',

@@ -1,7 +1,7 @@
 import { isFields, parseJson } from '@weir/contracts/fields.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
-import type { Endpoint } from '@weir/policy/policy.ts'
+import type { Target } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Redis } from 'ioredis'
 import type { PublishAlerts } from '../raise/raise-alerts.ts'
@@ -14,7 +14,7 @@ const refreshMs = 2_000
 const disabledNamespace = 'd6f0a6a2-3c4d-5b8e-9a51-0c7d2e4f6b18'
 
 /** Returns the address that identifies a disabled endpoint; it holds no secret. */
-function addressOf(endpoint: Endpoint): string {
+function addressOf(endpoint: Target): string {
   if (endpoint.type === 'webhook') return endpoint.url
   return endpoint.type === 'slack' ? endpoint.urlEnv : endpoint.to.join(' ')
 }
@@ -50,7 +50,7 @@ export function createDisabledEndpoints(options: {
   }
   return {
     /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
-    async reasonFor(endpoint: Endpoint): Promise<string | undefined> {
+    async reasonFor(endpoint: Target): Promise<string | undefined> {
       await refresh()
       const found = parseJson(known.get(endpoint.name) ?? '')
       if (!isFields(found) || found.address !== addressOf(endpoint)) return undefined
@@ -60,7 +60,7 @@ export function createDisabledEndpoints(options: {
      * Alerts the owner that an endpoint accepts nothing more, and keeps every process from trying it. The alert has the
      * same id whichever process finds out, and however often on one day.
      */
-    async disable(endpoint: Endpoint, reason: string): Promise<void> {
+    async disable(endpoint: Target, reason: string): Promise<void> {
       const { name } = endpoint
       log.warn({ endpoint: name, reason }, 'endpoint disabled')
       const address = addressOf(endpoint)
@@ -74,7 +74,7 @@ export function createDisabledEndpoints(options: {
       await redis.hset(disabledKey, name, text)
     },
     /** Enables an endpoint that accepts alerts again. */
-    async enable({ name }: Endpoint): Promise<void> {
+    async enable({ name }: Target): Promise<void> {
       known = new Map([...known].filter(([other]) => other !== name))
       await redis.hdel(disabledKey, name)
     },

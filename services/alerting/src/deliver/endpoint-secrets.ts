@@ -34,6 +34,8 @@ function readNamed(environment: Environment, name: string) {
 
 function problemOf(endpoint: Endpoint, environment: Environment): string | undefined {
   const { name, type } = endpoint
+  // Of a contact nothing is known before a delivery, whose row says what is missing.
+  if (type === 'subject') return undefined
   if (type === 'email') {
     if (environment[smtpVariable] || environment[`${smtpVariable}_FILE`]) return undefined
     return `${smtpVariable} (endpoint ${name}) must name the server that sends mail; set it and start again`

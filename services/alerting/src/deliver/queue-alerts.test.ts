@@ -1,7 +1,8 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
+import { findTarget } from '@weir/policy/contact-targets.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
-import { chooseEndpoints } from './queue-alerts.ts'
+import { chooseTargets } from './queue-alerts.ts'
 
 const url = 'https://hooks.example.com/'
 const policy = requirePolicy(
@@ -14,6 +15,12 @@ const policy = requirePolicy(
       acme: { type: 'slack', urlEnv: 'U', only: { subjects: ['acme'] } },
       days: { type: 'email', to: ['ops@example.com'], only: { limits: ['day'] }, paused: true },
       none: { url, secretEnv: 'S', only: { types: [] } },
+      customers: { type: 'subject', only: { percent: '100%' } },
+    },
+    subjects: {
+      carl: { plan: 'free', contact: { email: ['carl@a.example', 'ops@a.example'], webhook: { url, secretEnv: 'C' } } },
+      full: { plan: 'free', contact: { email: ['full@a.example'] } },
+      plain: { plan: 'free' },
     },
   }),
   'weir.yaml',
@@ -28,7 +35,7 @@ const blocked: AlertV1 = {
   ...{ ...attributes, type: 'weir.limit.blocked', subject: 'other' },
   data: { limit: 'minute', size: 1, until: '', decision_id: '' },
 }
-const choose = (alert: AlertV1) => chooseEndpoints(alert, policy)
+const choose = (alert: AlertV1) => chooseTargets(alert, policy)
 
 test('an endpoint, paused or not, gets the alerts that its `only` selects; without `only` it gets all', () => {
   expect(choose(quota('other', 80))).toEqual(['all', 'days'])
@@ -48,4 +55,32 @@ test('a test goes to its endpoint alone, whatever its `only`; all others are not
   expect(choose(about('weir.endpoint.test', 'gone'))).toEqual([])
   expect(choose(about('weir.endpoint.disabled', 'all'))).toEqual([])
   expect(choose(about('weir.endpoint.disabled', 'full'))).toEqual(['all'])
+})
+
+test('an endpoint of type subject is the addresses of the contact of the subject that the alert is about, and of no other', () => {
+  const ofContact = choose(quota('carl', 100)).filter((name) => name.startsWith('customers'))
+  expect(ofContact).toEqual([
+    expect.stringMatching(/^customers\/email-[0-9a-f]{12}$/),
+    expect.stringMatching(/^customers\/email-[0-9a-f]{12}$/),
+    expect.stringMatching(/^customers\/webhook-[0-9a-f]{12}$/),
+  ])
+  expect(new Set(ofContact).size).toBe(3)
+  expect(choose(quota('carl', 80))).toEqual(['all', 'days'])
+  for (const subject of ['plain', 'nobody', '_all'])
+    expect(choose(quota(subject, 100))).toEqual(['all', 'full', 'days'])
+  const found = ofContact.map((name) => findTarget(policy, name, 'carl'))
+  expect(found).toMatchObject([
+    { type: 'email', to: ['carl@a.example'] },
+    { type: 'email', to: ['ops@a.example'] },
+    { type: 'webhook', url, secretEnv: 'C', allowPrivate: false },
+  ])
+  for (const name of [...ofContact, 'customers', 'all/x']) expect(findTarget(policy, name, 'full')).toBeUndefined()
+})
+
+test('an alert about a disabled endpoint is sent to no contact, whatever the subjects are called', () => {
+  const data = { endpoint: 'customers/webhook-0', reason: 'answered 410' }
+  const alert: AlertV1 = { ...attributes, type: 'weir.endpoint.disabled', subject: 'carl', data }
+  expect(choose(alert)).toEqual(['all'])
+  const test: AlertV1 = { ...attributes, type: 'weir.endpoint.test', subject: 'full', data: { endpoint: 'customers' } }
+  expect(choose(test)).toEqual([expect.stringMatching(/^customers\/email-/)])
 })

@@ -3,6 +3,7 @@ import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
+import { targetsOf } from '@weir/policy/contact-targets.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Counters } from '../metrics.ts'
@@ -13,17 +14,25 @@ import type { Dispatcher } from './dispatcher.ts'
 import { findSilence, isChosen } from './find-silence.ts'
 
 /**
- * Returns the endpoints of an alert: every endpoint whose `only` selects it. A test goes to its own endpoint alone,
- * whatever its `only` selects; the alert about a disabled endpoint goes to the others.
+ * Returns the names of the targets of an alert: every endpoint whose `only` selects it, and of one of type `subject`
+ * the addresses of the subject's contact. A test is sent to its own endpoint alone, whatever its `only` selects. The
+ * alert about a disabled endpoint is sent to the others, and to no contact: it is the operator's.
  */
-export function chooseEndpoints(alert: AlertV1, { endpoints }: Pick<Policy, 'endpoints'>): readonly string[] {
+export function chooseTargets(
+  alert: AlertV1,
+  { endpoints, contacts }: Pick<Policy, 'endpoints' | 'contacts'>,
+): readonly string[] {
   const all = [...endpoints.values()]
-  const chosen = all.filter(({ name, only }) => {
+  const chosen = all.filter(({ name, type, only }) => {
     if (alert.type === 'weir.endpoint.test') return name === alert.data.endpoint
-    if (alert.type === 'weir.endpoint.disabled' && name === alert.data.endpoint) return false
+    if (alert.type === 'weir.endpoint.disabled' && (name === alert.data.endpoint || type === 'subject')) return false
     return isChosen(only, alert)
   })
-  return chosen.map(({ name }) => name)
+  return chosen.flatMap((endpoint) =>
+    endpoint.type === 'subject'
+      ? targetsOf(endpoint, contacts.get(alert.subject)).map(({ name }) => name)
+      : [endpoint.name],
+  )
 }
 
 /** Builds a job for its first attempt. */
@@ -58,7 +67,7 @@ export function createQueueing(options: {
   const { queue, record, clickhouse, policyInForce, counters, clock, log } = options
   return {
     /**
-     * Queues a job for each endpoint of each alert, by the policy in force, and records it in `deliveries`, from which
+     * Queues a job for each target of each alert, by the policy in force, and records it in `deliveries`, from which
      * the sweep restores jobs that Redis lost. For an alert that falls under a silence, it records that instead. Safe
      * to repeat.
      */
@@ -72,7 +81,7 @@ export function createQueueing(options: {
         // An old alert comes only from a topic that is read from its beginning: it was delivered or given up long ago.
         if (clock.nowMs() - raisedMs > giveUpAfterMs) continue
         const silence = findSilence(alert, policy)
-        const found = chooseEndpoints(alert, policy).map((endpoint) => firstJob(alert, endpoint, raisedMs))
+        const found = chooseTargets(alert, policy).map((endpoint) => firstJob(alert, endpoint, raisedMs))
         if (silence === undefined) {
           jobs.push(...found)
           continue

@@ -72,6 +72,11 @@ describe('a token with the scope write alone', () => {
     ['endpoints/ops', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET', allowPrivate: true }],
     ['endpoints/new', { url: 'https://ops.example.com/', secretEnv: 'WEIR_DEMO_WEBHOOK_SECRET' }],
     ['endpoints/new', { type: 'slack', urlEnv: 'WEIR_CLICKHOUSE_URL' }],
+    ['subjects/new', { plan: 'free', contact: { webhook: inside } }],
+    [
+      'subjects/new',
+      { plan: 'free', contact: { webhook: { url: 'https://a.example/', secretEnv: 'WEIR_DEMO_WEBHOOK_SECRET' } } },
+    ],
     ['upstreams/new', { url: 'http://127.0.0.1:8123', hosts: ['ch.local'] }],
     ['upstreams/demo', { url: 'http://127.0.0.1:8123', hosts: ['*'] }],
     ['upstreams/demo', { url: 'http://127.0.0.1:9000' }],
@@ -99,6 +104,10 @@ describe('a token with the scope write alone', () => {
     const asked = [
       ['PUT /v1/endpoints/inside', { ...inside, paused: true, only: { percent: '100%' } }],
       ['PUT /v1/upstreams/demo', { ...demoUpstream, timeout: '5s' }],
+      [
+        'PUT /v1/subjects/new',
+        { plan: 'free', contact: { webhook: { url: 'https://a.example/', secretEnv: 'A_SECRET' } } },
+      ],
       ['PUT /v1/endpoints/more', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET' }],
       ['PUT /v1/endpoints/inside', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET' }],
       ['DELETE /v1/endpoints/inside', undefined],

@@ -3,6 +3,7 @@ import {
   canonicalJson,
   type EntityChange,
   type EntityKind,
+  isJsonObject,
   type JsonObject,
   type JsonValue,
 } from '@weir/policy/entities.ts'
@@ -106,6 +107,13 @@ const isServiceVariable = (name: JsonValue | undefined) => typeof name === 'stri
 const reachesInside = ({ allowPrivate = false, secretEnv, urlEnv }: JsonObject) =>
   allowPrivate !== false || isServiceVariable(secretEnv) || isServiceVariable(urlEnv)
 
+/** Returns the webhook of a subject's contact. */
+function webhookOf(body: JsonObject | undefined): JsonObject | undefined {
+  const contact = body?.contact
+  const webhook = isJsonObject(contact) ? contact.webhook : undefined
+  return isJsonObject(webhook) ? webhook : undefined
+}
+
 type FurtherScope = (before: JsonObject | undefined, after: JsonObject | undefined) => TokenScope | undefined
 
 const none: FurtherScope = () => undefined
@@ -126,7 +134,11 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   route: none,
   watch: none,
   silence: none,
-  subject: none,
+  subject: (before, after) => {
+    const webhook = webhookOf(after)
+    if (webhook === undefined || !reachesInside(webhook)) return undefined
+    return differBeyond([], webhookOf(before), webhook) ? 'admin' : undefined
+  },
   // Upstreams are private by nature. A key that is added to them needs `admin` until it is listed here.
   upstream: (before, after) => (after !== undefined && differBeyond(['timeout'], before, after) ? 'admin' : undefined),
   endpoint: (before, after) =>

@@ -70,6 +70,31 @@ describe('alerts', () => {
     expect(tested).toEqual(['ops'])
   })
 
+  it('can be tried out at the contact of a subject, and are delivered again to its addresses', async () => {
+    const { ask, applyFile, tested, requested } = openConsole()
+    await applyFile()
+    const contact = { email: ['one@acme.example', 'two@acme.example'] }
+    expect((await ask('PUT /v1/endpoints/customers', { body: { type: 'subject' } })).statusCode).toBe(201)
+    const test = (body: object) => ask('POST /v1/endpoints/customers/test', { body })
+    expect((await test({ subject: 'acme' })).json().detail).toContain('acme has no contact')
+    const { body } = await ask('/v1/subjects/acme')
+    expect((await ask('PUT /v1/subjects/acme', { body: { ...JSON.parse(body), contact } })).statusCode).toBe(200)
+    expect((await test({ subject: 'acme' })).statusCode).toBe(202)
+    expect((await test({})).json().detail).toContain('name it in `subject`')
+    expect((await ask('POST /v1/endpoints/ops/test', { body: { subject: 'acme' } })).statusCode).toBe(400)
+    expect(tested).toEqual(['customers acme'])
+    const again = { body: { endpoint: 'customers' } }
+    expect((await ask(`POST /v1/alerts/${knownAlert}/redeliver`, again)).json()).toEqual({ requested: 2 })
+    const names = requested.map(({ endpoint }) => endpoint)
+    expect(names).toEqual([
+      expect.stringMatching(/^customers\/email-[0-9a-f]{12}$/),
+      expect.stringMatching(/^customers\/email-[0-9a-f]{12}$/),
+    ])
+    const one = { body: { endpoint: names[1] ?? '' } }
+    expect((await ask(`POST /v1/alerts/${knownAlert}/redeliver`, one)).json()).toEqual({ requested: 1 })
+    expect(requested.at(-1)?.endpoint).toBe(names[1])
+  })
+
   it('may be read with the scope read, and sent with write', async () => {
     const { ask, applyFile } = openConsole()
     await applyFile()

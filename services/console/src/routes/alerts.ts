@@ -2,7 +2,9 @@ import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
+import { endpointNameOf, targetsOf } from '@weir/policy/contact-targets.ts'
 import type { JsonValue } from '@weir/policy/entities.ts'
+import type { Endpoint } from '@weir/policy/policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
@@ -59,7 +61,7 @@ const alertProperties = {
 }
 
 const delivery = object({
-  endpoint: text('its name in the policy'),
+  endpoint: text('its name in the policy; of a contact’s address `ENDPOINT/KIND-HASH`'),
   attempt: { type: 'integer', description: '0: nothing sent yet' },
   at: text('when'),
   outcome: text('queued, requested, delivered, failed, given_up, dropped, silenced'),
@@ -163,7 +165,13 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
   )
 }
 
-const endpointsOf = ({ policy }: Ports): readonly string[] => [...(policy.state?.policy.endpoints.keys() ?? [])]
+const endpointOf = ({ policy }: Ports, name: string) => policy.state?.policy.endpoints.get(endpointNameOf(name))
+
+/** Returns the targets of an endpoint for a subject: of one of type `subject` the addresses of its contact. */
+function targetsNamed(ports: Ports, endpoint: Endpoint, subject: string): readonly string[] {
+  if (endpoint.type !== 'subject') return [endpoint.name]
+  return targetsOf(endpoint, ports.policy.state?.policy.contacts.get(subject)).map(({ name }) => name)
+}
 
 function registerRedelivery(app: FastifyInstance, ports: Ports): void {
   const { alerts, clock } = ports
@@ -177,14 +185,16 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
     orUnavailable(async ({ params: { id }, body, reach }, reply) => {
       const found = await alerts.find({ reach, hiddenLimits: [] }, id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
-      const known = endpointsOf(ports)
-      const wanted = body?.endpoint
-      if (wanted !== undefined && !known.includes(wanted)) {
-        return answerProblem(reply, unknownName('endpoint', wanted))
-      }
-      const past = [...new Set(found.deliveries.map(({ endpoint }) => endpoint))].filter((name) => known.includes(name))
       const { type, subject } = found.alert
-      const rows = (wanted === undefined ? past : [wanted]).map((endpoint) =>
+      const wanted = body?.endpoint
+      const only = wanted === undefined ? undefined : endpointOf(ports, wanted)
+      if (wanted !== undefined && only === undefined) return answerProblem(reply, unknownName('endpoint', wanted))
+      const past = new Set(found.deliveries.map(({ endpoint }) => endpoint))
+      const targets =
+        only === undefined
+          ? [...past].filter((name) => endpointOf(ports, name) !== undefined)
+          : targetsNamed(ports, only, subject).filter((name) => wanted === only.name || wanted === name)
+      const rows = targets.map((endpoint) =>
         requestedRow({ alert_id: found.alert.id, alert_type: type, subject, endpoint }, clock.nowMs()),
       )
       return reply.code(202).send({ requested: await alerts.request(rows) })
@@ -201,9 +211,9 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
       const filter = filterOf(body, clock.nowMs())
       if (filter.fromMs >= filter.toMs) return answerProblem(reply, badRequest('from is not before to'))
       const found = await alerts.listFailed(filter, redeliveredMax)
-      const known = endpointsOf(ports)
       const nowMs = clock.nowMs()
-      const rows = found.filter(({ endpoint }) => known.includes(endpoint)).map((one) => requestedRow(one, nowMs))
+      const known = found.filter(({ endpoint }) => endpointOf(ports, endpoint) !== undefined)
+      const rows = known.map((one) => requestedRow(one, nowMs))
       return reply.code(202).send({ requested: await alerts.request(rows) })
     }),
   )
@@ -214,15 +224,26 @@ export function registerAlerts(app: FastifyInstance, ports: Ports): void {
   registerReading(app, ports)
   registerRedelivery(app, ports)
   const sent = object({ id: text('of the alert, which tells how it went') })
-  app.post<{ Params: { readonly name: string } }>(
+  app.post<{ Params: { readonly name: string }; Body: { readonly subject?: string } | null }>(
     '/v1/endpoints/:name/test',
     operation('write', tag, 'Send an endpoint a test; one that was disabled and takes it is enabled', {
       params: object({ name: text('in the policy') }),
+      body: optionalBody({ subject: text('whose contact, at an endpoint of type `subject`, which needs it') }),
       response: { 202: answer('It is on its way', sent), ...problems(404, 503) },
     }),
-    orUnavailable(async ({ params: { name } }, reply) => {
-      if (!endpointsOf(ports).includes(name)) return answerProblem(reply, unknownName('endpoint', name))
-      return reply.code(202).send({ id: await ports.alerts.sendTest(name) })
+    orUnavailable(async ({ params: { name }, body }, reply) => {
+      const endpoint = ports.policy.state?.policy.endpoints.get(name)
+      if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
+      const subject = body?.subject
+      const isOfSubjects = endpoint.type === 'subject'
+      if (isOfSubjects !== (subject !== undefined)) {
+        const what = isOfSubjects ? 'is sent to the contact of a subject: name it in `subject`' : 'takes no `subject`'
+        return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
+      }
+      if (subject !== undefined && targetsNamed(ports, endpoint, subject).length === 0) {
+        return answerProblem(reply, badRequest(`the subject ${subject} has no contact`))
+      }
+      return reply.code(202).send({ id: await ports.alerts.sendTest(name, subject) })
     }),
   )
 }

@@ -125,8 +125,8 @@ export function openConsole(overrides: Partial<Ports> = {}) {
         requested.push(...rows)
         return rows.length
       },
-      async sendTest(endpoint) {
-        tested.push(endpoint)
+      async sendTest(endpoint, subject) {
+        tested.push(subject === undefined ? endpoint : `${endpoint} ${subject}`)
         return knownAlert
       },
     },
