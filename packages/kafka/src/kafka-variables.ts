@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
+import { isLoopback } from '@weir/runtime/loopback.ts'
 import { addresses, type Config, choice, filePath, secret, text, url, wholeNumber } from '@weir/runtime/read-config.ts'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 import type { KafkaLog, KafkaOptions } from './connect.ts'
@@ -61,8 +62,6 @@ export const sessionVariable = wholeNumber({
 
 /** The values of `kafkaVariables`. */
 export type KafkaConfig = Config<typeof kafkaVariables>
-
-const isLoopback = (host: string) => /^(127\.[\d.]+|localhost|\[::1\])$/.test(host)
 
 const usesTls = (config: KafkaConfig) => config.kafkaTls === 'on' || config.kafkaTlsCa !== ''
 

@@ -7,8 +7,10 @@ import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { PolicyChanger } from './change-policy.ts'
 import { requireCallers } from './http/authorize.ts'
+import { createCallerFinder } from './http/caller.ts'
 import { description } from './http/description.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
+import { Sessions } from './http/sessions.ts'
 import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
 import { registerBlocks } from './routes/blocks.ts'
@@ -26,6 +28,7 @@ import { registerPolicy } from './routes/policy.ts'
 import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
 import { registerInvoiceReading } from './routes/read-invoices.ts'
+import { registerSession } from './routes/session.ts'
 import { registerSilences } from './routes/silences.ts'
 import { registerStatus } from './routes/status.ts'
 import { registerDecisionStream } from './routes/stream-decisions.ts'
@@ -73,15 +76,19 @@ export function buildApp(
   answerErrorsAndUnrouted(app, 'GET /openapi.json lists them')
   readJson(app)
   boundHeaders(app, maxHeaderSize)
-  requireCallers(app, {
+  const nowMs = () => ports.clock.nowMs()
+  const findCredential = createCallerFinder({
     rootSha256: adminTokenSha256,
     portalKey: ports.portalKey,
     policy: () => ports.policy.state?.policy,
-    nowMs: () => ports.clock.nowMs(),
+    nowMs,
   })
+  const sessions = new Sessions({ publicUrl: ports.publicUrl, hasTls: tls !== undefined }, nowMs)
+  requireCallers(app, findCredential, sessions)
   const changer = new PolicyChanger(ports, logger)
   app.register(swagger, description)
   app.register(async (api) => {
+    registerSession(api, sessions, findCredential)
     registerUsage(api, ports)
     registerDecisions(api, ports)
     registerDecisionList(api, ports)

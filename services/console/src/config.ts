@@ -3,6 +3,7 @@ import { portalKeyProblem } from '@weir/identity/portal-key.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { redisVariables } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
+import { isLoopback } from '@weir/runtime/loopback.ts'
 import { port, secret, text, type Variable } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
@@ -40,6 +41,22 @@ const statusUrls: Variable<readonly StatusAddress[]> = {
   },
 }
 
+/** Where browsers and links in mail find the console; a cookie is Secure there, so that it must be https. */
+const publicUrl: Variable<URL | undefined> = {
+  name: 'WEIR_CONSOLE_PUBLIC_URL',
+  about:
+    'address of the console for browsers and links: https://weir.example.com; empty: this machine’s browsers alone',
+  fallback: '',
+  parse: (value) => {
+    if (value === '') return { value: undefined }
+    const url = URL.parse(value)
+    const isBare = url !== null && url.href === `${url.origin}/` && url.origin !== 'null'
+    if (isBare && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))))
+      return { value: url }
+    return { problem: 'must be https://HOST without a path; http only on loopback' }
+  },
+}
+
 /** Everything the console reads from its environment. */
 export const consoleVariables = {
   ...serviceVariables(9104),
@@ -55,5 +72,6 @@ export const consoleVariables = {
   ...tlsVariables('tls'),
   adminTokenSha256: adminTokenVariable,
   portalKey,
+  publicUrl,
   statusUrls,
 } as const

@@ -114,6 +114,7 @@ await startService(
     const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)
     const ports = {
       portalKey,
+      publicUrl: config.publicUrl,
       policy: feed,
       publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
       audit,

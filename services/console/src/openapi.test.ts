@@ -119,6 +119,10 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/changes/x', '/v1/changes/{id}'],
   ['/v1/changes', '/v1/changes', { token: 'writer-token' }],
   ['/v1/plans', '/v1/plans', { token: 'nobody' }],
+  ['POST /session', '/session', { body: { token: 'token' }, headers: { 'sec-fetch-site': 'same-origin' } }],
+  ['POST /session', '/session', { body: { token: 'token' } }],
+  ['/session', '/session'],
+  ['DELETE /session', '/session'],
 ]
 
 it('describes itself as OpenAPI 3.1, and every answer is as described', async () => {

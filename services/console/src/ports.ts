@@ -102,5 +102,7 @@ export interface Ports {
   readonly statusSources: StatusSources
   /** The current text of `WEIR_PORTAL_KEY`; empty for none. */
   readonly portalKey: () => string
+  /** Where browsers find the console; undefined for those of its own machine alone. */
+  readonly publicUrl: URL | undefined
   readonly clock: Clock
 }

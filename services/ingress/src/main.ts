@@ -13,6 +13,7 @@ import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
+import { isLoopback } from '@weir/runtime/loopback.ts'
 import { type Config, readConfig } from '@weir/runtime/read-config.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
@@ -119,6 +120,5 @@ async function listen(apps: Apps, config: IngressConfig, tls: ReturnType<typeof 
  * configured not to.
  */
 function needsToken({ grpcAuth, grpcHost }: IngressConfig) {
-  const isLoopback = grpcHost === 'localhost' || grpcHost === '::1' || /^127\./.test(grpcHost)
-  return grpcAuth === 'auto' ? !isLoopback : grpcAuth === 'token'
+  return grpcAuth === 'auto' ? !isLoopback(grpcHost) : grpcAuth === 'token'
 }

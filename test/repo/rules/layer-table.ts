@@ -65,7 +65,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   '@weir/console': {
     packages: [...shared, '@weir/identity', '@weir/kafka', '@weir/policy-feed', '@weir/redis', '@weir/clickhouse'],
-    libraries: ['@fastify/ajv-compiler', '@fastify/swagger', 'fastify', 'prom-client'],
+    libraries: ['@fastify/ajv-compiler', '@fastify/swagger', 'fastify', 'lru-cache', 'prom-client'],
     node: 'all',
   },
 

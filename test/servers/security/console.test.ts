@@ -203,8 +203,9 @@ const routes = [
 
 test('every route that the console describes is attacked, and no other', async () => {
   const { paths }: { paths: Record<string, object> } = JSON.parse((await send('/openapi.json')).text)
+  // `/session` takes no token but in its body: its own test attacks it.
   const served = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    path === '/session' ? [] : Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   )
   expect(routes.toSorted()).toEqual(served.toSorted())
 })

@@ -10,8 +10,9 @@ import {
 import type { TokenScope } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { type CallerSources, createCallerFinder } from './caller.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { CallerFinder, FoundCaller } from './caller.ts'
+import type { Sessions } from './sessions.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -48,6 +49,13 @@ export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope):
   }
 }
 
+/** Answers a request without a caller. */
+export function answerRefused(reply: FastifyReply, { problem, retryAfterS }: FoundCaller & { kind: 'refused' }) {
+  if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
+  if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)
+  return sendProblem(reply, problem)
+}
+
 /** The problem of a caller who is limited to subjects and asks for more. It says nothing of anybody else. */
 export const subjectForbidden = ({ by }: FastifyRequest): Problem => ({
   type: problemType('subject-forbidden'),
@@ -60,14 +68,17 @@ export const subjectForbidden = ({ by }: FastifyRequest): Problem => ({
  * Admits each caller to the routes that its scopes name; one that is limited to subjects to those with reach `own`,
  * whatever scope the others need for them.
  */
-export function requireCallers(app: FastifyInstance, sources: CallerSources): void {
-  const findCaller = createCallerFinder(sources)
+export function requireCallers(app: FastifyInstance, findCredential: CallerFinder, sessions: Sessions): void {
+  const findCaller = (request: FastifyRequest) =>
+    sessions.isOf(request.headers)
+      ? sessions.findCaller(request)
+      : findCredential(request.headers, request.raw.socket.remoteAddress ?? '')
   app.decorateRequest('by', '')
   app.decorateRequest('scopes', null)
   app.decorateRequest('reach')
   app.decorateRequest('isStillAllowed', async function (this: FastifyRequest) {
     const { scope } = this.routeOptions.config
-    const found = await findCaller(this.headers, this.raw.socket.remoteAddress ?? '')
+    const found = await findCaller(this)
     if (found.kind === 'refused') return false
     const { scopes, reach } = found.caller
     const hasScope = scope === undefined || scopes.includes(scope) || scopes.includes('admin')
@@ -79,13 +90,8 @@ export function requireCallers(app: FastifyInstance, sources: CallerSources): vo
   app.addHook('onRequest', async (request, reply) => {
     const { scope, orScope, reach } = request.routeOptions.config
     if (scope === undefined && request.routeOptions.url !== undefined) return
-    const found = await findCaller(request.headers, request.raw.socket.remoteAddress ?? '')
-    if (found.kind === 'refused') {
-      const { problem, retryAfterS } = found
-      if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
-      if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)
-      return sendProblem(reply, problem)
-    }
+    const found = await findCaller(request)
+    if (found.kind === 'refused') return answerRefused(reply, found)
     Object.assign(request, found.caller)
     if (request.reach.isOwn) return reach === 'own' ? undefined : sendProblem(reply, subjectForbidden(request))
     if (orScope !== undefined && missingScope(request, orScope) === undefined) return undefined

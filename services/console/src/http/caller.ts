@@ -34,9 +34,12 @@ export interface CallerSources {
   readonly elapsedMs?: () => number
 }
 
+/** Looks a credential up again. */
+export type FindAgain = () => Caller | undefined | Promise<Caller | undefined>
+
 /** A caller, or why there is none; `retryAfterS` where too many wrong keys came from the address. */
 export type FoundCaller =
-  | { readonly kind: 'caller'; readonly caller: Caller }
+  | { readonly kind: 'caller'; readonly caller: Caller; readonly findAgain: FindAgain }
   | { readonly kind: 'refused'; readonly problem: Problem; readonly retryAfterS?: number }
 
 const unauthorized: Problem = {
@@ -50,6 +53,9 @@ const twoCredentials = badRequest('Send one credential: Authorization or X-API-K
 /** The credential of an `Authorization: Bearer` header; empty if there is none. */
 const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
 
+/** Finds who sent a request from this address. */
+export type CallerFinder = (headers: IncomingHttpHeaders, address: string) => Promise<FoundCaller>
+
 /**
  * Returns the one place where a credential becomes a caller with its reach:
  *
@@ -60,7 +66,7 @@ const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]
  * Every credential is found by its hash, so that no comparison depends on how much of one was guessed. Wrong keys are
  * limited by address as at the ingress; tokens, which Weir makes too long to guess, are accepted meanwhile.
  */
-export function createCallerFinder(sources: CallerSources) {
+export function createCallerFinder(sources: CallerSources): CallerFinder {
   const { rootSha256, portalKey, policy, nowMs, elapsedMs = () => performance.now() } = sources
   const portal = createPortalTokens(portalKey)
   const isRoot = createAdminCheck(rootSha256)
@@ -93,11 +99,7 @@ export function createCallerFinder(sources: CallerSources) {
   }
 
   /** What nobody could have made but Weir, or is known already, is looked at however many wrong ones came before. */
-  const guarded = async (
-    from: string,
-    fingerprinted: string,
-    find: () => Caller | undefined | Promise<Caller | undefined>,
-  ): Promise<FoundCaller> => {
+  const guarded = async (from: string, fingerprinted: string, find: FindAgain): Promise<FoundCaller> => {
     const blockedMs = valid.has(fingerprinted) ? 0 : throttle.blockedMs(from)
     if (blockedMs > 0) return { kind: 'refused', problem: unauthorized, retryAfterS: Math.ceil(blockedMs / 1_000) }
     const caller = await find()
@@ -106,7 +108,7 @@ export function createCallerFinder(sources: CallerSources) {
       return { kind: 'refused', problem: unauthorized }
     }
     valid.add(fingerprinted)
-    return { kind: 'caller', caller }
+    return { kind: 'caller', caller, findAgain: find }
   }
 
   return async function findCaller(headers: IncomingHttpHeaders, address: string): Promise<FoundCaller> {
@@ -119,9 +121,9 @@ export function createCallerFinder(sources: CallerSources) {
     }
     const sha256 = fingerprint(sent)
     if (sha256 === '') return { kind: 'refused', problem: unauthorized }
-    const known = policy()
-    const token = authorization === '' ? undefined : byToken(known, sha256)
-    if (token !== undefined) return { kind: 'caller', caller: token }
-    return guarded(from, sha256, () => byKey(known, sha256))
+    const findToken = () => byToken(policy(), sha256)
+    const token = authorization === '' ? undefined : findToken()
+    if (token !== undefined) return { kind: 'caller', caller: token, findAgain: findToken }
+    return guarded(from, sha256, () => byKey(policy(), sha256))
   }
 }

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+import { Sessions } from '../http/sessions.ts'
+import { nowMs, openConsole } from '../testing/open-console.ts'
+
+const fromPage = { host: 'localhost:8090', 'sec-fetch-site': 'same-origin' }
+
+/** A console and a browser in front of it, which keeps the cookie. */
+async function openBrowser(token = 'token', overrides: Parameters<typeof openConsole>[0] = {}, headers = fromPage) {
+  const { app, ask, applyFile } = openConsole(overrides)
+  expect((await applyFile()).statusCode).toBe(200)
+  const signIn = await app.inject({ method: 'POST', url: '/session', headers, payload: { token } })
+  const cookie = String(signIn.headers['set-cookie']).split(';')[0] ?? ''
+  const send = (request: string, more: Readonly<Record<string, string>> = {}, payload?: object) => {
+    const [method = 'GET', url = ''] = request.split(' ')
+    return app.inject({
+      method: method as 'GET',
+      url,
+      headers: { ...headers, cookie, ...more },
+      ...(payload === undefined ? {} : { payload }),
+    })
+  }
+  return { signIn, send, ask, cookie, csrf: { 'x-weir-csrf': signIn.json().csrf as string } }
+}
+
+describe('a browser’s session', () => {
+  it('stands for the token that it was opened with: its name in the audit, its scopes', async () => {
+    const { signIn, send, csrf } = await openBrowser('writer-token')
+    expect(signIn.statusCode).toBe(201)
+    expect(signIn.json()).toMatchObject({ by: 'writer', scopes: ['write'], subjects: null })
+    expect(signIn.headers['set-cookie']).toMatch(/^weir=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/)
+    expect(signIn.payload).not.toContain('writer-token')
+    expect((await send('GET /session')).json()).toEqual(signIn.json())
+    expect((await send('GET /v1/keys')).json().type).toBe('urn:weir:problem:scope-missing')
+    expect((await send('PUT /v1/plans/basic', csrf, { limits: ['minute'] })).statusCode).toBe(201)
+  })
+
+  it('is refused with a second credential, whosever it is', async () => {
+    const { send } = await openBrowser()
+    for (const more of [{ authorization: 'Bearer token' }, { 'x-api-key': 'acme-key' }]) {
+      expect((await send('GET /v1/policy', more)).statusCode).toBe(400)
+    }
+  })
+
+  it('changes nothing without the page’s own header', async () => {
+    const { send, csrf } = await openBrowser()
+    for (const more of [{}, { 'x-weir-csrf': 'guessed' }]) {
+      const refused = await send('DELETE /v1/subjects/acme', more)
+      expect([refused.statusCode, refused.json().type]).toEqual([403, 'urn:weir:problem:csrf'])
+    }
+    expect((await send('DELETE /session')).statusCode).toBe(403)
+    expect((await send('DELETE /v1/subjects/acme', csrf)).statusCode).toBe(204)
+  })
+
+  it.each([
+    ['another page', { 'sec-fetch-site': 'cross-site' }],
+    ['a page of the same site', { 'sec-fetch-site': 'same-site' }],
+    ['a program', { 'sec-fetch-site': '' }],
+    ['a page by a name that was bound to this machine', { host: 'rebound.example.com:8090' }],
+    ['a page by a name that begins like ours', { host: 'localhost.example.com' }],
+  ])('does not count for %s, nor can it be opened there', async (_, more) => {
+    const { send } = await openBrowser()
+    const refused = await send('GET /v1/policy', more)
+    expect([refused.statusCode, refused.json().type]).toEqual([403, 'urn:weir:problem:csrf'])
+    expect((await send('POST /session', more, { token: 'token' })).statusCode).toBe(403)
+  })
+
+  it('reads, and changes nothing, by an address that was typed', async () => {
+    const { send, csrf } = await openBrowser()
+    const typed = { 'sec-fetch-site': 'none' }
+    expect((await send('GET /v1/policy', typed)).statusCode).toBe(200)
+    expect((await send('DELETE /v1/subjects/acme', { ...typed, ...csrf })).statusCode).toBe(403)
+  })
+
+  it('ends when its token is revoked', async () => {
+    const { send, ask } = await openBrowser('reader-token')
+    expect((await send('GET /v1/policy')).statusCode).toBe(200)
+    expect((await ask('DELETE /v1/tokens/reader')).statusCode).toBe(204)
+    expect((await send('GET /v1/policy')).statusCode).toBe(401)
+    expect((await send('GET /session')).statusCode).toBe(401)
+  })
+
+  it('ends when the browser signs out, and the cookie with it', async () => {
+    const { send, csrf } = await openBrowser()
+    const out = await send('DELETE /session', csrf)
+    expect([out.statusCode, out.headers['set-cookie']]).toEqual([204, expect.stringMatching(/^weir=; .*Max-Age=0$/)])
+    expect((await send('GET /v1/policy')).statusCode).toBe(401)
+  })
+
+  it('is over after twelve hours', async () => {
+    let now = nowMs
+    const { send } = await openBrowser('token', { clock: { nowMs: () => now } })
+    now += 12 * 3_600_000 - 1
+    expect((await send('GET /v1/policy')).statusCode).toBe(200)
+    now += 1
+    expect((await send('GET /v1/policy')).statusCode).toBe(401)
+  })
+
+  it('is not opened by a token that is not one', async () => {
+    const { signIn } = await openBrowser('nonsense')
+    expect([signIn.statusCode, signIn.headers['set-cookie']]).toEqual([401, undefined])
+  })
+
+  it('has a cookie for TLS alone where browsers come by a public address', async () => {
+    const headers = { ...fromPage, host: 'weir.example.com' }
+    const { signIn, send } = await openBrowser('token', { publicUrl: new URL('https://weir.example.com') }, headers)
+    expect(signIn.headers['set-cookie']).toMatch(/^__Host-weir=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/)
+    expect((await send('GET /v1/policy')).statusCode).toBe(200)
+    expect((await send('GET /v1/policy', { host: 'rebound.example.com' })).statusCode).toBe(403)
+  })
+})
+
+describe('the sessions of a console', () => {
+  const origin = { publicUrl: undefined, hasTls: false }
+  const findAgain = () => undefined
+  const headersOf = (id: string) => ({ cookie: `other=1; weir=${id}` })
+
+  it('end after an hour without a request', () => {
+    let elapsed = 0
+    const sessions = new Sessions(
+      origin,
+      () => nowMs,
+      () => elapsed,
+    )
+    const { id } = sessions.open(findAgain)
+    for (const passed of [3_599_999, 3_599_999]) {
+      elapsed += passed
+      expect(sessions.find(headersOf(id))).toBeDefined()
+    }
+    elapsed += 3_600_001
+    expect(sessions.find(headersOf(id))).toBeUndefined()
+  })
+
+  it('are 10,000 at most: those that rested longest are over', () => {
+    const sessions = new Sessions(origin, () => nowMs)
+    const ids = Array.from({ length: 10_001 }, () => sessions.open(findAgain).id)
+    expect([ids[0], ids[1]].map((id) => sessions.find(headersOf(id ?? '')) !== undefined)).toEqual([false, true])
+  })
+})

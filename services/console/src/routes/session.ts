@@ -1,0 +1,62 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { answerRefused } from '../http/authorize.ts'
+import type { Caller, CallerFinder } from '../http/caller.ts'
+import { answerProblem } from '../http/problems.ts'
+import { answer, deleted, object, problems, text } from '../http/schemas.ts'
+import type { Session, Sessions } from '../http/sessions.ts'
+
+const signedIn = object({
+  by: text('whose credential it is, as in the audit'),
+  scopes: { type: 'array', items: { type: 'string' }, description: 'what may be asked and changed' },
+  subjects: { type: ['array', 'null'], items: { type: 'string' }, description: 'whose rows may be read; null for all' },
+  csrf: text('goes with every request but GET, in X-Weir-CSRF'),
+  ends_at: text('RFC 3339; an hour without a request ends it earlier'),
+})
+
+const shown = ({ by, scopes, reach }: Caller, { csrf, endsMs }: Session) => ({
+  ...{ by, scopes, subjects: reach.subjects ?? null, csrf },
+  ends_at: new Date(endsMs).toISOString(),
+})
+
+/** Of browsers alone: programs send their token with every request. */
+const schemaOf = (summary: string, response: object, body?: object) => ({
+  schema: { ...{ tags: ['session'], security: [], summary, response }, ...(body === undefined ? {} : { body }) },
+})
+const credential = { ...text('a token, a portal’s token or a key'), minLength: 1, maxLength: 4_096 }
+
+/** `/session`: a browser signs in with a token or key, asks who it is, and signs out. */
+export function registerSession(app: FastifyInstance, sessions: Sessions, findCredential: CallerFinder): void {
+  const keepFresh = (reply: FastifyReply) => reply.header('cache-control', 'no-store')
+  app.post<{ Body: { readonly token: string } }>(
+    '/session',
+    schemaOf('Sign in', { 201: answer('Signed in', signedIn), ...problems() }, object({ token: credential })),
+    async (request, reply) => {
+      const foreign = sessions.whyForeign(request)
+      if (foreign !== undefined) return answerProblem(reply, foreign)
+      const authorization = `Bearer ${request.body.token}`
+      const found = await findCredential({ authorization }, request.raw.socket.remoteAddress ?? '')
+      if (found.kind === 'refused') return answerRefused(reply, found)
+      sessions.end(request.headers)
+      const { id, session } = sessions.open(found.findAgain)
+      request.log.info({ by: found.caller.by }, 'a browser signed in')
+      keepFresh(reply.code(201)).header('set-cookie', sessions.cookieOf(id))
+      return shown(found.caller, session)
+    },
+  )
+
+  const signedInAnswers = { 200: answer('The session', signedIn), ...problems() }
+  app.get('/session', schemaOf('Who is signed in', signedInAnswers), async (request, reply) => {
+    const found = await sessions.findCaller(request)
+    if (found.kind === 'refused') return answerRefused(reply, found)
+    keepFresh(reply)
+    return shown(found.caller, found.session)
+  })
+
+  const signedOutAnswers = { 204: deleted('Signed out'), ...problems() }
+  app.delete('/session', schemaOf('Sign out', signedOutAnswers), async (request, reply) => {
+    const found = await sessions.findCaller(request)
+    if (found.kind === 'refused') return answerRefused(reply, found)
+    sessions.end(request.headers)
+    return keepFresh(reply.code(204)).header('set-cookie', sessions.cookieOf()).send()
+  })
+}
