@@ -44,6 +44,21 @@ interface AlertDataByType {
     readonly decision_id: string
     readonly by?: CountedBy
   }
+  /** What a subject's running period costs so far has reached a threshold of its budget. Amounts are decimal text. */
+  readonly 'weir.budget.reached': {
+    /** The price list. */
+    readonly prices: string
+    readonly currency: string
+    readonly budget: string
+    /** The price of what was counted when it was found. */
+    readonly amount: string
+    /** The threshold, in percent of the budget. */
+    readonly percent: number
+    /** The month in which the period begins: `2026-11`. */
+    readonly period: string
+    readonly period_start: string
+    readonly period_end: string
+  }
   /** A subject exceeded a limit with `block`, and is blocked. */
   readonly 'weir.limit.blocked': {
     readonly limit: string
@@ -109,6 +124,10 @@ export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[
   'weir.quota.forecast': {
     ...{ limit: 'text', size: 'count', used: 'count', runs_out: 'time' },
     ...{ period_start: 'time', period_end: 'time', decision_id: 'uuid' },
+  },
+  'weir.budget.reached': {
+    ...{ prices: 'text', currency: 'text', budget: 'text', amount: 'text', percent: 'number' },
+    ...{ period: 'text', period_start: 'time', period_end: 'time' },
   },
   'weir.limit.blocked': { limit: 'text', size: 'count', until: 'time', decision_id: 'uuid' },
   'weir.denied_rate.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },

@@ -1,6 +1,7 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
+import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 
 /**
@@ -40,13 +41,15 @@ export interface Lookup<T> {
 
 /** Subjects by id. A Map is one. */
 export interface SubjectLookup extends Lookup<Subject> {
-  /** Every set of own limits that some subject has now, without asking a million subjects; see `ownLimitSetsOf`. */
-  ownLimitSets?(): Iterable<OwnLimits>
+  /** What subjects say of themselves now, once for all that say the same: without asking a million subjects. */
+  settings?(): Iterable<SubjectSettings>
 }
 
-/** Every set of own limits that some subject has now; some may come twice. */
+const settingsInUse = (subjects: SubjectLookup): Iterable<SubjectSettings> => subjects.settings?.() ?? subjects.values()
+
+/** Every set of own limits that some subject has now. */
 export function ownLimitSetsOf({ subjects }: Pick<Policy, 'subjects'>): Iterable<OwnLimits> {
-  return subjects.ownLimitSets?.() ?? new Set(Array.from(subjects.values(), ({ ownLimits }) => ownLimits))
+  return new Set(Array.from(settingsInUse(subjects), ({ ownLimits }) => ownLimits))
 }
 
 /** A named set of limits. */
@@ -55,6 +58,8 @@ export interface Plan {
   readonly limits: readonly Limit[]
   /** Name of the price list of its subjects; absent if they pay nothing. */
   readonly prices?: string
+  /** Of the price list that it names; absent for none. */
+  readonly budget?: Budget
   /** Whether its subjects' own keys may read their usage, where the subject says nothing else; absent: they may not. */
   readonly selfService?: boolean | undefined
 }
@@ -132,13 +137,28 @@ export interface Subject {
   readonly ownLimits: OwnLimits
   /** Name of a price list of its own; absent for the plan's. */
   readonly prices?: string
+  /** Of its own; absent for the plan's. */
+  readonly budget?: Budget
   /** As of its plan, which counts where this is absent. */
   readonly selfService?: boolean | undefined
 }
 
+/** All of a subject but who it is. */
+export type SubjectSettings = Omit<Subject, 'id'>
+
 /** Returns the price list of a subject: its own, else its plan's; undefined for one that pays nothing. */
 export function pricesOf({ prices }: Pick<Policy, 'prices'>, subject: Subject): PriceList | undefined {
   return prices.get(subject.prices ?? subject.plan.prices ?? '')
+}
+
+/** Returns the budget of a subject: its own, or the plan's where it has the plan's price list; undefined for none. */
+export const budgetOf = ({ budget, prices, plan }: SubjectSettings): Budget | undefined =>
+  budget ?? (prices === undefined ? plan.budget : undefined)
+
+/** Returns whether any subject has a budget now. */
+export function hasBudgets({ subjects }: Pick<Policy, 'subjects'>): boolean {
+  for (const settings of settingsInUse(subjects)) if (budgetOf(settings) !== undefined) return true
+  return false
 }
 
 /** Returns whether the subject's own keys may read its own usage. */
@@ -270,7 +290,7 @@ export interface AlertChoice {
   readonly types?: readonly AlertType[]
   readonly limits?: readonly string[]
   readonly subjects?: readonly string[]
-  /** The least percentage of a quota. */
+  /** The least percentage of a quota or of a budget. */
   readonly percent?: number
 }
 

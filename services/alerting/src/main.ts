@@ -24,6 +24,7 @@ import { AlertRaiser, type PublishAlerts } from './raise/raise-alerts.ts'
 import { createAlertHistory } from './record/alert-table.ts'
 import { createRecordLog } from './record/record-log.ts'
 import { startFurtherBlocks } from './watch/further-blocks.ts'
+import { startBudgetWatch } from './watch/watch-budgets.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 
@@ -114,12 +115,16 @@ await startService(
     const raise: AlertRaiser['raise'] = (candidates) => raiser.raise(candidates)
     const watching = startRateWatch({ ...shared, clickhouse, policyInForce, redis, raise })
     const rates = await run.own('watches', watching, (one) => one.stopped)
+    const budgetWatch = startBudgetWatch({ ...shared, clickhouse, policyInForce, redis, raise })
+    const budgets = await run.own('budgets', budgetWatch, (one) => one.stopped)
     const further = startFurtherBlocks({ ...shared, claims, raise })
     await run.own('further blocks', further, (one) => one.stopped)
-    checkReady('watches', () => {
-      const problem = rates.problem()
-      return problem === undefined ? undefined : { warning: problem }
-    })
+    for (const [name, one] of Object.entries({ watches: rates, budgets })) {
+      checkReady(name, () => {
+        const problem = one.problem()
+        return problem === undefined ? undefined : { warning: problem }
+      })
+    }
     const { onDecisions, onAlerts, onRequests, onLog } = createBatchHandlers({
       ...shared,
       watch: watcher.watch,

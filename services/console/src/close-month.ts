@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { InvoiceFilter, InvoiceSummary, StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
+import { billed, iso, periodToClose } from '@weir/core/prices/billed-period.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import {
   type AcceptedGaps,
@@ -16,7 +17,6 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { canonicalJson } from '@weir/policy/entities.ts'
 import type { Subject } from '@weir/policy/policy.ts'
-import { billed, iso, periodToClose } from './billed-period.ts'
 
 /** Raw rows are kept for 13 months, 393 days at least. A period that has lost some of them is never priced again. */
 const adjustedForMs = 390 * 86_400_000

@@ -6,7 +6,7 @@ const payers = Array.from({ length: 40 }, (_, at) => `payer-${at}`)
 /** A policy for everything that the processes ask of ClickHouse. */
 export const leastRightsPolicy = `
 version: 1
-plans: { free: { limits: [day] }, paid: { limits: [], prices: api } }
+plans: { free: { limits: [day] }, paid: { limits: [], prices: api, budget: { amount: "9.00" } } }
 prices: { api: { currency: EUR, lines: [{ name: all, measure: units, tiers: [{ unit_amount: "1" }] }] } }
 subjects: { ${payers.map((id) => `${id}: { plan: paid }`).join(', ')} }
 limits: { day: { algorithm: fixed_window, size: 1000, period: day, thresholds: [80%] } }

@@ -38,8 +38,10 @@ const inPath = encodeURIComponent
 /** Says in few words what an alert is about. */
 function inWords({ type, data }: Alert): string {
   const { limit, percent, used, size, until, runs_out, endpoint, watch, count, usual } = data
+  const { amount, budget, currency } = data
   if (type === 'weir.quota.reached') return `${limit}: ${percent} %, ${used} of ${size}`
   if (type === 'weir.quota.forecast') return `${limit}: ${used} of ${size}, used up by ${runs_out}`
+  if (type === 'weir.budget.reached') return `budget: ${percent} %, ${amount} of ${budget} ${currency}`
   if (type === 'weir.limit.blocked') return `${limit}: blocked until ${until}`
   if (endpoint !== undefined) return String(endpoint)
   return `${watch}: ${count}, usually ${usual}`

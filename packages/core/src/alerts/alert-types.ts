@@ -2,6 +2,7 @@
 export const alertTypes = [
   'weir.quota.reached',
   'weir.quota.forecast',
+  'weir.budget.reached',
   'weir.limit.blocked',
   'weir.denied_rate.high',
   'weir.allowed.high',

@@ -37,6 +37,10 @@ export function monthNamed(name: string, timeZone: string, anchor: number): read
   return [startOf(0), startOf(1)]
 }
 
+/** The month of the calendar in which an instant is, as `monthNamed` takes it. */
+export const monthOf = (timeZone: string, ms: number): string =>
+  zoned(timeZone, ms).toPlainDate().toString().slice(0, 7)
+
 /** How a period is named in an alert's claim: days by their local date, others by the UTC seconds of their start. */
 export function periodStartLabel(unit: PeriodUnit, timeZone: string, startMs: number): string {
   return unit === 'day' ? zoned(timeZone, startMs).toPlainDate().toString() : String(Math.floor(startMs / 1_000))

@@ -40,7 +40,7 @@ export const alertChoice = {
 const choice = t.object('a choice of alerts', {
   ...alertChoice,
   percent: t.optional(
-    'Of quotas, from this percentage on.',
+    'Of quotas and budgets, from this percentage on.',
     t.text('a percentage from 1% to 100%', parsePercent, { pattern: percentPattern.source }),
   ),
 })

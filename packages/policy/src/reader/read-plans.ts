@@ -1,6 +1,8 @@
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
+import { sameBudget } from '@weir/core/prices/budget.ts'
 import { noRouteLimits, type Plan } from '../policy.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import { budget, budgetOn } from './read-budget.ts'
 import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
 import * as t from './value-types.ts'
 
@@ -29,6 +31,7 @@ export const namesForAll = (limits: Limits): ReadonlySet<string> =>
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
   prices: t.optional('Name of the price list of its subjects.', pricesName),
+  budget: t.optional('What each of its subjects means to spend in a period of that price list.', budget),
   selfService: t.optional("Whether its subjects' keys may read their own usage. Default: false.", t.boolean),
 })
 
@@ -47,7 +50,7 @@ export function readPlans(
   for (const [name, field] of planEntries.read(reader, at)) {
     const written = plan.find(reader, field)
     const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, forAll)
-    const own = written === undefined ? {} : pricesNamed(reader, written.fields, written.values.prices, prices)
+    const own = written === undefined ? {} : pricingOf(reader, written, prices)
     const service = written?.values.selfService === true ? { selfService: true } : {}
     plans.set(
       name,
@@ -57,10 +60,16 @@ export function readPlans(
   return plans
 }
 
+function pricingOf(reader: PolicyReader, { fields, values }: t.FoundObject<typeof plan.members>, prices: Prices) {
+  const named = pricesNamed(reader, fields, values.prices, prices)
+  return { ...named, ...budgetOn(reader, fields, values.budget, named.prices, prices) }
+}
+
 function sameAs(before: Plan | undefined, plan: Plan): Plan {
   const isSame =
     before?.limits.length === plan.limits.length &&
     before.prices === plan.prices &&
+    sameBudget(before.budget, plan.budget) &&
     before.selfService === plan.selfService &&
     plan.limits.every((one, at) => one === before.limits[at])
   return isSame ? before : plan

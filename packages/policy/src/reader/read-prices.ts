@@ -22,7 +22,8 @@ const tiersMax = 50
 /** The price lists by name; undefined for one that is there but wrong. */
 export type Prices = ReadonlyMap<string, PriceList | undefined>
 
-const amount = t.text(
+/** An amount of money. */
+export const amount = t.text(
   'a decimal in quotes, of at most 12 digits before and after the point, such as "0.0008"',
   parseAmount,
   {
@@ -154,10 +155,16 @@ function checkDigits(
 ): void {
   for (const key of ['flat', 'minimum'] as const) {
     const [at, value] = [fields.get(key), values[key]]
-    if (at === undefined || value === undefined || roundAmount(value, digits) === value) continue
-    const places = digits === 0 ? 'no decimal places' : `at most ${digits} decimal places`
-    reader.problem(at, `must have ${places}, as the currency has, but is ${formatAmount(value)}`)
+    const fine = at === undefined || value === undefined ? undefined : tooFine(value, digits)
+    if (at !== undefined && fine !== undefined) reader.problem(at, fine)
   }
+}
+
+/** What is wrong with an amount that is finer than the currency's smallest unit; undefined for nothing. */
+export function tooFine(value: Amount, digits: number): string | undefined {
+  if (roundAmount(value, digits) === value) return undefined
+  const places = digits === 0 ? 'no decimal places' : `at most ${digits} decimal places`
+  return `must have ${places}, as the currency has, but is ${formatAmount(value)}`
 }
 
 type WrittenLines = NonNullable<ReturnType<typeof lineList.read>>

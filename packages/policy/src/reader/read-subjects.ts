@@ -1,6 +1,7 @@
-import { type ApiKey, type Contact, noOwnLimits, type Route, type Subject } from '../policy.ts'
+import { type ApiKey, type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
 import { parseTimeZone, subjectPattern, subjectRule, timeZonePattern } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'
 import { KeyRing, keyList } from './read-keys.ts'
 import { OwnLimitsReader, ownVersions } from './read-own-limits.ts'
@@ -23,9 +24,6 @@ export interface Definitions {
   readonly prices: Prices
 }
 
-/** All of a subject but who it is. */
-export type SubjectSettings = Omit<Subject, 'id'>
-
 const settings = {
   plan: t.required('Name of a plan.', planName),
   timeZone: t.withDefault(
@@ -36,6 +34,7 @@ const settings = {
   anchor: t.withDefault('Day of the month on which months begin.', t.integer(1, 31), 1),
   limits: t.orEmpty("This subject's own versions of limits, by their names.", ownVersions),
   prices: t.optional("Name of a price list of its own, instead of the plan's.", pricesName),
+  budget: t.optional('What it means to spend in a period of its price list.', budget),
   selfService: t.optional('Whether its keys may read its own usage. Default: what its plan says.', t.boolean),
   contact: t.optional('Where the subject itself gets its alerts, by endpoints of type subject.', contact),
 }
@@ -89,10 +88,13 @@ export class SubjectReader {
     const plan = planOf(reader, fields, values, 'plan', this.#plans)
     const ownLimits = limits === undefined ? noOwnLimits : this.#own.read(reader, limits, plan)
     const prices = pricesNamed(reader, fields, values.prices, this.#prices)
+    const list = prices.prices ?? plan?.prices
+    // A wrong plan is a problem by itself.
+    const own = plan === undefined ? {} : budgetOn(reader, fields, values.budget, list, this.#prices)
     const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined
     if (!isRight) return undefined
     const service = selfService === undefined ? {} : { selfService }
-    return { plan, timeZone, anchor, ownLimits, ...prices, ...service }
+    return { plan, timeZone, anchor, ownLimits, ...prices, ...own, ...service }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue, PolicyFault } from '../entities.ts'
-import type { ApiKey, Contact, Lookup, OwnLimits, Policy, Subject, SubjectLookup } from '../policy.ts'
+import type { ApiKey, Contact, Lookup, Policy, Subject, SubjectLookup, SubjectSettings } from '../policy.ts'
 import { contact } from '../reader/read-endpoints.ts'
-import { SubjectReader, type SubjectSettings, subjectSettings } from '../reader/read-subjects.ts'
+import { SubjectReader, subjectSettings } from '../reader/read-subjects.ts'
 import { ValueReader } from '../reader/value-reader.ts'
 import {
   bodyOfShape,
@@ -76,8 +76,7 @@ function liveSubjects(identities: () => PackedIdentities, rules: SubjectRules): 
     get: (id) => make(identities().subjects.get(id)),
     keys: () => identities().subjects.keys(),
     values: () => made(identities().subjects.values(), make),
-    ownLimitSets: () =>
-      made(identities().shapes.values(), (shape): OwnLimits | undefined => rules.of(shape).settings?.ownLimits),
+    settings: () => made(identities().shapes.values(), (shape) => rules.of(shape).settings),
   }
 }
 
@@ -109,9 +108,10 @@ function contactOf(written: JsonValue | undefined): Contact | undefined {
 function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subject | undefined {
   const settings = packed?.shape === undefined ? undefined : rules.of(packed.shape).settings
   if (packed === undefined || settings === undefined) return undefined
-  const { plan, timeZone, anchor, ownLimits, selfService, prices } = settings
+  const { plan, timeZone, anchor, ownLimits, selfService, prices, budget } = settings
   const subject = { id: packed.id, plan, timeZone, anchor, ownLimits, selfService }
-  return prices === undefined ? subject : { ...subject, prices }
+  const priced = prices === undefined ? subject : { ...subject, prices }
+  return budget === undefined ? priced : { ...priced, budget }
 }
 
 function* made<P, T>(packed: Iterable<P>, make: (one: P) => T | undefined): Iterable<T> {

@@ -103,6 +103,7 @@ const merged = (...parts: fc.Arbitrary<object>[]) =>
 const mostly = <T>(right: fc.Arbitrary<T>, ...wrong: T[]) =>
   fc.oneof({ weight: 9, arbitrary: right }, { weight: 1, arbitrary: fc.constantFrom(...wrong) })
 const atLeastOne = { minLength: 1 }
+const someBudget = fc.record({ amount: mostly(names('5', '6.00'), '0', '0.5') })
 
 const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arbitrary<JsonObject>]>> = {
   limit: [
@@ -121,6 +122,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
     merged(
       fc.record({ limits: someLimits }),
       optional('prices', mostly(names('m0'), 'm1')),
+      optional('budget', someBudget),
       optional('selfService', fc.boolean()),
     ),
   ],
@@ -174,6 +176,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       fc.record({ plan: somePlan }),
       optional('timeZone', mostly(names('UTC', 'Asia/Kathmandu'), 'Mars/Base')),
       optional('prices', names('m0', 'm1')),
+      optional('budget', someBudget),
       optional('selfService', mostly<unknown>(fc.boolean(), 'yes')),
       optional('contact', mostly<JsonObject>(fc.constantFrom({ email: ['a@b'] }, { email: ['a@b', 'c@d'] }), {})),
       optional('anchor', mostly(fc.integer({ min: 1, max: 2 }), 0, 1.5)),

@@ -18,3 +18,16 @@ test('A sudden change says which requests it counted, and which way they changed
     ['Far fewer requests of acme than usual', 'Accepted: 1,200, usually 12.5'],
   ])
 })
+
+test('A reached budget says what the month costs so far, of how much', () => {
+  const of = { prices: 'api', currency: 'EUR', budget: '20.00', amount: '17.00', percent: 80, period: '2026-11' }
+  const data = { ...of, period_start: '2026-11-01T00:00:00.000Z', period_end: '2026-12-01T00:00:00.000Z' }
+  const about = { id: '01a1fdfa-6d10-4540-81b4-576e9d55a36f', subject: 'acme', time: '' }
+  expect(describeAlert({ ...about, type: 'weir.budget.reached', data })).toEqual({
+    title: 'acme has reached 80 % of its budget',
+    lines: [
+      'Costs so far: 17.00 of 20.00 EUR, by the price list api',
+      'Period: 2026-11-01 00:00 UTC to 2026-12-01 00:00 UTC',
+    ],
+  })
+})

@@ -1,4 +1,4 @@
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Watch } from '@weir/policy/policy.ts'
 
 const grouped = new Intl.NumberFormat('en')
@@ -30,6 +30,17 @@ function describeChange(type: Watch['alert'], subject: string): readonly [title:
   }
 }
 
+function describeBudget({ subject, data }: AlertOf<'weir.budget.reached'>) {
+  const { percent, amount, budget, currency, prices, period_start, period_end } = data
+  return {
+    title: `${subject} has reached ${percent} % of its budget`,
+    lines: [
+      `Costs so far: ${amount} of ${budget} ${currency}, by the price list ${prices}`,
+      `Period: ${time(period_start)} to ${time(period_end)}`,
+    ],
+  }
+}
+
 /**
  * Describes an alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes
  * for its markup.
@@ -54,6 +65,8 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
         ],
       }
     }
+    case 'weir.budget.reached':
+      return describeBudget(alert)
     case 'weir.limit.blocked': {
       const { limit, size, until, decision_id, by, more } = alert.data
       if (more !== undefined) {

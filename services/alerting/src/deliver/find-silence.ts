@@ -7,7 +7,8 @@ export function isChosen({ types, limits, subjects, percent }: AlertChoice, aler
   if (subjects !== undefined && !subjects.includes(alert.subject)) return false
   const limit = 'limit' in alert.data ? alert.data.limit : undefined
   if (limits !== undefined && (limit === undefined || !limits.includes(limit))) return false
-  return percent === undefined || alert.type !== 'weir.quota.reached' || alert.data.percent >= percent
+  const hasPercent = alert.type === 'weir.quota.reached' || alert.type === 'weir.budget.reached'
+  return percent === undefined || !hasPercent || alert.data.percent >= percent
 }
 
 /**

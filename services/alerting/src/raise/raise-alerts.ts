@@ -5,6 +5,7 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { LRUCache } from 'lru-cache'
 import type { Counters } from '../metrics.ts'
 import type { AlertHistory } from '../record/alert-table.ts'
+import type { BudgetReached } from '../watch/budgets.ts'
 import type { Crossing } from '../watch/crossings.ts'
 import type { FurtherBlocks } from '../watch/further-blocks.ts'
 import type { RateChange } from '../watch/rate-changes.ts'
@@ -26,14 +27,14 @@ const raisedTogetherMax = 1_000
 export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>
 
 /** What may become an alert. */
-export type AlertCandidate = Crossing | RateChange | FurtherBlocks
+export type AlertCandidate = Crossing | RateChange | FurtherBlocks | BudgetReached
 type Threshold = AlertCandidate['thresholds'][number]
 
 /** Returns what tells two alerts of one claim apart: when a recurring one was first found. */
 function occurrenceOf(candidate: AlertCandidate): string {
   if (!candidate.isRecurring) return ''
   const { startMs, endMs } = candidate
-  return candidate.kind === 'changed' ? `${startMs}-${endMs}` : `${startMs}-${endMs}-${candidate.decisionId}`
+  return 'decisionId' in candidate ? `${startMs}-${endMs}-${candidate.decisionId}` : `${startMs}-${endMs}`
 }
 
 function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurrenceId: string, nowMs: number): AlertV1 {
@@ -43,6 +44,10 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
   if (candidate.kind === 'changed') {
     const { watch, alert, count, usual } = candidate
     return { ...attributes, type: alert, data: { watch, window_start: from, window_end: until, count, usual } }
+  }
+  if (candidate.kind === 'budget') {
+    const about = { ...candidate.about, percent, period_start: from, period_end: until }
+    return { ...attributes, type: 'weir.budget.reached', data: about }
   }
   const { limit, size, decisionId } = candidate
   const block = { limit, size, until, decision_id: decisionId }

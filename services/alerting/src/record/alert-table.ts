@@ -26,6 +26,10 @@ function aboutOf(alert: AlertV1) {
       const { period_start: from, period_end: to } = alert.data
       return { ...nothing, ...alert.data, period_start: secondOf(from), period_end: secondOf(to) }
     }
+    case 'weir.budget.reached': {
+      const { percent, period_start: from, period_end: to } = alert.data
+      return { ...nothing, percent, period_start: secondOf(from), period_end: secondOf(to) }
+    }
     case 'weir.limit.blocked': {
       const { limit, size, until, decision_id } = alert.data
       return { ...nothing, limit, size, decision_id, period_end: secondOf(until) }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { periodToClose, runningPeriod } from './billed-period.ts'
+import { periodBefore, periodToClose, runningPeriod } from './billed-period.ts'
 
 const ms = (time: string) => Date.parse(time)
 const utc = { timeZone: 'UTC', anchor: 1 }
@@ -23,8 +23,19 @@ it.each([
   const [period = '', end = ''] = closed?.split(' ') ?? []
   const last = closed === undefined ? undefined : { period, to: `${end}T00:00:00.000Z` }
   const running = runningPeriod(calendar, last, ms(now))
-  expect(running).toEqual({ fromMs: ms(from), toMs: ms(to) })
+  expect(running).toEqual({ name: '2026-11', fromMs: ms(from), toMs: ms(to) })
   const earlier =
     last === undefined ? [] : [{ period: { name: period, from: '', to: last.to, time_zone: '', anchor: '' } }]
-  expect(periodToClose(calendar, '2026-11', earlier)).toEqual(running)
+  expect(periodToClose(calendar, '2026-11', earlier)).toEqual({ fromMs: running.fromMs, toMs: running.toMs })
+})
+
+it.each([
+  ['never invoiced', utc, undefined, '2026-10-01T00:00:00Z'],
+  ['closed', moved, '2026-10-03', '2026-10-03T00:00:00Z'],
+  ['skipped', moved, '2026-08-01', '2026-10-14T18:15:00Z'],
+] as const)('The month before the running one, %s, ends where that begins', (_, calendar, from, begins) => {
+  const to = from === '2026-08-01' ? '2026-09-01T00:00:00.000Z' : '2026-11-01T00:00:00.000Z'
+  const last = from === undefined ? undefined : { period: from.slice(0, 7), from: `${from}T00:00:00.000Z`, to }
+  const running = runningPeriod(calendar, last, ms('2026-11-21T12:00:00Z'))
+  expect(periodBefore(calendar, last, running)).toEqual({ name: '2026-10', fromMs: ms(begins), toMs: running.fromMs })
 })

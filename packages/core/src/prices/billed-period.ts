@@ -1,13 +1,26 @@
-import type { InvoiceSummary } from '@weir/clickhouse/invoice-queries.ts'
-import { monthNamed, periodBoundaries } from '@weir/core/calendar/calendar.ts'
-import type { Period } from '@weir/core/prices/forecast.ts'
-import type { BilledPeriod, Invoice } from '@weir/core/prices/invoice.ts'
-import type { Subject } from '@weir/policy/policy.ts'
+import { monthNamed, monthOf, periodBoundaries } from '../calendar/calendar.ts'
+import type { Period } from './forecast.ts'
+import type { BilledPeriod, Invoice } from './invoice.ts'
 
 /** Returns a time as RFC 3339, UTC. */
 export const iso = (ms: number): string => new Date(ms).toISOString()
 
-type Calendar = Pick<Subject, 'timeZone' | 'anchor'>
+interface Calendar {
+  readonly timeZone: string
+  readonly anchor: number
+}
+
+/** A period that is not closed, with the month in which it begins: `2026-11`. */
+export interface NamedPeriod extends Period {
+  readonly name: string
+}
+
+/** The newest invoice of a subject: of the month `period`, from and to an instant in RFC 3339. */
+export interface LastInvoice {
+  readonly period: string
+  readonly from: string
+  readonly to: string
+}
 
 function monthAfter(month: string, months = 1): string {
   const [year = 0, number = 0] = month.split('-').map(Number)
@@ -38,17 +51,24 @@ export function periodToClose(
  */
 export function runningPeriod(
   { timeZone, anchor }: Calendar,
-  last: Pick<InvoiceSummary, 'period' | 'to'> | undefined,
+  last: Pick<LastInvoice, 'period' | 'to'> | undefined,
   nowMs: number,
-): Period {
+): NamedPeriod {
   if (last !== undefined) {
     const name = monthAfter(last.period)
     const endMs = monthNamed(name, timeZone, anchor)?.[1] ?? 0
     const fromMs = Date.parse(last.to)
-    if (endMs > nowMs && fromMs < endMs) return { fromMs, toMs: endMs }
+    if (endMs > nowMs && fromMs < endMs) return { name, fromMs, toMs: endMs }
   }
   const [fromMs, toMs] = periodBoundaries('month', timeZone, anchor, nowMs)
-  return { fromMs, toMs }
+  return { name: monthOf(timeZone, fromMs), fromMs, toMs }
+}
+
+/** Returns the period before the running one, as it was closed, or with the bounds that closing it will give it. */
+export function periodBefore(calendar: Calendar, last: LastInvoice | undefined, running: NamedPeriod): NamedPeriod {
+  const { fromMs: toMs } = running
+  if (last === undefined || Date.parse(last.to) !== toMs) return runningPeriod(calendar, last, toMs - 1)
+  return { name: last.period, fromMs: Date.parse(last.from), toMs }
 }
 
 /** Returns a period as invoices keep it. */

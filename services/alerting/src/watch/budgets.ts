@@ -1,0 +1,73 @@
+import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
+import { formatAmount } from '@weir/core/prices/amount.ts'
+import { type LastInvoice, type NamedPeriod, periodBefore, runningPeriod } from '@weir/core/prices/billed-period.ts'
+import { type Budget, reachedPercents } from '@weir/core/prices/budget.ts'
+import type { PriceList } from '@weir/core/prices/price-list.ts'
+import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
+import { budgetOf, type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
+import type { Candidate } from './crossings.ts'
+
+/** What a subject's period costs has reached thresholds of its budget. */
+export interface BudgetReached extends Candidate {
+  readonly kind: 'budget'
+  /** What alerts say of it, with the amounts as text. */
+  readonly about: {
+    readonly prices: string
+    readonly currency: string
+    readonly budget: string
+    readonly amount: string
+    readonly period: string
+  }
+}
+
+/** A subject with a budget. */
+export interface Payer {
+  readonly subject: Subject
+  readonly prices: PriceList
+  readonly budget: Budget
+}
+
+/** Returns the subject with its price list and budget; undefined if it has none, or is not in the policy any more. */
+export function payerOf(policy: Policy, id: string): Payer | undefined {
+  const subject = policy.subjects.get(id)
+  const budget = subject === undefined ? undefined : budgetOf(subject)
+  const prices = subject === undefined || budget === undefined ? undefined : pricesOf(policy, subject)
+  return subject === undefined || budget === undefined || prices === undefined ? undefined : { subject, prices, budget }
+}
+
+/** Records of a period may be counted for this long after its end: as long as claims outlive their periods. */
+const lastLookMs = 6 * 3_600_000
+
+/** Returns the period that runs now, and the one before while records of it may still come. */
+export function periodsToPrice(subject: Subject, last: LastInvoice | undefined, nowMs: number): readonly NamedPeriod[] {
+  const running = runningPeriod(subject, last, nowMs)
+  return nowMs - running.fromMs < lastLookMs ? [running, periodBefore(subject, last, running)] : [running]
+}
+
+/**
+ * Returns which thresholds the price of a period has reached; undefined for none. The claim has the month and not its
+ * first instant, which a change of the subject's zone may move.
+ *
+ * @throws RangeError where corrections have made a quantity negative, which has no price.
+ */
+export function findReached(
+  { subject, prices, budget }: Payer,
+  period: NamedPeriod,
+  usage: readonly RouteUsage[],
+): BudgetReached | undefined {
+  const spent = totalOf(prices, usage)
+  const percents = reachedPercents(spent, budget)
+  if (percents.length === 0) return undefined
+  const { currency, digits } = prices
+  const amount = formatAmount(budget.amount, digits)
+  const claim = { subject: subject.id, limit: 'budget', size: `${currency}${amount}`, periodStart: period.name }
+  return {
+    ...{ kind: 'budget', subject: subject.id, startMs: period.fromMs, endMs: period.toMs },
+    ...{ lifetimeMs: claimLifetimeMs('month'), isRecurring: false },
+    thresholds: percents.map((percent) => ({ percent, key: claimKey({ ...claim, threshold: `budget${percent}` }) })),
+    about: {
+      ...{ prices: prices.name, currency, budget: amount },
+      ...{ amount: formatAmount(spent, digits), period: period.name },
+    },
+  }
+}

@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { askUsageOf, readLastInvoices } from '@weir/clickhouse/budget-queries.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import { hasBudgets, type Policy } from '@weir/policy/policy.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import type { Redis } from 'ioredis'
+import { repeatUntilStopped } from '../repeat.ts'
+import { type BudgetReached, findReached, payerOf, periodsToPrice } from './budgets.ts'
+
+/** Metering is a second or two behind: a minute is when people look at an alert at the earliest. */
+const roundEveryMs = 60_000
+/** Begins no query after this long, so that ClickHouse works on budgets a third of the time at most. */
+const roundMs = 20_000
+/** Pause while Redis or ClickHouse is unavailable. */
+const retryMs = 5_000
+/** A stop waits up to this long for a query in progress; the next process finds the same. */
+const stopMs = 2_000
+/** Subjects of a query: with the longest ids a request of 200 kB, and some seconds of ClickHouse's time at most. */
+const subjectsMax = 500
+/** Subjects passed over in one turn of the event loop: a few milliseconds. */
+const passedMax = 10_000
+
+const lockKey = 'weir:1:watches:budgets'
+/** Rounds are a minute apart; the lock of a process that dies expires before the next one. */
+const lockMs = 50_000
+
+interface BudgetWatchOptions {
+  readonly clickhouse: ClickHouseClient
+  readonly redis: Redis
+  readonly policyInForce: () => Policy
+  readonly raise: (reached: readonly BudgetReached[]) => Promise<void>
+  readonly clock: Clock
+  readonly stopping: AbortSignal
+  readonly log: Logger
+}
+
+/** Goes over all subjects with a budget, page by page, and begins again after the last. */
+function createSweep(policyInForce: () => Policy) {
+  let ids: Iterator<string> | undefined
+  return async function nextPage(): Promise<{ readonly page: readonly string[]; readonly isLast: boolean }> {
+    // Goes on in the same map while subjects come and go.
+    ids ??= policyInForce().subjects.keys()[Symbol.iterator]()
+    const page: string[] = []
+    for (let passed = 1; page.length < subjectsMax; passed += 1) {
+      const { done, value } = ids.next()
+      if (done === true) {
+        ids = undefined
+        return { page, isLast: true }
+      }
+      if (payerOf(policyInForce(), value) !== undefined) page.push(value)
+      if (passed % passedMax === 0) await nextTurn()
+    }
+    return { page, isLast: false }
+  }
+}
+
+/** Finds the budgets that these subjects have reached. Rejects if ClickHouse does not answer. */
+async function findAll({ clickhouse, policyInForce, clock, log }: BudgetWatchOptions, ids: readonly string[]) {
+  const policy = policyInForce()
+  const last = await readLastInvoices(clickhouse, ids)
+  const priced = ids.flatMap((id) => {
+    const payer = payerOf(policy, id)
+    if (payer === undefined) return []
+    return periodsToPrice(payer.subject, last.get(id), clock.nowMs()).map((period, at) => ({ payer, period, at }))
+  })
+  const reached: BudgetReached[] = []
+  // A query has one period of a subject: first those that run, then those that have just ended.
+  for (const asked of Map.groupBy(priced, ({ at }) => at).values()) {
+    const usage = await askUsageOf(
+      clickhouse,
+      asked.map(({ payer, period: { fromMs, toMs } }) => ({ subject: payer.subject.id, fromMs, toMs })),
+    )
+    for (const { payer, period } of asked) {
+      try {
+        const found = findReached(payer, period, usage.get(payer.subject.id) ?? [])
+        if (found !== undefined) reached.push(found)
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error
+        log.warn({ err: error, subject: payer.subject.id, period: period.name }, 'a period has no price')
+      }
+    }
+  }
+  return reached
+}
+
+/** Returns a round: it goes over all budgets, or as many as there is time for; the next one goes on behind them. */
+function createRound(options: BudgetWatchOptions) {
+  const { policyInForce, raise, clock, stopping } = options
+  const nextPage = createSweep(policyInForce)
+  /** Not looked at yet. A round that fails leaves them to the next. */
+  let waiting: readonly string[] = []
+  let isLast = false
+  let atOnce = subjectsMax
+  return async function round(): Promise<void> {
+    const untilMs = clock.nowMs() + roundMs
+    do {
+      if (waiting.length === 0) ({ page: waiting, isLast } = await nextPage())
+      const ids = waiting.slice(0, atOnce)
+      try {
+        if (ids.length > 0) await raise(await findAll(options, ids))
+      } catch (error) {
+        // What is too much for one query is less the next time.
+        atOnce = Math.ceil(atOnce / 2)
+        throw error
+      }
+      atOnce = Math.min(subjectsMax, atOnce * 2)
+      waiting = waiting.slice(ids.length)
+    } while (!(isLast && waiting.length === 0) && clock.nowMs() < untilMs && !stopping.aborted)
+  }
+}
+
+/**
+ * Asks ClickHouse every minute what the running periods of subjects with a budget cost, and raises what has reached a
+ * threshold. One process does, as long as it lives; if two do, claims keep their alerts one.
+ */
+export async function startBudgetWatch(options: BudgetWatchOptions) {
+  const { redis, policyInForce, stopping, log } = options
+  const round = createRound(options)
+  const own = randomUUID()
+  const hasLock = async () =>
+    (await redis.set(lockKey, own, 'PX', lockMs, 'NX')) === 'OK' || (await redis.get(lockKey)) === own
+  let problem: string | undefined
+  const watching = repeatUntilStopped(async () => {
+    try {
+      if (hasBudgets(policyInForce()) && (await hasLock())) await round()
+      problem = undefined
+      return roundEveryMs
+    } catch (error) {
+      log.warn({ err: error }, 'budgets not looked at, trying again')
+      problem = 'the last round failed, see the log'
+      return retryMs
+    }
+  }, stopping)
+  const givenUp = new Promise<void>((resolve) => {
+    stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
+  })
+  return {
+    /** Returns what keeps budgets from being looked at; undefined while nothing does. */
+    problem: () => problem,
+    /** Resolves after `stopping` aborted and the round ended. */
+    stopped: Promise.race([watching, givenUp]),
+  }
+}
