@@ -172,6 +172,7 @@ const usage = common(program.command('usage'))
   .option('--order <measure>', 'cost, count, allowed or denied; with - before it the largest first')
   .option('--no-other', 'no row for the other groups')
   .option('--compare', 'with the span before, of the same length', false)
+  .option('--price', 'what whole months of each subject cost, by --step month or total', false)
   .option('--subject-prefix <text>', 'only subjects that begin so')
   .option('--limit <n>', 'rows at most', wholeNumber(1, 1_000_000), 1_000)
   .addOption(

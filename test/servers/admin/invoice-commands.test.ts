@@ -28,9 +28,11 @@ afterAll(async () => {
   await kafka?.close()
 })
 
-/** The month before the present one, in UTC. */
 const now = new Date()
-const month = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)).toISOString().slice(0, 7)
+const monthsAgo = (months: number) =>
+  new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - months, 1)).toISOString().slice(0, 7)
+/** In UTC. */
+const [thisMonth, month, monthBefore] = [monthsAgo(0), monthsAgo(1), monthsAgo(2)]
 const policy = {
   version: 1,
   prices: {
@@ -45,21 +47,22 @@ const policy = {
   },
 }
 const weir = (...args: string[]) => runWeir(['invoices', ...args], admin.environment)
+const use = (subject: string, at: string, cost: string) =>
+  tables.client.command({
+    query: `INSERT INTO weir.decisions (id, ts, subject, outcome, cost, count) SELECT '${randomUUID()}', toDateTime64('${at}', 3), '${subject}', 'allow', ${cost}, 1`,
+  })
 
 test('a month is closed, listed, shown and exported from the command line', async () => {
   expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
-  for (const [subject, cost] of [
-    ['acme', 7],
-    ['bolt', 11],
-    ['guest', 13],
-  ]) {
-    await tables.client.command({
-      query: `INSERT INTO weir.decisions (id, ts, subject, outcome, cost, count) SELECT '${randomUUID()}', toDateTime64('${month}-10 00:00:00', 3), '${subject}', 'allow', ${cost}, 1`,
-    })
+  for (const [subject, cost] of Object.entries({ acme: '7', bolt: '11', guest: '13' })) {
+    await use(subject, `${month}-10 00:00:00`, cost)
   }
   await tables.client.command({
     query: `INSERT INTO weir.marks (topic, journal, partition, mark, seq) SELECT '${topics.decisions}', '${randomUUID()}', 0, now64(3), 1`,
   })
+  await use('bolt', `${monthBefore}-10 00:00:00`, '3')
+  expect((await weir('close', monthBefore, '--subject', 'bolt', '--grace', '1s')).code).toBe(0)
+  await use('bolt', `${monthBefore}-11 00:00:00`, '4')
   const closed = await weir('close', month, '--subject', 'acme', 'bolt', '--grace', '1s')
   expect([closed.code, closed.stdout]).toEqual([0, expect.stringMatching(/^SUBJECT .*\nacme .*\nbolt .*\n$/)])
   const all = await weir('close', month, '--grace', '31d', '--json')
@@ -93,10 +96,30 @@ test('a month is closed, listed, shown and exported from the command line', asyn
     0,
     expect.stringMatching(/^identifier,.*\r\n.*,all,cus_1,7\r\n.*,all,cus_2,11\n$/),
   ])
+  expect(stripe.stderr).toMatch(
+    /2 events of 2 invoices\n.*not among them is the adjustment of bolt, of the month from .*: 4 units, 8\.00 EUR\n$/,
+  )
   const lago = JSON.parse((await weir('export', '--period', month, '--to', 'lago')).stdout)
   expect(lago.events).toHaveLength(2)
   expect(lago.events[0]).toMatchObject({ external_subscription_id: 'acme', code: 'all', properties: { value: '7' } })
 }, 120_000)
+
+test('whole months have their price from the command line, and a draft is exact beyond 2^53', async () => {
+  const span = ['--from', `${month}-01`, '--to', `${thisMonth}-01`]
+  const usage = (...args: string[]) => runWeir(['usage', '--price', ...args], admin.environment)
+  const priced = await usage(...span, '--order', '-cost')
+  expect([priced.code, priced.stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      /^SUBJECT +UNITS +DECISIONS +REFUSED +AMOUNT +CURRENCY\nguest .* - +-\nbolt +11 .* 27\.00 +EUR\nacme +7 .* 19\.00 +EUR\ntotal +31 /,
+    ),
+  ])
+  const part = await usage('--from', `${month}-02`, '--to', `${thisMonth}-01`, '--subject', 'acme')
+  expect([part.code, part.stdout, part.stderr]).toEqual([2, '', expect.stringContaining('whole months')])
+
+  await use('bolt', `${thisMonth}-01 00:00:00`, '9007199254740993')
+  expect((await weir('preview', 'bolt')).stdout).toMatch(/\nall +9,007,199,254,740,993 +units +18014398509481986\.00\n/)
+})
 
 test('what is mistyped is refused before anything is asked, and what is not there with exit code 2', async () => {
   const mistyped = [weir('close', '2026-13'), weir('export', '--period', month, '--to', 'nowhere')]

@@ -4,6 +4,7 @@ import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { type BillingEvent, eventsOf, lagoBatches, stripeCsv } from '../invoices/billing-events.ts'
 import { readInputFile } from '../read-input-file.ts'
+import { printable } from '../text-table.ts'
 import { type ListedInvoice, pagesOf } from './invoices.ts'
 
 interface ExportOptions extends CommonOptions {
@@ -50,17 +51,19 @@ export async function exportInvoices(options: ExportOptions, context: CommandCon
     throw new WeirError('CONFIG_INVALID', `${options.customers} names no customer for ${names}. Nothing was printed.`)
   }
   const events: BillingEvent[] = []
-  let adjusted = 0
+  const adjustments: string[] = []
   for (const one of listed) {
     const invoice = await consoleAnswer<Invoice>(context, options, { path: `/v1/invoices/${one.id}` })
     events.push(...eventsOf(invoice, customers?.get(one.subject) ?? one.subject))
-    if (invoice.adjustments.length > 0) adjusted += 1
+    for (const { for_period, units, amount, currency } of invoice.adjustments) {
+      adjustments.push(
+        `${printable(one.subject)}, of the month from ${for_period}: ${units} units, ${amount} ${currency}`,
+      )
+    }
   }
   if (options.json) context.print(JSON.stringify(events))
   else if (to === 'stripe') context.print(stripeCsv(events).trimEnd())
   else for (const batch of lagoBatches(events)) context.print(batch)
   context.report(`${events.length} events of ${listed.length} invoices`)
-  if (adjusted > 0) {
-    context.report(`${adjusted} of them have adjustments of earlier months, which are of no meter: book them by hand`)
-  }
+  for (const adjustment of adjustments) context.report(`not among them is the adjustment of ${adjustment}`)
 }

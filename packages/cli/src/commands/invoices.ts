@@ -112,17 +112,17 @@ export async function listInvoices(
   else context.print(invoiceTable(items))
 }
 
-/** A quote, of an invoice or of a preview: whole numbers are text in the one and numbers in the other. */
+/** A quote, of an invoice or of a preview: whole numbers are text in the one, and of `readExactly` in the other. */
 type ShownQuote = Pick<Invoice['quote'], 'currency' | 'flat' | 'minimum_added' | 'total'> & {
   readonly lines: readonly {
     readonly name: string
     readonly measure: string
-    readonly quantity: string | number
+    readonly quantity: string | bigint
     readonly amount: string
   }[]
 }
 
-const grouped = (count: string | number) => BigInt(count).toLocaleString('en')
+const grouped = (count: string | bigint) => BigInt(count).toLocaleString('en')
 
 const quoteRows = ({ lines, flat, minimum_added, total, currency }: ShownQuote) => [
   ['LINE', 'QUANTITY', 'OF', `AMOUNT ${currency}`],
@@ -156,6 +156,12 @@ export async function showInvoice(
   }
 }
 
+/** Reads JSON with its whole numbers as they are written, also beyond 2^53. */
+const readExactly = (text: string) =>
+  JSON.parse(text, (_, value, ...[context]: readonly { readonly source?: string }[]) =>
+    typeof value === 'number' && Number.isInteger(value) ? BigInt(context?.source ?? value) : value,
+  )
+
 interface Preview {
   readonly subject: string
   readonly period: { readonly from: string; readonly to: string; readonly time_zone: string }
@@ -168,9 +174,9 @@ interface Preview {
 export async function previewInvoice(subject: string, options: CommonOptions, context: CommandContext): Promise<void> {
   const console = requireConsole(context.environment, options.data)
   const request = { path: '/v1/invoices/preview', query: { subject } }
-  const { body, text } = await askConsole<Preview>(console, request)
+  const { text } = await askConsole<unknown>(console, request)
   if (options.json) return context.print(text)
-  const { period, quote, forecast, complete_through } = body
+  const { period, quote, forecast, complete_through }: Preview = readExactly(text)
   context.print(`${printable(subject)}  draft  ${period.from} to ${period.to} (${period.time_zone})`)
   context.print(textTable(quoteRows(quote)))
   if (forecast !== undefined) context.print(`at this pace  ${forecast.total} ${forecast.currency}`)

@@ -12,6 +12,8 @@ interface UsageOptions extends CommonOptions {
   readonly other: boolean
   /** Whether sums are compared with the span before. */
   readonly compare: boolean
+  /** Whether rows have their price. */
+  readonly price: boolean
   /** `csv`, `jsonl` or `parquet`: the whole answer as it is, instead of a table. */
   readonly format?: string
   /** Whether texts of CSV stand as they are. */
@@ -30,6 +32,9 @@ interface Row {
   readonly cost: string
   /** With a comparison: from the span before to this one; null from nothing. */
   readonly change?: number | null
+  /** With prices: null for a subject without a price list. */
+  readonly amount?: string | null
+  readonly currency?: string | null
 }
 
 interface Page {
@@ -54,9 +59,10 @@ function changeOf(change: number | null): string {
   if (change === null) return '-'
   return `${change > 0 ? '+' : ''}${(change * 100).toLocaleString('en', { maximumFractionDigits: 1 })} %`
 }
-const sumsOf = ({ cost, count, denied, change }: Row) => [
+const sumsOf = ({ cost, count, denied, change, amount, currency }: Row) => [
   ...[cost, count, denied].map(grouped),
   ...(change === undefined ? [] : [changeOf(change)]),
+  ...(amount === undefined ? [] : [amount ?? '-', currency ?? '-']),
 ]
 
 const namesOf = (row: Row, by: readonly string[]) =>
@@ -90,15 +96,19 @@ async function downloadUsage(
  * format the whole answer goes to `output`.
  */
 export async function showUsage(
-  { data, json, by: names, limit, other, compare, format, exact, output, ...more }: UsageOptions,
+  { data, json, by: given, limit, other, compare, price, format, exact, output, ...asked }: UsageOptions,
   context: CommandContext,
   stdout: Writable = process.stdout,
 ): Promise<void> {
   const console = requireConsole(context.environment, data)
+  // Only subjects have a price.
+  const names = given === '' && price ? 'subject' : given
   const by = names === '' ? [] : names.split(',')
-  const given = Object.fromEntries(Object.entries(more).map(([name, value]) => [inQuery(name), value]))
-  const compared = compare ? 'previous' : undefined
-  const parameters = { ...given, by: names || undefined, other: other ? undefined : false, compare: compared }
+  const parameters = {
+    ...Object.fromEntries(Object.entries(asked).map(([name, value]) => [inQuery(name), value])),
+    ...{ by: names || undefined, other: other ? undefined : false },
+    ...{ compare: compare ? 'previous' : undefined, price: price || undefined },
+  }
   if (format !== undefined) {
     const query = { ...parameters, format, csv: exact ? 'exact' : undefined }
     return downloadUsage(console, query, { file: output, stdout, context })
@@ -118,7 +128,8 @@ export async function showUsage(
   if (json) return
   const isTimed = page.step !== 'total'
   const columns = [...(isTimed ? ['FROM'] : []), ...by.map((name) => name.toUpperCase())]
-  const head = [...columns, 'UNITS', 'DECISIONS', 'REFUSED', ...(compare ? ['CHANGE'] : [])]
+  const more = [...(compare ? ['CHANGE'] : []), ...(price ? ['AMOUNT', 'CURRENCY'] : [])]
+  const head = [...columns, 'UNITS', 'DECISIONS', 'REFUSED', ...more]
   const total = ['total', ...columns.slice(1).map(() => ''), ...sumsOf(page.totals)]
   const lines = rows.map((row) => [...(isTimed ? [String(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
   context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
