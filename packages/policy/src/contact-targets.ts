@@ -16,10 +16,10 @@ export const endpointNameOf = (target: string): string => target.split('/', 1)[0
  * own deliveries, and is left alone by itself. The same address has the same name in every process and at every time.
  */
 export function targetsOf(endpoint: SubjectEndpoint, contact: Contact | undefined): readonly Target[] {
-  const { email = [], webhook } = contact ?? {}
+  const { email = [], webhook, language } = contact ?? {}
   const mails = email.map(
     (address): Target => ({
-      ...{ ...endpoint, name: targetName(endpoint, 'email', address), type: 'email', to: [address] },
+      ...{ ...endpoint, name: targetName(endpoint, 'email', address), type: 'email', to: [address], language },
     }),
   )
   if (webhook === undefined) return mails

@@ -310,6 +310,8 @@ export interface Contact {
   /** Each address gets a mail of its own. Never empty. */
   readonly email?: readonly string[] | undefined
   readonly webhook?: Pick<WebhookEndpoint, 'url' | 'secretEnv' | 'allowPrivate'> | undefined
+  /** In lower case. Mail is written in it where there are templates in it. */
+  readonly language?: string | undefined
 }
 
 /** What all endpoints have. */
@@ -333,6 +335,8 @@ export interface WebhookEndpoint extends AnyEndpoint {
 /** A channel of Slack, or of another program that accepts Slack's incoming webhooks. */
 export interface SlackEndpoint extends AnyEndpoint {
   readonly type: 'slack'
+  /** The folder of its templates; absent for Weir's own words. */
+  readonly templates?: string | undefined
   /** The environment variable that holds the URL, which is a secret. */
   readonly urlEnv: string
   readonly allowPrivate: boolean
@@ -343,6 +347,10 @@ export interface EmailEndpoint extends AnyEndpoint {
   readonly type: 'email'
   /** Never empty. */
   readonly to: readonly string[]
+  /** As of Slack. */
+  readonly templates?: string | undefined
+  /** In lower case; absent for that of templates without one. */
+  readonly language?: string | undefined
 }
 
 /** An address that alerts are sent to. */
@@ -351,6 +359,8 @@ export type Target = WebhookEndpoint | SlackEndpoint | EmailEndpoint
 /** Sends each alert to the contact of the subject that it is about. */
 export interface SubjectEndpoint extends AnyEndpoint {
   readonly type: 'subject'
+  /** As of Slack; mail alone has them. */
+  readonly templates?: string | undefined
 }
 
 /** Where alerts go. */

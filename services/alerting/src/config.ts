@@ -23,6 +23,11 @@ export const alertingVariables = {
     }),
   ),
   smtpFrom: text({ name: 'WEIR_SMTP_FROM', about: 'who mail is from', fallback: 'weir@localhost' }),
+  templatesDir: text({
+    name: 'WEIR_TEMPLATES_DIR',
+    about: 'the directory with a folder for each name in `templates` of an endpoint; empty for none',
+    fallback: '',
+  }),
   outgoingProxy: secret(
     url({
       name: 'WEIR_OUTGOING_PROXY',

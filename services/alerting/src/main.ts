@@ -15,6 +15,7 @@ import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { createBatchHandlers } from './batch-handlers.ts'
 import { alertingVariables } from './config.ts'
+import { createAlertTemplates } from './deliver/alert-templates.ts'
 import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
 import { findSilence } from './deliver/find-silence.ts'
 import { openDeliveries } from './deliver/open-deliveries.ts'
@@ -85,8 +86,9 @@ await startService(
     const policyInForce = () => feed.policy ?? first
     const secrets = createEndpointSecrets(policyInForce, process.env, log)
     feed.onChange(({ isReplaced }) => isReplaced && secrets.findProblems())
+    const templates = createAlertTemplates({ dir: config.templatesDir, policyInForce, clock: systemClock, log })
     checkReady('endpoints', () => {
-      const problems = secrets.findProblems()
+      const problems = [...secrets.findProblems(), ...templates.findProblems()]
       return problems.length > 0 ? { warning: problems.join('; ') } : undefined
     })
     const counters = noCounts()
@@ -103,7 +105,7 @@ await startService(
     const { smtpUrl, outgoingProxy } = alertingVariables
     const smtp = { smtpUrl: await ownSecret(config.smtpUrl, smtpUrl, service), from: config.smtpFrom }
     const proxyUrl = await ownSecret(config.outgoingProxy, outgoingProxy, service)
-    const around = { queueRedis, clickhouse, sender, publish, policyInForce, secrets, smtp }
+    const around = { queueRedis, clickhouse, sender, publish, policyInForce, secrets, templates, smtp }
     const queueing = openDeliveries({ ...shared, ...around, proxyUrl })
     const deliveries = await run.own('deliveries', queueing, (one) => one.close())
     registerMetrics(metrics, counters, deliveries)

@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,6 +9,7 @@ import { type AlertingStack, openAlertingStack, type Received } from '../../supp
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
 const acmeSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+const templates = mkdtempSync(join(tmpdir(), 'weir-test-templates-'))
 let stack: AlertingStack
 let sink: Awaited<ReturnType<typeof startMailSink>>
 let admin: RunningConsole
@@ -13,7 +17,7 @@ let environment: Readonly<Record<string, string>>
 beforeAll(async () => {
   sink = await startMailSink()
   stack = await openAlertingStack(['ops'], (url) => ({
-    endpoints: { customers: { type: 'subject', only: { types: ['weir.quota.reached'] } } },
+    endpoints: { customers: { type: 'subject', templates: 'customers', only: { types: ['weir.quota.reached'] } } },
     subjects: {
       acme: {
         plan: 'free',
@@ -22,17 +26,21 @@ beforeAll(async () => {
           webhook: { url: url('/acme'), secretEnv: 'ACME_SECRET', allowPrivate: true },
         },
       },
-      bolt: { plan: 'free', contact: { email: ['bolt@bolt.example'] } },
+      bolt: { plan: 'free', contact: { email: ['bolt@bolt.example'], language: 'de-AT' } },
       cargo: { plan: 'free' },
     },
   }))
-  environment = { WEIR_SMTP_URL: sink.url, ACME_SECRET: acmeSecret }
+  mkdirSync(join(templates, 'customers'))
+  const words = 'Subject: {{limit}}: {{percent}} % verbraucht\n\nhttps://portal.example/{{subject_in_url}}\n'
+  writeFileSync(join(templates, 'customers', 'weir.quota.reached.de.txt'), words)
+  environment = { WEIR_SMTP_URL: sink.url, ACME_SECRET: acmeSecret, WEIR_TEMPLATES_DIR: templates }
   admin = await startConsole({ WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url })
 }, 120_000)
 afterAll(async () => {
   await admin?.close()
   await stack?.close()
   await sink?.close()
+  rmSync(templates, { recursive: true })
 })
 
 const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
@@ -49,37 +57,58 @@ async function outcomes(subject: string): Promise<readonly string[]> {
   return rows.map((row) => `${row.endpoint.replace(/-.*/, '')} ${row.last}`).sort()
 }
 
-test('Each address of a contact gets the alert of its subject once, whichever process is killed, and no other subject’s', async () => {
-  for (const step of ['publish', 'enqueue', 'enqueue_commit']) {
-    const doomed = await stack.launch({ ...environment, WEIR_CRASH_AT: `alerting.${step}` })
-    if (step === 'publish') await stack.decide(['acme', 'bolt', 'cargo'], 800)
-    await doomed.ended
-  }
-  await stack.start(environment)
-  const due = {
-    acme: ['customers/email', 'customers/email', 'customers/webhook', 'ops'],
-    bolt: ['customers/email', 'ops'],
-    cargo: ['ops'],
-  }
+/** Targets of the alerts about a subject, each of which is delivered in the end. */
+const due = {
+  acme: ['customers/email', 'customers/email', 'customers/webhook', 'ops'],
+  bolt: ['customers/email', 'ops'],
+  cargo: ['ops'],
+}
+
+/** Waits until `count` alerts of each subject are delivered to all its targets, and to no others. */
+async function delivered(count: number): Promise<void> {
   for (const [subject, targets] of Object.entries(due)) {
-    const delivered = targets.map((name) => `${name} delivered`)
-    await until(async () => (await outcomes(subject)).join() === delivered.join())
+    const all = targets.flatMap((name) => Array.from({ length: count }, () => `${name} delivered`))
+    const isDelivered = async () => (await outcomes(subject)).join() === all.join()
+    await waitUntil(isDelivered, { deadlineMs: 60_000, everyMs: 50 })
+    expect([subject, await outcomes(subject)]).toEqual([subject, all])
   }
-  for (const [address, subject] of [
-    ['one@acme.example', 'acme'],
-    ['two@acme.example', 'acme'],
-    ['bolt@bolt.example', 'bolt'],
+}
+
+test('Each address of a contact gets the alert of its subject once, in its template, and no other subject’s', async () => {
+  const alerting = await stack.start(environment)
+  await stack.decide(['acme', 'bolt', 'cargo'], 800)
+  await delivered(1)
+  for (const [address, words] of [
+    ['one@acme.example', 'Subject: acme has used 80 % of its limit day'],
+    ['two@acme.example', 'Subject: acme has used 80 % of its limit day'],
+    ['bolt@bolt.example', 'Subject: day: 80 % verbraucht'],
   ] as const) {
     const [mail, ...more] = mailsTo(address)
     expect([address, mail?.to, more]).toEqual([address, [address], []])
-    expect(mail?.message).toContain(`Subject: ${subject} has used 80 % of its limit day`)
+    expect(mail?.message).toContain(words)
   }
+  expect(mailsTo('bolt@bolt.example')[0]?.message).toContain('https://portal.example/bolt')
   expect(sink.mails).toHaveLength(3)
   expect(subjectsAt('/acme')).toEqual(['acme'])
   for (const { headers, body } of at('/acme')) {
     const signed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
     expect(() => new Webhook(acmeSecret).verify(body, signed)).not.toThrow()
   }
+  await alerting.kill('SIGTERM')
+}, 120_000)
+
+test('Whichever process is killed, no address misses an alert, and a repeat has the same id', async () => {
+  const before = sink.mails.length
+  for (const step of ['publish', 'enqueue', 'enqueue_commit', 'attempt']) {
+    const doomed = await stack.launch({ ...environment, WEIR_CRASH_AT: `alerting.${step}` })
+    if (step === 'publish') await stack.decide(['acme', 'bolt', 'cargo'], 1_000)
+    await doomed.ended
+  }
+  await stack.start(environment)
+  await delivered(2)
+  const sent = sink.mails.slice(before).map(({ to, message }) => `${to} ${/^Message-ID: (.*)$/m.exec(message)?.[1]}`)
+  expect(new Set(sent).size).toBe(3)
+  expect(new Set(at('/acme').map(({ headers }) => headers['webhook-id'])).size).toBe(2)
 }, 240_000)
 
 test('A test is sent to the contact of one subject, and redelivery to the addresses that the contact has by then', async () => {

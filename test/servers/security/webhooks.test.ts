@@ -79,6 +79,7 @@ test.each([
     secrets: own,
     clock: systemClock,
     sendEmail: async () => ({ status: 0, answer: '' }),
+    templates: { find: () => undefined },
   })
   const before = opened
   const result = await sender({ ...kept, url: `http://${host}:${port}/` }, alert)

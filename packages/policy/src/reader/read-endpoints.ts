@@ -1,6 +1,7 @@
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Contact, Endpoint } from '../policy.ts'
 import {
+  languagePattern,
   namePattern,
   nameRule,
   parseHttpUrl,
@@ -51,6 +52,11 @@ const common = {
 }
 const allowPrivate = t.withDefault('Lets the address be loopback or private.', t.boolean, false)
 
+const templates = t.optional(
+  "Folder of templates; Weir's own words without it.",
+  t.matching(`the name of a folder: ${nameRule}`, namePattern),
+)
+
 /** A list of addresses of mail. */
 const addresses = (max: number, rules: { readonly nameOf?: (address: string) => string } = {}) =>
   t.list(
@@ -68,9 +74,13 @@ const webhook = {
 /** The keys that each type has besides. */
 const own = {
   webhook,
-  slack: { urlEnv: t.required('Environment variable with the URL of the incoming webhook.', variable), allowPrivate },
-  email: { to: t.required('Who gets the mail.', addresses(recipientsMax)) },
-  subject: {},
+  slack: {
+    urlEnv: t.required('Environment variable with the URL of the incoming webhook.', variable),
+    allowPrivate,
+    templates,
+  },
+  email: { to: t.required('Who gets the mail.', addresses(recipientsMax)), templates },
+  subject: { templates },
 } satisfies Record<Endpoint['type'], t.Members>
 const types = ['webhook', 'slack', 'email', 'subject'] as const
 const typeOf = t.withDefault('Default: webhook.', t.oneOf(types), 'webhook')
@@ -123,11 +133,19 @@ const contactMembers = {
     addresses(contactAddressesMax, { nameOf: (address) => address }),
   ),
   webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', webhook)),
+  language: t.optional(
+    'Language of its mail, where there are templates in it.',
+    t.text(
+      'a language such as de or pt-BR',
+      (written) => (languagePattern.test(written) ? written.toLowerCase() : undefined),
+      { pattern: languagePattern.source },
+    ),
+  ),
 }
 
 /** Where a subject itself gets its alerts. */
 export const contact: t.ValueType<Contact> = t.checked(
-  t.object('a contact', contactMembers, { anyOf: Object.keys(contactMembers).map((key) => t.has(key)) }),
+  t.object('a contact', contactMembers, { anyOf: [t.has('email'), t.has('webhook')] }),
   (found, reader, at) =>
     found.email === undefined && found.webhook === undefined ? reader.problem(at, 'needs `email` or `webhook`') : found,
 )

@@ -1,6 +1,6 @@
 import { rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
 import type { Refusal } from '../policy.ts'
-import { fillTemplate, namesInTemplate, refusalValueNames } from '../refusal-template.ts'
+import { fillTemplate, namesInTemplate, refusalValueNames } from '../template.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 

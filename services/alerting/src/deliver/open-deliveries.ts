@@ -10,6 +10,7 @@ import type { Counters } from '../metrics.ts'
 import type { PublishAlerts } from '../raise/raise-alerts.ts'
 import { createDeliveryRecorder } from '../record/delivery-recorder.ts'
 import { repeatUntilStopped } from '../repeat.ts'
+import type { AlertTemplates } from './alert-templates.ts'
 import { createDeliverer } from './deliver-alert.ts'
 import { createDisabledEndpoints } from './disabled-endpoints.ts'
 import { createDispatcher } from './dispatcher.ts'
@@ -32,6 +33,7 @@ interface DeliveriesOptions {
   readonly publish: PublishAlerts
   readonly policyInForce: () => Policy
   readonly secrets: EndpointSecrets
+  readonly templates: AlertTemplates
   /** Empty for none, as is `smtpUrl`. */
   readonly proxyUrl: () => string
   readonly smtp: { readonly smtpUrl: () => string; readonly from: string }
@@ -49,7 +51,7 @@ export type Deliveries = ReturnType<typeof openDeliveries>
 export function openDeliveries(options: DeliveriesOptions) {
   const { queueRedis, publish, proxyUrl, clock, stopping, log } = options
   const outgoing = createOutgoing({ proxyUrl })
-  const email = createEmailSender(options.smtp)
+  const email = createEmailSender({ ...options.smtp, templates: options.templates })
   const limiter = new EndpointLimiter()
   const record = createDeliveryRecorder(options)
   const deliver = createDeliverer({

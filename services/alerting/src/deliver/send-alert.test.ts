@@ -51,11 +51,12 @@ afterEach(async () => {
   await new Promise((done) => server.close(done))
 })
 
+const templates = { find: () => undefined }
 const unused = async () => ({ status: 0, answer: '' })
 /** A sender with these secrets, whatever endpoint asks for them. */
 const senderWith = ({ secrets = [secret], slackUrl }: { secrets?: readonly string[]; slackUrl?: string }) => {
   const given = { signingSecrets: () => secrets, slackUrl: () => slackUrl }
-  return createAlertSender({ outgoing, secrets: given, clock: systemClock, sendEmail: unused })
+  return createAlertSender({ templates, outgoing, secrets: given, clock: systemClock, sendEmail: unused })
 }
 const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) => {
   const { port } = server.address() as AddressInfo
@@ -158,6 +159,38 @@ describe('sending to Slack', () => {
     expect(blocks[1].text.text).not.toMatch(/<!/)
   })
 
+  it('has the words of its template, in which a value is no markup', async () => {
+    const find = () => ({ text: '*{{subject}}* <https://portal.example/{{subject_in_url}}|Usage>', html: undefined })
+    let body = ''
+    const stub: Outgoing = {
+      send: async (asked) => {
+        body = String(asked.body)
+        return { status: 200, headers: {}, isCut: false, body: Buffer.from('') }
+      },
+      close: async () => undefined,
+    }
+    const given = { signingSecrets: () => [], slackUrl: () => 'https://hooks.example/' }
+    const own = createAlertSender({
+      templates: { find },
+      outgoing: stub,
+      secrets: given,
+      clock: systemClock,
+      sendEmail: unused,
+    })
+    await own(endpoint, { ...alert, subject: '<!channel>' })
+    const { blocks } = JSON.parse(body)
+    expect(blocks).toEqual([
+      {
+        type: 'section',
+        text: {
+          type: 'mrkdwn',
+          text: '*&lt;!channel&gt;* <https://portal.example/!channel%3E|Usage>'.replace('/!', '/%3C!'),
+          verbatim: true,
+        },
+      },
+    ])
+  })
+
   it('sends nothing without a URL, and the attempt says so', async () => {
     expect(await senderWith({})(endpoint, alert)).toEqual({ status: 0, error: 'CHAT holds no URL', answer: '' })
   })
@@ -167,7 +200,7 @@ test('The answer of an endpoint that may be within the network is not kept', asy
   const said = { status: 200, headers: {}, isCut: false, body: Buffer.from('what it says') }
   const stub: Outgoing = { send: async () => said, close: async () => undefined }
   const given = { signingSecrets: () => [secret], slackUrl: () => undefined }
-  const sendTo = createAlertSender({ outgoing: stub, secrets: given, clock: systemClock, sendEmail: unused })
+  const sendTo = createAlertSender({ templates, outgoing: stub, secrets: given, clock: systemClock, sendEmail: unused })
   const webhook = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
   const keptOf = async (allowPrivate: boolean) =>
     (await sendTo({ ...webhook, url: 'http://hooks.example/', allowPrivate }, alert)).answer

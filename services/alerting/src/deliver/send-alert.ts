@@ -1,8 +1,10 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { EmailEndpoint, SlackEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
+import { fillTemplate } from '@weir/policy/template.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
+import { type AlertTemplates, templateValues } from './alert-templates.ts'
 import type { AttemptResult, SendAlert } from './deliver-alert.ts'
 import { parseRetryAfter } from './delivery-job.ts'
 import { describeAlert } from './describe-alert.ts'
@@ -17,7 +19,7 @@ const answerBytesMax = 1_024
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 const escapeText = (text: string) => text.replace(/[&<>]/g, (character) => escapes[character] ?? character)
 
-/** Slack accepts headers of 150 characters, and sections of 3,000; a subject has at most 128. */
+/** Slack accepts headers of 150 characters; a subject has at most 128. */
 const headerMax = 150
 
 function errorOf(status: number): string | undefined {
@@ -34,9 +36,17 @@ function reasonOf(error: unknown): string {
   return code === '' || error.message.includes(code) ? error.message : `${code}: ${error.message}`
 }
 
-/** Builds the body of a message to Slack. */
-function slackBody(alert: AlertV1): string {
+/** Slack accepts sections of as many characters. */
+const sectionMax = 3_000
+
+/** Builds the body of a message to Slack, in the words of its template or in Weir's own. */
+function slackBody(alert: AlertV1, template: string | undefined): string {
   const { title, lines } = describeAlert(alert)
+  if (template !== undefined) {
+    const words = fillTemplate(template, templateValues(alert, escapeText)).slice(0, sectionMax)
+    const section = { type: 'section', text: { type: 'mrkdwn', text: words, verbatim: true } }
+    return JSON.stringify({ text: escapeText(title), blocks: [section] })
+  }
   return JSON.stringify({
     // Shown where blocks are not, in notifications.
     text: escapeText(title),
@@ -67,8 +77,9 @@ export function createAlertSender(options: {
   readonly secrets: Pick<EndpointSecrets, 'signingSecrets' | 'slackUrl'>
   readonly clock: Clock
   readonly sendEmail: SendAlert<EmailEndpoint>
+  readonly templates: Pick<AlertTemplates, 'find'>
 }): SendAlert {
-  const { outgoing, secrets, clock, sendEmail } = options
+  const { outgoing, secrets, clock, sendEmail, templates } = options
 
   /** Posts JSON: 2xx is success, redirects are not followed, 410 is for good. */
   const post = async (url: string, allowPrivate: boolean, body: string, headers = {}): Promise<AttemptResult> => {
@@ -103,7 +114,7 @@ export function createAlertSender(options: {
   const sendSlack: SendAlert<SlackEndpoint> = async (endpoint, alert) => {
     const url = secrets.slackUrl(endpoint)
     if (url === undefined) return { status: 0, error: `${endpoint.urlEnv} holds no URL`, answer: '' }
-    return post(url, endpoint.allowPrivate, slackBody(alert))
+    return post(url, endpoint.allowPrivate, slackBody(alert, templates.find(endpoint, alert.type, 'slack')?.text))
   }
 
   return async function sendAlert(endpoint, alert) {

@@ -1,11 +1,18 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
+import { systemClock } from '@weir/core/clock.ts'
 import type { EmailEndpoint } from '@weir/policy/policy.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
 import { SMTPServer } from 'smtp-server'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { createAlertTemplates } from './alert-templates.ts'
 import { createEmailSender } from './send-email.ts'
 
+const templates = { find: () => undefined }
 let server: SMTPServer
 let sender: ReturnType<typeof createEmailSender>
 let received: { readonly to: readonly string[]; readonly message: string }[]
@@ -29,7 +36,7 @@ beforeEach(async () => {
   })
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', () => ready()))
   const { port } = server.server.address() as AddressInfo
-  sender = createEmailSender({ smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
+  sender = createEmailSender({ templates, smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
 })
 afterEach(async () => {
   sender.close()
@@ -65,26 +72,57 @@ test('a subject is text and nothing else: neither markup nor a header of its own
   expect(message).not.toContain('<strong><b>')
 })
 
+test('a template says it in its own words, with values escaped in its HTML; what it does not have in HTML is text alone', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'weir-templates-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
+  mkdirSync(join(dir, 'customers'))
+  const write = (file: string, words: string) => writeFileSync(join(dir, 'customers', file), words)
+  write('default.txt', 'Subject: Hello {{subject}}\n\n{{title}}: https://portal.example/{{subject_in_url}}\n')
+  write('default.html', '<a href="https://portal.example/{{subject_in_url}}" title=\'{{subject}}\'>{{lines}}</a>')
+  write('weir.limit.blocked.de.txt', 'Subject: Gesperrt bis {{until}}\nDas Limit {{limit}} von {{size}}.')
+  const mail: EmailEndpoint = { ...endpoint, to: ['a@a.example'], templates: 'customers' }
+  const policyInForce = () => ({ endpoints: new Map([['mail', mail]]) })
+  const found = createAlertTemplates({ dir, policyInForce, clock: systemClock, log: createLogger('test', 'silent') })
+  expect(found.findProblems()).toEqual([])
+  const { port } = server.server.address() as AddressInfo
+  const own = createEmailSender({
+    templates: found,
+    smtpUrl: () => `smtp://127.0.0.1:${port}`,
+    from: 'weir@example.com',
+  })
+  onTestFinished(() => own.close())
+  await own.send(mail, alertOf(`a'<b>/c`))
+  await own.send({ ...mail, language: 'de-at' }, alertOf('acme'))
+  const [first = '', second = ''] = received.map(({ message }) => message.replaceAll('=\r\n', ''))
+  expect(first).toContain(`Subject: Hello a'<b>/c`)
+  expect(first).toContain(`a'<b>/c is blocked by the limit minute: https://portal.example/a'%3Cb%3E%2Fc`)
+  expect(first).toMatch(/href=(3D)?"https:\/\/portal.example\/a&#39;%3Cb%3E%2Fc" title=(3D)?'a&#39;&lt;b&gt;\/c'/)
+  expect(first).toContain('Until: 2026-11-21 13:00 UTC<br>Size of the limit: 1,000')
+  expect(second).toContain('Subject: Gesperrt bis 2026-11-21T13:00:00Z')
+  expect(second).toContain('Das Limit minute von 1000.')
+  expect(second).not.toContain('text/html')
+})
+
 test('a refusal of the server, and a closed port, are named in the result', async () => {
   refusal = { code: 552, words: 'mailbox full' }
   expect(await sender.send(endpoint, alertOf('acme'))).toMatchObject({
     status: 552,
     error: expect.stringContaining('mailbox full'),
   })
-  const gone = createEmailSender({ smtpUrl: () => 'smtp://127.0.0.1:1', from: 'weir@example.com' })
+  const gone = createEmailSender({ templates, smtpUrl: () => 'smtp://127.0.0.1:1', from: 'weir@example.com' })
   expect(await gone.send(endpoint, alertOf('acme'))).toMatchObject({
     status: 0,
     error: expect.stringContaining('ECONNREFUSED'),
   })
   gone.close()
-  const none = createEmailSender({ smtpUrl: () => '', from: 'weir@example.com' })
+  const none = createEmailSender({ templates, smtpUrl: () => '', from: 'weir@example.com' })
   expect(await none.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0, error: 'WEIR_SMTP_URL is not set' })
 })
 
 test('a replaced address or password of the server is used from the next message on', async () => {
   const { port } = server.server.address() as AddressInfo
   let smtpUrl = 'smtp://127.0.0.1:1'
-  const moved = createEmailSender({ smtpUrl: () => smtpUrl, from: 'weir@example.com' })
+  const moved = createEmailSender({ templates, smtpUrl: () => smtpUrl, from: 'weir@example.com' })
   expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0 })
   smtpUrl = `smtp://127.0.0.1:${port}`
   expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 250 })

@@ -1,6 +1,8 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { EmailEndpoint } from '@weir/policy/policy.ts'
+import { fillTemplate } from '@weir/policy/template.ts'
 import { createTransport } from 'nodemailer'
+import { type AlertTemplates, mailForm, templateValues } from './alert-templates.ts'
 import type { AttemptResult } from './deliver-alert.ts'
 import { describeAlert } from './describe-alert.ts'
 
@@ -9,10 +11,25 @@ const stepMs = 15_000
 /** Connections: servers limit how many a client may open. */
 const connectionsMax = 4
 
-const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-const escapeText = (text: string) => text.replace(/[&<>"]/g, (character) => escapes[character] ?? character)
+const escapes: Readonly<Record<string, string>> = {
+  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' },
+}
+const escapeText = (text: string) => text.replace(/[&<>"']/g, (character) => escapes[character] ?? character)
 
-function bodiesOf(alert: AlertV1) {
+type Templates = Pick<AlertTemplates, 'find'>
+
+/** Returns the words of a template; without one for the HTML the mail is text alone. */
+function ownBodiesOf(endpoint: EmailEndpoint, alert: AlertV1, templates: Templates) {
+  const template = templates.find(endpoint, alert.type, 'txt')
+  if (template === undefined) return undefined
+  const [, subject = '', text = ''] = mailForm.exec(fillTemplate(template.text, templateValues(alert))) ?? []
+  if (template.html === undefined) return { subject, text }
+  return { subject, text, html: fillTemplate(template.html, templateValues(alert, escapeText, '<br>')) }
+}
+
+function bodiesOf(endpoint: EmailEndpoint, alert: AlertV1, templates: Templates) {
+  const own = ownBodiesOf(endpoint, alert, templates)
+  if (own !== undefined) return own
   const { title, lines } = describeAlert(alert)
   const foot = `${alert.type} ${alert.id}`
   return {
@@ -43,7 +60,12 @@ const connect = (url: string) =>
   })
 
 /** Opens the sender of mail, by the SMTP server that is configured now; without one every attempt fails and says so. */
-export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: () => string; readonly from: string }) {
+export function createEmailSender(options: {
+  readonly smtpUrl: () => string
+  readonly from: string
+  readonly templates: Templates
+}) {
+  const { smtpUrl, from, templates } = options
   let open: { readonly url: string; readonly transport: ReturnType<typeof connect> } | undefined
   const transportTo = (url: string) => {
     if (open?.url === url) return open.transport
@@ -62,7 +84,7 @@ export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: () => s
           // The same for each attempt: a mailbox that got two shows one.
           messageId: `<${alert.id}.${endpoint.name}@weir>`,
           headers: { 'Auto-Submitted': 'auto-generated' },
-          ...bodiesOf(alert),
+          ...bodiesOf(endpoint, alert, templates),
         })
         return { status: 250, answer: response }
       } catch (error) {

@@ -1,7 +1,7 @@
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import { retryAfterSeconds } from '@weir/core/limits/rate-limit-headers.ts'
 import type { Refusal } from '@weir/policy/policy.ts'
-import { fillTemplate } from '@weir/policy/refusal-template.ts'
+import { fillTemplate } from '@weir/policy/template.ts'
 import type { RecordedDecision } from '../decide/types.ts'
 import type { ReplySettings } from './decision-reply.ts'
 

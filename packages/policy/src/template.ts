@@ -9,10 +9,9 @@ const placeholder = /\{\{([^{}]*)\}\}/g
 export const namesInTemplate = (template: string): readonly string[] =>
   Array.from(template.matchAll(placeholder), ([, name = '']) => name)
 
-/** The text with the values in their places. */
-export function fillTemplate(template: string, values: RefusalValues): string {
-  return template.replaceAll(placeholder, (written, name: string) => {
-    const known = refusalValueNames.find((candidate) => candidate === name)
-    return known === undefined ? written : values[known]
-  })
+/** The text with the values in their places; other names stay as written. */
+export function fillTemplate(template: string, values: Readonly<Record<string, string>>): string {
+  return template.replaceAll(placeholder, (written, name: string) =>
+    Object.hasOwn(values, name) ? (values[name] ?? '') : written,
+  )
 }

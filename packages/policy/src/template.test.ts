@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fillTemplate, namesInTemplate } from './refusal-template.ts'
+import { fillTemplate, namesInTemplate } from './template.ts'
 
 const values = { limit: 'minute', reason: 'limit', retry_after: '7', decision: 'id' }
 

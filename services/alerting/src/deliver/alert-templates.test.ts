@@ -1,0 +1,76 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Policy } from '@weir/policy/policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { createAlertTemplates } from './alert-templates.ts'
+
+const log = createLogger('test', 'silent')
+const policyOf = (endpoints: object): Policy =>
+  requirePolicy(JSON.stringify({ version: 1, plans: { free: { limits: [] } }, endpoints }), 'weir.yaml')
+const policy = policyOf({ customers: { type: 'subject', templates: 'customers' } })
+
+function open(files: Readonly<Record<string, string>>) {
+  const dir = mkdtempSync(join(tmpdir(), 'weir-templates-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
+  mkdirSync(join(dir, 'customers'))
+  const write = (file: string, words: string) => writeFileSync(join(dir, 'customers', file), words)
+  for (const [file, words] of Object.entries(files)) write(file, words)
+  let nowMs = 0
+  const templates = createAlertTemplates({ dir, policyInForce: () => policy, clock: { nowMs: () => nowMs }, log })
+  const find = (language?: string) =>
+    templates.find({ templates: 'customers', language }, 'weir.quota.reached', 'txt')?.text
+  return { templates, find, write, wait: (ms: number) => (nowMs += ms) }
+}
+
+const mail = (words: string) => `Subject: ${words}\n`
+
+test('the closest language wins, then the type over the default; without either the words are Weir’s own', () => {
+  const files = {
+    'default.txt': mail('any'),
+    'default.de.txt': mail('de any'),
+    'weir.quota.reached.txt': mail('quota'),
+  }
+  const { find, templates } = open({ ...files, 'weir.quota.reached.pt-br.txt': mail('pt') })
+  expect([find(), find('de-at'), find('pt-br'), find('pt'), find('fr')]).toEqual([
+    ...[mail('quota'), mail('de any'), mail('pt'), mail('quota'), mail('quota')],
+  ])
+  expect(templates.find({}, 'weir.quota.reached', 'txt')).toBeUndefined()
+  expect(templates.find({ templates: 'customers' }, 'weir.quota.reached', 'slack')).toBeUndefined()
+})
+
+test('a file that is wrong is named and not used', () => {
+  const { find, templates } = open({
+    ...{ 'default.txt': 'no subject', 'weir.quota.reached.txt': mail('{{constructor}}'), 'default.md': '' },
+    ...{ 'weir.quota.txt': mail('a'), 'default.DE.txt': mail('a'), 'default.slack': 'a'.repeat(65_537), '.git': '' },
+  })
+  expect(find()).toBeUndefined()
+  expect(templates.findProblems().map((one) => one.replace(/^.*\/customers\//, '').slice(0, 45))).toEqual([
+    'default.DE.txt must be called TYPE[.LANGUAGE]',
+    'default.md must be called TYPE[.LANGUAGE].txt',
+    'default.slack has 65537 characters; a templat',
+    'default.txt must begin with a line such as Su',
+    'weir.quota.reached.txt names {{constructor}};',
+    'weir.quota.txt must be called TYPE[.LANGUAGE]',
+  ])
+})
+
+test('an edited file is used after ten seconds, without a restart', () => {
+  const { find, write, wait } = open({ 'default.txt': mail('old') })
+  expect(find()).toBe(mail('old'))
+  write('default.txt', mail('new'))
+  wait(9_999)
+  expect(find()).toBe(mail('old'))
+  wait(1)
+  expect(find()).toBe(mail('new'))
+})
+
+test('a folder that is missing, and a directory that is not set, are named', () => {
+  const clock = { nowMs: () => 0 }
+  const none = createAlertTemplates({ dir: '', policyInForce: () => policy, clock, log })
+  expect(none.findProblems()).toEqual(['WEIR_TEMPLATES_DIR is not set, and endpoints have templates'])
+  const missing = createAlertTemplates({ dir: '/nowhere', policyInForce: () => policy, clock, log })
+  expect(missing.findProblems()).toEqual([expect.stringContaining('/nowhere/customers cannot be read')])
+})
