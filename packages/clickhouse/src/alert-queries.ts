@@ -1,4 +1,5 @@
 import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
+import { inTurn } from './delivery-order.ts'
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -68,14 +69,14 @@ export async function readUnfinished(
   const { days, settleSeconds, limit, after } = options
   const rows = await readRows<Omit<UnfinishedRow, 'alert_id'> & { readonly alert: string }>(
     client,
-    `SELECT toString(d.alert_id) AS alert, endpoint, argMax(attempt, (at, attempt)) AS attempts,
-        toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, (at, attempt)), max(at)))) AS due_ms,
+    `SELECT toString(d.alert_id) AS alert, endpoint, argMax(attempt, ${inTurn}) AS attempts,
+        toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, ${inTurn}), max(at)))) AS due_ms,
         toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requested_ms,
         if(requested_ms = 0, toInt64(min(toUnixTimestamp64Milli(at))), requested_ms) AS began_ms
       FROM deliveries AS d
       WHERE at > now() - INTERVAL {days:UInt16} DAY
       GROUP BY d.alert_id, endpoint
-      HAVING argMax(outcome, (at, attempt)) IN ('queued', 'requested', 'failed')
+      HAVING argMax(outcome, ${inTurn}) IN ('queued', 'requested', 'failed')
         AND max(recorded_at) < now() - INTERVAL {settle:UInt16} SECOND
         AND (began_ms, alert, endpoint) > ({ms:Int64}, {id:String}, {endpoint:String})
       ORDER BY began_ms, alert, endpoint

@@ -1,5 +1,6 @@
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
+import { inTurn } from './delivery-order.ts'
 import { withinReach } from './within-reach.ts'
 
 /** Selects alerts or deliveries; times in milliseconds since the epoch. */
@@ -95,7 +96,7 @@ export function listAlerts(
       ) AS a
       LEFT JOIN (
         SELECT alert_id, groupArray((endpoint, last)) AS deliveries FROM (
-          SELECT alert_id, endpoint, argMax(outcome, (at, attempt)) AS last FROM deliveries
+          SELECT alert_id, endpoint, argMax(outcome, ${inTurn}) AS last FROM deliveries
           WHERE at >= fromUnixTimestamp64Milli({from:Int64}) GROUP BY alert_id, endpoint ORDER BY endpoint
         ) GROUP BY alert_id
       ) AS d ON d.alert_id = a.id
@@ -151,7 +152,7 @@ export function listFailedDeliveries(
         AND ({type:String} = '' OR d.alert_type = {type:String}) 
         AND ({endpoint:String} = '' OR d.endpoint = {endpoint:String} OR startsWith(d.endpoint, concat({endpoint:String}, '/')))
       GROUP BY d.alert_id, d.endpoint
-      HAVING argMax(outcome, (at, attempt)) IN ('given_up', 'dropped') AND max(at) < fromUnixTimestamp64Milli({to:Int64})
+      HAVING argMax(outcome, ${inTurn}) IN ('given_up', 'dropped') AND max(at) < fromUnixTimestamp64Milli({to:Int64})
       ORDER BY max(at), alert_id, endpoint LIMIT {limit:UInt32}`,
     { ...parametersOf(filter), limit },
   )

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inTurn } from '@weir/clickhouse/delivery-order.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -51,7 +52,7 @@ const subjectsAt = (path: string) => at(path).map(({ body }: Received) => JSON.p
 /** The last outcome of each delivery of a subject's alerts; of addresses without their hash. */
 async function outcomes(subject: string): Promise<readonly string[]> {
   const rows = await stack.rows<{ endpoint: string; last: string }>(
-    `SELECT endpoint, argMax(outcome, (at, attempt)) AS last FROM weir.deliveries
+    `SELECT endpoint, argMax(outcome, ${inTurn}) AS last FROM weir.deliveries
       WHERE subject = '${subject}' GROUP BY alert_id, endpoint`,
   )
   return rows.map((row) => `${row.endpoint.replace(/-.*/, '')} ${row.last}`).sort()

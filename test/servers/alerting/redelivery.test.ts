@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import type { CommandContext } from '@weir/cli/command-context.ts'
 import { listAlerts, redeliver, showAlert, testEndpoint } from '@weir/cli/commands/alerts.ts'
 import { addSilence, endSilence, listSilences } from '@weir/cli/commands/silences.ts'
+import { readUnfinished } from '@weir/clickhouse/alert-queries.ts'
 import { readRows } from '@weir/clickhouse/connect.ts'
+import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
+import { formatTs } from '@weir/contracts/timestamp.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
@@ -127,6 +131,18 @@ test('A silence keeps the webhook quiet, and the alert names it; a person may ha
   await stack.decide(['quiet'], 1_000)
   await until(() => received('quiet') === 2)
 }, 120_000)
+
+test('An alert that was delivered stays delivered where it is raised and queued again with a later time', async () => {
+  const { id, deliveries } = await outcomes('second')
+  expect(deliveries.ops).toBe('delivered')
+  const at = formatTs(Date.now() + 60_000)
+  const queued = { alert_id: id, alert_type: 'weir.quota.reached', subject: 'second', endpoint: 'ops', attempt: 0 }
+  const row = { ...queued, at, outcome: 'queued', status: 0, ms: 0, error: '', next_try: at, answer: '' }
+  await insertBlock(stack.tables.client, { table: 'deliveries', lines: linesOf([row]), dedupToken: randomUUID() })
+  expect((await outcomes('second')).deliveries.ops).toBe('delivered')
+  const unfinished = await readUnfinished(stack.tables.client, { days: 5, settleSeconds: 0, limit: 1_000 })
+  expect(unfinished.filter(({ alert_id }) => alert_id === id)).toEqual([])
+})
 
 test('an unknown alert or endpoint is named in the error', async () => {
   const nobody = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
