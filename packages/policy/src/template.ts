@@ -1,7 +1,8 @@
-/** What the body of a route's own refusal may name. None of the values needs escaping in JSON, XML or HTML. */
+/**
+ * What the body of a route's own refusal may name: the limit, `limit` or `blocked`, whole seconds, and the id of the
+ * record, empty without one. None of the values needs escaping in JSON, XML or HTML.
+ */
 export const refusalValueNames = ['limit', 'reason', 'retry_after', 'decision'] as const
-/** By their names: the limit, `limit` or `blocked`, whole seconds, and the id of the record, empty without one. */
-export type RefusalValues = Readonly<Record<(typeof refusalValueNames)[number], string>>
 
 const placeholder = /\{\{([^{}]*)\}\}/g
 

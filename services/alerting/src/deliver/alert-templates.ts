@@ -29,8 +29,8 @@ const kinds = ['txt', 'html', 'slack']
 export const mailForm = /^Subject: ([^\r\n]+)\r?\n(?:\r?\n)?([\s\S]*)$/
 
 /**
- * Returns what an alert has for each name of a template, empty for what it does not have. `escapeText` is for the markup of
- * the template, whose words are the operator's own and stay as they are.
+ * Returns what an alert has for each name of a template, empty for what it does not have. `escapeText` is for the
+ * markup of the template, whose words are the operator's own and stay as they are.
  */
 export function templateValues(
   alert: AlertV1,
