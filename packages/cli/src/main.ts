@@ -164,7 +164,11 @@ const usage = common(program.command('usage'))
     'RFC 3339, a date, which begins in the time zone, or now-24h; 24 hours before --to without it',
   )
   .option('--to <time>', 'the same; now without it')
-  .option('--by <names>', 'up to four of subject, key_id, plan, route, method, outcome and denied_by, in commas', '')
+  .option(
+    '--by <names>',
+    'up to four of subject, key_id, plan, route, method, outcome, denied_by, reason, mode, ip and met_limit, in commas',
+    '',
+  )
   .option('--step <step>', 'minute, quarter_hour, hour, day, week, month or total', 'total')
   .option('--period <month>', 'instead of both, with one --subject: its month, 2026-11, current or previous')
   .option('--time-zone <zone>', "where dates, days, weeks and months begin: UTC, with --period the subject's own")
@@ -182,7 +186,8 @@ const usage = common(program.command('usage'))
   )
   .addOption(new Option('--output <file>', 'where that is written, once it is whole; standard output').argParser(inCwd))
   .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
-for (const name of ['subject', 'key-id', 'plan', 'route', 'method', 'outcome', 'denied-by']) {
+const usageFilters = 'subject key-id plan route method outcome denied-by reason mode ip met-limit'
+for (const name of usageFilters.split(' ')) {
   usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
 }
 usage.action(async (options) => (await import('./commands/usage.ts')).showUsage(options, context))

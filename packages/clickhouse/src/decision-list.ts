@@ -2,7 +2,7 @@ import type { DecisionQuery } from '@weir/core/usage/decision-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { type DecisionRelated, type DecisionRow, decisionColumns, decisionFormat } from './decision-queries.ts'
-import { filtersOf } from './filters.ts'
+import { filtersOf, seenColumn } from './filters.ts'
 import { withinReach } from './within-reach.ts'
 
 /** A decision of a list, with what came after it. */
@@ -25,17 +25,10 @@ const timeOf = (name: string) => `fromUnixTimestamp64Milli({${name}:Int64})`
 /** An answer may take as long as its stream. */
 const answered = `o.ts >= ${timeOf('from')} - INTERVAL 1 MINUTE AND o.ts < ${timeOf('to')} + INTERVAL 1 DAY`
 
-/** What callers who are limited to subjects see in a column: nothing of limits in shadow. */
-function seenColumn(name: string, { isOwn }: Reach): string {
-  if (isOwn && name === 'denied_by') return "if(d.outcome = 'deny', d.denied_by, '')"
-  if (isOwn && name === 'reason') return "if(d.mode = 'shadow', 'ok', d.reason)"
-  return isOwn && name === 'mode' ? "'enforce'" : `d.${name}`
-}
-
 /** The conditions of a question: everything but which page. */
 function conditionsOf(reach: Reach, query: DecisionQuery) {
   const within = withinReach(reach, 'd.subject')
-  const filters = filtersOf((name) => seenColumn(name, reach), query)
+  const filters = filtersOf((name) => seenColumn(name, reach, (column) => `d.${column}`), query)
   const sql = [
     `d.ts >= ${timeOf('from')} AND d.ts < ${timeOf('to')} AND d.count > 0 AND ${within.sql}`,
     ...filters.sql,

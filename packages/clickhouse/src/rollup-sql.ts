@@ -1,7 +1,7 @@
 import { type SortPart, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { RollupQuery, Step } from '@weir/core/usage/usage-query.ts'
-import { filtersOf } from './filters.ts'
+import { filtersOf, seenColumn } from './filters.ts'
 import { withinReach } from './within-reach.ts'
 
 const stepStart: Record<Exclude<Step, 'total'>, string> = {
@@ -53,6 +53,8 @@ export interface RollupSource {
   readonly bucketMs: number
   /** Sums over the table as `u`, by the name of their column. */
   readonly sums: Readonly<Record<string, string>>
+  /** The rows that are summed, by the condition of the question's time and reach. Absent: all of the table. */
+  readonly rowsWithin?: (within: string) => string
 }
 
 /** Which rows of an answer are read. */
@@ -61,13 +63,6 @@ export interface PagePlace {
   readonly after?: readonly string[] | undefined
   readonly rowsMax: number
 }
-
-/**
- * A dimension as SQL. `denied_by` of an allowed request names the limit in shadow that would have refused it, or one
- * that degraded it: who is limited to subjects learns nothing of limits in shadow.
- */
-const dimensionSql = (name: string, { isOwn }: Reach) =>
-  isOwn && name === 'denied_by' ? "if(u.outcome = 'deny', u.denied_by, '')" : `u.${name}`
 
 const placeTypes = { time: 'Int64', other: 'UInt8', measure: 'Int128', name: 'String' } as const
 
@@ -97,7 +92,7 @@ export type ColumnWriter = (name: string, value: string) => string
 
 /** The SQL of a question. Names come from closed lists, values travel as parameters. */
 export function rollupSql(
-  { table, bucketMs, sums }: RollupSource,
+  { table, bucketMs, sums, rowsWithin }: RollupSource,
   reach: Reach,
   question: RollupQuery<string>,
   place: PagePlace,
@@ -105,16 +100,20 @@ export function rollupSql(
 ): { query: string; params: Record<string, unknown>; columns: readonly string[] } {
   const { by, ranking } = question
   const within = withinReach(reach, 'u.subject')
-  const filters = filtersOf((name) => dimensionSql(name, reach), question)
+  const seen = (name: string) => seenColumn(name, reach, (column) => `u.${column}`)
+  const filters = filtersOf(seen, question)
   const page = pageSql(question, place)
   const span = spanSql(question, bucketMs)
+  // A decision is a row of each limit that it met. ClickHouse 26.7 fails on some of these questions with ARRAY JOIN.
+  const rowsOf = (rows: string) =>
+    by.includes('met_limit') ? `SELECT *, arrayJoin(${seen('met_limit')}) AS met FROM (${rows}) AS u` : rows
+  const isWithin = reach.isOwn ? `${span.where} AND ${within.sql}` : span.where
   const from = [
-    `FROM ${table} AS u`,
-    `WHERE ${span.where}`,
-    reach.isOwn ? `AND ${within.sql}` : '',
+    `FROM ${rowsWithin === undefined ? table : `(${rowsOf(rowsWithin(isWithin))})`} AS u`,
+    `WHERE ${isWithin}`,
     ...filters.sql,
   ].filter((line) => line !== '')
-  const dimensions = by.map((name) => dimensionSql(name, reach))
+  const dimensions = by.map((name) => (name === 'met_limit' ? 'u.met' : seen(name)))
   const names = dimensions.join(', ')
   const isTop =
     ranking?.top === undefined

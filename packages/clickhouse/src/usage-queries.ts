@@ -1,10 +1,11 @@
 import type { Reach } from '@weir/core/usage/reach.ts'
-import type {
-  OutcomeDimension,
-  OutcomeQuery,
-  RollupQuery,
-  UsageDimension,
-  UsageQuery,
+import {
+  type OutcomeDimension,
+  type OutcomeQuery,
+  type RollupQuery,
+  rawDimensions,
+  type UsageDimension,
+  type UsageQuery,
 } from '@weir/core/usage/usage-query.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { isOfSpan, type PagePlace, type RollupSource, rollupSql } from './rollup-sql.ts'
@@ -48,17 +49,20 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
   readonly change?: number | null
 }
 
-/** The sums of the rows that `of` meets. Units in 128 bits: over years and all subjects, 64 might not do. */
-const sumsOf = (of: string) => ({
+/** The sums of the rows that `of` meets. */
+const sumsOf = (of: string, units: string) => ({
   count: `sumIf(u.count, ${of})`,
   allowed: `sumIf(u.count, u.outcome = 'allow' AND ${of})`,
   denied: `sumIf(u.count, u.outcome = 'deny' AND ${of})`,
-  cost: `sumIf(toInt128(u.cost), u.outcome = 'allow' AND ${of})`,
+  cost: `sumIf(${units}, u.outcome = 'allow' AND ${of})`,
 })
 
-function usageSums({ comparison }: UsageQuery): Readonly<Record<string, string>> {
-  if (comparison === undefined) return sumsOf('true')
-  const [now, before] = [sumsOf(isOfSpan), sumsOf(`NOT (${isOfSpan})`)]
+/** Units of a row of a rollup, and of a decision. In 128 bits: over years and all subjects, 64 might not do. */
+const [summedUnits, rawUnits] = ['toInt128(u.cost)', 'toInt128(u.cost) * u.count + u.adjustment']
+
+function usageSums({ comparison }: UsageQuery, units = summedUnits): Readonly<Record<string, string>> {
+  if (comparison === undefined) return sumsOf('true', units)
+  const [now, before] = [sumsOf(isOfSpan, units), sumsOf(`NOT (${isOfSpan})`, units)]
   const [value, earlier] = [now, before].map((sums) => `toInt128(${sums[comparison.measure]})`)
   // Adding 0 makes a -0 a 0.
   const change = `if(${earlier} = 0, NULL, round(toFloat64(${value} - ${earlier}) / toFloat64(abs(${earlier})), 4) + 0)`
@@ -69,11 +73,51 @@ function usageSums({ comparison }: UsageQuery): Readonly<Record<string, string>>
   }
 }
 
-/** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
+const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
+
+/**
+ * The decisions themselves. Corrections have subject, key and time of the decision that they correct; what else no
+ * rollup has of it is looked up, so that its units are corrected where they were counted.
+ */
+function rawSource(question: UsageQuery): RollupSource {
+  const named = (['subject', 'key_id'] as const).filter((name) => name in question.only)
+  const narrowed = named.map((name) => `AND u.${name} IN {only_${name}:Array(String)}`).join(' ')
+  const own = [
+    'ts',
+    'subject',
+    'key_id',
+    'plan',
+    'route',
+    'method',
+    'outcome',
+    'denied_by',
+    'cost',
+    'count',
+    'adjustment',
+  ]
+  const corrected = Object.entries({ reason: 'reason', mode: 'mode', ip: 'ip', met_limits: 'limits.name' })
+  return {
+    table: 'decisions',
+    bucketMs: question.step === 'minute' ? 60_000 : 900_000,
+    sums: usageSums(question, rawUnits),
+    rowsWithin: (within) => `
+      SELECT ${own.map((name) => `u.${name} AS ${name}`).join(', ')},
+        ${corrected.map(([name, column]) => `if(c.id = ${noId}, u.${column}, c.${name}) AS ${name}`).join(', ')}
+      FROM decisions AS u LEFT ANY JOIN (
+        SELECT u.subject AS subject, u.id AS id, ${corrected.map(([name, column]) => `u.${column} AS ${name}`).join(', ')}
+        FROM decisions AS u WHERE ${within} ${narrowed} AND u.count > 0 AND (u.subject, u.id) IN (
+          SELECT u.subject, u.corrects FROM decisions AS u WHERE ${within} ${narrowed} AND u.count = 0)
+      ) AS c ON c.subject = u.subject AND c.id = u.corrects
+      WHERE ${within} ${narrowed}`,
+  }
+}
+
+/** The smallest table that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
 export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSource {
   const { step, by, only, except, subjectPrefix } = question
-  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, sums: usageSums(question) }
   const named = [...by, ...Object.keys(only), ...Object.keys(except)]
+  if (rawDimensions.some((name) => named.includes(name))) return rawSource(question)
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, sums: usageSums(question) }
   const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
   return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, sums: usageSums(question) }
 }

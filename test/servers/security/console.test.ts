@@ -92,6 +92,8 @@ describe('a value that is SQL', () => {
       'format',
       'csv',
       'period',
+      'compare',
+      ...['reason', 'mode', 'ip', 'met_limit', 'not_met_limit'],
     ],
     '/v1/decisions': [
       ...[

@@ -55,8 +55,16 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   ),
   [10, '/v1/usage?plan=acme-plan', 'own'],
   [11, '/v1/usage?not_denied_by=tried', 'own'],
-  ...['subject_prefix', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'].map(
+  ...['subject_prefix', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by', 'reason', 'ip', 'met_limit'].map(
     (name) => [13, `/v1/usage?${name}=${encodeURIComponent("x' OR 1=1 --")}`, 'empty'] as const,
+  ),
+  ...['met_limit=bolt-limit', 'met_limit=tried', 'mode=shadow', 'not_mode=enforce', 'ip=192.0.2.90'].map(
+    (filter) => [filter.startsWith('ip') ? 12 : 11, `/v1/usage?${filter}`, 'empty'] as const,
+  ),
+  [11, '/v1/usage?by=met_limit,mode,reason&step=total', 'own'],
+  [12, '/v1/usage?by=ip&step=total', 'own'],
+  ...['reason', 'mode', 'ip', 'met_limit'].map(
+    (by) => [15, `/v1/usage?by=${by}&format=csv&subject=bolt`, 403] as const,
   ),
   ...['BOLT', '%62olt', 'bolt%00', 'bolt%20', 'b%D0%BElt', '', 'acme%20', 'Acme', '%61cme%00'].map(
     (subject) => [6, `/v1/usage?subject=${subject}`, 403] as const,
@@ -178,7 +186,8 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [35, '/v1/subjects/acme/portal', 403, { method: 'DELETE' }],
   [35, '/v1/policy?dry_run=true', 403, { method: 'PUT', body: '{"version":1}' }],
   [35, '/v1/subjects/acme', 403, { method: 'PUT', body: '{"plan":"top"}' }],
-  [37, '/v1/usage', 401, { headers: { authorization: '', 'x-api-key': '', cookie: 'weir=test-admin-token' } }],
+  // An empty header is one, too: the cookie of a session goes with none.
+  [37, '/v1/usage', 400, { headers: { authorization: '', 'x-api-key': '', cookie: 'weir=test-admin-token' } }],
   [37, '/v1/usage?key=acme-key&token=acme-key', 401, { headers: { authorization: '', 'x-api-key': '' } }],
   [37, '/v1/usage', 400, { headers: { authorization: 'Bearer limited-token', 'x-api-key': 'bolt-key' } }],
   ...[

@@ -29,7 +29,13 @@ export async function questions(client: ClickHouseClient): Promise<readonly stri
   const answer = await client.query({ query: 'SELECT toString(any(id)) AS id FROM decisions', format: 'JSONEachRow' })
   const [decision] = await answer.json<{ id: string }>()
   return [
-    ...['usage?step=minute&subject=acme', 'usage?step=hour&subject=acme', 'usage?step=hour', 'outcomes?step=hour'],
+    ...[
+      'usage?step=minute&subject=acme',
+      'usage?step=hour&subject=acme',
+      'usage?step=hour',
+      'usage?by=reason&subject=acme',
+      'outcomes?step=hour',
+    ],
     ...['alerts', 'invoices?subject=payer-0', `decisions/${decision?.id}`, 'decisions?status=200&corrected=true'],
   ]
 }

@@ -7,10 +7,10 @@ import {
   readSpan,
   type Values,
 } from './read-parameters.ts'
-import { usageDimensions } from './usage-query.ts'
+import { rollupDimensions } from './usage-query.ts'
 
 /** The columns of a decision that it can be found by. */
-export const decisionDimensions = [...usageDimensions, 'reason', 'mode', 'ip'] as const
+export const decisionDimensions = [...rollupDimensions, 'reason', 'mode', 'ip'] as const
 /** A column of a decision that it can be found by. */
 type DecisionDimension = (typeof decisionDimensions)[number]
 

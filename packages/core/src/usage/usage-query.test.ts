@@ -30,6 +30,20 @@ describe('a query of the rollups', () => {
     }
   })
 
+  it('of what only decisions have names a subject, a key or an address, and takes 31 days', () => {
+    const ask = (more: Readonly<Record<string, string>>, isNarrow = false) =>
+      parseUsageQuery({ from: '2026-10-01', to: '2026-11-01', ...more }, { nowMs, isNarrow })
+    const named = 'reason, met_limit: only the decisions themselves have it, so name a subject, a key_id or an ip'
+    expect(ask({ by: 'reason', not_met_limit: 'day' })).toEqual({ kind: 'problems', problems: [named] })
+    expect(ask({ ip: '192.0.2.1' })).toMatchObject({ query: { only: { ip: ['192.0.2.1'] } } })
+    expect(ask({ by: 'mode', key_id: 'a-1' })).toMatchObject({ query: { by: ['mode'] } })
+    expect(ask({ by: 'met_limit' }, true)).toMatchObject({ query: { by: ['met_limit'] } })
+    expect(ask({ by: 'ip', subject: 'acme', to: '2026-11-02' })).toEqual({
+      kind: 'problems',
+      problems: ['ip: only the decisions themselves have it, so from and to may be at most 31 days apart'],
+    })
+  })
+
   it('of a period is of the subject’s own month, in its zone and from its day on', () => {
     const calendar = { timeZone: 'Asia/Kathmandu', anchor: 31 }
     const ask = (more: Readonly<Record<string, string>>) => parseUsageQuery(more, { nowMs, calendar })

@@ -50,6 +50,8 @@ export type ParsedQuery<Dimension extends string> =
 /** What a kind of query can ask for. */
 interface Askable<Dimension extends string> {
   readonly dimensions: readonly Dimension[]
+  /** Those that only the decisions themselves have. */
+  readonly rawDimensions: readonly Dimension[]
   /** Whether there are rows by the minute. */
   readonly hasMinutes: boolean
   /** Whether its sums are those that groups are ranked by. */
@@ -59,6 +61,8 @@ interface Askable<Dimension extends string> {
 const dayMs = 86_400_000
 /** More minutes than this in one answer are a download, not a query. */
 const minuteSpanMaxMs = 7 * dayMs
+/** Decisions that are read one by one, of some subjects, keys or addresses: 31 million of a busy one. */
+const rawSpanMaxMs = 31 * dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
 
@@ -80,18 +84,33 @@ function readStep(
   return step
 }
 
+/** Adds what is wrong with a query that decisions themselves answer. */
+function checkRaw(
+  { only, fromMs, toMs }: { readonly only: Values<string>; readonly fromMs: number; readonly toMs: number },
+  { raw, isNarrow }: { readonly raw: readonly string[]; readonly isNarrow: boolean },
+  problems: string[],
+): void {
+  if (raw.length === 0) return
+  const names = `${raw.join(', ')}: only the decisions themselves have`
+  const narrow = isNarrow || [only.subject, only.key_id, only.ip].some((values) => values !== undefined)
+  if (!narrow) problems.push(`${names} it, so name a subject, a key_id or an ip`)
+  if (toMs - fromMs > rawSpanMaxMs) problems.push(`${names} it, so from and to may be at most 31 days apart`)
+}
+
 /** When, and of whom, a query is asked. */
 export interface AskedAt {
   readonly nowMs: number
+  /** Whether the caller reads the rows of some subjects only. */
+  readonly isNarrow?: boolean
   /** Months of the subject that is asked about; undefined unless there is exactly one. */
   readonly calendar?: MonthCalendar | undefined
 }
 
 /** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
 function parseQuery<Dimension extends string>(
-  { dimensions, hasMinutes, isRanked }: Askable<Dimension>,
+  { dimensions, rawDimensions, hasMinutes, isRanked }: Askable<Dimension>,
   given: GivenParameters,
-  { nowMs, calendar }: AskedAt,
+  { nowMs, isNarrow = false, calendar }: AskedAt,
 ): ParsedQuery<Dimension> {
   const problems: string[] = []
   const filters = dimensions.flatMap((dimension) => [dimension, `not_${dimension}`])
@@ -115,6 +134,8 @@ function parseQuery<Dimension extends string>(
   const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
   if (unknown.length > 0) problems.push(`by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}`)
 
+  const raw = rawDimensions.filter((name) => by.includes(name) || name in only || name in except)
+  checkRaw({ only, fromMs, toMs }, { raw, isNarrow }, problems)
   if (by.length > byMax) problems.push(`by has ${by.length} columns; at most ${byMax} are taken`)
   const ranking = readRanking(params, by, problems)
   const compared = { fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
@@ -143,8 +164,12 @@ function parseQuery<Dimension extends string>(
 }
 
 /** The columns of the rollups of usage. */
-export const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
-/** What usage can be broken down by; the columns of its rollups. */
+export const rollupDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
+/** What of decisions no rollup has. `met_limit` is each limit that a request met, whether it refused or not. */
+export const rawDimensions = ['reason', 'mode', 'ip', 'met_limit'] as const
+/** What usage can be broken down by. */
+export const usageDimensions = [...rollupDimensions, ...rawDimensions] as const
+/** What usage can be broken down by. */
 export type UsageDimension = (typeof usageDimensions)[number]
 
 /** A query of usage: who used what, when. */
@@ -152,7 +177,7 @@ export type UsageQuery = RollupQuery<UsageDimension>
 
 /** Reads a query of usage from query parameters. */
 export const parseUsageQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> =>
-  parseQuery({ dimensions: usageDimensions, hasMinutes: true, isRanked: true }, given, at)
+  parseQuery({ dimensions: usageDimensions, rawDimensions, hasMinutes: true, isRanked: true }, given, at)
 
 /** The columns of the rollup of outcomes. */
 export const outcomeDimensions = ['subject', 'route', 'method'] as const
@@ -164,4 +189,4 @@ export type OutcomeQuery = RollupQuery<OutcomeDimension>
 
 /** Reads a query of outcomes from query parameters. */
 export const parseOutcomeQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<OutcomeDimension> =>
-  parseQuery({ dimensions: outcomeDimensions, hasMinutes: false, isRanked: false }, given, at)
+  parseQuery({ dimensions: outcomeDimensions, rawDimensions: [], hasMinutes: false, isRanked: false }, given, at)

@@ -155,7 +155,7 @@ function register<Dimension extends string>(
       const { state } = ports.policy
       if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
       const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
-      const parsed = parse({ ...given, format }, { nowMs: atMs, calendar })
+      const parsed = parse({ ...given, format }, { nowMs: atMs, calendar, isNarrow: reach.isOwn })
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { query, form } = parsed
       if (form.format !== 'json') {

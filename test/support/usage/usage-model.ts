@@ -1,0 +1,150 @@
+import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
+import type { Ranking } from '@weir/core/usage/ranking.ts'
+import type { Step, UsageDimension, UsageQuery } from '@weir/core/usage/usage-query.ts'
+import { Temporal } from 'temporal-polyfill'
+import { type Decision, dimensions, quarterMs } from './random-questions.ts'
+
+/** Where the step of a time begins, as the console writes it. */
+function startOf(ms: number, step: Step, timeZone: string): string {
+  const at = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(timeZone)
+  const length = step === 'hour' ? 3_600_000 : quarterMs
+  const offsetMs = at.offsetNanoseconds / 1_000_000
+  const date = at.toPlainDate()
+  const first =
+    step === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : step === 'month' ? date.with({ day: 1 }) : date
+  const start =
+    step === 'hour' || step === 'quarter_hour'
+      ? Temporal.Instant.fromEpochMilliseconds(
+          Math.floor((ms + offsetMs) / length) * length - offsetMs,
+        ).toZonedDateTimeISO(timeZone)
+      : first.toZonedDateTime(timeZone)
+  return start.toString({ timeZoneName: 'never', smallestUnit: 'second' })
+}
+
+const units = ({ cost, count, adjustment }: Decision) => BigInt(cost) * BigInt(count) + BigInt(adjustment)
+const total = (of: readonly Decision[], amount: (one: Decision) => bigint) =>
+  of.reduce((sum, one) => sum + amount(one), 0n)
+const counted = ({ count }: Decision) => BigInt(count)
+
+function plainSums(rows: readonly Decision[]) {
+  const allowed = rows.filter(({ outcome }) => outcome === 'allow')
+  const denied = rows.filter(({ outcome }) => outcome === 'deny')
+  return {
+    ...{ count: String(total(rows, counted)), allowed: String(total(allowed, counted)) },
+    ...{ denied: String(total(denied, counted)), cost: String(total(allowed, units)) },
+  }
+}
+
+/** The sums of a question's own span, and with a comparison those of the span before. */
+export function sumsOf(rows: readonly Decision[], { fromMs, comparison }: UsageQuery) {
+  if (comparison === undefined) return plainSums(rows)
+  const from = Math.floor(fromMs / quarterMs) * quarterMs
+  const [now, before] = [plainSums(rows.filter(({ ms }) => ms >= from)), plainSums(rows.filter(({ ms }) => ms < from))]
+  const [value, earlier] = [Number(now[comparison.measure]), Number(before[comparison.measure])]
+  const previous = Object.fromEntries(Object.entries(before).map(([name, sum]) => [`previous_${name}`, sum]))
+  return { ...now, ...previous, change: earlier === 0 ? null : (value - earlier) / Math.abs(earlier) }
+}
+
+/** Where the step of a decision begins, or of an earlier one the step that it is compared with. */
+function comparedStart(ms: number, { fromMs, step, timeZone, comparison }: UsageQuery): string {
+  const start = startOf(ms, step, timeZone)
+  if (comparison === undefined || ms >= Math.floor(fromMs / quarterMs) * quarterMs) return start
+  const { unit, count } = comparison.shift
+  const moved = Temporal.Instant.from(start)
+    .toZonedDateTimeISO(timeZone)
+    .add({ [`${unit}s`]: count })
+  return moved.toString({ timeZoneName: 'never', smallestUnit: 'second' })
+}
+
+/** A decision as its subject sees it: without limits in shadow. */
+function shownOwn(one: Decision): Decision {
+  const denied_by = one.outcome === 'allow' ? '' : one.denied_by
+  const met = denied_by === '' ? [] : [denied_by]
+  return { ...one, denied_by, met, mode: 'enforce', reason: one.mode === 'shadow' ? 'ok' : one.reason }
+}
+
+const namesMet = ({ met }: Decision) => (met.length === 0 ? [''] : met)
+/** What a decision has of a dimension. */
+const valuesIn = (one: Decision, name: UsageDimension): readonly string[] =>
+  name === 'met_limit' ? namesMet(one) : [one[name]]
+
+/** The decisions that a question is about, as its reader sees them. */
+export function metBy(all: readonly Decision[], reach: readonly string[] | undefined, asked: UsageQuery): Decision[] {
+  const { only, except, subjectPrefix = '', fromMs, toMs, comparison } = asked
+  const floor = (ms: number) => Math.floor(ms / quarterMs) * quarterMs
+  const to = Math.ceil(toMs / quarterMs) * quarterMs
+  const from = floor(comparison?.fromMs ?? fromMs)
+  const decided = new Map(all.map((one) => [one.id, one]))
+  const seen = all.map((one) => {
+    const { reason, mode, ip, met } = decided.get(one.corrects) ?? one
+    const whole = { ...one, reason, mode, ip, met }
+    return reach === undefined ? whole : shownOwn(whole)
+  })
+  return seen.filter(
+    (one) =>
+      (reach?.includes(one.subject) ?? true) &&
+      one.ms >= from &&
+      one.ms < to &&
+      one.subject.startsWith(subjectPrefix) &&
+      dimensions.every((name) => valuesIn(one, name).some((value) => only[name]?.includes(value) ?? true)) &&
+      dimensions.every((name) => !valuesIn(one, name).some((value) => except[name]?.includes(value))),
+  )
+}
+
+const inOrder = (a: readonly (string | bigint)[], b: readonly (string | bigint)[]): number => {
+  const at = a.findIndex((part, index) => part !== b[index])
+  return at < 0 ? 0 : (a[at] ?? '') < (b[at] ?? '') ? -1 : 1
+}
+
+/** The groups that are first over the whole span. */
+function topGroups(met: readonly Decision[], asked: UsageQuery, { measure, descending, top }: Ranking) {
+  const { by } = asked
+  const groups = [...Map.groupBy(met, (one) => JSON.stringify(by.map((name) => one[name])))]
+  const ranked = groups.map(([names, rows]) => {
+    const sum = BigInt(sumsOf(rows, asked)[measure])
+    return { names, key: [descending ? -sum : sum, ...(JSON.parse(names) as string[])] }
+  })
+  return new Set(
+    ranked
+      .toSorted((a, b) => inOrder(a.key, b.key))
+      .slice(0, top)
+      .map(({ names }) => names),
+  )
+}
+
+/** The rows of an answer by the promise of docs/usage.md, of the decisions themselves, in order. */
+export function modelOf(all: readonly Decision[], asked: UsageQuery): UsageRow[] {
+  const { by, step, toMs, comparison, ranking: ranked } = asked
+  const isByLimit = by.includes('met_limit')
+  const met = isByLimit ? all.flatMap((one) => namesMet(one).map((met_limit) => ({ ...one, met_limit }))) : all
+  const top = ranked?.top === undefined ? undefined : topGroups(met, asked, ranked)
+  const isOther = (one: Decision) => top !== undefined && !top.has(JSON.stringify(by.map((name) => one[name])))
+  const shown = ranked?.other ? met : met.filter((one) => !isOther(one))
+  const groupOf = (one: Decision) => ({
+    ...(step === 'total' ? {} : { ts: comparedStart(one.ms, asked) }),
+    ...(ranked?.other ? { other: isOther(one) } : {}),
+    ...Object.fromEntries(by.map((name) => [name, isOther(one) ? '' : one[name]])),
+  })
+  const rows = [...Map.groupBy(shown, (one) => JSON.stringify(groupOf(one)))].map(([group, of]): UsageRow => {
+    const names = new Set(of.map((one) => JSON.stringify(by.map((name) => one[name]))))
+    return { ...JSON.parse(group), ...sumsOf(of, asked), ...(ranked?.other ? { groups: String(names.size) } : {}) }
+  })
+  const isWithin = ({ ts }: UsageRow) =>
+    comparison === undefined || ts === undefined || Date.parse(ts) < Math.ceil(toMs / quarterMs) * quarterMs
+  const keyOf = (row: UsageRow) => [
+    ...(row.ts === undefined ? [] : [BigInt(Date.parse(row.ts))]),
+    ...(ranked?.other ? [row.other ? 1n : 0n] : []),
+    ...(ranked === undefined ? [] : [BigInt(row[ranked.measure]) * (ranked.descending ? -1n : 1n)]),
+    ...by.map((name) => row[name] ?? ''),
+  ]
+  return rows.filter(isWithin).toSorted((a, b) => inOrder(keyOf(a), keyOf(b)))
+}
+
+/** Without rows that have nothing, as the one row of a question that has no groups and met nothing. */
+export const comparable = (rows: readonly UsageRow[]) =>
+  rows
+    .filter(({ count, cost, previous_count = '0', previous_cost = '0' }) =>
+      [count, cost, previous_count, previous_cost].some((sum) => sum !== '0'),
+    )
+    .map(({ change: _, ...row }) => row)
+    .map((row) => JSON.stringify(row, Object.keys(row).toSorted()))
