@@ -1,5 +1,5 @@
+import { signingKeysOf } from '@weir/runtime/signing-keys.ts'
 import { errors, jwtVerify, SignJWT } from 'jose'
-import { portalKeysOf } from './portal-key.ts'
 
 /** What every portal token begins with, so that people and scanners recognize a leaked one. */
 export const portalPrefix = 'weir_portal_'
@@ -21,7 +21,7 @@ export interface PortalClaims {
  * both verify. The algorithm is the one of this file, whatever a token's header says.
  */
 export function createPortalTokens(keyText: () => string) {
-  const keysNow = () => portalKeysOf(keyText()).map((key) => new TextEncoder().encode(key))
+  const keysNow = () => signingKeysOf(keyText()).map((key) => new TextEncoder().encode(key))
 
   return {
     /** A new token; undefined where there is no key. */

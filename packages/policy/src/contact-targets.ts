@@ -4,38 +4,61 @@ import type { Contact, Endpoint, Policy, SubjectEndpoint, Target } from './polic
 /** Digits of the hash: one contact has some addresses, and rows of deliveries must not repeat them. */
 const digits = 12
 
+const hashOf = (address: string) => hash('sha256', address, 'hex').slice(0, digits)
+
 /** The name of an endpoint has no slash, so that no other endpoint has the name of a target. */
-const targetName = ({ name }: Endpoint, kind: 'email' | 'webhook', address: string) =>
-  `${name}/${kind}-${hash('sha256', address, 'hex').slice(0, digits)}`
+const targetName = ({ name }: Endpoint, kind: 'email' | 'webhook', addressHash: string) =>
+  `${name}/${kind}-${addressHash}`
+
+/** Returns the addresses of mail of a contact, with what they are named by. */
+export const addressesOf = (
+  contact: Contact | undefined,
+): readonly { readonly address: string; readonly hash: string }[] =>
+  (contact?.email ?? []).map((address) => ({ address, hash: hashOf(address) }))
+
+/** Returns the hash in the name of a target that is an address of mail of a contact; undefined for another name. */
+export const mailHashOf = (target: string): string | undefined => /\/email-([0-9a-f]+)$/.exec(target)?.[1]
 
 /** Returns the endpoint's name of a target's name, which may be that of the endpoint itself. */
 export const endpointNameOf = (target: string): string => target.split('/', 1)[0] ?? target
 
+type TargetSources = Pick<Policy, 'contacts' | 'unsubscribed'>
+
 /**
- * Returns the addresses of a contact, each as an endpoint of its own: named `ENDPOINT/KIND-HASH`, so that each has its
- * own deliveries, and is left alone by itself. The same address has the same name in every process and at every time.
+ * Returns the addresses of a subject's contact that get alerts, each as an endpoint of its own: named
+ * `ENDPOINT/KIND-HASH`, so that each has its own deliveries, and is left alone by itself. The same address has the same
+ * name in every process and at every time. Addresses that unsubscribed are left out.
  */
-export function targetsOf(endpoint: SubjectEndpoint, contact: Contact | undefined): readonly Target[] {
-  const { email = [], webhook, language } = contact ?? {}
-  const mails = email.map(
-    (address): Target => ({
-      ...{ ...endpoint, name: targetName(endpoint, 'email', address), type: 'email', to: [address], language },
-    }),
-  )
+export function targetsOf(
+  endpoint: SubjectEndpoint,
+  { contacts, unsubscribed }: TargetSources,
+  subject: string,
+): readonly Target[] {
+  const contact = contacts.get(subject)
+  const out = unsubscribed.get(subject) ?? []
+  const mails = addressesOf(contact).flatMap(({ address, hash }): readonly Target[] => {
+    if (out.includes(hash)) return []
+    const name = targetName(endpoint, 'email', hash)
+    return [{ ...endpoint, name, type: 'email', to: [address], language: contact?.language }]
+  })
+  const webhook = contact?.webhook
   if (webhook === undefined) return mails
-  return [...mails, { ...endpoint, ...webhook, name: targetName(endpoint, 'webhook', webhook.url), type: 'webhook' }]
+  return [
+    ...mails,
+    { ...endpoint, ...webhook, name: targetName(endpoint, 'webhook', hashOf(webhook.url)), type: 'webhook' },
+  ]
 }
 
 /**
  * Returns the target of this name for an alert about the subject; undefined if the policy, or the subject's contact,
- * has it no more.
+ * has it no more, or the address has unsubscribed.
  */
 export function findTarget(
-  { endpoints, contacts }: Pick<Policy, 'endpoints' | 'contacts'>,
+  policy: TargetSources & Pick<Policy, 'endpoints'>,
   name: string,
   subject: string,
 ): Target | undefined {
-  const endpoint = endpoints.get(endpointNameOf(name))
+  const endpoint = policy.endpoints.get(endpointNameOf(name))
   if (endpoint === undefined || endpoint.type !== 'subject') return endpoint?.name === name ? endpoint : undefined
-  return targetsOf(endpoint, contacts.get(subject)).find((one) => one.name === name)
+  return targetsOf(endpoint, policy, subject).find((one) => one.name === name)
 }

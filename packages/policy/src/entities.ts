@@ -18,6 +18,7 @@ export const entityKinds = [
   'identity',
   'token',
   'portal',
+  'unsubscribed',
   'subject',
   'key',
 ] as const
@@ -28,7 +29,7 @@ export type EntityKind = (typeof entityKinds)[number]
 export const sectionOf = {
   ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
   ...{ price: 'prices', watch: 'watches', identity: 'identity', token: 'tokens', portal: 'portals' },
-  ...{ silence: 'silences', subject: 'subjects' },
+  ...{ silence: 'silences', unsubscribed: 'unsubscribed', subject: 'subjects' },
 } as const satisfies Record<Exclude<EntityKind, 'key'>, string>
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */

@@ -29,6 +29,8 @@ export interface Policy {
   readonly portals: ReadonlyMap<string, string>
   /** By subject, where its own alerts are sent. */
   readonly contacts: Pick<Lookup<Contact>, 'get'>
+  /** By subject, the hashes of addresses of its contact that get no mail. */
+  readonly unsubscribed: ReadonlyMap<string, readonly string[]>
 }
 
 /** A read-only map of up to a million entries, each of which is made when it is read. */

@@ -2,7 +2,9 @@ import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables, sessionVariable } from '@weir/kafka/kafka-variables.ts'
 import { policySourceVariables } from '@weir/policy-feed/service-policy.ts'
 import { redisUrlVariable, redisVariables } from '@weir/redis/redis-url.ts'
+import { consoleUrlVariable } from '@weir/runtime/console-url.ts'
 import { secret, text, url } from '@weir/runtime/read-config.ts'
+import { unsubscribeKeyVariable } from '@weir/runtime/signing-keys.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** All variables of alerting except the endpoints' secrets, whose variables the policy names. */
@@ -23,6 +25,8 @@ export const alertingVariables = {
     }),
   ),
   smtpFrom: text({ name: 'WEIR_SMTP_FROM', about: 'who mail is from', fallback: 'weir@localhost' }),
+  unsubscribeKey: unsubscribeKeyVariable,
+  consoleUrl: consoleUrlVariable,
   templatesDir: text({
     name: 'WEIR_TEMPLATES_DIR',
     about: 'the directory with a folder for each name in `templates` of an endpoint; empty for none',

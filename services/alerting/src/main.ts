@@ -19,6 +19,7 @@ import { createAlertTemplates } from './deliver/alert-templates.ts'
 import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
 import { findSilence } from './deliver/find-silence.ts'
 import { openDeliveries } from './deliver/open-deliveries.ts'
+import { createUnsubscribeUrl } from './deliver/unsubscribe-url.ts'
 import { noCounts, registerMetrics } from './metrics.ts'
 import { createClaimStore } from './raise/claim-store.ts'
 import { AlertRaiser, type PublishAlerts } from './raise/raise-alerts.ts'
@@ -58,6 +59,17 @@ async function openRedis(config: Config<typeof alertingVariables>, { run, log, c
   checkReady('queue redis', () => redisProblem(queueRedis))
   await untilAllowed(queueRedis, run.stopping) // BullMQ that may not ask INFO when it opens never works again
   return { redis, queueRedis }
+}
+
+/** Returns how mail and webhooks leave: servers and keys, which may be replaced while the process runs. */
+async function openWays(config: Config<typeof alertingVariables>, service: Service) {
+  const { smtpUrl, outgoingProxy, unsubscribeKey } = alertingVariables
+  const keyOfLinks = await ownSecret(config.unsubscribeKey, unsubscribeKey, service)
+  return {
+    unsubscribeUrl: createUnsubscribeUrl(keyOfLinks, config.consoleUrl),
+    smtp: { smtpUrl: await ownSecret(config.smtpUrl, smtpUrl, service), from: config.smtpFrom },
+    proxyUrl: await ownSecret(config.outgoingProxy, outgoingProxy, service),
+  }
 }
 
 /** Starts consumers. A stop ends them concurrently, since each waits for the answer to its fetch. */
@@ -102,11 +114,9 @@ await startService(
     // The public feed of alerts: CloudEvents in binary mode, keyed by subject.
     const publish: PublishAlerts = (alerts) => sender.send(topics.alerts, alerts.map(encodeAlert))
     const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }
-    const { smtpUrl, outgoingProxy } = alertingVariables
-    const smtp = { smtpUrl: await ownSecret(config.smtpUrl, smtpUrl, service), from: config.smtpFrom }
-    const proxyUrl = await ownSecret(config.outgoingProxy, outgoingProxy, service)
-    const around = { queueRedis, clickhouse, sender, publish, policyInForce, secrets, templates, smtp }
-    const queueing = openDeliveries({ ...shared, ...around, proxyUrl })
+    const ways = await openWays(config, service)
+    const around = { queueRedis, clickhouse, sender, publish, policyInForce, secrets, templates }
+    const queueing = openDeliveries({ ...shared, ...around, ...ways })
     const deliveries = await run.own('deliveries', queueing, (one) => one.close())
     registerMetrics(metrics, counters, deliveries)
 

@@ -33,6 +33,7 @@ import { registerSilences } from './routes/silences.ts'
 import { registerStatus } from './routes/status.ts'
 import { registerDecisionStream } from './routes/stream-decisions.ts'
 import { registerTokens } from './routes/tokens.ts'
+import { registerUnsubscribe } from './routes/unsubscribe.ts'
 import { registerUsage } from './routes/usage.ts'
 
 /** Names stand in paths percent-encoded: an id of 128 characters is three times as long there, a route longer still. */
@@ -107,6 +108,7 @@ export function buildApp(
     registerTokens(api, ports, changer)
     registerPortal(api, ports, changer)
     registerSilences(api, ports, changer)
+    registerUnsubscribe(api, ports, changer)
     registerChanges(api, ports)
     registerChange(api, ports)
     registerStatus(api, ports)

@@ -112,8 +112,10 @@ await startService(
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
     checkReady('live decisions', () => (live.problem === undefined ? undefined : { warning: live.problem }))
     const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)
+    const { unsubscribeKey } = consoleVariables
     const ports = {
       portalKey,
+      unsubscribeKey: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
       publicUrl: config.publicUrl,
       policy: feed,
       publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),

@@ -43,13 +43,15 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 2\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 1\n', token: 'reader-token' }],
-  ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
-    [`/v1/${path}?limit=1`, `/v1/${path}`] as const,
-    [`/v1/${path}?limit=0`, `/v1/${path}`] as const,
-    [`/v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
-    [`DELETE /v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
-    [`PUT /v1/${path}/new`, `/v1/${path}/{name}`, { body: { colour: 'red' } }] as const,
-  ]),
+  ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'unsubscribed', 'subjects'].flatMap(
+    (path) => [
+      [`/v1/${path}?limit=1`, `/v1/${path}`] as const,
+      [`/v1/${path}?limit=0`, `/v1/${path}`] as const,
+      [`/v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
+      [`DELETE /v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
+      [`PUT /v1/${path}/new`, `/v1/${path}/{name}`, { body: { colour: 'red' } }] as const,
+    ],
+  ),
   ['PUT /v1/prices/api', '/v1/prices/{name}', { body: priceList }],
   ['POST /v1/prices/api/quote', '/v1/prices/{name}/quote', { body: { usage: [{ units: 7 }] } }],
   ['POST /v1/prices/api/quote', '/v1/prices/{name}/quote', { body: {} }],

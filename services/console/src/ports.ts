@@ -102,6 +102,8 @@ export interface Ports {
   readonly statusSources: StatusSources
   /** The current text of `WEIR_PORTAL_KEY`; empty for none. */
   readonly portalKey: () => string
+  /** The current text of `WEIR_UNSUBSCRIBE_KEY`; empty for none. */
+  readonly unsubscribeKey: () => string
   /** Where browsers find the console; undefined for those of its own machine alone. */
   readonly publicUrl: URL | undefined
   readonly clock: Clock

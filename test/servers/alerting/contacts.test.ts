@@ -7,6 +7,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMailSink } from '../../support/alerting/mail-sink.ts'
 import { type AlertingStack, openAlertingStack, type Received } from '../../support/alerting/open-alerting.ts'
+import type { ServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
 const acmeSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -15,6 +16,7 @@ let stack: AlertingStack
 let sink: Awaited<ReturnType<typeof startMailSink>>
 let admin: RunningConsole
 let environment: Readonly<Record<string, string>>
+let alerting: ServiceProcess
 beforeAll(async () => {
   sink = await startMailSink()
   stack = await openAlertingStack(['ops'], (url) => ({
@@ -34,8 +36,13 @@ beforeAll(async () => {
   mkdirSync(join(templates, 'customers'))
   const words = 'Subject: {{limit}}: {{percent}} % verbraucht\n\nhttps://portal.example/{{subject_in_url}}\n'
   writeFileSync(join(templates, 'customers', 'weir.quota.reached.de.txt'), words)
-  environment = { WEIR_SMTP_URL: sink.url, ACME_SECRET: acmeSecret, WEIR_TEMPLATES_DIR: templates }
-  admin = await startConsole({ WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url })
+  const links = { WEIR_UNSUBSCRIBE_KEY: 'a key that is long enough to sign mails' }
+  const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }
+  admin = await startConsole({ ...links, ...servers })
+  environment = {
+    ...{ ...links, WEIR_SMTP_URL: sink.url, ACME_SECRET: acmeSecret, WEIR_TEMPLATES_DIR: templates },
+    WEIR_CONSOLE_PUBLIC_URL: admin.environment.WEIR_CONSOLE_URL,
+  }
 }, 120_000)
 afterAll(async () => {
   await admin?.close()
@@ -76,7 +83,7 @@ async function delivered(count: number): Promise<void> {
 }
 
 test('Each address of a contact gets the alert of its subject once, in its template, and no other subject’s', async () => {
-  const alerting = await stack.start(environment)
+  alerting = await stack.start(environment)
   await stack.decide(['acme', 'bolt', 'cargo'], 800)
   await delivered(1)
   for (const [address, words] of [
@@ -105,7 +112,7 @@ test('Whichever process is killed, no address misses an alert, and a repeat has 
     if (step === 'publish') await stack.decide(['acme', 'bolt', 'cargo'], 1_000)
     await doomed.ended
   }
-  await stack.start(environment)
+  alerting = await stack.start(environment)
   await delivered(2)
   const sent = sink.mails.slice(before).map(({ to, message }) => `${to} ${/^Message-ID: (.*)$/m.exec(message)?.[1]}`)
   expect(new Set(sent).size).toBe(3)
@@ -132,3 +139,21 @@ test('A test is sent to the contact of one subject, and redelivery to the addres
   expect((await admin.ask('PUT /v1/subjects/bolt', { plan: 'free' })).status).toBe(200)
   expect((await admin.ask(redeliver, { endpoint: 'customers' })).body).toEqual({ requested: 0 })
 }, 240_000)
+
+test('An address that unsubscribes by one click gets no more mail, and the others of its contact do', async () => {
+  const [{ message } = { message: '' }] = mailsTo('two@acme.example')
+  const [, link = ''] = /^List-Unsubscribe:\s+<(.*)>\r$/m.exec(message) ?? []
+  const counts = () => [mailsTo('one@acme.example').length, mailsTo('two@acme.example').length, at('/acme').length]
+  const [one = 0, two = 0, webhook = 0] = counts()
+  const changes = await alerting.metric('weir_policy_changes_total')
+  expect((await fetch(link)).status).toBe(200)
+  expect((await admin.ask<{ items: object[] }>('GET /v1/unsubscribed')).body.items).toEqual([])
+  const click = { method: 'POST', body: new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }) }
+  expect((await fetch(link, click)).status).toBe(200)
+  expect((await admin.ask<{ items: object[] }>('GET /v1/unsubscribed')).body.items).toMatchObject([{ name: 'acme' }])
+  await until(async () => (await alerting.metric('weir_policy_changes_total')) > changes)
+  await stack.decide(['acme'], 8_000, { size: 10_000 })
+  await until(() => mailsTo('one@acme.example').length > one && at('/acme').length > webhook)
+  await until(async () => (await outcomes('acme')).filter((outcome) => outcome === 'ops delivered').length === 3)
+  expect(counts()).toEqual([one + 1, two, webhook + 1])
+}, 120_000)

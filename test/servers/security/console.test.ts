@@ -168,10 +168,9 @@ function scopeOf(method: string, path: string): string {
 }
 
 const routes = [
-  ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
-    `GET /v1/${path}`,
-    ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/${path}/{name}`),
-  ]),
+  ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'unsubscribed', 'subjects'].flatMap(
+    (path) => [`GET /v1/${path}`, ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/${path}/{name}`)],
+  ),
   ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/identity`),
   ...[
     'GET /v1/policy',
@@ -269,6 +268,7 @@ describe('a name that every object of JavaScript has', () => {
     upstreams: '{"url":"https://a.example.com"}',
     endpoints: '{"url":"https://a.example.com","secretEnv":"A"}',
     watches: '{"alert":"weir.denied_rate.high","per":"all"}',
+    unsubscribed: '{"email":["0123456789ab"]}',
     subjects: '{"plan":"free"}',
   }
   test.each(Object.keys(bodies).flatMap((path) => names.map((name) => [path, name] as const)))(

@@ -128,7 +128,7 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     '/v1/policy',
     '/v1/policy?subject=bolt',
   ].map((path) => [28, path, 403] as const),
-  ...['plans', 'plans/top', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'identity'].map(
+  ...['plans', 'plans/top', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'unsubscribed', 'identity'].map(
     (path) => [28, `/v1/${path}`, 403] as const,
   ),
   [29, '/v1/changes', 403],

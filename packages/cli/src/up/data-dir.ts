@@ -23,6 +23,7 @@ function makeSecrets() {
     demoSmallKey: `weir_small_${random()}`,
     adminToken: `weir_admin_${random()}`,
     portalKey: random(),
+    unsubscribeKey: random(),
     webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
   }
 }

@@ -109,10 +109,14 @@ export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
   return [
     ...ingressNames.map((name) => service(name, 'ingress', ingress)),
     service('metering', 'metering', clickhouse),
-    service('alerting', 'alerting', { ...redis, ...clickhouse, WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret }),
+    service('alerting', 'alerting', {
+      ...{ ...redis, ...clickhouse, WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret },
+      WEIR_UNSUBSCRIBE_KEY: data.secrets.unsubscribeKey,
+    }),
     service('console', 'console', {
       ...{ ...redis, ...clickhouse, WEIR_CONSOLE_PORT: String(ports.console) },
       WEIR_PORTAL_KEY: data.secrets.portalKey,
+      WEIR_UNSUBSCRIBE_KEY: data.secrets.unsubscribeKey,
       WEIR_STATUS_URLS: Object.entries(opsPorts)
         .map(([name, port]) => `${name}=http://127.0.0.1:${port}`)
         .join(),

@@ -98,6 +98,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     tokens: new Map(),
     portals: new Map(),
     contacts: new Map(),
+    unsubscribed: new Map(),
   })
 })
 

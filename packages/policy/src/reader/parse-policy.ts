@@ -12,6 +12,7 @@ import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-
 import { readSilences, silenceEntries } from './read-silences.ts'
 import { readSubjects, subjectEntries } from './read-subjects.ts'
 import { readTokens, tokenEntries } from './read-tokens.ts'
+import { readUnsubscribed, unsubscribedEntries } from './read-unsubscribed.ts'
 import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
 import { readWatches, watchEntries } from './read-watches.ts'
 import { type PolicyProblem, TextReader } from './text-reader.ts'
@@ -46,6 +47,10 @@ const sections = {
   endpoints: described('Where alerts go, by name.', endpointEntries),
   watches: described('Sudden changes that are alerts, by name.', watchEntries),
   silences: described('Alerts that are sent to no endpoint, by name; the admin API writes it.', silenceEntries),
+  unsubscribed: described(
+    'Addresses of contacts that get no mail, by subject; the links in mails write it.',
+    unsubscribedEntries,
+  ),
   portals: described('Which portal tokens have ended, by subject; the admin API writes it.', portalEntries),
 }
 
@@ -126,6 +131,7 @@ export const emptyPolicy: Policy = {
   tokens: new Map(),
   portals: new Map(),
   contacts: new Map(),
+  unsubscribed: new Map(),
 }
 
 function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Kept): Policy | undefined {
@@ -166,6 +172,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   const identity = section('identity', (field) => readIdentity(reader, field, plans), defaultIdentity)
   const tokens = section('tokens', (field) => readTokens(reader, field), new Map<string, Token>())
   const portals = section('portals', (field) => readPortals(reader, field), new Map<string, string>())
+  const unsubscribed = section('unsubscribed', (field) => readUnsubscribed(reader, field), emptyPolicy.unsubscribed)
   const whole = present(limits)
   return {
     plans: present(plans),
@@ -183,6 +190,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     tokens,
     portals,
     contacts,
+    unsubscribed,
   }
 }
 

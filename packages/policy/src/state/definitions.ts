@@ -41,6 +41,7 @@ export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> =>
   identity: new Map(),
   token: new Map(),
   portal: new Map(),
+  unsubscribed: new Map(),
 })
 
 /** By position, then those that have none by name. */

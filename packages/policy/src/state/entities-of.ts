@@ -10,7 +10,18 @@ export type ParsedEntities =
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
 
 /** Kinds whose entries stand in weir.yaml as they are. */
-const plainKinds = ['limit', 'upstream', 'price', 'plan', 'endpoint', 'watch', 'silence', 'token', 'portal'] as const
+const plainKinds = [
+  'limit',
+  'upstream',
+  'price',
+  'plan',
+  'endpoint',
+  'watch',
+  'silence',
+  'token',
+  'portal',
+  'unsubscribed',
+] as const
 
 /**
  * The entities of a text that `parsePolicy` accepts, all of origin `file`; else its problems, every one with its line.

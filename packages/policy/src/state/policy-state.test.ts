@@ -170,6 +170,10 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
     mostly(names('s0', 's1'), 'ip:1'),
     fc.record({ notBefore: mostly(names('2026-11-21T12:00:00Z', '2026-11-22T12:00:00Z'), 'never') }),
   ],
+  unsubscribed: [
+    mostly(names('s0', 's1'), 'ip:1'),
+    fc.record({ email: mostly<string[]>(fc.constant(['0123456789ab']), [], ['a@b.example']) }),
+  ],
   subject: [
     mostly(names('s0', 's1', 's2'), 'ip:1'),
     merged(

@@ -19,6 +19,7 @@ export const textOrder = [
   'watch',
   'silence',
   'portal',
+  'unsubscribed',
 ] as const
 
 /**

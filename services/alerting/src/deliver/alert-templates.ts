@@ -22,7 +22,17 @@ const dataNames = [
   ...['limit', 'size', 'used', 'percent', 'period_start', 'period_end', 'runs_out', 'until'],
   ...['amount', 'budget', 'currency'],
 ] as const
-const names: readonly string[] = ['id', 'type', 'time', 'subject', 'subject_in_url', 'title', 'lines', ...dataNames]
+const names: readonly string[] = [
+  'id',
+  'type',
+  'time',
+  'subject',
+  'subject_in_url',
+  'title',
+  'lines',
+  'unsubscribe',
+  ...dataNames,
+]
 const kinds = ['txt', 'html', 'slack']
 
 /** The text of a mail: its subject in the first line, then the body, with or without an empty line between them. */
@@ -35,13 +45,13 @@ export const mailForm = /^Subject: ([^\r\n]+)\r?\n(?:\r?\n)?([\s\S]*)$/
 export function templateValues(
   alert: AlertV1,
   escapeText: (text: string) => string = (text) => text,
-  lineBreak = '\n',
+  { lineBreak = '\n', unsubscribe = '' }: { readonly lineBreak?: string; readonly unsubscribe?: string } = {},
 ): Readonly<Record<string, string>> {
   const { id, type, time, subject } = alert
   const { title, lines } = describeAlert(alert)
   const data: Readonly<Record<string, unknown>> = { ...alert.data }
   const ofData = dataNames.map((name) => [name, String(data[name] ?? '')] as const)
-  const plain = { id, type, time, subject, subject_in_url: encodeURIComponent(subject), title }
+  const plain = { id, type, time, subject, subject_in_url: encodeURIComponent(subject), title, unsubscribe }
   const values = [...Object.entries(plain), ...ofData].map(([name, value]) => [name, escapeText(value)] as const)
   return { ...Object.fromEntries(values), lines: lines.map(escapeText).join(lineBreak) }
 }

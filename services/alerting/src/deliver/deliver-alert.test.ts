@@ -44,6 +44,7 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
         ['customers', customers],
       ]),
       contacts: new Map([['acme', acmes]]),
+      unsubscribed: new Map(),
     }),
     limiter: new EndpointLimiter(),
     send: async () => {
@@ -149,11 +150,13 @@ test('an alert for a paused endpoint waits, and is given up in its time', async 
 
 test('the address of a contact that is removed before its delivery gets nothing; one that answers 410 is named with its subject', async () => {
   const { deliver, rows, disabled, moveTo } = open([{ status: 410, error: 'answered 410', isGone: true, answer: '' }])
-  const [target] = targetsOf(customers, acmes)
+  const [target] = targetsOf(customers, { contacts: new Map([['acme', acmes]]), unsubscribed: new Map() }, 'acme')
   const toContact = { ...job, endpoint: target?.name ?? '' }
   moveTo(startMs + 120_000)
   expect(await deliver({ ...toContact, endpoint: 'customers/webhook-000000000000' })).toEqual({ kind: 'over' })
-  expect(rows).toMatchObject([{ outcome: 'dropped', error: "the subject's contact has no such address any more" }])
+  expect(rows).toMatchObject([
+    { outcome: 'dropped', error: "the subject's contact has no such address that gets alerts any more" },
+  ])
   expect(await deliver(toContact)).toMatchObject({ kind: 'given_up' })
   expect(disabled).toEqual([`${target?.name}: answered 410, contact of acme`])
 })

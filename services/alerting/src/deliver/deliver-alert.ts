@@ -49,7 +49,7 @@ export type JobOutcome =
   | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
 interface DeliverOptions {
-  readonly policyInForce: () => Pick<Policy, 'endpoints' | 'contacts'>
+  readonly policyInForce: () => Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed'>
   readonly limiter: EndpointLimiter
   readonly disabled: DisabledEndpoints
   readonly send: SendAlert
@@ -83,7 +83,7 @@ const isOfContact = ({ endpoint }: DeliveryJob) => endpointNameOf(endpoint) !== 
 const goneReason = (job: DeliveryJob, error: string) =>
   isOfContact(job) ? `${error}, contact of ${job.alert.subject}` : error
 const unknownReason = (job: DeliveryJob) =>
-  `the ${isOfContact(job) ? "subject's contact has no such address" : 'policy has no such endpoint'} any more`
+  `the ${isOfContact(job) ? "subject's contact has no such address that gets alerts" : 'policy has no such endpoint'} any more`
 
 /**
  * Returns the function that runs a job: at most one attempt, its record, and the decision what comes next. It rejects

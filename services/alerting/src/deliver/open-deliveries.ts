@@ -19,6 +19,7 @@ import type { EndpointSecrets } from './endpoint-secrets.ts'
 import { createQueueing } from './queue-alerts.ts'
 import { createAlertSender } from './send-alert.ts'
 import { createEmailSender } from './send-email.ts'
+import type { UnsubscribeUrl } from './unsubscribe-url.ts'
 
 /**
  * Jobs that Redis lost are queued again within this time plus the time that rows need to reach ClickHouse. Every
@@ -34,6 +35,7 @@ interface DeliveriesOptions {
   readonly policyInForce: () => Policy
   readonly secrets: EndpointSecrets
   readonly templates: AlertTemplates
+  readonly unsubscribeUrl: UnsubscribeUrl
   /** Empty for none, as is `smtpUrl`. */
   readonly proxyUrl: () => string
   readonly smtp: { readonly smtpUrl: () => string; readonly from: string }
@@ -51,7 +53,7 @@ export type Deliveries = ReturnType<typeof openDeliveries>
 export function openDeliveries(options: DeliveriesOptions) {
   const { queueRedis, publish, proxyUrl, clock, stopping, log } = options
   const outgoing = createOutgoing({ proxyUrl })
-  const email = createEmailSender({ ...options.smtp, templates: options.templates })
+  const email = createEmailSender({ ...options.smtp, words: options })
   const limiter = new EndpointLimiter()
   const record = createDeliveryRecorder(options)
   const deliver = createDeliverer({

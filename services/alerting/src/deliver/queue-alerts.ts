@@ -20,18 +20,16 @@ import { findSilence, isChosen } from './find-silence.ts'
  */
 export function chooseTargets(
   alert: AlertV1,
-  { endpoints, contacts }: Pick<Policy, 'endpoints' | 'contacts'>,
+  policy: Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed'>,
 ): readonly string[] {
-  const all = [...endpoints.values()]
+  const all = [...policy.endpoints.values()]
   const chosen = all.filter(({ name, type, only }) => {
     if (alert.type === 'weir.endpoint.test') return name === alert.data.endpoint
     if (alert.type === 'weir.endpoint.disabled' && (name === alert.data.endpoint || type === 'subject')) return false
     return isChosen(only, alert)
   })
   return chosen.flatMap((endpoint) =>
-    endpoint.type === 'subject'
-      ? targetsOf(endpoint, contacts.get(alert.subject)).map(({ name }) => name)
-      : [endpoint.name],
+    endpoint.type === 'subject' ? targetsOf(endpoint, policy, alert.subject).map(({ name }) => name) : [endpoint.name],
   )
 }
 

@@ -6,13 +6,15 @@ import { text } from 'node:stream/consumers'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { EmailEndpoint } from '@weir/policy/policy.ts'
+import { verifyUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { SMTPServer } from 'smtp-server'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { createAlertTemplates } from './alert-templates.ts'
 import { createEmailSender } from './send-email.ts'
+import { createUnsubscribeUrl } from './unsubscribe-url.ts'
 
-const templates = { find: () => undefined }
+const words = { templates: { find: () => undefined }, unsubscribeUrl: () => '' }
 let server: SMTPServer
 let sender: ReturnType<typeof createEmailSender>
 let received: { readonly to: readonly string[]; readonly message: string }[]
@@ -36,7 +38,7 @@ beforeEach(async () => {
   })
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', () => ready()))
   const { port } = server.server.address() as AddressInfo
-  sender = createEmailSender({ templates, smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
+  sender = createEmailSender({ words, smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
 })
 afterEach(async () => {
   sender.close()
@@ -86,13 +88,13 @@ test('a template says it in its own words, with values escaped in its HTML; what
   expect(found.findProblems()).toEqual([])
   const { port } = server.server.address() as AddressInfo
   const own = createEmailSender({
-    templates: found,
+    words: { ...words, templates: found },
     smtpUrl: () => `smtp://127.0.0.1:${port}`,
     from: 'weir@example.com',
   })
-  onTestFinished(() => own.close())
   await own.send(mail, alertOf(`a'<b>/c`))
   await own.send({ ...mail, language: 'de-at' }, alertOf('acme'))
+  own.close()
   const [first = '', second = ''] = received.map(({ message }) => message.replaceAll('=\r\n', ''))
   expect(first).toContain(`Subject: Hello a'<b>/c`)
   expect(first).toContain(`a'<b>/c is blocked by the limit minute: https://portal.example/a'%3Cb%3E%2Fc`)
@@ -103,26 +105,53 @@ test('a template says it in its own words, with values escaped in its HTML; what
   expect(second).not.toContain('text/html')
 })
 
+test('a mail to a contact is unsubscribed from by one click, and its words name the link; other mail has none', async () => {
+  const { port } = server.server.address() as AddressInfo
+  const keys = 'a key that is long enough to sign mails'
+  const sendWith = async (keyText: string, to: EmailEndpoint) => {
+    const unsubscribeUrl = createUnsubscribeUrl(() => keyText, new URL('https://weir.example.com'))
+    const smtpUrl = () => `smtp://127.0.0.1:${port}`
+    const own = createEmailSender({ words: { ...words, unsubscribeUrl }, smtpUrl, from: 'weir@example.com' })
+    await own.send(to, alertOf('acme'))
+    own.close()
+  }
+  const contact = { ...endpoint, name: 'customers/email-0123456789ab' }
+  await sendWith(keys, contact)
+  await sendWith(keys, endpoint)
+  await sendWith('', contact)
+  const [first = '', ...others] = received.map(({ message }) =>
+    message
+      .replaceAll('=\r\n', '')
+      .replaceAll('\r', '')
+      .replace(/\n[ \t]+/g, ' '),
+  )
+  const [, token = ''] = /^List-Unsubscribe: <https:\/\/weir.example.com\/unsubscribe\/(.*)>$/m.exec(first) ?? []
+  expect(verifyUnsubscription([keys], token)).toEqual({ subject: 'acme', addressHash: '0123456789ab' })
+  expect(first).toMatch(/^List-Unsubscribe-Post: List-Unsubscribe=One-Click$/m)
+  expect(first.split(`https://weir.example.com/unsubscribe/${token}`)).toHaveLength(4)
+  for (const message of others) expect(message).not.toMatch(/unsubscribe/i)
+})
+
 test('a refusal of the server, and a closed port, are named in the result', async () => {
   refusal = { code: 552, words: 'mailbox full' }
   expect(await sender.send(endpoint, alertOf('acme'))).toMatchObject({
     status: 552,
     error: expect.stringContaining('mailbox full'),
   })
-  const gone = createEmailSender({ templates, smtpUrl: () => 'smtp://127.0.0.1:1', from: 'weir@example.com' })
+  const gone = createEmailSender({ words, smtpUrl: () => 'smtp://127.0.0.1:1', from: 'weir@example.com' })
   expect(await gone.send(endpoint, alertOf('acme'))).toMatchObject({
     status: 0,
     error: expect.stringContaining('ECONNREFUSED'),
   })
   gone.close()
-  const none = createEmailSender({ templates, smtpUrl: () => '', from: 'weir@example.com' })
+  const none = createEmailSender({ words, smtpUrl: () => '', from: 'weir@example.com' })
   expect(await none.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0, error: 'WEIR_SMTP_URL is not set' })
 })
 
 test('a replaced address or password of the server is used from the next message on', async () => {
   const { port } = server.server.address() as AddressInfo
   let smtpUrl = 'smtp://127.0.0.1:1'
-  const moved = createEmailSender({ templates, smtpUrl: () => smtpUrl, from: 'weir@example.com' })
+  const moved = createEmailSender({ words, smtpUrl: () => smtpUrl, from: 'weir@example.com' })
   expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0 })
   smtpUrl = `smtp://127.0.0.1:${port}`
   expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 250 })

@@ -1,43 +1,13 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { EmailEndpoint } from '@weir/policy/policy.ts'
-import { fillTemplate } from '@weir/policy/template.ts'
 import { createTransport } from 'nodemailer'
-import { type AlertTemplates, mailForm, templateValues } from './alert-templates.ts'
 import type { AttemptResult } from './deliver-alert.ts'
-import { describeAlert } from './describe-alert.ts'
+import { type MailSources, mailOf } from './mail-words.ts'
 
 /** Time for each step: mail servers, or the queue before them, answer within seconds. */
 const stepMs = 15_000
 /** Connections: servers limit how many a client may open. */
 const connectionsMax = 4
-
-const escapes: Readonly<Record<string, string>> = {
-  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' },
-}
-const escapeText = (text: string) => text.replace(/[&<>"']/g, (character) => escapes[character] ?? character)
-
-type Templates = Pick<AlertTemplates, 'find'>
-
-/** Returns the words of a template; without one for the HTML the mail is text alone. */
-function ownBodiesOf(endpoint: EmailEndpoint, alert: AlertV1, templates: Templates) {
-  const template = templates.find(endpoint, alert.type, 'txt')
-  if (template === undefined) return undefined
-  const [, subject = '', text = ''] = mailForm.exec(fillTemplate(template.text, templateValues(alert))) ?? []
-  if (template.html === undefined) return { subject, text }
-  return { subject, text, html: fillTemplate(template.html, templateValues(alert, escapeText, '<br>')) }
-}
-
-function bodiesOf(endpoint: EmailEndpoint, alert: AlertV1, templates: Templates) {
-  const own = ownBodiesOf(endpoint, alert, templates)
-  if (own !== undefined) return own
-  const { title, lines } = describeAlert(alert)
-  const foot = `${alert.type} ${alert.id}`
-  return {
-    subject: title,
-    text: [title, '', ...lines, '', foot].join('\n'),
-    html: `<p><strong>${escapeText(title)}</strong></p><p>${lines.map(escapeText).join('<br>')}</p><p><small>${escapeText(foot)}</small></p>`,
-  }
-}
 
 /** Returns the result of a refusal. It is retried like any other: many servers answer 5xx to temporary problems. */
 function failureOf(error: unknown): AttemptResult {
@@ -63,9 +33,9 @@ const connect = (url: string) =>
 export function createEmailSender(options: {
   readonly smtpUrl: () => string
   readonly from: string
-  readonly templates: Templates
+  readonly words: MailSources
 }) {
-  const { smtpUrl, from, templates } = options
+  const { smtpUrl, from, words } = options
   let open: { readonly url: string; readonly transport: ReturnType<typeof connect> } | undefined
   const transportTo = (url: string) => {
     if (open?.url === url) return open.transport
@@ -83,8 +53,7 @@ export function createEmailSender(options: {
           to: [...endpoint.to],
           // The same for each attempt: a mailbox that got two shows one.
           messageId: `<${alert.id}.${endpoint.name}@weir>`,
-          headers: { 'Auto-Submitted': 'auto-generated' },
-          ...bodiesOf(endpoint, alert, templates),
+          ...mailOf(endpoint, alert, words),
         })
         return { status: 250, answer: response }
       } catch (error) {

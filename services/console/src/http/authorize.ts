@@ -140,6 +140,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   route: none,
   watch: none,
   silence: none,
+  unsubscribed: none,
   subject: (before, after) => {
     const webhook = webhookOf(after)
     if (webhook === undefined || !reachesInside(webhook)) return undefined

@@ -170,7 +170,8 @@ const endpointOf = ({ policy }: Ports, name: string) => policy.state?.policy.end
 /** Returns the targets of an endpoint for a subject: of one of type `subject` the addresses of its contact. */
 function targetsNamed(ports: Ports, endpoint: Endpoint, subject: string): readonly string[] {
   if (endpoint.type !== 'subject') return [endpoint.name]
-  return targetsOf(endpoint, ports.policy.state?.policy.contacts.get(subject)).map(({ name }) => name)
+  const policy = ports.policy.state?.policy
+  return policy === undefined ? [] : targetsOf(endpoint, policy, subject).map(({ name }) => name)
 }
 
 function registerRedelivery(app: FastifyInstance, ports: Ports): void {
@@ -241,7 +242,7 @@ export function registerAlerts(app: FastifyInstance, ports: Ports): void {
         return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
       }
       if (subject !== undefined && targetsNamed(ports, endpoint, subject).length === 0) {
-        return answerProblem(reply, badRequest(`the subject ${subject} has no contact`))
+        return answerProblem(reply, badRequest(`the subject ${subject} has no contact that gets mail or a webhook`))
       }
       return reply.code(202).send({ id: await ports.alerts.sendTest(name, subject) })
     }),

@@ -44,6 +44,7 @@ const sections: Readonly<Record<string, EntityKind>> = {
   upstreams: 'upstream',
   endpoints: 'endpoint',
   watches: 'watch',
+  unsubscribed: 'unsubscribed',
   subjects: 'subject',
   identity: 'identity',
 }

@@ -1,0 +1,37 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/** Longer texts are not verified: the longest subject makes some 250 characters. */
+const lengthMax = 512
+/** What is signed begins with it: no other text under the same key is a token of this kind. */
+const purpose = 'weir-unsubscribe '
+
+/** Who gets no mail any more: one address of the contact of one subject. */
+export interface Unsubscription {
+  readonly subject: string
+  /** As in the name of its target. */
+  readonly addressHash: string
+}
+
+const macOf = (payload: string, key: string): Buffer =>
+  createHmac('sha256', key).update(`${purpose}${payload}`).digest()
+
+/** Returns the token of an address, which has no end: a mail may be read years later. Undefined without a key. */
+export function signUnsubscription(keys: readonly string[], { subject, addressHash }: Unsubscription) {
+  const [key] = keys
+  if (key === undefined) return undefined
+  const payload = Buffer.from(JSON.stringify([subject, addressHash])).toString('base64url')
+  return `${payload}.${macOf(payload, key).toString('base64url')}`
+}
+
+/** Returns what a token says that one of the keys has signed; undefined for any other text. */
+export function verifyUnsubscription(keys: readonly string[], token: string): Unsubscription | undefined {
+  const [payload = '', mac = '', ...more] = token.length > lengthMax ? [] : token.split('.')
+  const given = Buffer.from(mac, 'base64url')
+  const isSigned = keys.some((key) => {
+    const own = macOf(payload, key)
+    return own.length === given.length && timingSafeEqual(own, given)
+  })
+  if (!isSigned || more.length > 0) return undefined
+  const [subject, addressHash] = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+  return { subject, addressHash }
+}
