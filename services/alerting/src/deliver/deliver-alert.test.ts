@@ -2,6 +2,7 @@ import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { targetsOf } from '@weir/policy/contact-targets.ts'
 import type { Contact, Endpoint, SubjectEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { noCounts } from '../metrics.ts'
 import { type AttemptResult, createDeliverer } from './deliver-alert.ts'
@@ -13,6 +14,17 @@ const endpoint: WebhookEndpoint = {
   ...{ name: 'ops', only: {}, isPaused: false },
   ...{ type: 'webhook', url: 'https://ops.example.com/', secretEnv: 'OPS', allowPrivate: false },
 }
+const policy = requirePolicy(
+  JSON.stringify({
+    version: 1,
+    limits: {
+      minute: { algorithm: 'fixed_window', size: 1, window: '1m' },
+      hidden: { algorithm: 'fixed_window', size: 1, window: '1m', mode: 'shadow' },
+    },
+    plans: { free: { limits: ['minute', 'hidden'] } },
+  }),
+  'weir.yaml',
+)
 const customers: SubjectEndpoint = { name: 'customers', type: 'subject', only: {}, isPaused: false }
 const acmes: Contact = { webhook: { url: 'https://acme.example.com/', secretEnv: 'ACME', allowPrivate: false } }
 const attributes = { id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', subject: 'acme', time: '2026-11-21T12:00:00Z' }
@@ -45,6 +57,8 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
       ]),
       contacts: new Map([['acme', acmes]]),
       unsubscribed: new Map(),
+      limits: policy.limits,
+      subjects: policy.subjects,
     }),
     limiter: new EndpointLimiter(),
     send: async () => {
@@ -155,8 +169,11 @@ test('the address of a contact that is removed before its delivery gets nothing;
   moveTo(startMs + 120_000)
   expect(await deliver({ ...toContact, endpoint: 'customers/webhook-000000000000' })).toEqual({ kind: 'over' })
   expect(rows).toMatchObject([
-    { outcome: 'dropped', error: "the subject's contact has no such address that gets alerts any more" },
+    { outcome: 'dropped', error: "the subject's contact has no such address that gets this alert any more" },
   ])
+  const hidden = { ...alert, data: { ...alert.data, limit: 'hidden' } }
+  expect(await deliver({ ...toContact, alert: hidden })).toEqual({ kind: 'over' })
+  expect(rows.map(({ outcome }) => outcome)).toEqual(['dropped', 'dropped'])
   expect(await deliver(toContact)).toMatchObject({ kind: 'given_up' })
   expect(disabled).toEqual([`${target?.name}: answered 410, contact of acme`])
 })

@@ -9,6 +9,7 @@ import type { Counters } from '../metrics.ts'
 import { type DeliveryJob, giveUpAfterMs, nextTryMs } from './delivery-job.ts'
 import type { DisabledEndpoints } from './disabled-endpoints.ts'
 import type { EndpointLimiter } from './endpoint-limiter.ts'
+import { mayTellCustomer } from './tell-customer.ts'
 
 /**
  * A process may lag behind the policy by up to this much. Until then a job of an unknown endpoint waits.
@@ -49,7 +50,7 @@ export type JobOutcome =
   | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
 interface DeliverOptions {
-  readonly policyInForce: () => Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed'>
+  readonly policyInForce: () => TargetPolicy
   readonly limiter: EndpointLimiter
   readonly disabled: DisabledEndpoints
   readonly send: SendAlert
@@ -79,11 +80,19 @@ function rowOf(
   }
 }
 
+type TargetPolicy = Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'limits' | 'subjects'>
+
+/** Returns where a job goes by this policy; undefined if it goes nowhere any more. */
+function targetOf(policy: TargetPolicy, job: DeliveryJob): Target | undefined {
+  if (isOfContact(job) && !mayTellCustomer(job.alert, policy)) return undefined
+  return findTarget(policy, job.endpoint, job.alert.subject)
+}
+
 const isOfContact = ({ endpoint }: DeliveryJob) => endpointNameOf(endpoint) !== endpoint
 const goneReason = (job: DeliveryJob, error: string) =>
   isOfContact(job) ? `${error}, contact of ${job.alert.subject}` : error
 const unknownReason = (job: DeliveryJob) =>
-  `the ${isOfContact(job) ? "subject's contact has no such address that gets alerts" : 'policy has no such endpoint'} any more`
+  `the ${isOfContact(job) ? "subject's contact has no such address that gets this alert" : 'policy has no such endpoint'} any more`
 
 /**
  * Returns the function that runs a job: at most one attempt, its record, and the decision what comes next. It rejects
@@ -130,7 +139,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
   return async function deliverAlert(job) {
     const nowMs = clock.nowMs()
     if (nowMs < job.dueMs) return { kind: 'later', job, atMs: job.dueMs }
-    const endpoint = findTarget(policyInForce(), job.endpoint, job.alert.subject)
+    const endpoint = targetOf(policyInForce(), job)
     if (endpoint === undefined) {
       // Another process may have read the newer policy first.
       const isYoung = nowMs < job.giveUpMs - giveUpAfterMs + policyBehindMs

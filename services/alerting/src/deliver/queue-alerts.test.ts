@@ -5,10 +5,16 @@ import { expect, test } from 'vitest'
 import { chooseTargets } from './queue-alerts.ts'
 
 const url = 'https://hooks.example.com/'
+const limitOf = { algorithm: 'fixed_window', size: 10, period: 'day' }
 const policy = requirePolicy(
   JSON.stringify({
     version: 1,
-    plans: { free: { limits: [] } },
+    plans: { free: { limits: ['day', 'month', 'minute', 'own'] } },
+    limits: {
+      ...Object.fromEntries(['day', 'month', 'minute', 'own'].map((name) => [name, limitOf])),
+      tried: { ...limitOf, mode: 'shadow' },
+      shared: { algorithm: 'fixed_window', size: 10, window: '1m', by: ['global'], applies: 'all' },
+    },
     endpoints: {
       all: { url, secretEnv: 'S' },
       full: { url, secretEnv: 'S', only: { types: ['weir.quota.reached'], percent: '100%' } },
@@ -21,6 +27,7 @@ const policy = requirePolicy(
       carl: { plan: 'free', contact: { email: ['carl@a.example', 'ops@a.example'], webhook: { url, secretEnv: 'C' } } },
       full: { plan: 'free', contact: { email: ['full@a.example'] } },
       plain: { plan: 'free' },
+      trier: { plan: 'free', limits: { own: { mode: 'shadow' } }, contact: { email: ['trier@a.example'] } },
     },
   }),
   'weir.yaml',
@@ -31,7 +38,7 @@ const quota = (subject: string, percent: number, limit = 'day'): AlertOf<'weir.q
   ...{ ...attributes, type: 'weir.quota.reached', subject },
   data: { limit, size: 10, used: 8, percent, period_start: '', period_end: '', decision_id: '' },
 })
-const blocked: AlertV1 = {
+const blocked: AlertOf<'weir.limit.blocked'> = {
   ...{ ...attributes, type: 'weir.limit.blocked', subject: 'other' },
   data: { limit: 'minute', size: 1, until: '', decision_id: '' },
 }
@@ -83,4 +90,14 @@ test('an alert about a disabled endpoint is sent to no contact, whatever the sub
   expect(choose(alert)).toEqual(['all'])
   const test: AlertV1 = { ...attributes, type: 'weir.endpoint.test', subject: 'full', data: { endpoint: 'customers' } }
   expect(choose(test)).toEqual([expect.stringMatching(/^customers\/email-/)])
+})
+
+test('a contact learns nothing of a limit in shadow, nor what others used of a limit that they share', () => {
+  const told = (alert: AlertV1) => choose(alert).some((name) => name.startsWith('customers/'))
+  const block = (limit: string): AlertV1 => ({ ...blocked, subject: 'full', data: { ...blocked.data, limit } })
+  expect(['day', 'tried', 'shared', 'gone'].map((limit) => told(quota('full', 100, limit)))).toEqual([
+    ...[true, false, false, false],
+  ])
+  expect([told(quota('trier', 100, 'own')), told(quota('full', 100, 'own'))]).toEqual([false, true])
+  expect(['minute', 'tried', 'shared'].map((limit) => told(block(limit)))).toEqual([true, false, true])
 })

@@ -12,21 +12,22 @@ import type { RecordDeliveries } from './deliver-alert.ts'
 import { type DeliveryJob, giveUpAfterMs } from './delivery-job.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { findSilence, isChosen } from './find-silence.ts'
+import { mayTellCustomer } from './tell-customer.ts'
 
 /**
  * Returns the names of the targets of an alert: every endpoint whose `only` selects it, and of one of type `subject`
  * the addresses of the subject's contact. A test is sent to its own endpoint alone, whatever its `only` selects. The
- * alert about a disabled endpoint is sent to the others, and to no contact: it is the operator's.
+ * alert about a disabled endpoint is sent to the others. A contact gets only what a customer may know.
  */
 export function chooseTargets(
   alert: AlertV1,
-  policy: Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed'>,
+  policy: Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'limits' | 'subjects'>,
 ): readonly string[] {
   const all = [...policy.endpoints.values()]
   const chosen = all.filter(({ name, type, only }) => {
     if (alert.type === 'weir.endpoint.test') return name === alert.data.endpoint
-    if (alert.type === 'weir.endpoint.disabled' && (name === alert.data.endpoint || type === 'subject')) return false
-    return isChosen(only, alert)
+    if (alert.type === 'weir.endpoint.disabled' && name === alert.data.endpoint) return false
+    return (type !== 'subject' || mayTellCustomer(alert, policy)) && isChosen(only, alert)
   })
   return chosen.flatMap((endpoint) =>
     endpoint.type === 'subject' ? targetsOf(endpoint, policy, alert.subject).map(({ name }) => name) : [endpoint.name],

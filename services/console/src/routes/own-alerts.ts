@@ -2,14 +2,14 @@ import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { isJsonObject, type JsonValue } from '@weir/policy/entities.ts'
 import type { Policy } from '@weir/policy/policy.ts'
+import { isHiddenFrom } from '@weir/policy/shown-limits.ts'
 
 /** Names the limits whose alerts a caller who is limited to subjects does not see: those in shadow for one of them. */
 export function hiddenLimitsOf(policy: Policy | undefined, { subjects = [] }: Reach): readonly string[] {
   if (policy === undefined) return []
-  const known = subjects.map((id) => policy.subjects.get(id))
-  const isShadow = (name: string) =>
-    known.some((subject) => (subject?.ownLimits.get(name) ?? policy.limits.get(name))?.mode === 'shadow')
-  return [...policy.limits.keys()].filter((name) => policy.limits.get(name)?.mode === 'shadow' || isShadow(name))
+  // Also without a subject: what is in shadow for all.
+  const asked = subjects.length === 0 ? [''] : subjects
+  return [...policy.limits.keys()].filter((name) => asked.some((subject) => isHiddenFrom(policy, subject, name)))
 }
 
 /**
