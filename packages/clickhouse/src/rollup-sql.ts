@@ -1,4 +1,4 @@
-import { type SortPart, sortKeyOf } from '@weir/core/usage/ranking.ts'
+import { type Ranking, type SortPart, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { RollupQuery, Step } from '@weir/core/usage/usage-query.ts'
 import { filtersOf, seenColumn } from './filters.ts'
@@ -64,12 +64,20 @@ export interface PagePlace {
   readonly rowsMax: number
 }
 
-const placeTypes = { time: 'Int64', other: 'UInt8', measure: 'Int128', name: 'String' } as const
+const placeTypes = { time: 'Int64', other: 'UInt8', measure: 'Int128', change: 'Float64', name: 'String' } as const
+
+/** A change as it is sorted by: the largest first is what is negated, and one from nothing is the last. */
+const changeSql = (change: string, descending: boolean) => `ifNull(${descending ? '-' : ''}${change}, inf)`
+
+/** What the groups of a ranking are sorted by. */
+const rankSql = (value: string, { measure, descending }: Ranking) =>
+  measure === 'change' ? changeSql(`(${value})`, descending) : `${value} ${descending ? 'DESC' : 'ASC'}`
 
 /** A part of the order as SQL over the grouped rows as `r`. */
 function sortSql(part: SortPart): string {
   if (part.kind === 'time') return 'toInt64(toUnixTimestamp(r.start))'
   if (part.kind === 'other') return 'r.other'
+  if (part.kind === 'change') return changeSql('r.change', part.descending)
   return part.kind === 'measure' && part.descending ? `-toInt128(r.${part.name})` : `r.${part.name}`
 }
 
@@ -119,7 +127,7 @@ export function rollupSql(
     ranking?.top === undefined
       ? undefined
       : `(${names}) IN (SELECT ${names} ${from.join(' ')} GROUP BY ${names}
-         ORDER BY ${sums[ranking.measure]} ${ranking.descending ? 'DESC' : 'ASC'}, ${names} LIMIT ${ranking.top})`
+         ORDER BY ${rankSql(sums[ranking.measure] ?? '', ranking)}, ${names} LIMIT ${ranking.top})`
   const hasOther = isTop !== undefined && ranking?.other === true
   const columns = [
     ...(span.start === undefined ? [] : [['start', span.start] as const]),

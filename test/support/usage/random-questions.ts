@@ -1,5 +1,5 @@
 import { readComparison } from '@weir/core/usage/comparison.ts'
-import { measures } from '@weir/core/usage/ranking.ts'
+import { orders, type Ranking } from '@weir/core/usage/ranking.ts'
 import { rollupDimensions, type Step, type UsageDimension, type UsageQuery } from '@weir/core/usage/usage-query.ts'
 import fc from 'fast-check'
 import { Temporal } from 'temporal-polyfill'
@@ -89,7 +89,7 @@ const filter = someDimensions(2).chain((names) =>
 )
 
 const ranking = fc.record({
-  measure: fc.constantFrom(...measures),
+  measure: fc.constantFrom(...orders),
   descending: fc.boolean(),
   top: fc.oneof(fc.constant(undefined), fc.integer({ min: 1, max: 12 })),
   other: fc.boolean(),
@@ -109,7 +109,8 @@ export const question: fc.Arbitrary<UsageQuery> = fc
     step: fc.constantFrom<Step>('quarter_hour', 'hour', 'day', 'week', 'month', 'total'),
     timeZone: fc.constantFrom('UTC', 'Asia/Kathmandu', 'America/New_York', 'Pacific/Apia'),
     ofDays: fc.boolean(),
-    isCompared: fc.boolean(),
+    /** The span before, or one that begins so many quarter hours before that. */
+    compared: fc.oneof(fc.constant(undefined), fc.constant('previous' as const), fc.nat(200)),
   })
   .chain((asked) =>
     fc.oneof(fc.constant(undefined), ranking).map((one): Omit<UsageQuery, 'fromMs' | 'toMs'> & typeof asked => {
@@ -117,15 +118,23 @@ export const question: fc.Arbitrary<UsageQuery> = fc
       return { ...asked, ranking: one && { ...one, top, other: top !== undefined && one.other } }
     }),
   )
-  .map(({ at, ofDays, isCompared, ...rest }) => {
+  .map(({ at, ofDays, compared, ...rest }) => {
     const days = at.map((ms) => Temporal.Instant.fromEpochMilliseconds(firstMs + ms).toZonedDateTimeISO(rest.timeZone))
     const starts = days.map((one) => one.startOfDay().epochMilliseconds)
     const [fromMs, toMs] = ofDays
       ? [Math.min(...starts), Math.max(...starts) + (starts[0] === starts[1] ? quarterMs : 0)]
       : [firstMs + Math.min(...at), firstMs + Math.max(...at)]
-    const span = { fromMs, toMs, timeZone: rest.timeZone, step: rest.step, previousMs: undefined }
-    const comparison = readComparison(isCompared ? 'previous' : undefined, span, rest.ranking?.measure ?? 'cost', [])
-    return { ...rest, fromMs, toMs, comparison }
+    const span = { fromMs, toMs, timeZone: rest.timeZone, step: rest.step, previousMs: undefined, nowMs: toMs }
+    const first = (quarters: number) => new Date(2 * fromMs - toMs - quarters * quarterMs).toISOString()
+    const compare = typeof compared === 'number' ? first(compared) : compared
+    const { measure = 'cost' } = rest.ranking ?? {}
+    const problems: string[] = []
+    const found = readComparison(compare, span, measure === 'change' ? 'cost' : measure, problems)
+    const comparison = problems.length === 0 ? found : undefined
+    // Only what is compared has a change.
+    const isChange = measure === 'change' && comparison === undefined
+    const ranking: Ranking | undefined = rest.ranking && { ...rest.ranking, measure: isChange ? 'cost' : measure }
+    return { ...rest, ranking, fromMs, toMs, comparison }
   })
 
 /** Subjects that a reader is limited to; undefined for none. */

@@ -73,7 +73,9 @@ export function metBy(all: readonly Decision[], reach: readonly string[] | undef
   const { only, except, subjectPrefix = '', fromMs, toMs, comparison } = asked
   const floor = (ms: number) => Math.floor(ms / quarterMs) * quarterMs
   const to = Math.ceil(toMs / quarterMs) * quarterMs
-  const from = floor(comparison?.fromMs ?? fromMs)
+  const isAsked = (ms: number) => ms >= floor(fromMs) && ms < to
+  const isCompared = (ms: number) =>
+    comparison !== undefined && ms >= floor(comparison.fromMs) && ms < floor(comparison.toMs)
   const decided = new Map(all.map((one) => [one.id, one]))
   const seen = all.map((one) => {
     const { reason, mode, ip, met } = decided.get(one.corrects) ?? one
@@ -83,17 +85,26 @@ export function metBy(all: readonly Decision[], reach: readonly string[] | undef
   return seen.filter(
     (one) =>
       (reach?.includes(one.subject) ?? true) &&
-      one.ms >= from &&
-      one.ms < to &&
+      (isAsked(one.ms) || isCompared(one.ms)) &&
       one.subject.startsWith(subjectPrefix) &&
       dimensions.every((name) => valuesIn(one, name).some((value) => only[name]?.includes(value) ?? true)) &&
       dimensions.every((name) => !valuesIn(one, name).some((value) => except[name]?.includes(value))),
   )
 }
 
-const inOrder = (a: readonly (string | bigint)[], b: readonly (string | bigint)[]): number => {
+const inOrder = (a: readonly (string | bigint | number)[], b: readonly (string | bigint | number)[]): number => {
   const at = a.findIndex((part, index) => part !== b[index])
   return at < 0 ? 0 : (a[at] ?? '') < (b[at] ?? '') ? -1 : 1
+}
+
+/** What a group is sorted by. Changes as they are shown, from nothing last. */
+function rankOf(row: Omit<UsageRow, 'ts'>, measure: Ranking['measure'], descending: boolean): bigint | number {
+  if (measure !== 'change') return BigInt(row[measure]) * (descending ? -1n : 1n)
+  const change = row.change ?? null
+  if (change === null) return Number.POSITIVE_INFINITY
+  const [scaled, half] = [change * 1e4, Math.abs((change * 1e4) % 1) === 0.5]
+  const rounded = half ? 2 * Math.round(scaled / 2) : Math.round(scaled)
+  return (descending ? -rounded : rounded) / 1e4 + 0
 }
 
 /** The groups that are first over the whole span. */
@@ -101,8 +112,7 @@ function topGroups(met: readonly Decision[], asked: UsageQuery, { measure, desce
   const { by } = asked
   const groups = [...Map.groupBy(met, (one) => JSON.stringify(by.map((name) => one[name])))]
   const ranked = groups.map(([names, rows]) => {
-    const sum = BigInt(sumsOf(rows, asked)[measure])
-    return { names, key: [descending ? -sum : sum, ...(JSON.parse(names) as string[])] }
+    return { names, key: [rankOf(sumsOf(rows, asked), measure, descending), ...(JSON.parse(names) as string[])] }
   })
   return new Set(
     ranked
@@ -134,7 +144,7 @@ export function modelOf(all: readonly Decision[], asked: UsageQuery): UsageRow[]
   const keyOf = (row: UsageRow) => [
     ...(row.ts === undefined ? [] : [BigInt(Date.parse(row.ts))]),
     ...(ranked?.other ? [row.other ? 1n : 0n] : []),
-    ...(ranked === undefined ? [] : [BigInt(row[ranked.measure]) * (ranked.descending ? -1n : 1n)]),
+    ...(ranked === undefined ? [] : [rankOf(row, ranked.measure, ranked.descending)]),
     ...by.map((name) => row[name] ?? ''),
   ]
   return rows.filter(isWithin).toSorted((a, b) => inOrder(keyOf(a), keyOf(b)))

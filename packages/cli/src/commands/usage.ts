@@ -10,8 +10,8 @@ interface UsageOptions extends CommonOptions {
   readonly by: string
   readonly limit: number
   readonly other: boolean
-  /** Whether sums are compared with the span before. */
-  readonly compare: boolean
+  /** Sums are compared with the span before, or with the one that begins then; undefined: with none. */
+  readonly compare?: true | string
   /** Whether rows have their price. */
   readonly price: boolean
   /** `csv`, `jsonl` or `parquet`: the whole answer as it is, instead of a table. */
@@ -107,7 +107,7 @@ export async function showUsage(
   const parameters = {
     ...Object.fromEntries(Object.entries(asked).map(([name, value]) => [inQuery(name), value])),
     ...{ by: names || undefined, other: other ? undefined : false },
-    ...{ compare: compare ? 'previous' : undefined, price: price || undefined },
+    ...{ compare: compare === true ? 'previous' : compare, price: price || undefined },
   }
   if (format !== undefined) {
     const query = { ...parameters, format, csv: exact ? 'exact' : undefined }
@@ -128,7 +128,7 @@ export async function showUsage(
   if (json) return
   const isTimed = page.step !== 'total'
   const columns = [...(isTimed ? ['FROM'] : []), ...by.map((name) => name.toUpperCase())]
-  const more = [...(compare ? ['CHANGE'] : []), ...(price ? ['AMOUNT', 'CURRENCY'] : [])]
+  const more = [...(compare === undefined ? [] : ['CHANGE']), ...(price ? ['AMOUNT', 'CURRENCY'] : [])]
   const head = [...columns, 'UNITS', 'DECISIONS', 'REFUSED', ...more]
   const total = ['total', ...columns.slice(1).map(() => ''), ...sumsOf(page.totals)]
   const lines = rows.map((row) => [...(isTimed ? [String(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest'
-import { readComparison } from './comparison.ts'
 import { parseUsageQuery } from './usage-query.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
@@ -36,10 +35,22 @@ it('a period is compared with the month before, though they begin on other days'
   })
 })
 
-it('nothing else is compared with', () => {
-  const span = { fromMs: 0, toMs: 1, timeZone: 'UTC', step: 'total', previousMs: undefined }
-  const problems: string[] = []
-  expect(readComparison('2025-11-01', span, 'cost', problems)).toBeUndefined()
-  expect(problems).toEqual(['compare must be previous'])
+it.each([
+  ['2026-11-01', '2026-12-01', '2025-11-01', '2025-11-01T00:00Z', '2025-12-01T00:00Z', { unit: 'day', count: 365 }],
+  ['2026-03-01', '2026-04-01', '2026-02-01', '2026-02-01T00:00Z', '2026-03-01T00:00Z', { unit: 'day', count: 28 }],
+  ['now-1h', 'now', 'now-1d', '2026-11-20T12:00Z', '2026-11-20T13:00Z', { unit: 'day', count: 1 }],
+] as const)('%s to %s is compared with as long a span from %s on', (from, to, compare, earlier, end, shift) => {
+  expect(parseUsageQuery({ from, to, compare, step: 'day' }, { nowMs })).toMatchObject({
+    query: { comparison: { fromMs: Date.parse(earlier), toMs: Date.parse(end), shift, measure: 'cost' } },
+  })
+})
+
+it('a span that is not over when the question’s begins is not compared with, nor what is no time', () => {
+  const ask = (compare: string) => parseUsageQuery({ from: '2026-11-02', to: '2026-11-04', compare }, { nowMs })
+  expect(ask('2026-10-31')).toMatchObject({ kind: 'query' })
+  const late =
+    'compare: a span of the same length that begins then ends at 2026-11-03T00:00:00.000Z, and may not reach beyond from'
+  expect(ask('2026-11-01')).toEqual({ kind: 'problems', problems: [late] })
+  expect(ask('last')).toMatchObject({ problems: [expect.stringContaining('compare must be like 2026-01-31')] })
   expect(parseUsageQuery({ compare: 'previous', time_zone: 'Mars' }, { nowMs })).toMatchObject({ kind: 'problems' })
 })

@@ -1,5 +1,6 @@
 import { Temporal } from 'temporal-polyfill'
 import type { Measure } from './ranking.ts'
+import { readTime } from './read-parameters.ts'
 
 /** How far the steps of the compared span are from those they are compared with. */
 export interface StepShift {
@@ -37,6 +38,13 @@ function calendarLength({ fromMs, toMs, timeZone }: ComparedSpan): Temporal.Dura
   return { days: from.toPlainDate().until(to.toPlainDate(), { largestUnit: 'days' }).days }
 }
 
+/** Where a span of the same length ends that begins then. */
+function endMsFrom(firstMs: number, span: ComparedSpan): number {
+  const length = calendarLength(span)
+  if (length === undefined) return firstMs + span.toMs - span.fromMs
+  return zoned(firstMs, span.timeZone).add(length).epochMilliseconds
+}
+
 function firstMsBefore(span: ComparedSpan): number {
   const { fromMs, toMs, timeZone, previousMs } = span
   if (previousMs !== undefined) return previousMs
@@ -69,16 +77,26 @@ function shiftOf(span: ComparedSpan, earlierMs: number): StepShift {
 
 /**
  * Reads `compare`: `previous` is the span before of the same length, by the calendar where the question is about whole
- * days or months (March is compared with February). Undefined without it.
+ * days or months (March is compared with February); a time is where a span of that length begins, which ends before the
+ * question's own. Undefined without it.
  */
 export function readComparison(
   compare: string | undefined,
-  span: ComparedSpan,
+  { nowMs, ...span }: ComparedSpan & { readonly nowMs: number },
   measure: Measure,
   problems: string[],
 ): Comparison | undefined {
-  if (compare !== undefined && compare !== 'previous') problems.push('compare must be previous')
-  if (compare !== 'previous' || span.fromMs >= span.toMs) return undefined
-  const fromMs = firstMsBefore(span)
-  return { fromMs, toMs: span.fromMs, shift: shiftOf(span, fromMs), measure }
+  if (compare === undefined || span.fromMs >= span.toMs) return undefined
+  if (compare === 'previous') {
+    const fromMs = firstMsBefore(span)
+    return { fromMs, toMs: span.fromMs, shift: shiftOf(span, fromMs), measure }
+  }
+  const fromMs = readTime('compare', compare, { timeZone: span.timeZone, nowMs }, problems)
+  if (fromMs === undefined) return undefined
+  const toMs = endMsFrom(fromMs, span)
+  if (toMs > span.fromMs) {
+    const iso = new Date(toMs).toISOString()
+    problems.push(`compare: a span of the same length that begins then ends at ${iso}, and may not reach beyond from`)
+  }
+  return { fromMs, toMs, shift: shiftOf(span, fromMs), measure }
 }

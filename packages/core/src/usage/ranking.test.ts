@@ -16,11 +16,13 @@ describe('the ranking of a question', () => {
 
   it('names everything that is wrong with it', () => {
     expect(read({ top: '1001', order: '-price', other: 'maybe' }, []).problems).toEqual([
-      'order must be one of cost, count, allowed, denied, or one of them after a -',
+      'order must be one of cost, count, allowed, denied, change, or one of them after a -',
       'top must be a number from 1 to 1000',
       'top needs by: it takes the largest of some groups',
       'other must be true or false',
     ])
+    expect(read({ order: '-change' }).problems).toEqual(['order=change goes with compare'])
+    expect(read({ order: '-change', compare: 'previous' }).ranking).toMatchObject({ measure: 'change' })
     expect(read({ other: 'true' }).problems).toEqual(['other goes with top'])
   })
 })

@@ -1,11 +1,14 @@
 /** The sums that groups can be ranked by. */
-export const measures = ['cost', 'count', 'allowed', 'denied'] as const
+const measures = ['cost', 'count', 'allowed', 'denied'] as const
 /** A sum that groups can be ranked by. */
 export type Measure = (typeof measures)[number]
+/** What rows can be sorted by: a sum, or with a comparison the change of units. */
+export const orders = [...measures, 'change'] as const
 
 /** How the groups of an answer are ranked. */
 export interface Ranking {
-  readonly measure: Measure
+  /** A change from nothing comes last. */
+  readonly measure: (typeof orders)[number]
   readonly descending: boolean
   /** Only so many groups, those that come first over the whole span; undefined for all. */
   readonly top: number | undefined
@@ -18,13 +21,14 @@ const topMax = 1_000
 
 /** Reads `top`, `order` and `other`. Undefined without the first two: rows are then in order of time and names. */
 export function readRanking(
-  { top, order, other }: Readonly<Record<string, string | undefined>>,
+  { top, order, other, compare }: Readonly<Record<string, string | undefined>>,
   by: readonly string[],
   problems: string[],
 ): Ranking | undefined {
   const [, minus, name] = /^(-?)(.*)$/.exec(order ?? '-cost') ?? []
-  const measure = measures.find((one) => one === name)
-  if (measure === undefined) problems.push(`order must be one of ${measures.join(', ')}, or one of them after a -`)
+  const measure = orders.find((one) => one === name)
+  if (measure === undefined) problems.push(`order must be one of ${orders.join(', ')}, or one of them after a -`)
+  if (measure === 'change' && compare === undefined) problems.push('order=change goes with compare')
   const count = top === undefined ? undefined : /^\d{1,4}$/.test(top) ? Number(top) : 0
   if (count !== undefined && (count < 1 || count > topMax)) problems.push(`top must be a number from 1 to ${topMax}`)
   if (count !== undefined && by.length === 0) problems.push('top needs by: it takes the largest of some groups')
@@ -39,6 +43,7 @@ export type SortPart =
   | { readonly kind: 'time' }
   | { readonly kind: 'other' }
   | { readonly kind: 'measure'; readonly name: Measure; readonly descending: boolean }
+  | { readonly kind: 'change'; readonly descending: boolean }
   | { readonly kind: 'name'; readonly name: string }
 
 /** What of a query decides the order of its rows. */
@@ -54,7 +59,13 @@ export function sortKeyOf({ step, by, ranking }: Sorted): readonly SortPart[] {
   return [
     ...(step === 'total' ? [] : [{ kind: 'time' } as const]),
     ...(other ? [{ kind: 'other' } as const] : []),
-    ...(measure === undefined ? [] : [{ kind: 'measure', name: measure, descending } as const]),
+    ...(measure === undefined
+      ? []
+      : [
+          measure === 'change'
+            ? ({ kind: measure, descending } as const)
+            : ({ kind: 'measure', name: measure, descending } as const),
+        ]),
     ...by.map((name) => ({ kind: 'name', name }) as const),
   ]
 }
@@ -64,11 +75,19 @@ export const placeOf = (parts: readonly SortPart[], row: Readonly<Record<string,
   parts.map((part) => {
     if (part.kind === 'time') return String(Date.parse(String(row.ts)) / 1_000)
     if (part.kind === 'other') return row.other === true ? '1' : '0'
+    if (part.kind === 'change')
+      return typeof row.change === 'number' ? String(row.change * (part.descending ? -1 : 1)) : 'inf'
     if (part.kind === 'name') return String(row[part.name] ?? '')
     return String(part.descending ? -BigInt(String(row[part.name])) : row[part.name])
   })
 
-const placeForms = { time: /^-?\d{1,11}$/, other: /^[01]$/, measure: /^-?\d{1,38}$/, name: /^/ }
+const placeForms = {
+  time: /^-?\d{1,11}$/,
+  other: /^[01]$/,
+  measure: /^-?\d{1,38}$/,
+  change: /^(inf|-?\d[\d.e+-]{0,30})$/,
+  name: /^/,
+}
 
 /** Whether these texts can be a place in this order. */
 export const isPlace = (parts: readonly SortPart[], place: readonly string[]): boolean =>

@@ -34,6 +34,20 @@ function isTimeZone(name: string): boolean {
   }
 }
 
+const timeForms = '2026-01-31, 2026-01-31T14:00:00Z, now or now-24h (m, h, d)'
+
+/** Reads a time as `from` has it. Undefined, with a problem, where it is none. */
+export function readTime(
+  name: string,
+  text: string,
+  { timeZone, nowMs }: { readonly timeZone: string; readonly nowMs: number },
+  problems: string[],
+): number | undefined {
+  const ms = relativeToNow(text, nowMs) ?? instant(text, timeZone)
+  if (ms === undefined) problems.push(`${name} must be like ${timeForms}, but is ${JSON.stringify(text)}`)
+  return ms
+}
+
 /** Values of one filter, and bytes of a value: more is a list of one's own to join with, in SQL. */
 const valuesMax = 100
 const valueBytesMax = 512
@@ -107,12 +121,7 @@ export function readSpan(
   const time = (name: 'from' | 'to', fallback: number) => {
     const text = params[name]
     if (text === undefined) return fallback
-    const ms = relativeToNow(text, nowMs) ?? instant(text, isZone ? timeZone : 'UTC')
-    if (ms === undefined) {
-      const forms = '2026-01-31, 2026-01-31T14:00:00Z, now or now-24h (m, h, d)'
-      problems.push(`${name} must be like ${forms}, but is ${JSON.stringify(text)}`)
-    }
-    return ms ?? fallback
+    return readTime(name, text, { timeZone: isZone ? timeZone : 'UTC', nowMs }, problems) ?? fallback
   }
   const toMs = time('to', nowMs)
   const fromMs = time('from', toMs - spanMs)

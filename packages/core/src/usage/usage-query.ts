@@ -138,8 +138,9 @@ function parseQuery<Dimension extends string>(
   checkRaw({ only, fromMs, toMs }, { raw, isNarrow }, problems)
   if (by.length > byMax) problems.push(`by has ${by.length} columns; at most ${byMax} are taken`)
   const ranking = readRanking(params, by, problems)
-  const compared = { fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
-  const comparison = readComparison(params.compare, compared, ranking?.measure ?? 'cost', problems)
+  const measure = ranking?.measure ?? 'cost'
+  const compared = { nowMs, fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
+  const comparison = readComparison(params.compare, compared, measure === 'change' ? 'cost' : measure, problems)
   const form = readForm(params, problems)
   const isPriced = readPrice(params.price, { by, step, only, except, top: params.top, format: form.format }, problems)
 

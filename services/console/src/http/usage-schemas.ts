@@ -1,6 +1,6 @@
 import { answerFormats } from '@weir/core/usage/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
-import { measures } from '@weir/core/usage/ranking.ts'
+import { orders } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { querySteps, usageDimensions } from '@weir/core/usage/usage-query.ts'
 import { object, text, textOrNull } from './schemas.ts'
@@ -30,12 +30,14 @@ const rankingQuery = {
     description: 'only so many groups of `by`, those that `order` puts first over the whole span',
   },
   order: {
-    ...{ type: 'string', enum: measures.flatMap((name) => [name, `-${name}`]) },
-    description: 'what rows are sorted by within a step; with - the largest first. `-cost` with `top`',
+    ...{ type: 'string', enum: orders.flatMap((name) => [name, `-${name}`]) },
+    description:
+      'what rows are sorted by within a step; with - the largest first. `-cost` with `top`; `change`: with `compare`',
   },
   compare: {
-    ...{ type: 'string', enum: ['previous'] },
-    description: 'with the span before, of the same length, by the calendar for whole days and months',
+    type: 'string',
+    description:
+      '`previous`: with the span before, of the same length, by the calendar for whole days and months; or a time as in `from`: with one that begins then',
   },
   other: { type: 'boolean', description: 'with `top`: whether one row sums the other groups; true if absent' },
   price: {
