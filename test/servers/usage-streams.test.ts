@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
-import { usageSource } from '@weir/clickhouse/usage-queries.ts'
+import { askUsage, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream } from '@weir/clickhouse/usage-stream.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery } from '@weir/core/usage/usage-query.ts'
@@ -112,7 +112,7 @@ test('two streams of a credential are open at once, and a third one when one of 
   expect(lines).toHaveLength(subjects + 1)
 })
 
-test('more rows than a stream may have are an error before the first one', async () => {
+test('more rows or time than an answer may have are an error before the first one', async () => {
   const parsed = parseUsageQuery(
     { from: '2026-11-01', to: '2026-11-02', by: 'subject', step: 'total' },
     { nowMs: Date.now() },
@@ -121,10 +121,13 @@ test('more rows than a stream may have are an error before the first one', async
   const { query } = parsed
   const form = { format: 'jsonl', sumsAreText: false, isCsvExact: false } as const
   const source = usageSource(Reach.everybody, query)
-  const ask = (rowsMax: number) =>
-    openUsageStream(tables.client, Reach.everybody, { source, query, form }, AbortSignal.timeout(60_000), rowsMax)
-  await expect(ask(subjects / 4)).rejects.toMatchObject({ bound: 'too-large' })
-  expect((await textOf(await ask(subjects))).split('\n')).toHaveLength(subjects + 2)
+  const ask = (bounds: { rowsMax?: number; msMax?: number }) =>
+    openUsageStream(tables.client, Reach.everybody, { source, query, form }, AbortSignal.timeout(60_000), bounds)
+  await expect(ask({ rowsMax: subjects / 4 })).rejects.toMatchObject({ bound: 'too-large' })
+  await expect(ask({ msMax: 1 })).rejects.toMatchObject({ bound: 'timed-out' })
+  const page = { rowsMax: 3, msMax: 1 }
+  await expect(askUsage(tables.client, Reach.everybody, query, page)).rejects.toMatchObject({ bound: 'timed-out' })
+  expect((await textOf(await ask({ rowsMax: subjects }))).split('\n')).toHaveLength(subjects + 2)
 })
 
 const usage = ['usage', '--from', '2026-11-02', '--to', '2026-11-03', '--by', 'subject']

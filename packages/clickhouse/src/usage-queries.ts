@@ -8,23 +8,31 @@ import {
   type UsageQuery,
 } from '@weir/core/usage/usage-query.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
+import { pageMsMax, questionBounds, throwBound } from './question-bounds.ts'
 import { isOfSpan, type PagePlace, type RollupSource, rollupSql } from './rollup-sql.ts'
 
 export type { PagePlace, RollupSource } from './rollup-sql.ts'
 
+/** A page, and how long its question may take. */
+type BoundPlace = PagePlace & { readonly msMax?: number }
+
 /** The rows of an answer for which no page was asked. */
 const wholeAnswer: PagePlace = { rowsMax: 10_000 }
 
-/** Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error. */
+/**
+ * Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error, and
+ * with a QuestionBoundMet for what asks too much.
+ */
 async function askRows<Row extends object>(
   client: ClickHouseClient,
   source: RollupSource,
   reach: Reach,
   question: RollupQuery<string>,
-  place: PagePlace,
+  { msMax = pageMsMax, ...place }: BoundPlace,
 ): Promise<Row[]> {
   const { query, params } = rollupSql(source, reach, question, place)
-  return readRows<Row>(client, query, params)
+  const bounds = { clickhouse_settings: questionBounds(msMax) }
+  return readRows<Row>(client, query, params, bounds).catch(throwBound)
 }
 
 /** One row of an answer. Counts are text where they could exceed 2^53. */
@@ -127,7 +135,7 @@ export const askUsage = (
   client: ClickHouseClient,
   reach: Reach,
   question: UsageQuery,
-  place = wholeAnswer,
+  place: BoundPlace = wholeAnswer,
 ): Promise<UsageRow[]> => askRows(client, usageSource(reach, question), reach, question, place)
 
 /** What the rows of an answer add up to, over all groups and steps. */

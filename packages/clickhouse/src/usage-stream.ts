@@ -1,8 +1,9 @@
 import { addAbortSignal, pipeline, type Readable, Transform } from 'node:stream'
-import { type ClickHouseClient, ClickHouseError, type ClickHouseSettings } from '@clickhouse/client'
+import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
 import type { StreamFormat } from '@weir/core/usage/answer-form.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { RollupQuery } from '@weir/core/usage/usage-query.ts'
+import { questionBounds, throwBound } from './question-bounds.ts'
 import { type ColumnWriter, type RollupSource, rollupSql } from './rollup-sql.ts'
 
 /** Rows of one stream: a table of some hundred MB, which programs still load whole. */
@@ -10,14 +11,11 @@ export const streamRowsMax = 10_000_000
 /** A stream may take so long altogether; who reads slower asks for less, or in pages. */
 export const streamMsMax = 120_000
 
-const boundsOf = (rowsMax: number): ClickHouseSettings => ({
-  max_execution_time: streamMsMax / 1_000,
+const boundsOf = (rowsMax: number, msMax: number): ClickHouseSettings => ({
+  ...questionBounds(msMax),
   // Groups are complete before the first row is sent: too many of them are an error instead of a stream that breaks.
   ...{ max_rows_to_group_by: String(rowsMax), group_by_overflow_mode: 'throw' },
   ...{ max_result_rows: String(rowsMax), result_overflow_mode: 'throw' },
-  // What a stream may cost the ClickHouse that metering writes to. Beyond 400 MB groups and order go through its disk.
-  ...{ max_bytes_to_read: '20000000000', max_memory_usage: '1000000000' },
-  ...{ max_bytes_before_external_group_by: '400000000', max_bytes_before_external_sort: '400000000' },
 })
 
 const settings: ClickHouseSettings = {
@@ -86,29 +84,6 @@ function wholeAnswer({ end, head, tail }: FormatSql, columns: readonly string[])
   })
 }
 
-/** The bound that a question met: of rows, bytes or memory; of time. */
-export type QuestionBound = 'too-large' | 'timed-out'
-
-/** ClickHouse does not answer a question that it understood. */
-export class QuestionBoundMet extends Error {
-  readonly bound: QuestionBound
-
-  constructor(bound: QuestionBound, cause: unknown) {
-    super(`a question is ${bound}`, { cause })
-    this.bound = bound
-  }
-}
-
-const boundCodes: Readonly<Record<string, QuestionBound>> = {
-  ...{ 158: 'too-large', 241: 'too-large', 307: 'too-large', 396: 'too-large' },
-  ...{ 159: 'timed-out', 160: 'timed-out' },
-}
-
-function throwBound(error: unknown): never {
-  const bound = error instanceof ClickHouseError ? boundCodes[error.code] : undefined
-  throw bound === undefined ? error : new QuestionBoundMet(bound, error)
-}
-
 /** One question, as a stream. */
 export interface StreamQuestion {
   readonly source: RollupSource
@@ -127,7 +102,7 @@ export async function openUsageStream(
   reach: Reach,
   { source, query: question, form }: StreamQuestion,
   signal: AbortSignal,
-  rowsMax = streamRowsMax,
+  { rowsMax = streamRowsMax, msMax = streamMsMax }: { readonly rowsMax?: number; readonly msMax?: number } = {},
 ): Promise<Readable> {
   const format = formats[form.format]
   const all = { rowsMax: rowsMax + 1 } // One more than the bound meets it.
@@ -137,7 +112,7 @@ export async function openUsageStream(
     query_params: params,
     abort_signal: signal,
     clickhouse_settings: {
-      ...boundsOf(rowsMax),
+      ...boundsOf(rowsMax, msMax),
       ...settings,
       output_format_json_quote_64bit_integers: form.sumsAreText ? 1 : 0,
     },

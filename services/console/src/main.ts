@@ -5,6 +5,7 @@ import { listDecisions } from '@weir/clickhouse/decision-list.ts'
 import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
 import { readCompleteness, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
+import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream, type StreamQuestion, streamMsMax } from '@weir/clickhouse/usage-stream.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
@@ -42,8 +43,8 @@ import { openLedger } from './open-ledger.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 import { askProcesses } from './status/ask-processes.ts'
 
-/** A person waits for the answer; a question to the rollups takes milliseconds. */
-const questionMs = 10_000
+/** A person waits for the answer. ClickHouse ends questions about usage before, and says by which bound. */
+const questionMs = pageMsMax + 5_000
 
 /** Without Kafka the console still answers what it has read; before the first reading there is nothing to answer. */
 function policyReadiness({ state, status: { waitingFor, refused } }: PolicyFeed): Readiness {

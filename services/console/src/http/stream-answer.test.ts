@@ -1,7 +1,11 @@
-import { Readable } from 'node:stream'
-import { QuestionBoundMet } from '@weir/clickhouse/usage-stream.ts'
-import { describe, expect, it } from 'vitest'
+import { addAbortSignal, Readable } from 'node:stream'
+import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
+import { problem } from '@weir/runtime/problem.ts'
+import fastify from 'fastify'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { openConsole } from '../testing/open-console.ts'
+import { answerStream } from './stream-answer.ts'
+import { StreamPlaces } from './stream-places.ts'
 
 const said = new Error('password in the message')
 
@@ -18,6 +22,42 @@ describe('a stream of usage', () => {
       expect(answer.headers['content-type']).toBe('application/problem+json')
       expect(answer.body).not.toContain('password')
     }
+  })
+
+  it.each([
+    [new QuestionBoundMet('too-large', said), 422, 'question-too-large'],
+    [new QuestionBoundMet('timed-out', said), 504, 'question-timed-out'],
+    [said, 503, 'usage-unavailable'],
+  ])('as a page has the same errors: for %s it is %s, %s', async (error, status, type) => {
+    const { ask } = openConsole({ askUsage: () => Promise.reject(error) })
+    const answer = await ask('/v1/usage')
+    expect([answer.statusCode, answer.json().type]).toEqual([status, `urn:weir:problem:${type}`])
+    expect(answer.body).not.toContain('password')
+  })
+
+  it('that takes longer than it may is 504 before it begins, and cut off after that', async () => {
+    const app = fastify()
+    const places = new StreamPlaces()
+    const rest = (signal: AbortSignal) => new Promise<never>((_, fail) => (signal.onabort = () => fail(signal.reason)))
+    const endless = async (signal: AbortSignal) => {
+      const stream = new Readable({ read: () => undefined })
+      stream.push('a row')
+      return addAbortSignal(signal, stream)
+    }
+    for (const [path, open] of [['/late', rest] as const, ['/cut', endless] as const]) {
+      const askCompleteness = async () => ({ completeThroughMs: undefined, silent: [] })
+      const unavailable = problem('usage-unavailable', 'Unavailable', 503, 'no answer')
+      const answer = { format: 'csv', name: 'usage', askCompleteness, open, unavailable, msMax: 20 } as const
+      app.get(path, (request, reply) => answerStream(request, reply, places, answer))
+    }
+    app.decorateRequest('by', 'root')
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+    onTestFinished(() => app.close())
+    const late = await fetch(`${origin}/late`)
+    expect([late.status, await late.json()]).toMatchObject([504, { type: 'urn:weir:problem:question-timed-out' }])
+    const cut = await fetch(`${origin}/cut`)
+    expect(cut.status).toBe(200)
+    await expect(cut.text()).rejects.toThrow('terminated')
   })
 
   it('says how far it is complete as known before it was opened, and how many journals are silent', async () => {

@@ -1,10 +1,11 @@
 import { finished, type Readable } from 'node:stream'
-import { QuestionBoundMet, streamMsMax, streamRowsMax } from '@weir/clickhouse/usage-stream.ts'
+import { streamMsMax } from '@weir/clickhouse/usage-stream.ts'
 import type { StreamFormat } from '@weir/core/usage/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
-import { type Problem, problem } from '@weir/runtime/problem.ts'
+import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { answerProblem, tooManyStreams } from './problems.ts'
+import { questionFailure } from './question-failure.ts'
 import type { StreamPlaces } from './stream-places.ts'
 
 /** The media type of each format that is streamed. */
@@ -12,26 +13,6 @@ export const streamTypes: Readonly<Record<StreamFormat, string>> = {
   csv: 'text/csv; charset=utf-8; header=present',
   jsonl: 'application/x-ndjson; charset=utf-8',
   parquet: 'application/vnd.apache.parquet',
-}
-
-const questionTooLarge = problem(
-  'question-too-large',
-  'The question is too large',
-  422,
-  `The answer has more than ${streamRowsMax} rows, or reads too much. Ask for a shorter span, a longer step or fewer columns in \`by\`.`,
-)
-const questionTimedOut = problem(
-  'question-timed-out',
-  'The question took too long',
-  504,
-  `ClickHouse did not answer within ${streamMsMax / 1_000} seconds. Ask for a shorter span, or a longer step.`,
-)
-
-function failureOf(error: unknown, deadline: AbortSignal, unavailable: Problem): Problem {
-  const met = error instanceof QuestionBoundMet ? error.bound : undefined
-  const bound = deadline.aborted ? 'timed-out' : met
-  if (bound === undefined) return unavailable
-  return bound === 'too-large' ? questionTooLarge : questionTimedOut
 }
 
 /** An answer that is streamed. */
@@ -43,6 +24,8 @@ export interface StreamedAnswer {
   /** Resolves once the answer begins. */
   readonly open: (signal: AbortSignal) => Promise<Readable>
   readonly unavailable: Problem
+  /** How long it may take altogether. */
+  readonly msMax?: number
 }
 
 /**
@@ -53,7 +36,7 @@ export async function answerStream(
   request: FastifyRequest,
   reply: FastifyReply,
   places: StreamPlaces,
-  { format, name, askCompleteness, open, unavailable }: StreamedAnswer,
+  { format, name, askCompleteness, open, unavailable, msMax = streamMsMax }: StreamedAnswer,
 ): Promise<FastifyReply> {
   const place = places.take(request.by)
   if ('refusal' in place) return answerProblem(reply, tooManyStreams(place.refusal))
@@ -64,7 +47,7 @@ export async function answerStream(
   }
   reply.raw.once('close', leave)
   if (reply.raw.destroyed) leave() // Its reader left while the credential was looked at.
-  const deadline = AbortSignal.timeout(streamMsMax)
+  const deadline = AbortSignal.timeout(msMax)
   try {
     // First: what comes in between the two is then more than was claimed, and never less.
     const { completeThroughMs, silent } = await askCompleteness()
@@ -88,6 +71,6 @@ export async function answerStream(
     place.leave()
     if (left.signal.aborted) return reply
     request.log.error({ err: error }, 'a question could not be answered')
-    return answerProblem(reply, failureOf(error, deadline, unavailable))
+    return answerProblem(reply, questionFailure(error, { msMax, isLate: deadline.aborted, unavailable }))
   }
 }

@@ -1,3 +1,4 @@
+import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
@@ -21,6 +22,7 @@ import { missingScope, subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
+import { questionFailure } from '../http/question-failure.ts'
 import { problems } from '../http/schemas.ts'
 import { answerStream } from '../http/stream-answer.ts'
 import { StreamPlaces } from '../http/stream-places.ts'
@@ -191,7 +193,7 @@ function register<Dimension extends string>(
           .send(form.sumsAreText ? JSON.stringify(body) : jsonWithNumbers(body, sumNames))
       } catch (error) {
         request.log.error({ err: error }, 'a question could not be answered')
-        return answerProblem(reply, unavailable(noAnswer))
+        return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: unavailable(noAnswer) }))
       }
     },
   )
