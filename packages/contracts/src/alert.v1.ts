@@ -16,6 +16,15 @@ interface RateChangedV1 {
 /** What the limit counted by beyond the subject, as the decision's record has it; absent for nothing. */
 type CountedBy = Readonly<Record<string, string>>
 
+/** One alert in a digest. */
+export interface DigestedAlertV1 {
+  readonly id: string
+  readonly type: string
+  readonly time: string
+  /** What happened, in a sentence. */
+  readonly title: string
+}
+
 /** The value of an alert's record, by `ce_type`. Times are RFC 3339, UTC. */
 interface AlertDataByType {
   /** A limit's use has reached a threshold. */
@@ -76,6 +85,19 @@ interface AlertDataByType {
   readonly 'weir.denied_rate.high': RateChangedV1
   readonly 'weir.allowed.high': RateChangedV1
   readonly 'weir.allowed.dropped': RateChangedV1
+  /** The alerts of a subject in a day or a week, for addresses of its contact that get them together. */
+  readonly 'weir.alerts.digest': {
+    /** The endpoint of type `subject` that sends it. */
+    readonly endpoint: string
+    /** `daily` or `weekly`. */
+    readonly digest: string
+    readonly period_start: string
+    readonly period_end: string
+    /** Alerts in the period, at most 200. */
+    readonly count: number
+    /** The first of them, in the order in which they were raised. */
+    readonly alerts?: readonly DigestedAlertV1[]
+  }
   /** An endpoint answered that it accepts no more webhooks. */
   readonly 'weir.endpoint.disabled': { readonly endpoint: string; readonly reason: string }
   /** A person asked whether an endpoint works. */
@@ -109,8 +131,11 @@ type FieldKind = 'text' | 'time' | 'uuid' | 'count' | 'number'
 type FieldsOf<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: FieldKind }
 
 const isTexts = (value: unknown) => isFields(value) && Object.values(value).every(isText)
+const digestedFields: Checks<keyof DigestedAlertV1> = { id: isUuid, type: isText, time: isText, title: isText }
+const isDigested = (value: unknown) =>
+  Array.isArray(value) && value.every((one) => isFields(one) && wrongField(one, digestedFields) === undefined)
 /** Fields that alerts have only where there is something to say. */
-const optionalFields: Checks = { by: isOptional(isTexts), more: isOptional(isCount) }
+const optionalFields: Checks = { by: isOptional(isTexts), more: isOptional(isCount), alerts: isOptional(isDigested) }
 
 /**
  * The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them
@@ -133,6 +158,9 @@ export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[
   'weir.denied_rate.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
   'weir.allowed.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
   'weir.allowed.dropped': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
+  'weir.alerts.digest': {
+    ...{ endpoint: 'text', digest: 'text', period_start: 'time', period_end: 'time', count: 'count' },
+  },
   'weir.endpoint.disabled': { endpoint: 'text', reason: 'text' },
   'weir.endpoint.test': { endpoint: 'text' },
 }

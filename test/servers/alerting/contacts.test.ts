@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { alertRow } from '@weir/alerting/record/alert-table.ts'
 import { inTurn } from '@weir/clickhouse/delivery-order.ts'
+import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
+import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -31,11 +35,13 @@ beforeAll(async () => {
       },
       bolt: { plan: 'free', contact: { email: ['bolt@bolt.example'], language: 'de-AT' } },
       cargo: { plan: 'free' },
+      dart: { plan: 'free', contact: { email: ['dart@dart.example'], digest: 'daily' } },
     },
   }))
   mkdirSync(join(templates, 'customers'))
   const words = 'Subject: {{limit}}: {{percent}} % verbraucht\n\nhttps://portal.example/{{subject_in_url}}\n'
   writeFileSync(join(templates, 'customers', 'weir.quota.reached.de.txt'), words)
+  await insertYesterday([80, 100])
   const links = { WEIR_UNSUBSCRIBE_KEY: 'a key that is long enough to sign mails' }
   const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }
   admin = await startConsole({ ...links, ...servers })
@@ -50,6 +56,25 @@ afterAll(async () => {
   await sink?.close()
   rmSync(templates, { recursive: true })
 })
+
+/** Stores alerts about `dart` that were raised yesterday, and one that fell under a silence. */
+async function insertYesterday(percents: readonly number[]): Promise<void> {
+  const dayMs = 86_400_000
+  const startMs = Math.floor(Date.now() / dayMs) * dayMs - dayMs
+  const [period_start, period_end] = [startMs, startMs + dayMs].map((ms) => new Date(ms).toISOString())
+  const alertOf = (percent: number, at: number): AlertOf<'weir.quota.reached'> => ({
+    ...{ id: randomUUID(), type: 'weir.quota.reached', subject: 'dart' },
+    time: new Date(startMs + at * 60_000).toISOString(),
+    data: {
+      ...{ limit: 'day', size: 1_000, used: percent * 10, percent, decision_id: randomUUID() },
+      ...{ period_start: period_start ?? '', period_end: period_end ?? '' },
+    },
+  })
+  const rows = percents.map((percent, at) => alertRow(alertOf(percent, at), 'raised'))
+  const silenced = alertRow(alertOf(90, 9), 'raised', 'quiet')
+  const lines = linesOf([...rows, silenced])
+  await insertBlock(stack.tables.client, { table: 'alerts', lines, dedupToken: randomUUID() })
+}
 
 const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
   expect(await waitUntil(condition, { deadlineMs, everyMs: 50 })).toBe(true)
@@ -82,9 +107,9 @@ async function delivered(count: number): Promise<void> {
   }
 }
 
-test('Each address of a contact gets the alert of its subject once, in its template, and no other subject’s', async () => {
+test('Each address of a contact gets the alert of its subject once, in its template or its digest, and no other subject’s', async () => {
   alerting = await stack.start(environment)
-  await stack.decide(['acme', 'bolt', 'cargo'], 800)
+  await stack.decide(['acme', 'bolt', 'cargo', 'dart'], 800)
   await delivered(1)
   for (const [address, words] of [
     ['one@acme.example', 'Subject: acme has used 80 % of its limit day'],
@@ -96,7 +121,12 @@ test('Each address of a contact gets the alert of its subject once, in its templ
     expect(mail?.message).toContain(words)
   }
   expect(mailsTo('bolt@bolt.example')[0]?.message).toContain('https://portal.example/bolt')
-  expect(sink.mails).toHaveLength(3)
+  await until(async () => (await outcomes('dart')).join() === 'customers/email delivered,ops delivered')
+  const [digest, ...others] = mailsTo('dart@dart.example')
+  expect(others).toEqual([])
+  expect(digest?.message).toContain('Subject: 2 alerts about dart in a day')
+  expect(digest?.message).toMatch(/80 % of its limit day[\s\S]*100 % of its limit day/)
+  expect(sink.mails).toHaveLength(4)
   expect(subjectsAt('/acme')).toEqual(['acme'])
   for (const { headers, body } of at('/acme')) {
     const signed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
@@ -116,6 +146,7 @@ test('Whichever process is killed, no address misses an alert, and a repeat has 
   await delivered(2)
   const sent = sink.mails.slice(before).map(({ to, message }) => `${to} ${/^Message-ID: (.*)$/m.exec(message)?.[1]}`)
   expect(new Set(sent).size).toBe(3)
+  expect(mailsTo('dart@dart.example')).toHaveLength(1)
   expect(new Set(at('/acme').map(({ headers }) => headers['webhook-id'])).size).toBe(2)
 }, 240_000)
 

@@ -43,6 +43,7 @@ function inWords({ type, data }: Alert): string {
   if (type === 'weir.quota.forecast') return `${limit}: ${used} of ${size}, used up by ${runs_out}`
   if (type === 'weir.budget.reached') return `budget: ${percent} %, ${amount} of ${budget} ${currency}`
   if (type === 'weir.limit.blocked') return `${limit}: blocked until ${until}`
+  if (type === 'weir.alerts.digest') return `${data.count} alerts, ${data.digest}`
   if (endpoint !== undefined) return String(endpoint)
   return `${watch}: ${count}, usually ${usual}`
 }

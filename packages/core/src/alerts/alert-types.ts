@@ -7,6 +7,7 @@ export const alertTypes = [
   'weir.denied_rate.high',
   'weir.allowed.high',
   'weir.allowed.dropped',
+  'weir.alerts.digest',
   'weir.endpoint.disabled',
   'weir.endpoint.test',
 ] as const

@@ -1,5 +1,5 @@
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
-import type { Contact, Endpoint } from '../policy.ts'
+import { type Contact, digestUnits, type Endpoint } from '../policy.ts'
 import {
   languagePattern,
   namePattern,
@@ -133,6 +133,7 @@ const contactMembers = {
     addresses(contactAddressesMax, { nameOf: (address) => address }),
   ),
   webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', webhook)),
+  digest: t.optional('Its mail comes together, once a day or a week.', t.oneOf(digestUnits)),
   language: t.optional(
     'Language of its mail, where there are templates in it.',
     t.text(

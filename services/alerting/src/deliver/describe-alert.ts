@@ -41,6 +41,20 @@ function describeBudget({ subject, data }: AlertOf<'weir.budget.reached'>) {
   }
 }
 
+function describeDigest({ subject, data }: AlertOf<'weir.alerts.digest'>) {
+  const { count, digest, period_start, period_end, alerts = [] } = data
+  const more = count - alerts.length
+  const what = count === 1 ? 'alert' : 'alerts'
+  return {
+    title: `${number(count)} ${what} about ${subject} in a ${digest === 'weekly' ? 'week' : 'day'}`,
+    lines: [
+      `From ${time(period_start)} to ${time(period_end)}`,
+      ...alerts.map((one) => `${time(one.time)}: ${one.title}`),
+      ...(more > 0 ? [`and ${number(more)} more`] : []),
+    ],
+  }
+}
+
 /**
  * Describes an alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes
  * for its markup.
@@ -99,6 +113,8 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
         ],
       }
     }
+    case 'weir.alerts.digest':
+      return describeDigest(alert)
     case 'weir.endpoint.disabled':
       return {
         title: `The endpoint ${alert.data.endpoint} takes no more alerts, and gets none`,

@@ -16,7 +16,8 @@ export function isChosen({ types, limits, subjects, percent }: AlertChoice, aler
  * alert was raised, so that the same alert, read again, has the same answer. A test of an endpoint is always sent.
  */
 export function findSilence(alert: AlertV1, { silences }: Pick<Policy, 'silences'>): string | undefined {
-  if (alert.type === 'weir.endpoint.test') return undefined
+  // A digest has none of the alerts that fell under one.
+  if (alert.type === 'weir.endpoint.test' || alert.type === 'weir.alerts.digest') return undefined
   const raisedMs = Date.parse(alert.time)
   for (const { name, only, fromMs, untilMs } of silences.values()) {
     if (raisedMs >= fromMs && raisedMs < untilMs && isChosen(only, alert)) return name

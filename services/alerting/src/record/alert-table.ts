@@ -34,6 +34,10 @@ function aboutOf(alert: AlertV1) {
       const { limit, size, until, decision_id } = alert.data
       return { ...nothing, limit, size, decision_id, period_end: secondOf(until) }
     }
+    case 'weir.alerts.digest': {
+      const { count, period_start: from, period_end: to } = alert.data
+      return { ...nothing, used: count, period_start: secondOf(from), period_end: secondOf(to) }
+    }
     case 'weir.denied_rate.high':
     case 'weir.allowed.high':
     case 'weir.allowed.dropped': {
@@ -102,7 +106,7 @@ export function createAlertHistory(client: ClickHouseClient, log: Logger) {
 const pageRows = 1_000
 
 /** Returns no alert for a row of a version that this one does not know. */
-function alertOf({ id, type, subject, time, data }: AlertRow): readonly AlertV1[] {
+export function alertOfRow({ id, type, subject, time, data }: AlertRow): readonly AlertV1[] {
   const parsed = readAlert({ id, type, subject, time: new Date(parseTs(time) ?? 0).toISOString(), text: data })
   return parsed.kind === 'alert' ? [parsed.alert] : []
 }
@@ -113,7 +117,7 @@ export async function readAlerts(client: ClickHouseClient, ids: Iterable<string>
   const alerts = new Map<string, AlertV1>()
   for (let at = 0; at < wanted.length; at += pageRows) {
     const rows = await readAlertsById(client, wanted.slice(at, at + pageRows))
-    for (const alert of rows.flatMap(alertOf)) alerts.set(alert.id, alert)
+    for (const alert of rows.flatMap(alertOfRow)) alerts.set(alert.id, alert)
   }
   return alerts
 }
