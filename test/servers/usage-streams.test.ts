@@ -83,7 +83,21 @@ test('the head of a stream says how far it is complete, and asks for no row', as
     query: `INSERT INTO weir.marks (topic, journal, partition, mark, seq, first_mark, end)
       SELECT 'weir.decisions.v1', ${name}, 0, toDateTime64('2026-11-03 00:00:00', 3), 1, toDateTime64('2026-11-03 00:00:00', 3), 0`,
   })
+  await tables.client.command({
+    query: `INSERT INTO weir.gaps (cause, topic, partition, count, from_ts, to_ts)
+      SELECT 'expired', 'weir.decisions.v1', 3, 7, '2026-11-01 12:00:00', '2026-11-01 13:00:00'`,
+  })
+  const gapsOf = async (path: string) => {
+    const page = (await (await open(path).response).json()) as { readonly gaps: readonly object[] }
+    return page.gaps
+  }
+  // The quarter hour before its own, and none of it.
+  expect(await gapsOf(small.replace('-03&', '-02T00:15:00Z&compare=previous&'))).toEqual([])
+  expect(await gapsOf(small)).toEqual([])
+  const times = { from: '2026-11-01T12:00:00.000Z', to: '2026-11-01T13:00:00.000Z' }
+  expect(await gapsOf(`${small}&compare=previous`)).toEqual([{ cause: 'expired', partition: 3, count: 7, ...times }])
   const { status, headers } = await open(`${large}&format=parquet`, '*/*', 'HEAD').response
+  expect(headers.get('weir-gaps')).toBe('1')
   expect([status, headers.get('content-type')]).toEqual([200, 'application/vnd.apache.parquet'])
   expect(headers.get('content-disposition')).toBe('attachment; filename="usage.parquet"')
   expect(headers.get('weir-complete-through')).toBe('2026-11-03T00:00:00.000Z')

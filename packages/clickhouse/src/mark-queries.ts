@@ -35,6 +35,37 @@ export async function readCompleteness(client: ClickHouseClient, topic: string):
   )
 }
 
+/** Gaps of one answer: who sees so many looks at all of them in SQL. */
+const gapsMax = 100
+
+/** Something that is missing for good. Times are 0 where they are not known. */
+export interface Gap {
+  readonly cause: string
+  readonly partition: number
+  /** Decisions, as far as known; else records. */
+  readonly count: string
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** Reads what is missing and may be of a span of time, the last noticed first. Rejects with ClickHouse's error. */
+export const readGaps = (
+  client: ClickHouseClient,
+  topic: string,
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): Promise<Gap[]> =>
+  readRows<Gap>(
+    client,
+    `SELECT cause, partition, toString(g.count) AS count,
+       toUnixTimestamp64Milli(g.from_ts) AS fromMs, toUnixTimestamp64Milli(g.to_ts) AS toMs
+     FROM gaps AS g FINAL
+     WHERE g.topic = {topic:String} AND g.from_ts < fromUnixTimestamp64Milli({to:Int64})
+       AND (g.to_ts >= fromUnixTimestamp64Milli({from:Int64}) OR toUnixTimestamp64Milli(g.to_ts) = 0)
+     ORDER BY g.noticed_at DESC, g.partition, g.from_seq, g.from_offset LIMIT ${gapsMax}`,
+    { topic, from: fromMs, to: toMs },
+    { clickhouse_settings: countsAsNumbers },
+  )
+
 /** Causes times topics; there are five and two. */
 const gapKindsMax = 100
 

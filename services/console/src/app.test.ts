@@ -118,6 +118,58 @@ describe('GET /v1/usage', () => {
     }
   })
 
+  it('has an ETag once all of its time is counted, which is of one reader and one question', async () => {
+    const counted = { completeThroughMs: Date.parse('2026-11-03T00:00:00Z'), silent: [] }
+    let cost = '3'
+    const { ask, applyFile } = openConsole({
+      askCompleteness: async () => counted,
+      askUsage: async () => [{ count: '1', allowed: '1', denied: '0', cost }],
+    })
+    const limited = `  limited: { sha256: ${sha256('limited-token')}, scopes: [usage], subjects: [acme] }`
+    expect((await applyFile(`${smallPolicy.trimEnd()}\n${limited}`)).statusCode).toBe(200)
+    const path = '/v1/usage?subject=acme&from=2026-11-01&to=2026-11-03&step=total'
+    const { headers } = await ask(path)
+    const known = { 'if-none-match': `"x", W/${headers.etag}` }
+    const again = async (more = '', token = 'token') =>
+      (await ask(`${path}${more}`, { headers: known, token })).statusCode
+    counted.completeThroughMs += 5
+    expect([headers['cache-control'], await again()]).toEqual(['private, no-cache', 304])
+    expect([await again('', 'limited-token'), await again('&by=plan'), await again('&numbers=text')]).toEqual([
+      200, 200, 200,
+    ])
+    cost = '2'
+    expect(await again()).toBe(200)
+    counted.completeThroughMs -= 6
+    expect((await ask(path)).headers.etag).toBeUndefined()
+  })
+
+  it('names what is missing of its time and of the time before, to customers without how much', async () => {
+    const asked: object[] = []
+    const gap = { cause: 'journal_full', partition: 3, count: '7', fromMs: nowMs, toMs: nowMs + 1 }
+    const { ask, applyFile } = openConsole({
+      readGaps: async (rows, span) => {
+        asked.push({ rows, ...span })
+        return [gap, { ...gap, cause: 'expired', fromMs: 0, toMs: 0 }]
+      },
+    })
+    const limited = `  limited: { sha256: ${sha256('limited-token')}, scopes: [usage], subjects: [acme] }`
+    expect((await applyFile(`${smallPolicy.trimEnd()}\n${limited}`)).statusCode).toBe(200)
+    const times = { from: '2026-11-21T12:00:00.000Z', to: '2026-11-21T12:00:00.001Z' }
+    const path = '/v1/usage?from=2026-11-02&to=2026-11-03'
+    expect((await ask(`${path}&compare=previous`)).json().gaps).toEqual([
+      { cause: 'journal_full', partition: 3, count: 7, ...times },
+      { cause: 'expired', partition: 3, count: 7, from: null, to: null },
+    ])
+    const own = await ask(path, { token: 'limited-token' })
+    expect(own.json().gaps).toEqual([
+      { cause: 'journal_full', ...times },
+      { cause: 'expired', from: null, to: null },
+    ])
+    const [fromMs, toMs] = [Date.parse('2026-11-01'), Date.parse('2026-11-03')]
+    expect(asked[0]).toEqual({ rows: 'decisions', fromMs, toMs })
+    expect((await ask('/v1/outcomes?format=csv')).headers['weir-gaps']).toBe('2')
+  })
+
   it('shows the sums of the span before as an object of its own, and the change', async () => {
     const sums = { count: '1', allowed: '1', denied: '0', cost: '3' }
     const before = { previous_count: '2', previous_allowed: '2', previous_denied: '0', previous_cost: '2', change: 0.5 }

@@ -3,7 +3,7 @@ import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { type ClickHouseClient, clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
 import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
-import { readCompleteness, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
+import { readCompleteness, readGaps, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
@@ -12,6 +12,7 @@ import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { TopicFollower } from '@weir/kafka/follow-topic.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
@@ -126,6 +127,7 @@ await startService(
       ledger: openLedger(clickhouse),
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
+      readGaps: (rows: 'decisions' | 'outcomes', span: Period) => readGaps(clickhouse, topics[rows], span),
       decisions: {
         list: listDecisions.bind(undefined, clickhouse),
         find: findDecision.bind(undefined, clickhouse),

@@ -4,6 +4,7 @@ import type { ChangeFound } from '@weir/clickhouse/change-queries.ts'
 import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-list.ts'
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { AlertReach } from '@weir/clickhouse/delivery-queries.ts'
+import type { Gap } from '@weir/clickhouse/mark-queries.ts'
 import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
 import type { OutcomeRow, PagePlace, UsageRow, UsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import type { StreamQuestion } from '@weir/clickhouse/usage-stream.ts'
@@ -81,6 +82,8 @@ export interface Ports {
   readonly ledger: Ledger
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
+  /** Reads what of one kind is missing for good in a span of time. Rejects when ClickHouse does not answer. */
+  readonly readGaps: (rows: 'decisions' | 'outcomes', span: Period) => Promise<readonly Gap[]>
   readonly decisions: DecisionReader
   /** Undefined where no Redis is configured. */
   readonly blocks: BlockPorts | undefined

@@ -94,6 +94,10 @@ beforeAll(async () => {
       alert(alertIds.shared, 'weir.quota.reached', 'acme', { limit: 'shared', ...reached }),
       alert(alertIds.endpoint, 'weir.endpoint.test', 'acme', { endpoint: 'acme' }),
     ].join(' UNION ALL ')}`,
+    `INSERT INTO weir.marks (topic, journal, partition, mark, seq, first_mark, end)
+      SELECT 'weir.decisions.v1', generateUUIDv4(), 0, now64(3), 1, now64(3) - 90, 0`,
+    `INSERT INTO weir.gaps (cause, topic, partition, count, from_ts, to_ts)
+      SELECT 'journal_full', 'weir.decisions.v1', 0, ${bolts}, now64(3) - 60, now64(3) - 59`,
     `INSERT INTO weir.deliveries (alert_id, alert_type, subject, endpoint, at, outcome, attempt, status, ms, error, answer)
       SELECT toUUID('${alertIds.acme}'), 'weir.quota.reached', 'acme', 'operators', now64(3), 'failed', 1, 500, 1, 'secret words', 'secret words'`,
   ]) {
@@ -187,6 +191,19 @@ describe('what is not acme’s is out of reach of', () => {
         const { status, text } = await send(`/v1/usage?${question}&after=${cursor}`, credentials[credential]())
         expect([status, JSON.parse(text).type]).toEqual([400, 'urn:weir:problem:cursor-invalid'])
       }
+    })
+
+    test('17: has no use for the ETag of bolt’s answer, though it has the same rows', async () => {
+      const path = '/v1/usage?from=now-3d&to=now-2d&step=total&by=plan'
+      const asked = async (headers: Record<string, string>) => send(path, headers)
+      const others = await asked({ 'x-api-key': 'bolt-key' })
+      const own = await asked(credentials[credential]())
+      const known = (etag: string | null) => asked({ ...credentials[credential](), 'if-none-match': String(etag) })
+      expect([JSON.parse(others.text).rows, JSON.parse(own.text).rows]).toEqual([[], []])
+      expect(others.headers.get('etag')).toMatch(/^"/)
+      expect([(await known(own.headers.get('etag'))).status, (await known(others.headers.get('etag'))).status]).toEqual(
+        [304, 200],
+      )
     })
 
     test('sees no limit in shadow, no count that others share, and nothing of deliveries', async () => {

@@ -41,6 +41,7 @@ interface Page {
   readonly step: string
   readonly complete_through: string | null
   readonly silent: readonly { readonly since: string }[]
+  readonly gaps: readonly unknown[]
   readonly next: string | null
   readonly rows: readonly Row[]
   readonly totals: Row
@@ -75,6 +76,11 @@ const lateJournals = (silent: number) =>
     ? 'a journal is silent: what it holds comes later'
     : `${silent} journals are silent: what they hold comes later`
 
+/** More than 100 are not counted. */
+function reportGaps(gaps: number, { report }: CommandContext): void {
+  if (gaps > 0) report(`${gaps} gaps: some decisions of this time are missing for good, see weir.gaps`)
+}
+
 /** Writes the whole answer as the console streams it, to a file or to standard output. */
 async function downloadUsage(
   console: ConsoleAddress,
@@ -89,6 +95,7 @@ async function downloadUsage(
   context.report(`counted until ${headers.get('weir-complete-through') ?? 'nothing is known yet'}`)
   const silent = Number(headers.get('weir-silent') ?? 0)
   if (silent > 0) context.report(lateJournals(silent))
+  reportGaps(Number(headers.get('weir-gaps') ?? 0), context)
 }
 
 /**
@@ -135,5 +142,6 @@ export async function showUsage(
   context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
   context.report(`counted until ${page.complete_through ?? 'nothing is known yet'}`)
   for (const { since } of page.silent) context.report(`a journal is silent since ${since}: what it holds comes later`)
+  reportGaps(page.gaps.length, context)
   if (page.next !== null) context.report(`there are more rows: --limit is ${limit}`)
 }

@@ -33,7 +33,8 @@ export const cursorInvalid = problem(
   '`after` is not a cursor of this question and this reader. Ask without it for the first page.',
 )
 
-function ownerHash({ path, given, by, reach }: CursorOwner): string {
+/** Returns the same text for the same question of the same reader, whatever page of it is asked for. */
+export function ownerHash({ path, given, by, reach }: CursorOwner): string {
   const asked = Object.entries(given).filter(([name]) => !notOfTheQuestion.includes(name))
   const owner = canonicalJson({
     path,

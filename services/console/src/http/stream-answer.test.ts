@@ -47,7 +47,8 @@ describe('a stream of usage', () => {
     for (const [path, open] of [['/late', rest] as const, ['/cut', endless] as const]) {
       const askCompleteness = async () => ({ completeThroughMs: undefined, silent: [] })
       const unavailable = problem('usage-unavailable', 'Unavailable', 503, 'no answer')
-      const answer = { format: 'csv', name: 'usage', askCompleteness, open, unavailable, msMax: 20 } as const
+      const readGaps = async () => []
+      const answer = { format: 'csv', name: 'usage', askCompleteness, readGaps, open, unavailable, msMax: 20 } as const
       app.get(path, (request, reply) => answerStream(request, reply, places, answer))
     }
     app.decorateRequest('by', 'root')
@@ -74,7 +75,11 @@ describe('a stream of usage', () => {
     })
     const { headers, body } = await ask('/v1/outcomes', { headers: { accept: 'text/csv;q=0.5, application/jsonl' } })
     expect([asked, body]).toEqual([['outcomes', 'jsonl'], 'rows'])
-    expect(headers).toMatchObject({ 'weir-complete-through': '1970-01-01T00:00:00.000Z', 'weir-silent': '1' })
+    expect(headers).toMatchObject({
+      'weir-complete-through': '1970-01-01T00:00:00.000Z',
+      'weir-silent': '1',
+      'weir-gaps': '0',
+    })
     expect(headers['content-disposition']).toBe('attachment; filename="outcomes.jsonl"')
   })
 

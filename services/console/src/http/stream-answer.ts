@@ -21,6 +21,7 @@ export interface StreamedAnswer {
   /** The file's name without its ending, where a browser stores it. */
   readonly name: string
   readonly askCompleteness: () => Promise<Completeness>
+  readonly readGaps: () => Promise<readonly unknown[]>
   /** Resolves once the answer begins. */
   readonly open: (signal: AbortSignal) => Promise<Readable>
   readonly unavailable: Problem
@@ -36,7 +37,7 @@ export async function answerStream(
   request: FastifyRequest,
   reply: FastifyReply,
   places: StreamPlaces,
-  { format, name, askCompleteness, open, unavailable, msMax = streamMsMax }: StreamedAnswer,
+  { format, name, askCompleteness, readGaps, open, unavailable, msMax = streamMsMax }: StreamedAnswer,
 ): Promise<FastifyReply> {
   const place = places.take(request.by)
   if ('refusal' in place) return answerProblem(reply, tooManyStreams(place.refusal))
@@ -50,7 +51,7 @@ export async function answerStream(
   const deadline = AbortSignal.timeout(msMax)
   try {
     // First: what comes in between the two is then more than was claimed, and never less.
-    const { completeThroughMs, silent } = await askCompleteness()
+    const [{ completeThroughMs, silent }, gaps] = await Promise.all([askCompleteness(), readGaps()])
     const signal = AbortSignal.any([left.signal, deadline])
     const stream = request.method === 'HEAD' ? undefined : await open(signal)
     if (stream !== undefined) {
@@ -66,6 +67,7 @@ export async function answerStream(
       .header('content-disposition', `attachment; filename="${name}.${format}"`)
       .header('cache-control', 'no-store')
       .header('weir-silent', silent.length)
+      .header('weir-gaps', gaps.length)
       .send(stream)
   } catch (error) {
     place.leave()

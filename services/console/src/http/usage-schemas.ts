@@ -1,3 +1,4 @@
+import type { Gap } from '@weir/clickhouse/mark-queries.ts'
 import { answerFormats } from '@weir/core/usage/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import { orders } from '@weir/core/usage/ranking.ts'
@@ -94,6 +95,31 @@ export const completeness = {
   },
 }
 
+const gaps = {
+  type: 'array',
+  description: 'what is missing for good and may be of this time, the last noticed first, at most 100',
+  items: object(
+    {
+      cause: text('as in weir.gaps'),
+      ...{
+        partition: { type: 'integer' },
+        count: { type: ['integer', 'string'], description: 'decisions or records' },
+      },
+      from: textOrNull('RFC 3339; null: not known'),
+      to: textOrNull('RFC 3339; null: not known'),
+    },
+    ['partition', 'count'],
+  ),
+}
+
+/** The gaps of an answer, as the caller may know them: how many decisions of all subjects are missing is hidden. */
+export const shownGaps = (found: readonly Gap[], { isOwn }: Reach) =>
+  found.map(({ cause, partition, count, fromMs, toMs }) => ({
+    ...(isOwn ? { cause } : { cause, partition, count }),
+    from: fromMs === 0 ? null : new Date(fromMs).toISOString(),
+    to: toMs === 0 ? null : new Date(toMs).toISOString(),
+  }))
+
 /** The silent journals of an answer, as the caller may know them. */
 export const shownSilent = (silent: Completeness['silent'], { isOwn }: Reach) =>
   silent.map(({ journal, sinceMs }) => ({ ...(isOwn ? {} : { journal }), since: new Date(sinceMs).toISOString() }))
@@ -102,6 +128,8 @@ export const shownSilent = (silent: Completeness['silent'], { isOwn }: Reach) =>
 export const questionAnswer = (description: string, row: object, more: Readonly<Record<string, object>> = {}) => ({
   description,
   headers: {
+    ETag: { type: 'string', description: 'of pages, where all until `to` is counted; send it as `If-None-Match`' },
+    'Weir-Gaps': { type: 'integer', description: 'of streams: how many gaps there are, at most 100' },
     'Weir-Complete-Through': { ...time('of streams: as `complete_through`; absent: nothing is known yet') },
     'Weir-Silent': { type: 'integer', description: 'of streams: how many journals are silent' },
   },
@@ -118,6 +146,7 @@ export const questionAnswer = (description: string, row: object, more: Readonly<
           time_zone: text('of the steps'),
           source: text('the table that the rows are sums of'),
           ...completeness,
+          gaps,
           cut_off: { type: 'boolean', description: 'whether there are more rows than this page has' },
           next: textOrNull('`after` of the next page; null on the last'),
           rows: { type: 'array', items: row },

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { WeirError } from '@weir/core/errors.ts'
 import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
@@ -7,6 +6,7 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
 import { type Block, listBlocks } from '../blocks/list-blocks.ts'
 import { noRedis } from '../http/answer-count-change.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
+import { etagOf, isKnown } from '../http/etag.ts'
 import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
 import { object, operation, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -82,10 +82,9 @@ function answerText(reply: FastifyReply, blocks: readonly Block[], isWhole: bool
   }
   const lines = [...new Set(blocks.flatMap(({ ip }) => ip ?? []))].sort()
   const body = lines.map((line) => `${line}\n`).join('')
-  const etag = `"${hash('sha256', body, 'base64url')}"`
+  const etag = etagOf(body)
   reply.header('etag', etag).header('cache-control', 'no-cache').header('weir-complete', String(isWhole))
-  const tags = known?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? []
-  if (tags.includes(etag)) return reply.code(304).send()
+  if (isKnown(known, etag)) return reply.code(304).send()
   return reply.type('text/plain; charset=utf-8').send(body)
 }
 

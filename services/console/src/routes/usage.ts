@@ -17,9 +17,10 @@ import {
 } from '@weir/core/usage/usage-query.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingScope, subjectForbidden } from '../http/authorize.ts'
-import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
+import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
+import { etagOf, isKnown } from '../http/etag.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
@@ -30,6 +31,7 @@ import {
   outcomeRow,
   questionAnswer,
   questionQuery,
+  shownGaps,
   shownSilent,
   sumNames,
   usageRow,
@@ -94,6 +96,9 @@ function shownRow({ other, groups, ...given }: Row, by: readonly string[]): obje
   return { ...Object.fromEntries(Object.entries(row).filter(([name]) => !by.includes(name))), other, groups }
 }
 
+/** From when to when rows of a question may be, with those that they are compared with. */
+const spanOf = ({ fromMs, toMs, comparison }: RollupQuery<string>) => ({ fromMs: comparison?.fromMs ?? fromMs, toMs })
+
 /** Answers a question that may be asked: a page of its rows, with how far they are complete. */
 async function answerOf<Dimension extends string>(
   ports: Ports,
@@ -104,7 +109,11 @@ async function answerOf<Dimension extends string>(
   const { table, bucketMs } = sourceOf(reach, query)
   // First: what comes in between the two is then more than was claimed, and never less.
   const { completeThroughMs, silent } = await ports.askCompleteness(kind)
-  const [found, totals] = await Promise.all([ask(reach, query, place), askTotals?.(reach, query)])
+  const [found, totals, gaps] = await Promise.all([
+    ask(reach, query, place),
+    askTotals?.(reach, query),
+    ports.readGaps(kind, spanOf(query)),
+  ])
   const rows = found.slice(0, place.rowsMax - 1)
   const last = found.length > rows.length ? rows.at(-1) : undefined
   const body = {
@@ -115,6 +124,7 @@ async function answerOf<Dimension extends string>(
     source: table,
     complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
     silent: shownSilent(silent, reach),
+    gaps: shownGaps(gaps, reach),
     cut_off: last !== undefined,
     next: null as string | null,
     rows: rows.map((row) => shownRow(row, by)),
@@ -124,12 +134,32 @@ async function answerOf<Dimension extends string>(
   return { body, last }
 }
 
+type Page = Awaited<ReturnType<typeof answerOf>>['body']
+
+const notModified = { description: 'What `If-None-Match` names is still the answer', type: 'null' }
+
 const schemaOf = <Dimension extends string>(route: RollupRoute<Dimension>) => ({
   tags: ['usage'],
   summary: route.summary,
   querystring: questionQuery(route.dimensions, route.rows === 'decisions'),
-  response: { 200: route.answers, ...problems(422, 429, 503, 504) },
+  response: { 200: route.answers, 304: notModified, ...problems(422, 429, 503, 504) },
 })
+
+/** Sends a page, or that it is the one that its reader knows. */
+function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { body, owner, sumsAreText }: { readonly body: Page; readonly owner: CursorOwner; readonly sumsAreText: boolean },
+): FastifyReply {
+  const write = (value: object) => (sumsAreText ? JSON.stringify(value) : jsonWithNumbers(value, sumNames))
+  // What is not counted yet changes with every answer; what is counted only where it is corrected.
+  if (body.complete_through !== null && body.complete_through >= body.to) {
+    const etag = etagOf(ownerHash(owner), write({ ...body, complete_through: null, next: body.next !== null }))
+    reply.header('etag', etag).header('cache-control', 'private, no-cache')
+    if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  }
+  return reply.type('application/json; charset=utf-8').send(write(body))
+}
 
 function register<Dimension extends string>(
   app: FastifyInstance,
@@ -166,6 +196,7 @@ function register<Dimension extends string>(
           format: form.format,
           name: path.slice('/v1/'.length),
           askCompleteness: () => ports.askCompleteness(route.rows),
+          readGaps: () => ports.readGaps(route.rows, spanOf(query)),
           open: (signal) => ports.openStream(reach, question, signal),
           unavailable: unavailable(noAnswer),
         })
@@ -188,9 +219,7 @@ function register<Dimension extends string>(
         const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
         if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
         if (priced !== undefined) body.rows = [...priced]
-        return reply
-          .type('application/json; charset=utf-8')
-          .send(form.sumsAreText ? JSON.stringify(body) : jsonWithNumbers(body, sumNames))
+        return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
       } catch (error) {
         request.log.error({ err: error }, 'a question could not be answered')
         return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: unavailable(noAnswer) }))

@@ -114,7 +114,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     askPeriodUsage: async () => [],
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
-    ...{ decisions, blocks, publicUrl: undefined, unsubscribeKey: () => '' },
+    ...{ readGaps: async () => [], decisions, blocks, publicUrl: undefined, unsubscribeKey: () => '' },
     findChange: async ({ id }) => (id === knownChange ? change : undefined),
     live: new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined })),
     alerts: {
