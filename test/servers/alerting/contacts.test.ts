@@ -7,6 +7,7 @@ import { inTurn } from '@weir/clickhouse/delivery-order.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { Redis } from 'ioredis'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMailSink } from '../../support/alerting/mail-sink.ts'
@@ -17,6 +18,7 @@ import { type RunningConsole, startConsole } from '../../support/start-console.t
 const acmeSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const templates = mkdtempSync(join(tmpdir(), 'weir-test-templates-'))
 let stack: AlertingStack
+let redis: Redis
 let sink: Awaited<ReturnType<typeof startMailSink>>
 let admin: RunningConsole
 let environment: Readonly<Record<string, string>>
@@ -41,6 +43,7 @@ beforeAll(async () => {
   mkdirSync(join(templates, 'customers'))
   const words = 'Subject: {{limit}}: {{percent}} % verbraucht\n\nhttps://portal.example/{{subject_in_url}}\n'
   writeFileSync(join(templates, 'customers', 'weir.quota.reached.de.txt'), words)
+  redis = new Redis(stack.redis.address)
   await insertYesterday([80, 100])
   const links = { WEIR_UNSUBSCRIBE_KEY: 'a key that is long enough to sign mails' }
   const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }
@@ -51,6 +54,7 @@ beforeAll(async () => {
   }
 }, 120_000)
 afterAll(async () => {
+  redis?.disconnect()
   await admin?.close()
   await stack?.close()
   await sink?.close()
@@ -137,6 +141,8 @@ test('Each address of a contact gets the alert of its subject once, in its templ
 
 test('Whichever process is killed, no address misses an alert, and a repeat has the same id', async () => {
   const before = sink.mails.length
+  // As after a loss of these keys: the day is gathered again, and the claim keeps its digest one.
+  await redis.del('weir:1:watches:digests', 'weir:1:watches:digests:daily')
   for (const step of ['publish', 'enqueue', 'enqueue_commit', 'attempt']) {
     const doomed = await stack.launch({ ...environment, WEIR_CRASH_AT: `alerting.${step}` })
     if (step === 'publish') await stack.decide(['acme', 'bolt', 'cargo'], 1_000)
@@ -144,6 +150,7 @@ test('Whichever process is killed, no address misses an alert, and a repeat has 
   }
   alerting = await stack.start(environment)
   await delivered(2)
+  await until(async () => (await redis.get('weir:1:watches:digests:daily')) !== null)
   const sent = sink.mails.slice(before).map(({ to, message }) => `${to} ${/^Message-ID: (.*)$/m.exec(message)?.[1]}`)
   expect(new Set(sent).size).toBe(3)
   expect(mailsTo('dart@dart.example')).toHaveLength(1)

@@ -112,6 +112,7 @@ export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
     service('alerting', 'alerting', {
       ...{ ...redis, ...clickhouse, WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret },
       WEIR_UNSUBSCRIBE_KEY: data.secrets.unsubscribeKey,
+      WEIR_CONSOLE_PUBLIC_URL: environment.WEIR_CONSOLE_PUBLIC_URL || `http://127.0.0.1:${ports.console}`,
     }),
     service('console', 'console', {
       ...{ ...redis, ...clickhouse, WEIR_CONSOLE_PORT: String(ports.console) },
