@@ -1,6 +1,7 @@
 import { text as textOf } from 'node:stream/consumers'
 import { askUsage, askUsageTotals, type UsageRow, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream, type StreamForm } from '@weir/clickhouse/usage-stream.ts'
+import { filledSteps } from '@weir/core/usage/fill.ts'
 import { placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
@@ -8,9 +9,10 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTables, type Tables } from '../support/servers/tables.ts'
 import { decision, dimensions, quarterMs, question, someReach, withIds } from '../support/usage/random-questions.ts'
-import { comparable, metBy, modelOf, sumsOf } from '../support/usage/usage-model.ts'
+import { comparable, filledModel, metBy, modelOf, sumsOf } from '../support/usage/usage-model.ts'
 
 const questions = 500
+const all = withIds(fc.sample(decision, { numRuns: 400, seed: 20 }))
 
 /** The fields of each line of CSV, by RFC 4180. */
 function readCsv(csv: string): string[][] {
@@ -95,11 +97,6 @@ const guarded = (rows: readonly UsageRow[]): object[] =>
 
 beforeAll(async () => {
   tables = await startTables()
-}, 120_000)
-afterAll(() => tables?.close())
-
-test(`${questions} random questions are answered as the decisions themselves say`, { timeout: 300_000 }, async () => {
-  const all = withIds(fc.sample(decision, { numRuns: 400, seed: 20 }))
   await tables.client.insert({
     table: 'weir.decisions',
     format: 'JSONEachRow',
@@ -109,6 +106,10 @@ test(`${questions} random questions are answered as the decisions themselves say
       limits: met.map((name) => ({ name, size: 1, used: 1, remaining: 0, reset_ms: 1, by: {} })),
     })),
   })
+}, 120_000)
+afterAll(() => tables?.close())
+
+test(`${questions} random questions are answered as the decisions themselves say`, { timeout: 300_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(question, someReach, async (asked, own) => {
       const reach = own === undefined ? Reach.everybody : Reach.of(own)
@@ -135,3 +136,32 @@ test(`${questions} random questions are answered as the decisions themselves say
     { numRuns: questions },
   )
 })
+
+test('60 random questions with fill=zero have a row of each step, of nothing only where all is counted', async () => {
+  await fc.assert(
+    fc.asyncProperty(question, someReach, fc.nat(), async (random, own, counted) => {
+      const asked = { ...random, ranking: undefined, comparison: undefined }
+      fc.pre(asked.step !== 'total')
+      const reach = own === undefined ? Reach.everybody : Reach.of(own)
+      const completeMs = asked.fromMs + (counted % (asked.toMs - asked.fromMs + quarterMs))
+      const filled = filledSteps(asked, quarterMs, completeMs)
+      const model = filledModel(metBy(all, own, asked), asked, completeMs)
+      const rows = await askUsage(tables.client, reach, asked, { rowsMax: 10_000, filled })
+      expect(rows).toEqual(model.slice(0, 10_000))
+      const at = Math.floor(rows.length / 2)
+      const after = at === 0 ? undefined : placeOf(sortKeyOf(asked), { ...rows[at - 1] })
+      expect(await askUsage(tables.client, reach, asked, { after, rowsMax: 3, filled })).toEqual(rows.slice(at, at + 3))
+      const form = { format: 'jsonl', sumsAreText: true, isCsvExact: true } as const
+      const source = usageSource(reach, asked)
+      const stream = await openUsageStream(
+        tables.client,
+        reach,
+        { source, query: asked, form, filled },
+        AbortSignal.timeout(60_000),
+      )
+      const lines = (await textOf(stream)).trimEnd().split('\n').slice(0, -1)
+      expect(lines.slice(0, 10_000).map((line) => JSON.parse(line))).toEqual(rows)
+    }),
+    { numRuns: 60 },
+  )
+}, 120_000)

@@ -1,3 +1,4 @@
+import type { FilledSteps } from '@weir/core/usage/fill.ts'
 import { type Ranking, type SortPart, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { RollupQuery, Step } from '@weir/core/usage/usage-query.ts'
@@ -62,6 +63,8 @@ export interface PagePlace {
   /** The place of the last row before, as the answer is sorted; absent for the first page. */
   readonly after?: readonly string[] | undefined
   readonly rowsMax: number
+  /** The steps of which every group has a row; absent: of those in which it was counted. */
+  readonly filled?: FilledSteps | undefined
 }
 
 const placeTypes = { time: 'Int64', other: 'UInt8', measure: 'Int128', change: 'Float64', name: 'String' } as const
@@ -93,6 +96,24 @@ function pageSql(question: RollupQuery<string>, { after, rowsMax }: PagePlace) {
   const kept = isTooLate ? ['r.start < fromUnixTimestamp64Milli({to:Int64})', ...beyond] : beyond
   const where = kept.length === 0 ? '' : `WHERE ${kept.join(' AND ')}`
   return { sql: [where, sorted === '' ? '' : `ORDER BY ${sorted}`, `LIMIT ${rowsMax}`], params }
+}
+
+/**
+ * Adds rows of nothing to those of some steps, so that every group has one of each. A step that is not all counted has
+ * null instead of 0.
+ */
+function filledSql(rows: string, by: readonly string[], sums: readonly string[]): string {
+  const groups = by.length === 0 ? 'SELECT 1' : `SELECT DISTINCT ${by.join(', ')} FROM (${rows})`
+  const columns = [
+    'toDateTime(k.step.1, {zone:String}) AS start',
+    ...by.map((name) => `k.${name} AS ${name}`),
+    ...sums.map((name) => `if(g.is_there = 1, g.${name}, if(k.step.2 = 1, 0, NULL)) AS ${name}`),
+  ]
+  const isSame = ['g.second = k.step.1', ...by.map((name) => `g.${name} = k.${name}`)]
+  return `SELECT ${columns.join(', ')}
+    FROM (SELECT *, arrayJoin(arrayZip({starts:Array(Int64)}, {counted:Array(UInt8)})) AS step FROM (${groups})) AS k
+    LEFT JOIN (SELECT *, toInt64(toUnixTimestamp(start)) AS second, 1 AS is_there FROM (${rows})) AS g
+    ON ${isSame.join(' AND ')}`
 }
 
 /** Writes a column of an answer, whose value is given as SQL. */
@@ -138,20 +159,20 @@ export function rollupSql(
   const shown = all.map(([name]) =>
     name === 'start' ? `${iso8601('r.start')} AS ts` : `${written(name, `r.${name}`)} AS ${name}`,
   )
-  const query = [
-    `SELECT ${shown.join(', ')}`,
-    `FROM (SELECT ${all.map(([name, sql]) => `${sql} AS ${name}`).join(', ')}`,
+  const grouped = [
+    `SELECT ${all.map(([name, sql]) => `${sql} AS ${name}`).join(', ')}`,
     ...from,
     isTop !== undefined && !hasOther ? `AND ${isTop}` : '',
     columns.length === 0 ? '' : `GROUP BY ${columns.map((_, at) => at + 1).join(', ')}`,
-    ') AS r',
-    ...page.sql,
-  ]
+  ].filter((line) => line !== '')
+  const rows = place.filled === undefined ? grouped.join('\n') : filledSql(grouped.join('\n'), by, Object.keys(sums))
+  const query = [`SELECT ${shown.join(', ')}`, `FROM (${rows}) AS r`, ...page.sql]
   const params: Record<string, unknown> = {
     ...span.params,
     ...within.params,
     ...filters.params,
     ...page.params,
+    ...place.filled,
   }
   const named = all.map(([name]) => (name === 'start' ? 'ts' : name))
   return { query: query.filter((line) => line !== '').join('\n'), params, columns: named }

@@ -35,7 +35,10 @@ async function askRows<Row extends object>(
   return readRows<Row>(client, query, params, bounds).catch(throwBound)
 }
 
-/** One row of an answer. Counts are text where they could exceed 2^53. */
+/**
+ * One row of an answer. Counts are text where they could exceed 2^53. Where steps are filled, and not all of a row's is
+ * counted, all four sums of a row of nothing are null.
+ */
 export interface UsageRow extends Partial<Record<UsageDimension, string>> {
   /** Start of the step, ISO 8601 with the zone's offset. Absent for step `total`. */
   readonly ts?: string

@@ -1,6 +1,7 @@
 import { addAbortSignal, pipeline, type Readable, Transform } from 'node:stream'
 import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
 import type { StreamFormat } from '@weir/core/usage/answer-form.ts'
+import type { FilledSteps } from '@weir/core/usage/fill.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { RollupQuery } from '@weir/core/usage/usage-query.ts'
 import { questionBounds, throwBound } from './question-bounds.ts'
@@ -89,6 +90,7 @@ export interface StreamQuestion {
   readonly source: RollupSource
   readonly query: RollupQuery<string>
   readonly form: StreamForm
+  readonly filled?: FilledSteps | undefined
 }
 
 /**
@@ -100,12 +102,12 @@ export interface StreamQuestion {
 export async function openUsageStream(
   client: ClickHouseClient,
   reach: Reach,
-  { source, query: question, form }: StreamQuestion,
+  { source, query: question, form, filled }: StreamQuestion,
   signal: AbortSignal,
   { rowsMax = streamRowsMax, msMax = streamMsMax }: { readonly rowsMax?: number; readonly msMax?: number } = {},
 ): Promise<Readable> {
   const format = formats[form.format]
-  const all = { rowsMax: rowsMax + 1 } // One more than the bound meets it.
+  const all = { rowsMax: rowsMax + 1, filled } // One more than the bound meets it.
   const { query, params, columns } = rollupSql(source, reach, question, all, writerOf(form, question.by))
   const answered = client.exec({
     query: `${query}\nFORMAT ${format.name}`,

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
+import { Readable } from 'node:stream'
 import type { PagePlace } from '@weir/clickhouse/usage-queries.ts'
 import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -168,6 +169,27 @@ describe('GET /v1/usage', () => {
     const [fromMs, toMs] = [Date.parse('2026-11-01'), Date.parse('2026-11-03')]
     expect(asked[0]).toEqual({ rows: 'decisions', fromMs, toMs })
     expect((await ask('/v1/outcomes?format=csv')).headers['weir-gaps']).toBe('2')
+  })
+
+  it('with fill=zero is asked for each step, with those that are all counted', async () => {
+    const filled: unknown[] = []
+    const { ask } = openConsole({
+      askCompleteness: async () => ({ completeThroughMs: Date.parse('2026-11-02T00:00:00Z'), silent: [] }),
+      askUsage: async (_reach, _query, place) => {
+        filled.push(place.filled)
+        return JSON.parse('[{"count":null,"allowed":null,"denied":null,"cost":null}]')
+      },
+      openStream: async (_reach, question) => {
+        filled.push(question.filled)
+        return Readable.from([])
+      },
+    })
+    const path = '/v1/usage?from=2026-11-01&to=2026-11-03&step=day&fill=zero'
+    expect((await ask(path)).json().rows).toMatchObject([{ count: null, cost: null }])
+    await ask(`${path}&format=csv`)
+    await ask(path.replace('&fill=zero', ''))
+    const starts = ['2026-11-01', '2026-11-02'].map((day) => Date.parse(day) / 1_000)
+    expect(filled).toEqual([{ starts, counted: [1, 0] }, { starts, counted: [1, 0] }, undefined])
   })
 
   it('shows the sums of the span before as an object of its own, and the change', async () => {

@@ -92,7 +92,7 @@ describe('a value that is SQL', () => {
       'format',
       'csv',
       'period',
-      'compare',
+      ...['compare', 'fill'],
       ...['reason', 'mode', 'ip', 'met_limit', 'not_met_limit'],
     ],
     '/v1/decisions': [

@@ -158,3 +158,26 @@ export const comparable = (rows: readonly UsageRow[]) =>
     )
     .map(({ change: _, ...row }) => row)
     .map((row) => JSON.stringify(row, Object.keys(row).toSorted()))
+
+/** The rows of an answer with `fill=zero`, complete until then. */
+export function filledModel(all: readonly Decision[], asked: UsageQuery, completeMs: number): object[] {
+  const { by, step, timeZone, fromMs, toMs } = asked
+  const rows = modelOf(all, asked)
+  const [from, to] = [Math.floor(fromMs / quarterMs) * quarterMs, Math.ceil(toMs / quarterMs) * quarterMs]
+  const quarters = Array.from({ length: (to - from) / quarterMs }, (_, at) => from + at * quarterMs)
+  const steps = [...new Set(quarters.map((ms) => startOf(ms, step, timeZone)))]
+  const keyOf = (row: Partial<UsageRow>) => JSON.stringify(by.map((name) => row[name]))
+  const groups = by.length === 0 ? ['[]'] : [...new Set(rows.map(keyOf))]
+  const found = new Map(rows.map((row) => [`${row.ts} ${keyOf(row)}`, row]))
+  return steps.flatMap((ts, at) => {
+    const endMs = at + 1 < steps.length ? Date.parse(steps[at + 1] ?? '') : to
+    const empty = endMs <= completeMs ? '0' : null
+    const filled = groups.map((group) => {
+      const names = Object.fromEntries(by.map((name, index) => [name, JSON.parse(group)[index]]))
+      const sums = { count: empty, allowed: empty, denied: empty, cost: empty }
+      return found.get(`${ts} ${group}`) ?? { ts, ...names, ...sums }
+    })
+    const namesOf = (row: object) => by.map((name) => String(Reflect.get(row, name)))
+    return filled.toSorted((a, b) => inOrder(namesOf(a), namesOf(b)))
+  })
+}

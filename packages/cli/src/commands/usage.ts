@@ -53,8 +53,8 @@ const pageRowsMax = 10_000
 /** `keyId` as `key_id`. */
 const inQuery = (option: string) => option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** `9120441` as `9,120,441`, whatever its size. */
-const grouped = (digits: string) => BigInt(digits).toLocaleString('en')
+/** `9120441` as `9,120,441`, whatever its size; what is not counted yet as `-`. */
+const grouped = (digits: string | null) => (digits === null ? '-' : BigInt(digits).toLocaleString('en'))
 /** `+12 %`; there is none from nothing. */
 function changeOf(change: number | null): string {
   if (change === null) return '-'

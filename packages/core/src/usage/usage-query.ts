@@ -1,5 +1,6 @@
 import { type AnswerForm, formParameters, readForm } from './answer-form.ts'
 import { type Comparison, readComparison } from './comparison.ts'
+import { readFill } from './fill.ts'
 import { type Ranking, readRanking } from './ranking.ts'
 import {
   type GivenParameters,
@@ -38,6 +39,8 @@ export interface RollupQuery<Dimension extends string> {
   readonly comparison?: Comparison | undefined
   /** How groups are ranked; absent for rows in order of time and names. */
   readonly ranking?: Ranking | undefined
+  /** Whether every group has a row of each step. */
+  readonly isFilled?: boolean
   /** Whether rows have a price; only those of usage can. */
   readonly isPriced?: boolean
 }
@@ -67,7 +70,7 @@ const rawSpanMaxMs = 31 * dayMs
 const minutesKeptMs = 35 * dayMs
 
 const onceParameters = ['from', 'to', 'period', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
-const rankingParameters = ['top', 'order', 'other', 'compare', 'price']
+const rankingParameters = ['top', 'order', 'other', 'compare', 'price', 'fill']
 /** Columns of one answer: each multiplies its groups. */
 const byMax = 4
 /** The steps of a query with what is wrong about them. */
@@ -142,6 +145,8 @@ function parseQuery<Dimension extends string>(
   const compared = { nowMs, fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
   const comparison = readComparison(params.compare, compared, measure === 'change' ? 'cost' : measure, problems)
   const form = readForm(params, problems)
+  const isAskable = step !== undefined && fromMs < toMs
+  const isFilled = readFill(params, isAskable ? { fromMs, toMs, step, timeZone } : undefined, problems)
   const isPriced = readPrice(params.price, { by, step, only, except, top: params.top, format: form.format }, problems)
 
   if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
@@ -159,6 +164,7 @@ function parseQuery<Dimension extends string>(
       ranking,
       comparison,
       ...(isPriced ? { isPriced } : {}),
+      ...(isFilled ? { isFilled } : {}),
     },
     form,
   }

@@ -23,7 +23,7 @@ export interface StreamedAnswer {
   readonly askCompleteness: () => Promise<Completeness>
   readonly readGaps: () => Promise<readonly unknown[]>
   /** Resolves once the answer begins. */
-  readonly open: (signal: AbortSignal) => Promise<Readable>
+  readonly open: (signal: AbortSignal, completeThroughMs: number | undefined) => Promise<Readable>
   readonly unavailable: Problem
   /** How long it may take altogether. */
   readonly msMax?: number
@@ -53,7 +53,7 @@ export async function answerStream(
     // First: what comes in between the two is then more than was claimed, and never less.
     const [{ completeThroughMs, silent }, gaps] = await Promise.all([askCompleteness(), readGaps()])
     const signal = AbortSignal.any([left.signal, deadline])
-    const stream = request.method === 'HEAD' ? undefined : await open(signal)
+    const stream = request.method === 'HEAD' ? undefined : await open(signal, completeThroughMs)
     if (stream !== undefined) {
       finished(stream, (error) => {
         if (error && !left.signal.aborted) request.log.error({ err: error }, 'a stream was cut off in its middle')

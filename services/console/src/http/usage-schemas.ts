@@ -40,6 +40,10 @@ const rankingQuery = {
     description:
       '`previous`: with the span before, of the same length, by the calendar for whole days and months; or a time as in `from`: with one that begins then',
   },
+  fill: {
+    ...{ type: 'string', enum: ['zero'] },
+    description: 'every group has a row of each step: of zeros, of nulls where not all is counted yet',
+  },
   other: { type: 'boolean', description: 'with `top`: whether one row sums the other groups; true if absent' },
   price: {
     ...{ type: 'boolean', default: false },
@@ -162,7 +166,10 @@ export const questionAnswer = (description: string, row: object, more: Readonly<
 const named = text('where `by` names it')
 const ts = text('start of the step, with the offset of its zone; absent for `total`')
 /** Every digit stands there, also beyond 2^53, where many readers round. */
-const sum = (description: string) => ({ type: ['integer', 'string'], description: `${description}; text if so asked` })
+const sum = (description: string) => ({
+  type: ['integer', 'string', 'null'],
+  description: `${description}; text if so asked; null with \`fill\` where it is not counted yet`,
+})
 const answers = sum('answers')
 const quantile = (share: string) => ({
   type: ['number', 'null'],

@@ -1,6 +1,7 @@
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
+import { filledSteps } from '@weir/core/usage/fill.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { listOf } from '@weir/core/usage/read-parameters.ts'
@@ -99,6 +100,10 @@ function shownRow({ other, groups, ...given }: Row, by: readonly string[]): obje
 /** From when to when rows of a question may be, with those that they are compared with. */
 const spanOf = ({ fromMs, toMs, comparison }: RollupQuery<string>) => ({ fromMs: comparison?.fromMs ?? fromMs, toMs })
 
+/** The steps of which every group has a row; undefined unless the question is so. */
+const filledOf = (query: RollupQuery<string>, { bucketMs }: Pick<RollupSource, 'bucketMs'>, completeMs?: number) =>
+  query.isFilled === true ? filledSteps(query, bucketMs, completeMs) : undefined
+
 /** Answers a question that may be asked: a page of its rows, with how far they are complete. */
 async function answerOf<Dimension extends string>(
   ports: Ports,
@@ -110,7 +115,7 @@ async function answerOf<Dimension extends string>(
   // First: what comes in between the two is then more than was claimed, and never less.
   const { completeThroughMs, silent } = await ports.askCompleteness(kind)
   const [found, totals, gaps] = await Promise.all([
-    ask(reach, query, place),
+    ask(reach, query, { ...place, filled: filledOf(query, { bucketMs }, completeThroughMs) }),
     askTotals?.(reach, query),
     ports.readGaps(kind, spanOf(query)),
   ])
@@ -197,7 +202,8 @@ function register<Dimension extends string>(
           name: path.slice('/v1/'.length),
           askCompleteness: () => ports.askCompleteness(route.rows),
           readGaps: () => ports.readGaps(route.rows, spanOf(query)),
-          open: (signal) => ports.openStream(reach, question, signal),
+          open: (signal, completeMs) =>
+            ports.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
           unavailable: unavailable(noAnswer),
         })
       }
