@@ -4,7 +4,7 @@ import { openUsageStream, type StreamForm } from '@weir/clickhouse/usage-stream.
 import { filledSteps } from '@weir/core/usage/fill.ts'
 import { placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
+import { parseUsageQuery, type UsageQuery } from '@weir/core/usage/usage-query.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTables, type Tables } from '../support/servers/tables.ts'
@@ -165,3 +165,24 @@ test('60 random questions with fill=zero have a row of each step, of nothing onl
     { numRuns: 60 },
   )
 }, 120_000)
+
+test.each([
+  ['subject', 'acme', ['acme', 'acme-2']],
+  ['met_limit', 'per', ['per-ip']],
+  ['ip', '2001', ['2001:db8::/64']],
+  ['route', '%', []],
+] as const)(
+  'the values of %s that begin with %s are %s, each with its decisions',
+  async (name, namePrefix, expected) => {
+    const parsed = parseUsageQuery(
+      { by: name, step: 'total', order: '-count', from: '2026-10-30', to: '2026-11-03' },
+      { nowMs: Date.now(), isNarrow: true },
+    )
+    if (parsed.kind === 'problems') throw new Error(parsed.problems.join())
+    const model = modelOf(metBy(all, undefined, parsed.query), parsed.query)
+    const wanted = model.filter((row) => row[name]?.startsWith(namePrefix))
+    expect(wanted.map((row) => row[name]).toSorted()).toEqual(expected)
+    const rows = await askUsage(tables.client, Reach.everybody, { ...parsed.query, namePrefix })
+    expect(rows).toEqual(wanted)
+  },
+)

@@ -137,12 +137,13 @@ export function rollupSql(
   const rowsOf = (rows: string) =>
     by.includes('met_limit') ? `SELECT *, arrayJoin(${seen('met_limit')}) AS met FROM (${rows}) AS u` : rows
   const isWithin = reach.isOwn ? `${span.where} AND ${within.sql}` : span.where
+  const dimensions = by.map((name) => (name === 'met_limit' ? 'u.met' : seen(name)))
   const from = [
     `FROM ${rowsWithin === undefined ? table : `(${rowsOf(rowsWithin(isWithin))})`} AS u`,
     `WHERE ${isWithin}`,
     ...filters.sql,
+    question.namePrefix === undefined ? '' : `AND startsWith(${dimensions[0]}, {name_prefix:String})`,
   ].filter((line) => line !== '')
-  const dimensions = by.map((name) => (name === 'met_limit' ? 'u.met' : seen(name)))
   const names = dimensions.join(', ')
   const isTop =
     ranking?.top === undefined
@@ -173,6 +174,7 @@ export function rollupSql(
     ...filters.params,
     ...page.params,
     ...place.filled,
+    name_prefix: question.namePrefix,
   }
   const named = all.map(([name]) => (name === 'start' ? 'ts' : name))
   return { query: query.filter((line) => line !== '').join('\n'), params, columns: named }

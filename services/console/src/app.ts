@@ -18,6 +18,7 @@ import { registerChange } from './routes/change.ts'
 import { registerChanges } from './routes/changes.ts'
 import { registerClosing } from './routes/close-invoices.ts'
 import { registerDecisions } from './routes/decisions.ts'
+import { registerDimensions } from './routes/dimensions.ts'
 import { registerEntities } from './routes/entities.ts'
 import { registerInvoices } from './routes/invoices.ts'
 import { registerKeys } from './routes/keys.ts'
@@ -91,6 +92,7 @@ export function buildApp(
   app.register(async (api) => {
     registerSession(api, sessions, findCredential)
     registerUsage(api, ports)
+    registerDimensions(api, ports)
     registerDecisions(api, ports)
     registerDecisionList(api, ports)
     registerDecisionStream(api, ports)

@@ -111,6 +111,7 @@ describe('a value that is SQL', () => {
       ],
       ...['min_cost', 'corrected', 'limit', 'after'],
     ],
+    '/v1/dimensions/route': ['prefix', 'subject', 'from', 'after'],
     '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
     '/v1/invoices': ['subject', 'period', 'after', 'limit'],
     '/v1/invoices/preview': ['subject'],
@@ -158,7 +159,7 @@ test('after all that SQL the table has its row still', async () => {
 
 /** The scope that each route takes, by what docs/admin-api.md says of it. */
 function scopeOf(method: string, path: string): string {
-  if (/^\/v1\/(usage|outcomes|decisions)/.test(path)) return 'usage'
+  if (/^\/v1\/(usage|outcomes|decisions|dimensions)/.test(path)) return 'usage'
   if (/^\/v1\/invoices|\/quote$/.test(path)) return 'billing'
   if (path.startsWith('/v1/tokens')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
@@ -184,7 +185,7 @@ const routes = [
     'GET /v1/decisions/stream',
     'GET /v1/decisions/{id}',
     'GET /v1/usage',
-    'GET /v1/outcomes',
+    ...['GET /v1/outcomes', 'GET /v1/dimensions/{name}'],
     'GET /v1/keys',
   ],
   ...['POST /v1/subjects/{id}/keys', 'POST /v1/keys/{id}/rotate', 'DELETE /v1/keys/{id}'],

@@ -66,6 +66,14 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   ...['reason', 'mode', 'ip', 'met_limit'].map(
     (by) => [15, `/v1/usage?by=${by}&format=csv&subject=bolt`, 403] as const,
   ),
+  ...['subject', 'key_id', 'plan', 'route', 'denied_by', 'ip', 'reason', 'mode', 'met_limit'].flatMap((name) => [
+    [10, `/v1/dimensions/${name}`, 'own'] as const,
+    [5, `/v1/dimensions/${name}?prefix=bolt`, 'empty'] as const,
+    [1, `/v1/dimensions/${name}?subject=bolt`, 403] as const,
+  ]),
+  [11, '/v1/dimensions/denied_by?prefix=tried', 'empty'],
+  [13, `/v1/dimensions/route?prefix=${encodeURIComponent("x' OR 1=1 --")}`, 'empty'],
+  [16, '/v1/dimensions/route?after=x', 400],
   ...['BOLT', '%62olt', 'bolt%00', 'bolt%20', 'b%D0%BElt', '', 'acme%20', 'Acme', '%61cme%00'].map(
     (subject) => [6, `/v1/usage?subject=${subject}`, 403] as const,
   ),

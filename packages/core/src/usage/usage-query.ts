@@ -28,6 +28,8 @@ export interface RollupQuery<Dimension extends string> {
   readonly except: Values<Dimension>
   /** Only subjects that begin so; undefined for all. */
   readonly subjectPrefix: string | undefined
+  /** Only groups whose name in the first column of `by` begins so; absent for all. */
+  readonly namePrefix?: string
   /** First instant that counts, and the first that no longer does. */
   readonly fromMs: number
   readonly toMs: number
