@@ -14,7 +14,7 @@ test    runs the tests: types, lint and all tiers that need no name, or the tier
 bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them;
         pipeline takes rates and partitions as 200,1000 or one by one, and other checkouts, which take turns`
 
-const context = openCommandContext(process.env)
+const context = openCommandContext(process.env, (exitCode) => process.exit(exitCode))
 
 function invalid(message: string): never {
   throw new WeirError('CONFIG_INVALID', message)

@@ -1,4 +1,7 @@
+import { constants } from 'node:os'
 import { WeirError } from '@weir/core/errors.ts'
+import { CommanderError } from 'commander'
+import { harmless } from './text-table.ts'
 
 /** The parts of its process that a command uses. */
 export interface CommandContext {
@@ -6,10 +9,22 @@ export interface CommandContext {
   readonly cwd: string
   /** Writes a line for people to standard error, so that standard output stays for results. */
   readonly report: (line: string) => void
-  /** Writes the result of the command to standard output. */
-  readonly print: (text: string) => void
-  /** Aborted by SIGTERM, SIGINT, or the end of the npm that started the command. */
+  /**
+   * Writes the result of the command to standard output: what a terminal would obey is escaped as JSON escapes it, so
+   * that JSON stays what it is. `exactly`: for documents and files, which are written to the byte.
+   */
+  readonly print: (text: string, how?: 'exactly') => void
+  /**
+   * Aborted by SIGTERM, SIGINT, or the end of the npm that started the command. A command that has asked for it ends by
+   * itself; any other is ended at once.
+   */
   readonly signal: AbortSignal
+}
+
+/** The context of the command of this process. */
+export interface OwnContext extends CommandContext {
+  /** Returns the exit code of a command that a signal has stopped: 130 for Ctrl-C; undefined for one that was not. */
+  readonly exitCodeOfStop: () => number | undefined
 }
 
 /** Options of every command that asks what a `weir up` runs, or the servers that the environment names. */
@@ -27,26 +42,46 @@ function stopWithNpm(stop: () => void): void {
   poll.unref()
 }
 
-/** Opens the context of a command: environment, folder, output, and a signal for its end. */
-export function openCommandContext(environment: NodeJS.ProcessEnv): CommandContext {
+/** Opens the context of a command: environment, folder, output, and a signal for its end, or `exit` at once. */
+export function openCommandContext(environment: NodeJS.ProcessEnv, exit: (exitCode: number) => void): OwnContext {
   const stop = new AbortController()
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
-  if (environment.npm_lifecycle_event !== undefined) stopWithNpm(() => stop.abort())
+  let exitCode: number | undefined
+  let endsItself = false
+  const stopBy = (signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP') => {
+    exitCode ??= 128 + constants.signals[signal]
+    stop.abort()
+    if (!endsItself) exit(exitCode)
+  }
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopBy(signal))
+  if (environment.npm_lifecycle_event !== undefined) stopWithNpm(() => stopBy('SIGTERM'))
   return {
     environment,
     // npm and the launcher may be called from elsewhere than the folder in which the person typed.
     cwd: environment.INIT_CWD ?? process.cwd(),
-    report: (line) => process.stderr.write(`weir: ${line}\n`),
-    print: (text) => process.stdout.write(`${text}\n`),
-    signal: stop.signal,
+    report: (line) => process.stderr.write(`weir: ${harmless(line)}\n`),
+    print: (text, how) => process.stdout.write(`${how === 'exactly' ? text : harmless(text)}\n`),
+    get signal() {
+      endsItself = true
+      return stop.signal
+    },
+    exitCodeOfStop: () => exitCode,
   }
 }
 
-/** Reports why a command failed and returns its exit code. A bug is thrown on, for its stack. */
-export function reportFailure(error: unknown, context: CommandContext, exitCodeOfTrouble = 1): number {
+/**
+ * Reports why a command failed and returns its exit code: 2 for what is mistyped, else that of trouble. A bug is thrown
+ * on, for its stack.
+ */
+export function reportFailure(error: unknown, context: OwnContext, exitCodeOfTrouble = 1): number {
+  // Commander has said what is wrong, or has shown the help that was asked for.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   const isOperating = error instanceof WeirError
-  if (context.signal.aborted) context.report('stopped while starting')
-  else if (isOperating) context.report(`${error.message} [${error.code}]`)
+  const stopped = context.exitCodeOfStop()
+  if (stopped !== undefined) {
+    context.report('stopped')
+    return stopped
+  }
+  if (isOperating) context.report(`${error.message} [${error.code}]`)
   else throw error
   return isOperating && error.code.endsWith('_INVALID') ? 2 : exitCodeOfTrouble
 }

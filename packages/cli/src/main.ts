@@ -1,17 +1,20 @@
 import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { openCommandContext, reportFailure } from './command-context.ts'
 import { addInvoiceCommands } from './commands/add-invoices.ts'
+import { offsetOrClickhouse, wholeNumber } from './option-values.ts'
 import { inProject } from './project.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
 const ingressMax = 64
 
-const context = openCommandContext(process.env)
+const context = openCommandContext(process.env, (exitCode) => process.exit(exitCode))
 
 /** The exit code of a command that could not do its work. */
 let exitCodeOfTrouble = 1
+/** Whether it was a signal that the command was waiting for, as `up` does. */
+let hasStoppedInOrder = false
 /** Ends a command whose answer is no with this exit code. */
 const exitUnless = (isYes: boolean, exitCode = 1) => {
   if (!isYes) process.exitCode = exitCode
@@ -19,21 +22,12 @@ const exitUnless = (isYes: boolean, exitCode = 1) => {
 
 const inCwd = (path: string) => resolve(context.cwd, path)
 
-const wholeNumber = (min: number, max: number) => (value: string) => {
-  const number = Number(value)
-  if (/^\d+$/.test(value) && number >= min && number <= max) return number
-  throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
-}
-
-const offsetOrClickhouse = (value: string) => {
-  if (value === 'clickhouse' || /^\d{1,18}$/.test(value)) return value
-  throw new InvalidArgumentError('It must be an offset, or clickhouse.')
-}
-
 // Each command is loaded when it is called: none waits for the libraries of the others.
 const program = new Command('weir')
   .description('Decides, records, meters and alerts on API usage.')
   .showHelpAfterError('(./weir help tells what there is)')
+  // The subcommands inherit it. What it throws has the exit code of what is mistyped.
+  .exitOverride()
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'weir: ')) })
 
 const services = ['ingress', 'metering', 'alerting', 'console']
@@ -59,7 +53,10 @@ program
   .option('--json', 'print one line of JSON when all is ready', false)
   .option('--watch', 'restart a service when its sources change', false)
   .option('--timings', 'say what the start spent its time on', false)
-  .action(async (options) => (await import('./commands/up.ts')).up(options, context))
+  .action(async (options) => {
+    await (await import('./commands/up.ts')).up(options, context)
+    hasStoppedInOrder = true
+  })
 
 program
   .command('check')
@@ -79,7 +76,8 @@ program
   .option('--json', 'print {policy, notes}', false)
   .action(async (files: string[], options) => {
     const { importFromEnvoy } = await import('./commands/import.ts')
-    exitUnless(importFromEnvoy(files.map(inCwd), options, context).isWhole, 2)
+    exitCodeOfTrouble = 2
+    exitUnless(importFromEnvoy(files.map(inCwd), options, context).isWhole)
   })
 
 /** Commands about limits ask the Redis of WEIR_REDIS_URL, else that of the `weir up` on the data directory. */
@@ -387,6 +385,8 @@ program
 
 try {
   await program.parseAsync()
+  const exitCode = hasStoppedInOrder ? undefined : context.exitCodeOfStop()
+  if (exitCode !== undefined) process.exitCode = exitCode
 } catch (error) {
   process.exitCode = reportFailure(error, context, exitCodeOfTrouble)
 }

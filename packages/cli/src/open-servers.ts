@@ -84,7 +84,7 @@ async function withLimiter<T>(
     },
   })
   try {
-    const isReady = () => context.signal.aborted || connection.status === 'ready'
+    const isReady = () => connection.status === 'ready'
     if ((await waitUntil(isReady, { deadlineMs: readyDeadlineMs })) !== true) throw redisUnavailable(last)
     return await use(connection)
   } catch (error) {

@@ -124,6 +124,6 @@ test('whole months have their price from the command line, and a draft is exact 
 test('what is mistyped is refused before anything is asked, and what is not there with exit code 2', async () => {
   const mistyped = [weir('close', '2026-13'), weir('export', '--period', month, '--to', 'nowhere')]
   for (const { code, stderr } of await Promise.all(mistyped))
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/invalid/)])
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/invalid/)])
   expect((await weir('show', 'nothing')).code).toBe(2)
 })

@@ -1,11 +1,7 @@
 import { resolve } from 'node:path'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import type { CommandContext } from '../command-context.ts'
-
-const month = (value: string) => {
-  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(value)) return value
-  throw new InvalidArgumentError('It must be a month such as 2026-11.')
-}
+import { month } from '../option-values.ts'
 
 /** What the commands are added to, and with. */
 interface Parts {

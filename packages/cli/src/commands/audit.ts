@@ -81,7 +81,7 @@ export async function audit(options: AuditOptions, context: CommandContext): Pro
   const span = spanOf(options, Date.now())
   const { policy } = await findDefinitions(options, context)
   const kafka = findKafka(context, options.data)
-  const pause = () => delay(pauseMs, undefined, { signal: context.signal })
+  const pause = () => delay(pauseMs)
   const isClean = await withClickhouse(context, options.data, (clickhouse) =>
     withQuotaServers(context, options.data, (servers) =>
       run(options, context, { clickhouse, kafka, servers, policy, nowMs: Date.now, pause }, span),

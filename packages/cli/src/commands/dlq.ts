@@ -77,7 +77,9 @@ export async function showDeadLetter(options: LetterOptions, context: CommandCon
   const { letter } = await find(options, deadLetterTopics, context)
   const text = letter.value?.toString('utf8') ?? ''
   context.report(letter.reason)
-  context.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
+  if (options.json) context.print(JSON.stringify({ ...letter, value: letter.value === null ? null : text }))
+  // As it came to a file or a program; to people without what their terminal would obey.
+  else context.print(text, process.stdout.isTTY ? undefined : 'exactly')
 }
 
 /** The namespace of the ids of replays; it never changes. */
@@ -147,7 +149,7 @@ async function send(replay: Replay, metered: MeteredTopic, data: string, context
     } finally {
       await sender.close()
     }
-    return (await waitUntil(isRow, { deadlineMs: meteredDeadlineMs, everyMs: 250, signal: context.signal })) === true
+    return (await waitUntil(isRow, { deadlineMs: meteredDeadlineMs, everyMs: 250 })) === true
   })
 }
 

@@ -62,7 +62,7 @@ export async function exportInvoices(options: ExportOptions, context: CommandCon
     }
   }
   if (options.json) context.print(JSON.stringify(events))
-  else if (to === 'stripe') context.print(stripeCsv(events).trimEnd())
+  else if (to === 'stripe') context.print(stripeCsv(events).trimEnd(), 'exactly')
   else for (const batch of lagoBatches(events)) context.print(batch)
   context.report(`${events.length} events of ${listed.length} invoices`)
   for (const adjustment of adjustments) context.report(`not among them is the adjustment of ${adjustment}`)

@@ -42,7 +42,7 @@ export function importFromEnvoy(
     context.print(JSON.stringify({ policy: importedJson(policy), notes }))
   } else {
     for (const note of notes) context.report(formatImportNote(note))
-    context.print(importedText(policy, notes).trimEnd())
+    context.print(importedText(policy, notes).trimEnd(), 'exactly')
   }
   return { isWhole: notes.every(({ kind }) => kind !== 'lost') }
 }

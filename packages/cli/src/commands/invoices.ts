@@ -142,7 +142,7 @@ export async function showInvoice(
   const path = `/v1/invoices/${encodeURIComponent(id)}`
   const query = { format: options.csv ? 'csv' : 'json' }
   const { body, text } = await askConsole<Invoice>(console, { path, query })
-  if (options.csv || options.json) return context.print(options.csv ? text.trimEnd() : text)
+  if (options.csv || options.json) return context.print(options.csv ? text.trimEnd() : text, 'exactly')
   const { subject, period, closed_at, quote, adjustments, totals, accepted_gaps } = body
   context.print(`${printable(subject)}  ${period.name}  ${period.from} to ${period.to}, closed ${closed_at}`)
   context.print(textTable(quoteRows(quote)))
@@ -175,7 +175,7 @@ export async function previewInvoice(subject: string, options: CommonOptions, co
   const console = requireConsole(context.environment, options.data)
   const request = { path: '/v1/invoices/preview', query: { subject } }
   const { text } = await askConsole<unknown>(console, request)
-  if (options.json) return context.print(text)
+  if (options.json) return context.print(text, 'exactly')
   const { period, quote, forecast, complete_through }: Preview = readExactly(text)
   context.print(`${printable(subject)}  draft  ${period.from} to ${period.to} (${period.time_zone})`)
   context.print(textTable(quoteRows(quote)))

@@ -57,5 +57,5 @@ export async function exportPolicy(options: CommonOptions, context: CommandConte
   const address = requireConsole(context.environment, options.data)
   const accept = options.json ? 'application/json' : 'application/yaml'
   const { text } = await askConsole(address, { path: '/v1/policy', accept })
-  context.print(text.trimEnd())
+  context.print(text.trimEnd(), 'exactly')
 }

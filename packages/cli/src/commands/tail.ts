@@ -4,6 +4,7 @@ import { parseDurationMs } from '@weir/policy/policy-values.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, openConsoleStream, requireConsole } from '../console/console-client.ts'
 import type { StreamEvent } from '../console/event-stream.ts'
+import { printable } from '../text-table.ts'
 
 interface TailOptions extends CommonOptions {
   readonly denied: boolean
@@ -40,10 +41,6 @@ const pageRowsMax = 1_000
 const meteredWithinMs = 15_000
 /** Between two attempts to listen again. */
 const [pauseMsMin, pauseMsMax] = [1_000, 30_000]
-
-/** Text that callers chose, without what a terminal would obey. */
-const printable = (text: string) =>
-  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`)
 
 /** One decision as a line for people. */
 function lineOf({

@@ -130,7 +130,7 @@ export async function showUsage(
     const { body, text } = await ask(Math.min(limit - rows.length, pageRowsMax), page?.next ?? undefined)
     page = body
     rows.push(...body.rows)
-    if (json) context.print(text)
+    if (json) context.print(text, 'exactly')
   } while (page.next !== null && rows.length < limit)
   if (json) return
   const isTimed = page.step !== 'total'

@@ -1,0 +1,20 @@
+import { InvalidArgumentError } from 'commander'
+
+/** Returns what reads a whole number between two others. It throws for anything else, as all of these do. */
+export const wholeNumber = (min: number, max: number) => (value: string) => {
+  const number = Number(value)
+  if (/^\d+$/.test(value) && number >= min && number <= max) return number
+  throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+}
+
+/** Reads an offset of Kafka, or `clickhouse`. */
+export const offsetOrClickhouse = (value: string): string => {
+  if (value === 'clickhouse' || /^\d{1,18}$/.test(value)) return value
+  throw new InvalidArgumentError('It must be an offset, or clickhouse.')
+}
+
+/** Reads a month: `2026-11`. */
+export const month = (value: string): string => {
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(value)) return value
+  throw new InvalidArgumentError('It must be a month such as 2026-11.')
+}
