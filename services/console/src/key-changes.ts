@@ -1,5 +1,5 @@
 import { deleteEntity, type Entity, type EntityChange, keyBody, putEntity } from '@weir/policy/entities.ts'
-import { defaultKeyId } from '@weir/policy/reader/read-keys.ts'
+import { defaultKeyId, keysPerSubjectMax } from '@weir/policy/reader/read-keys.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 
 /**
@@ -8,7 +8,7 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
  */
 const revokedAtMs = 0
 
-/** With more keys than this, a subject's ended ones go with the next new one. A policy allows 100. */
+/** With more keys than this, a subject's expired ones go with the next new one. A policy allows 100. */
 const keysKept = 50
 
 /** The facts of a key other than its hash. */
@@ -76,13 +76,20 @@ export function revokeKey(key: Entity): EntityChange {
   return isOnlyHere ? deleteEntity('key', key.name) : putEntity(keyUntil(key, revokedAtMs))
 }
 
-/** Deletes the ended keys of a subject with very many keys, so that years of rotation stay within a policy's bound. */
+/**
+ * Makes room for a new key of a subject with very many, so that years of rotation stay within a policy's bound: deletes
+ * the expired ones. A revoked one stays, because a file might bring it back; it goes only where there is no room else.
+ */
 export function endedKeys(state: PolicyState, subject: string, nowMs: number): EntityChange[] {
   const keys = state.keysOf(subject)
   if (keys.length <= keysKept) return []
-  return keys.flatMap((sha256) => {
+  const ended = keys.flatMap((sha256) => {
     const key = state.get('key', sha256)
     const endMs = key === undefined ? undefined : endOf(key)
-    return endMs !== undefined && endMs <= nowMs ? [deleteEntity('key', sha256)] : []
+    return endMs !== undefined && endMs <= nowMs ? [{ sha256, isRevoked: endMs === revokedAtMs }] : []
   })
+  const expired = ended.filter((one) => !one.isRevoked)
+  const surplus = Math.max(0, keys.length - expired.length + 1 - keysPerSubjectMax)
+  const revoked = ended.filter((one) => one.isRevoked).slice(0, surplus)
+  return [...expired, ...revoked].map(({ sha256 }) => deleteEntity('key', sha256))
 }

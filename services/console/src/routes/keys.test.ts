@@ -102,6 +102,19 @@ describe('a key', () => {
     }
     expect(store.state.keysOf('acme').length).toBeLessThan(60)
   })
+
+  it('that was revoked stays so when its subject has very many keys, for as long as a policy has room', async () => {
+    const { ask, applyFile, store } = await withPolicy()
+    const isRevoked = () => store.state.policy.keys.get('a'.repeat(64))?.expiresAtMs === 0
+    const create = async (id: string) => (await ask('POST /v1/subjects/acme/keys', { body: { id } })).statusCode
+    await ask('DELETE /v1/keys/acme-1')
+    for (let n = 1; n < 100; n += 1) expect([n, await create(`key-${n}`)]).toEqual([n, 201])
+    expect([store.state.keysOf('acme').length, isRevoked()]).toEqual([100, true])
+    await applyFile(`${smallPolicy}# edited\n`)
+    expect(isRevoked()).toBe(true)
+    expect([await create('key-100'), store.state.keysOf('acme').length, isRevoked()]).toEqual([201, 100, false])
+    expect(await create('key-101')).toBe(422)
+  })
 })
 
 it('keys are listed a page at a time, each once', async () => {
