@@ -8,7 +8,15 @@ import { parseUsageQuery, type UsageQuery } from '@weir/core/usage/usage-query.t
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTables, type Tables } from '../support/servers/tables.ts'
-import { decision, dimensions, quarterMs, question, someReach, withIds } from '../support/usage/random-questions.ts'
+import {
+  decision,
+  dimensions,
+  insertedRow,
+  quarterMs,
+  question,
+  someReach,
+  withIds,
+} from '../support/usage/random-questions.ts'
 import { comparable, filledModel, metBy, modelOf, sumsOf } from '../support/usage/usage-model.ts'
 
 const questions = 500
@@ -100,11 +108,7 @@ beforeAll(async () => {
   await tables.client.insert({
     table: 'weir.decisions',
     format: 'JSONEachRow',
-    values: all.map(({ ms, met, ...row }) => ({
-      ...row,
-      ts: new Date(ms).toISOString().replace('T', ' ').replace('Z', ''),
-      limits: met.map((name) => ({ name, size: 1, used: 1, remaining: 0, reset_ms: 1, by: {} })),
-    })),
+    values: all.map(insertedRow),
   })
 }, 120_000)
 afterAll(() => tables?.close())

@@ -80,6 +80,13 @@ export function withIds(all: readonly Drawn[]): Decision[] {
 }
 const noId = '00000000-0000-0000-0000-000000000000'
 
+/** A decision as a row of weir.decisions. */
+export const insertedRow = ({ ms, met, ...row }: Decision) => ({
+  ...row,
+  ts: new Date(ms).toISOString().replace('T', ' ').replace('Z', ''),
+  limits: met.map((name) => ({ name, size: 1, used: 1, remaining: 0, reset_ms: 1, by: {} })),
+})
+
 /** Half of the questions are about what rollups have. */
 const someDimensions = (maxLength: number) =>
   fc.oneof(fc.subarray<UsageDimension>([...rollupDimensions], { maxLength }), fc.subarray(dimensions, { maxLength }))

@@ -1,0 +1,117 @@
+import { Writable } from 'node:stream'
+import { showUsage } from '@weir/cli/commands/usage.ts'
+import { askUsage } from '@weir/clickhouse/usage-queries.ts'
+import { Reach } from '@weir/core/usage/reach.ts'
+import { parseUsageQuery, type UsageQuery } from '@weir/core/usage/usage-query.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { startTables, type Tables } from '../support/servers/tables.ts'
+import { type RunningConsole, startConsole } from '../support/start-console.ts'
+import { decision, insertedRow, question, withIds } from '../support/usage/random-questions.ts'
+
+let kafka: RunningServer
+let tables: Tables
+let desk: RunningConsole
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  tables = await startTables()
+  desk = await startConsole({
+    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
+  })
+  const values = withIds(fc.sample(decision, { numRuns: 400, seed: 20 })).map(insertedRow)
+  await tables.client.insert({ table: 'weir.decisions', format: 'JSONEachRow', values })
+}, 180_000)
+afterAll(async () => {
+  await desk?.close()
+  await tables?.close()
+  await kafka?.close()
+})
+
+type Parameters = Record<string, string | readonly string[]>
+
+/** The parameters of a question, as a person gives them. */
+function parametersOf({ only, except, ...asked }: UsageQuery): Parameters {
+  const { fromMs, toMs, by, step, timeZone, subjectPrefix, ranking, comparison } = asked
+  const not = Object.entries(except).map(([name, values]) => [`not_${name}`, values] as const)
+  const iso = (ms: number) => new Date(ms).toISOString()
+  return {
+    ...{ ...only, ...Object.fromEntries(not), from: iso(fromMs), to: iso(toMs), step, time_zone: timeZone },
+    ...(by.length === 0 ? {} : { by: by.join() }),
+    ...(subjectPrefix === undefined ? {} : { subject_prefix: subjectPrefix }),
+    ...(comparison === undefined ? {} : { compare: iso(comparison.fromMs) }),
+    ...(ranking === undefined ? {} : { order: `${ranking.descending ? '-' : ''}${ranking.measure}` }),
+    ...(ranking?.top === undefined ? {} : { top: String(ranking.top), other: String(ranking.other) }),
+  }
+}
+
+/** JSON whose whole numbers are texts of all their digits. */
+const readExactly = (text: string) => JSON.parse(text.replaceAll(/":(-?\d+)(?=[,}\]])/g, '":"$1"'))
+
+async function askApi(given: Parameters, more: string) {
+  const pairs = Object.entries(given).flatMap(([name, value]) =>
+    [value].flat().map((one): [string, string] => [name, String(one)]),
+  )
+  const headers = { authorization: `Bearer ${desk.environment.WEIR_ADMIN_TOKEN}` }
+  const url = `${desk.environment.WEIR_CONSOLE_URL}/v1/usage?${new URLSearchParams(pairs)}&${more}`
+  const response = await fetch(url, { headers })
+  return { status: response.status, text: await response.text() }
+}
+
+/** What the command prints to its output, asked in this process. */
+async function askCommand({ by = '', other = 'true', ...given }: Parameters, format?: string): Promise<string> {
+  const printed: string[] = []
+  const stdout = new Writable({
+    write(chunk, _, done) {
+      printed.push(String(chunk))
+      done()
+    },
+  })
+  const camelCase = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const options = Object.fromEntries(Object.entries(given).map(([name, value]) => [camelCase(name), value]))
+  const how = { data: '', json: format === undefined, limit: 10_000, price: false, exact: false }
+  await showUsage(
+    { ...options, ...how, by: String(by), other: other === 'true', ...(format === undefined ? {} : { format }) },
+    {
+      ...{ environment: { ...desk.environment }, cwd: '/', signal: AbortSignal.timeout(60_000) },
+      ...{ report: () => undefined, print: (text: string) => void printed.push(text) },
+    },
+    stdout,
+  )
+  return printed.join('')
+}
+
+/** Undefined for a question that takes a subject, a key or an address and names none. */
+function readQuestion(given: Parameters): UsageQuery | undefined {
+  const parsed = parseUsageQuery(given, { nowMs: Date.now() })
+  return parsed.kind === 'problems' ? undefined : parsed.query
+}
+
+test('60 random questions have one answer: of the API, of weir usage, and of the tables', {
+  timeout: 180_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(question, async (random) => {
+      const given = parametersOf(random)
+      const query = readQuestion(given)
+      const answer = await askApi(given, 'limit=10000&numbers=text')
+      expect(answer.status).toBe(query === undefined ? 400 : 200)
+      if (query === undefined) return
+      const api = readExactly(answer.text)
+      const { rows, totals } = readExactly(await askCommand(given))
+      expect([rows, totals]).toEqual([api.rows, api.totals])
+      const counted = await askUsage(tables.client, Reach.everybody, query)
+      const sums = ({ ts, count, cost }: { ts?: string; count: string; cost: string }) => [ts, count, cost]
+      expect(rows.map(sums)).toEqual(counted.map(sums))
+      for (const format of ['csv', 'jsonl']) {
+        expect(await askCommand(given, format)).toBe((await askApi(given, `format=${format}`)).text)
+      }
+    }),
+    { numRuns: 60 },
+  )
+})
