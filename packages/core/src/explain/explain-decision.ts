@@ -1,4 +1,11 @@
-import { isCountedRefusal, judgeLimits, type PolicyFacts, type RecordedDecision } from './recorded-decision.ts'
+import { blockMsMaxOf } from '../limits/exceeding.ts'
+import {
+  isCountedRefusal,
+  type JudgedLimit,
+  judgeLimits,
+  type PolicyFacts,
+  type RecordedDecision,
+} from './recorded-decision.ts'
 import { summaryOf } from './summary.ts'
 import { type Remedy, wouldHaveAllowed } from './would-have-allowed.ts'
 
@@ -31,6 +38,23 @@ export interface Explanation {
 
 const iso = (ms: number) => new Date(ms).toISOString()
 
+/** Redis decides by its own clock, and the record has the ingress's: the two may be this far apart. */
+const skewMsMax = 1_000
+/** In every time zone of today a calendar period begins with a full minute. */
+const minuteMs = 60_000
+
+/**
+ * Returns when all of a limit is free again: of a fixed window or a period its very end, which the clocks of a record
+ * miss by their difference. A block ends where it ends.
+ */
+function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): number {
+  const recordedMs = tsMs + resetMs
+  if (met?.limit.algorithm !== 'fixed_window' || (remaining === 0 && blockMsMaxOf(met.limit) > 0)) return recordedMs
+  const stepMs = met.limit.span.kind === 'window' ? met.limit.span.ms : minuteMs
+  const endMs = Math.round(recordedMs / stepMs) * stepMs
+  return Math.abs(endMs - recordedMs) <= Math.min(skewMsMax, stepMs / 4) ? endMs : recordedMs
+}
+
 /**
  * Explains a decision from its record and the policy that it was made under, undefined where that is not known. What it
  * says would have admitted the request does so in the script, for every algorithm; tests hold the two together.
@@ -41,17 +65,17 @@ export function explainDecision(decision: RecordedDecision, policy: PolicyFacts 
   const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0
   return {
     summary: summaryOf(decision, judged),
-    limits: judged.map(({ name, met, size, used, remaining, refused, by, resetMs }) => ({
-      name,
-      because: met?.because ?? [],
-      ...(met === undefined ? {} : { algorithm: met.limit.algorithm, mode: met.limit.mode }),
-      size,
-      used: used ?? null,
-      remaining: remaining ?? null,
+    limits: judged.map((limit) => ({
+      name: limit.name,
+      because: limit.met?.because ?? [],
+      ...(limit.met === undefined ? {} : { algorithm: limit.met.limit.algorithm, mode: limit.met.limit.mode }),
+      size: limit.size,
+      used: limit.used ?? null,
+      remaining: limit.remaining ?? null,
       needed: cost,
-      refused,
-      by,
-      reset_at: iso(tsMs + resetMs),
+      refused: limit.refused,
+      by: limit.by,
+      reset_at: iso(resetAtMs(limit, tsMs)),
     })),
     allowed_at: helps ? iso(tsMs + retryMs) : null,
     would_have_allowed: wouldHaveAllowed(decision, judged, policy),
