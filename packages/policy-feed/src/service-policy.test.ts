@@ -17,6 +17,9 @@ test('without a policy a service is not ready, and says what it waits for', () =
   expect(policyReadiness({ policy: undefined, status: away }, never)).toContain('waiting for Kafka at k:9092: refused')
   const empty = { ...healthy, source: 'none' as const }
   expect(policyReadiness({ policy: undefined, status: empty }, never)).toContain('the topic holds none')
+  expect(policyReadiness({ policy: undefined, status: empty }, never, 'weir.yaml')).toContain(
+    `WEIR_POLICY_FILE (${process.cwd()}/weir.yaml)`,
+  )
 })
 
 test('a policy that Kafka has not confirmed for too long is a warning where it is served, else makes the service unready', () => {

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { maxWaitMs } from '@weir/kafka/partition-log.ts'
 import type { Policy } from '@weir/policy/policy.ts'
@@ -71,7 +72,7 @@ export async function ownPolicyFeed(
   const { policySnapshot: snapshotPath, policyFile } = config
   const opened = new PolicyFeed({ ...kafka, snapshotPath, seed: () => readSeed(policyFile) })
   const feed = await run.own('policy', opened, (one) => one.close())
-  checkReady('policy', () => policyReadiness(feed, rule))
+  checkReady('policy', () => policyReadiness(feed, rule, policyFile))
   registerScraped(metrics, {
     weir_policy_age_seconds: {
       help: 'Since Kafka last said that this is the whole policy',
@@ -93,13 +94,19 @@ function readSeed(path: string): Policy | undefined {
 }
 
 /** What /readyz says of a policy: without one a service is not ready, and with an unconfirmed one it warns. */
-export function policyReadiness(feed: Pick<PolicyFeed, 'policy' | 'status'>, rule: StaleRule): Readiness {
+export function policyReadiness(
+  feed: Pick<PolicyFeed, 'policy' | 'status'>,
+  rule: StaleRule,
+  policyFile = '',
+): Readiness {
   const { policy, status } = feed
   const { waitingFor, ageMs, refused, source } = status
   const why = waitingFor === '' ? '' : `waiting for ${waitingFor}`
   if (policy === undefined) {
     const missing = refused ?? (why === '' ? 'the topic holds none' : why)
-    return `there is none: ${missing}, and neither a snapshot nor WEIR_POLICY_FILE stands in`
+    // A relative path is of this process's folder, which is seldom the one that a person has in mind.
+    const file = policyFile === '' ? '' : ` (${resolve(policyFile)})`
+    return `there is none: ${missing}, and neither a snapshot nor WEIR_POLICY_FILE${file} stands in`
   }
   const age = Number.isFinite(ageMs) ? `for ${Math.round(ageMs / 1_000)} s` : 'since the start'
   if (rule.policyMaxAgeS > 0 && ageMs > rule.policyMaxAgeS * 1_000) {
