@@ -1,6 +1,7 @@
 import { maxHeaderSize } from 'node:http'
 import AjvCompiler from '@fastify/ajv-compiler'
 import swagger from '@fastify/swagger'
+import { registerPage } from '@weir/page/serve-page.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrorsAndUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
@@ -114,6 +115,7 @@ export function buildApp(
     registerChanges(api, ports)
     registerChange(api, ports)
     registerStatus(api, ports)
+    registerPage(api)
     api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
   })
   return app

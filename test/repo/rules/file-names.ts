@@ -6,7 +6,8 @@ const kebab = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z0-9]+(?:-[a-z0-9]+)*)*$/
 /** Names that say nothing; what is in such a file belongs to something. */
 const sayNothing = /^(?:utils?|helpers?|common|managers?|misc|shared|stuff)$/
 /** Where TypeScript may stand: tsconfig.json reads nothing else, so elsewhere nobody would check it. */
-const inScope = /^(?:packages\/[\w-]+\/src\/|services\/[\w-]+\/src\/|infra\/local\/[\w-]+\/src\/|test\/|[\w.-]+$)/
+const inScope =
+  /^(?:packages\/[\w-]+\/(?:src|web)\/|services\/[\w-]+\/src\/|infra\/local\/[\w-]+\/src\/|test\/|[\w.-]+$)/
 
 /** Names that others have fixed. */
 const given: readonly RegExp[] = [

@@ -64,10 +64,21 @@ export const layers: Readonly<Record<string, Layer>> = {
     node: 'all',
   },
   '@weir/console': {
-    packages: [...shared, '@weir/identity', '@weir/kafka', '@weir/policy-feed', '@weir/redis', '@weir/clickhouse'],
+    packages: [
+      ...shared,
+      '@weir/identity',
+      '@weir/kafka',
+      '@weir/policy-feed',
+      '@weir/redis',
+      '@weir/clickhouse',
+      '@weir/page',
+    ],
     libraries: ['@fastify/ajv-compiler', '@fastify/swagger', 'fastify', 'lru-cache', 'prom-client'],
     node: 'all',
   },
+
+  // Served to browsers by the console; what runs there asks the API alone.
+  '@weir/page': { packages: [], libraries: ['fastify', 'htm', 'preact'], node: 'all' },
 
   '@weir/local-redis': local,
   '@weir/local-kafka': local,

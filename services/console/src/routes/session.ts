@@ -44,8 +44,10 @@ export function registerSession(app: FastifyInstance, sessions: Sessions, findCr
     },
   )
 
-  const signedInAnswers = { 200: answer('The session', signedIn), ...problems() }
+  const signedInAnswers = { 200: answer('The session', signedIn), 204: deleted('Nobody is'), ...problems() }
   app.get('/session', schemaOf('Who is signed in', signedInAnswers), async (request, reply) => {
+    // No error: a browser that comes for the first time asks this.
+    if (!sessions.isOf(request.headers)) return keepFresh(reply.code(204)).send()
     const found = await sessions.findCaller(request)
     if (found.kind === 'refused') return answerRefused(reply, found)
     keepFresh(reply)

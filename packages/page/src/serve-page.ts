@@ -1,0 +1,44 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { type Page, readPage } from './page-files.ts'
+
+/** The paths that people open; what stands behind them is the page's to say. */
+const paths = [
+  ...['/', '/live', '/usage', '/subjects', '/subjects/:id', '/decisions', '/decisions/:id', '/blocks', '/alerts'],
+  ...['/alerts/:id', '/policy', '/policy/change', '/changes', '/changes/:id', '/keys', '/tokens', '/invoices'],
+  ...['/invoices/:id', '/system', '/me'],
+]
+
+const yearS = 31_536_000
+
+/** Serves the console's page, whose files are read when a browser first asks. It holds no data: the API has it. */
+export function registerPage(app: FastifyInstance): void {
+  let read: Page | undefined
+  const page = () => {
+    read ??= readPage()
+    return read
+  }
+  const guarded = (reply: FastifyReply) =>
+    reply
+      .header('content-security-policy', page().contentSecurityPolicy)
+      .header('x-content-type-options', 'nosniff')
+      .header('referrer-policy', 'no-referrer')
+      .header('cross-origin-opener-policy', 'same-origin')
+      .header('cross-origin-resource-policy', 'same-origin')
+
+  for (const path of paths) {
+    app.get(path, { schema: { hide: true } }, async (_, reply) =>
+      guarded(reply).type('text/html; charset=utf-8').header('cache-control', 'no-cache').send(page().shell),
+    )
+  }
+  app.get<{ Params: { readonly '*': string } }>('/app/*', { schema: { hide: true } }, async (request, reply) => {
+    const file = page().files.get(request.url.split('?', 1)[0] ?? '')
+    if (file === undefined) return reply.callNotFound()
+    const isZipped = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
+    if (isZipped) reply.header('content-encoding', 'gzip')
+    return guarded(reply)
+      .type(file.type)
+      .header('vary', 'Accept-Encoding')
+      .header('cache-control', `public, max-age=${yearS}, immutable`)
+      .send(isZipped ? file.gzip : file.plain)
+  })
+}

@@ -1,0 +1,92 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { Asked, Refusal } from '../api.ts'
+import { ago } from '../format.ts'
+import { type Children, html } from '../html.ts'
+
+/** Grey bars of about the size of what is coming; shown only where an answer takes longer than a moment. */
+function Waiting({ rows }: { readonly rows: number }) {
+  const [isLate, setLate] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), 150)
+    return () => clearTimeout(timer)
+  }, [])
+  return html`<div aria-busy="true">
+    <span class="hidden">Loading</span>
+    ${Array.from({ length: rows }, () => html`<div class=${isLate ? 'bone' : 'bone hidden'} />`)}
+  </div>`
+}
+
+const wordOf = ({ status, type, body }: Refusal) => {
+  if (type === 'scope-missing') return `Your token lacks the scope ${body.scope}.`
+  return status === 404 ? 'There is no such thing.' : 'No answer.'
+}
+
+/** What went wrong, in the API's own words, and what to do. */
+export function Fault({ error, again }: { readonly error: Refusal; readonly again?: (() => void) | undefined }) {
+  return html`<div class="fault stack" role="alert">
+    <div><b>${wordOf(error)}</b> ${error.message}</div>
+    ${again !== undefined && error.type !== 'scope-missing' && html`<div><button onClick=${again}>Try again</button></div>`}
+  </div>`
+}
+
+/** An answer of the API as the panel's content, in each of its states. */
+export interface PanelProps<T> {
+  readonly title: string
+  readonly asked: Asked<T>
+  /** The path that was asked, to be copied as a command. */
+  readonly path?: string | undefined
+  readonly tools?: Children
+  readonly rows?: number
+  readonly class?: string
+  /** Whether there is nothing to show, and what is said then. */
+  readonly empty?: (data: T) => Children | undefined
+  readonly children: (data: T) => Children
+}
+
+export function Panel<T>(props: PanelProps<T>) {
+  const { title, asked, path, tools, rows = 4, empty, children } = props
+  const { data, error, atMs, again } = asked
+  const isStale = data !== undefined && error !== undefined
+  const content = () => {
+    if (data === undefined) return error === undefined ? html`<${Waiting} rows=${rows} />` : null
+    const nothing = empty?.(data)
+    return nothing === undefined ? children(data) : html`<div class="empty">${nothing}</div>`
+  }
+  return html`<section class=${`panel ${props.class ?? ''} ${isStale ? 'stale' : ''}`} aria-label=${title}>
+    <header>
+      <h2>${title}</h2>
+      <div class="row">${tools}${path !== undefined && html`<${CopyCommand} path=${path} />`}</div>
+    </header>
+    <div class="stack">
+      ${error !== undefined && html`<${Fault} error=${error} again=${again} />`}
+      ${isStale && atMs !== undefined && html`<p class="quiet small">as of ${ago(atMs)}</p>`}
+      <div class="body">${content()}</div>
+    </div>
+  </section>`
+}
+
+/** Copies a text, and says so for a moment. */
+export function Copy({
+  text,
+  label,
+  title,
+}: {
+  readonly text: string
+  readonly label: string
+  readonly title?: string
+}) {
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    await navigator.clipboard.writeText(text)
+    setCopied(true)
+    setTimeout(() => setCopied(false), 1_500)
+  }
+  return html`<button class="bare small" title=${title ?? label} onClick=${copy}>${isCopied ? 'Copied' : label}</button>`
+}
+
+const CopyCommand = ({ path }: { readonly path: string }) =>
+  html`<${Copy}
+    text=${`curl -H "Authorization: Bearer $TOKEN" '${location.origin}${path}'`}
+    label="as curl"
+    title="Copy this question as a command"
+  />`

@@ -1,0 +1,73 @@
+import { useEffect, useState } from 'preact/hooks'
+
+/** Where the reader is: all that a link must carry for another to see the same. */
+export interface Place {
+  readonly path: string
+  readonly params: URLSearchParams
+}
+
+/** What goes along from page to page. */
+const kept = ['span', 'zone']
+
+const read = (): Place => ({ path: location.pathname, params: new URLSearchParams(location.search) })
+const listeners = new Set<() => void>()
+const tell = () => {
+  for (const listener of listeners) listener()
+}
+addEventListener('popstate', tell)
+
+/** The place now; the caller is drawn again when it changes. */
+export function usePlace(): Place {
+  const [place, setPlace] = useState(read)
+  useEffect(() => {
+    const listener = () => setPlace(read())
+    listeners.add(listener)
+    return () => {
+      listeners.delete(listener)
+    }
+  }, [])
+  return place
+}
+
+/** The address of a page, with the span and the zone that are chosen here. */
+export function hrefOf(path: string, params: Readonly<Record<string, string>> = {}): string {
+  const here = new URLSearchParams(location.search)
+  const all = new URLSearchParams()
+  for (const name of kept) {
+    const value = here.get(name)
+    if (value !== null) all.set(name, value)
+  }
+  for (const [name, value] of Object.entries(params)) all.set(name, value)
+  return all.size === 0 ? path : `${path}?${all}`
+}
+
+/** Goes to an address of this console. */
+export function go(href: string): void {
+  history.pushState(undefined, '', href)
+  scrollTo(0, 0)
+  tell()
+}
+
+/** Changes parameters of the place; undefined or empty takes one away. */
+export function setParams(changes: Readonly<Record<string, string | undefined>>): void {
+  const url = new URL(location.href)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined || value === '') url.searchParams.delete(name)
+    else url.searchParams.set(name, value)
+  }
+  history.replaceState(undefined, '', url)
+  tell()
+}
+
+/** Follows links within the console without loading the page again. */
+export function followLinks(): void {
+  document.addEventListener('click', (event) => {
+    if (event.defaultPrevented || event.button !== 0) return
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+    const link = event.target instanceof Element ? event.target.closest('a') : null
+    if (link === null || link.origin !== location.origin || link.target !== '' || link.hasAttribute('download')) return
+    if (link.pathname.startsWith('/v1/')) return
+    event.preventDefault()
+    go(link.pathname + link.search)
+  })
+}

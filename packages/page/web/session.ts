@@ -1,0 +1,43 @@
+import { useEffect, useState } from 'preact/hooks'
+
+/** Who is signed in. */
+export interface Session {
+  readonly by: string
+  readonly scopes: readonly string[]
+  /** Whose rows may be read; null for all. */
+  readonly subjects: readonly string[] | null
+  readonly csrf: string
+  readonly ends_at: string
+}
+
+/** `unknown` until the console has said. */
+export type SignedIn = Session | 'nobody' | 'unknown'
+
+let now: SignedIn = 'unknown'
+const listeners = new Set<(session: SignedIn) => void>()
+
+export const sessionNow = (): SignedIn => now
+
+export function setSession(session: SignedIn): void {
+  now = session
+  for (const listener of listeners) listener(session)
+}
+
+export function useSession(): SignedIn {
+  const [session, set] = useState(now)
+  useEffect(() => {
+    listeners.add(set)
+    set(now)
+    return () => {
+      listeners.delete(set)
+    }
+  }, [])
+  return session
+}
+
+/** Whether the session may do what takes this scope. */
+export function may(scope: string): boolean {
+  return (
+    typeof now === 'object' && now.subjects === null && (now.scopes.includes(scope) || now.scopes.includes('admin'))
+  )
+}
