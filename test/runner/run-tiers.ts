@@ -31,6 +31,8 @@ const bin = (name: string) => inProject('node_modules', '.bin', name)
 
 const checks: readonly Step[] = [
   { name: 'types', command: [bin('tsc'), '-p', projectRoot], report: undefined },
+  // Browsers have other globals than Node.
+  { name: 'types of the page', command: [bin('tsc'), '-p', inProject('packages', 'page', 'web')], report: undefined },
   { name: 'format and lint', command: [bin('biome'), 'check', projectRoot], report: undefined },
 ]
 
