@@ -1,10 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { claimKey } from '@weir/core/alerts/claim.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type ClaimStore, countedKeptMs, hourMs } from '../raise/claim-store.ts'
-import { repeatUntilStopped } from '../repeat.ts'
 import type { Candidate } from './crossings.ts'
+import { startRounds } from './rounds.ts'
 
 /** Blocks of one subject by one limit that had no alert of their own, within an hour that is over. */
 export interface FurtherBlocks extends Candidate {
@@ -20,12 +19,6 @@ export interface FurtherBlocks extends Candidate {
 const graceMs = 60_000
 /** An hour whose end every process missed for longer than this has no such alert. */
 const hoursBack = 2
-
-const everyMs = 60_000
-/** Pause while Redis is unavailable. */
-const retryMs = 5_000
-/** A stop waits up to this long; the next process raises the same alerts under the same ids. */
-const stopMs = 2_000
 
 /** Finds what the last hours have counted. What was raised before is found again, and has its claim. */
 export async function findFurtherBlocks(
@@ -57,18 +50,9 @@ export function startFurtherBlocks(options: {
   readonly log: Logger
 }) {
   const { claims, raise, clock, stopping, log } = options
-  const repeating = repeatUntilStopped(async () => {
-    try {
-      await raise(await findFurtherBlocks(claims, clock.nowMs()))
-      return everyMs
-    } catch (error) {
-      log.warn({ err: error }, 'further blocks not read, trying again')
-      return retryMs
-    }
-  }, stopping)
-  const givenUp = new Promise<void>((resolve) => {
-    stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
-  })
-  /** Resolves after `stopping` aborted and the last turn ended. */
-  return { stopped: Promise.race([repeating, givenUp]) }
+  const round = async () => {
+    await raise(await findFurtherBlocks(claims, clock.nowMs()))
+    return undefined
+  }
+  return startRounds(round, { what: 'further blocks not read', stopping, log })
 }

@@ -1,30 +1,21 @@
-import { randomUUID } from 'node:crypto'
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { askUsageOf, readLastInvoices } from '@weir/clickhouse/budget-queries.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { hasBudgets, type Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Redis } from 'ioredis'
-import { repeatUntilStopped } from '../repeat.ts'
 import { type BudgetReached, findReached, payerOf, periodsToPrice } from './budgets.ts'
+import { createRoundLock, startRounds } from './rounds.ts'
 
-/** Metering is a second or two behind: a minute is when people look at an alert at the earliest. */
-const roundEveryMs = 60_000
 /** Begins no query after this long, so that ClickHouse works on budgets a third of the time at most. */
 const roundMs = 20_000
-/** Pause while Redis or ClickHouse is unavailable. */
-const retryMs = 5_000
-/** A stop waits up to this long for a query in progress; the next process finds the same. */
-const stopMs = 2_000
 /** Subjects of a query: with the longest ids a request of 200 kB, and some seconds of ClickHouse's time at most. */
 const subjectsMax = 500
 /** Subjects passed over in one turn of the event loop: a few milliseconds. */
 const passedMax = 10_000
 
 const lockKey = 'weir:1:watches:budgets'
-/** Rounds are a minute apart; the lock of a process that dies expires before the next one. */
-const lockMs = 50_000
 
 interface BudgetWatchOptions {
   readonly clickhouse: ClickHouseClient
@@ -118,28 +109,10 @@ function createRound(options: BudgetWatchOptions) {
 export async function startBudgetWatch(options: BudgetWatchOptions) {
   const { redis, policyInForce, stopping, log } = options
   const round = createRound(options)
-  const own = randomUUID()
-  const hasLock = async () =>
-    (await redis.set(lockKey, own, 'PX', lockMs, 'NX')) === 'OK' || (await redis.get(lockKey)) === own
-  let problem: string | undefined
-  const watching = repeatUntilStopped(async () => {
-    try {
-      if (hasBudgets(policyInForce()) && (await hasLock())) await round()
-      problem = undefined
-      return roundEveryMs
-    } catch (error) {
-      log.warn({ err: error }, 'budgets not looked at, trying again')
-      problem = 'the last round failed, see the log'
-      return retryMs
-    }
-  }, stopping)
-  const givenUp = new Promise<void>((resolve) => {
-    stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
-  })
-  return {
-    /** Returns what keeps budgets from being looked at; undefined while nothing does. */
-    problem: () => problem,
-    /** Resolves after `stopping` aborted and the round ended. */
-    stopped: Promise.race([watching, givenUp]),
+  const hasLock = createRoundLock(redis, lockKey)
+  const turn = async () => {
+    if (hasBudgets(policyInForce()) && (await hasLock())) await round()
+    return undefined
   }
+  return startRounds(turn, { what: 'budgets not looked at', stopping, log })
 }

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { type DigestSpan, readAlertedSubjects, readAlertsWithin } from '@weir/clickhouse/digest-queries.ts'
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
@@ -7,15 +6,9 @@ import { type DigestUnit, digestUnits, type Policy } from '@weir/policy/policy.t
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Redis } from 'ioredis'
 import { alertOfRow } from '../record/alert-table.ts'
-import { repeatUntilStopped } from '../repeat.ts'
 import { type DigestDue, digestsOf, lastSpan } from './digests.ts'
+import { createRoundLock, startRounds } from './rounds.ts'
 
-/** A digest comes some minutes after its day. */
-const roundEveryMs = 60_000
-/** Pause while Redis or ClickHouse is unavailable. */
-const retryMs = 5_000
-/** A stop waits up to this long for a query in progress; the next process finds the same. */
-const stopMs = 2_000
 /** Subjects with alerts that are passed over at once: most want no digest. */
 const passedMax = 1_000
 /** Subjects whose alerts are read together: 20,000 rows at most. */
@@ -24,8 +17,6 @@ const readTogetherMax = 100
 const alertsMax = 200
 
 const lockKey = 'weir:1:watches:digests'
-/** Rounds are a minute apart; the lock of a process that dies expires before the next one. */
-const lockMs = 50_000
 const doneKey = (unit: DigestUnit) => `weir:1:watches:digests:${unit}`
 /** Longer than a week: a span is gathered once. */
 const doneKeptMs = 15 * 86_400_000
@@ -70,34 +61,19 @@ async function gather(
  */
 export async function startDigestWatch(options: DigestWatchOptions) {
   const { redis, policyInForce, clock, stopping, log } = options
-  let problem: string | undefined
+  const hasLock = createRoundLock(redis, lockKey)
   const round = async () => {
-    if ((await redis.set(lockKey, '1', 'PX', lockMs, 'NX')) !== 'OK') return
+    if (!(await hasLock())) return
     for (const unit of digestUnits) {
       const span = lastSpan(unit, clock.nowMs())
       if ((await redis.get(doneKey(unit))) === String(span.fromMs)) continue
       if (await gather(options, unit, span)) await redis.set(doneKey(unit), String(span.fromMs), 'PX', doneKeptMs)
     }
   }
-  const watching = repeatUntilStopped(async () => {
-    try {
-      const hasContacts = [...policyInForce().endpoints.values()].some(({ type }) => type === 'subject')
-      if (hasContacts) await round()
-      problem = undefined
-      return roundEveryMs
-    } catch (error) {
-      log.warn({ err: error }, 'digests not gathered, trying again')
-      problem = 'the last digests were not gathered, see the log'
-      return retryMs
-    }
-  }, stopping)
-  const givenUp = new Promise<void>((resolve) => {
-    stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
-  })
-  return {
-    /** Returns what keeps digests from being gathered; undefined while nothing does. */
-    problem: () => problem,
-    /** Resolves after `stopping` aborted and the round ended. */
-    stopped: Promise.race([watching, givenUp]),
+  const turn = async () => {
+    const hasContacts = [...policyInForce().endpoints.values()].some(({ type }) => type === 'subject')
+    if (hasContacts) await round()
+    return undefined
   }
+  return startRounds(turn, { what: 'digests not gathered', stopping, log })
 }

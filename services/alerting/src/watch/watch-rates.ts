@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -7,7 +6,6 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Policy, Watch } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Redis } from 'ioredis'
-import { repeatUntilStopped } from '../repeat.ts'
 import {
   changesMax,
   evaluateWindow,
@@ -16,13 +14,7 @@ import {
   rateSource,
   windowEndsToEvaluate,
 } from './rate-changes.ts'
-
-/** Windows are whole minutes. */
-const evaluateEveryMs = 60_000
-/** Pause while Redis or ClickHouse is unavailable, as it may be at the start. */
-const retryMs = 5_000
-/** A stop waits up to this long for an evaluation in progress; the next process evaluates the same windows. */
-const stopMs = 2_000
+import { startRounds } from './rounds.ts'
 
 const lockKey = 'weir:1:watches:turn'
 const evaluatedKey = 'weir:1:watches:looked'
@@ -106,25 +98,10 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Rat
 export async function startRateWatch(options: RateWatchOptions) {
   const { policyInForce, stopping, log } = options
   const evaluateAll = createEvaluator(options)
-  let problems: readonly string[] = []
-  const evaluating = repeatUntilStopped(async () => {
-    try {
-      const watches = [...policyInForce().watches.values()]
-      problems = watches.length === 0 ? [] : await evaluateAll(watches)
-      return evaluateEveryMs
-    } catch (error) {
-      log.warn({ err: error }, 'watches not evaluated, trying again')
-      problems = ['the last evaluation failed, see the log']
-      return retryMs
-    }
-  }, stopping)
-  const givenUp = new Promise<void>((resolve) => {
-    stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
-  })
-  return {
-    /** Returns what keeps watches from being evaluated; undefined while nothing does. */
-    problem: () => (problems.length === 0 ? undefined : problems.join('; ')),
-    /** Resolves after `stopping` aborted and the evaluation ended. */
-    stopped: Promise.race([evaluating, givenUp]),
+  const round = async () => {
+    const watches = [...policyInForce().watches.values()]
+    const problems = watches.length === 0 ? [] : await evaluateAll(watches)
+    return problems.length === 0 ? undefined : problems.join('; ')
   }
+  return startRounds(round, { what: 'watches not evaluated', stopping, log })
 }
