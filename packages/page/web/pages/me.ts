@@ -21,7 +21,7 @@ const invoiceColumns: readonly Column<Invoice>[] = [
 export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
   const { from, step, zone, label } = useSpan()
   const given = { from, time_zone: zone, numbers: 'text' }
-  const chartPath = pathOf('/v1/usage', { ...given, step })
+  const chartPath = pathOf('/v1/usage', { ...given, step, fill: 'zero' })
   const listPath = pathOf('/v1/usage', { ...given, step: 'total', by: 'route', top: '20' })
   const usage = useAnswer<Usage>(chartPath, 15_000)
   const list = useAnswer<Usage>(listPath, 15_000)
@@ -30,7 +30,7 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
   return html`
     <h1>${subjects.join(', ')}</h1>
     <div class="grid">
-      <${Panel} class="wide" title=${`Your use, ${label}`} asked=${usage} path=${chartPath} rows=${9} empty=${({ rows }: Usage) => (rows.length === 0 ? 'Nothing in this span.' : undefined)}>
+      <${Panel} class="wide" title=${`Your use, ${label}`} asked=${usage} path=${chartPath} rows=${9} empty=${({ totals }: Usage) => (totals.count === '0' ? 'Nothing in this span.' : undefined)}>
         ${(data: Usage) => html`<div class="stack">
           <div class="figures">
             <span class="figure"><b>${count(data.totals.cost)}</b>units</span>
@@ -43,7 +43,7 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
       <${Panel} class="third" title="What you were told" asked=${alerts} empty=${({ items }: Page<Alert>) => (items.length === 0 ? 'Nothing yet.' : undefined)}>
         ${({ items }: Page<Alert>) => html`<div class="stack">${items.map((one) => html`<div key=${one.id}>${describeAlert(one)}<div class="small quiet"><${Time} at=${one.time} /></div></div>`)}</div>`}
       <//>
-      <${Panel} class="half" title="For what" asked=${list} empty=${({ rows }: Usage) => (rows.length === 0 ? 'Nothing in this span.' : undefined)}>
+      <${Panel} class="half" title="For what" asked=${list} empty=${({ totals }: Usage) => (totals.count === '0' ? 'Nothing in this span.' : undefined)}>
         ${(data: Usage) => html`<${Table} caption="Use by route" columns=${usageColumns(['route'], false, data.totals.cost)} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
       <//>
       <${Panel} class="half" title="Invoices" asked=${invoices} empty=${({ items }: Page<Invoice>) => (items.length === 0 ? 'No month was closed yet.' : undefined)}>

@@ -20,6 +20,9 @@ const wholeSteps = ({ rows, complete_through }: Usage, stepMs: number): number =
 
 const stepMsOf = (step: string) => ({ minute: 60_000, quarter_hour: 900_000, hour: 3_600_000 })[step] ?? 86_400_000
 
+/** Sums after the last that is counted are null in a filled answer. */
+const known = (sum: string | null) => (sum === null ? null : Number(sum))
+
 /** What was allowed and refused over time. */
 export function UsageChart({ usage, title }: { readonly usage: Usage; readonly title: string }) {
   const { zone } = useSpan()
@@ -29,8 +32,8 @@ export function UsageChart({ usage, title }: { readonly usage: Usage; readonly t
     labels=${rows.map(({ ts = '' }) => stepLabel(ts, step, zone))}
     wholeCount=${wholeSteps(usage, stepMsOf(step))}
     series=${[
-      { name: 'allowed', kind: 'allowed', values: rows.map(({ allowed }) => Number(allowed)) },
-      { name: 'refused', kind: 'refused', values: rows.map(({ denied }) => Number(denied)) },
+      { name: 'allowed', kind: 'allowed', values: rows.map(({ allowed }) => known(allowed)) },
+      { name: 'refused', kind: 'refused', values: rows.map(({ denied }) => known(denied)) },
     ]}
     note=${through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}; what is paler may still grow.`}
   />`
@@ -77,7 +80,7 @@ export function Overview() {
   const { from, name, step, label, zone } = useSpan()
   const asked = (params: Record<string, string>) =>
     pathOf('/v1/usage', { from, numbers: 'text', time_zone: zone, ...params })
-  const chartPath = asked({ step })
+  const chartPath = asked({ step, fill: 'zero' })
   const topPath = asked({ step: 'total', by: 'subject', top: '8', compare: 'previous' })
   const deniedPath = asked({ step: 'total', by: 'denied_by', outcome: 'deny', order: '-denied', top: '8' })
   const [status, usage, most, denied, alerts] = [
@@ -94,7 +97,7 @@ export function Overview() {
       ${(data: Status) => html`<${Health} status=${data} />`}
     <//>
     <div class="grid">
-      <${Panel} class="wide" title=${`Decisions, ${label}`} asked=${usage} path=${chartPath} rows=${9} empty=${(data: Usage) => (data.rows.length === 0 ? html`<${FirstStart} />` : undefined)}>
+      <${Panel} class="wide" title=${`Decisions, ${label}`} asked=${usage} path=${chartPath} rows=${9} empty=${(data: Usage) => (data.totals.count === '0' ? html`<${FirstStart} />` : undefined)}>
         ${(data: Usage) => html`<div class="stack">
           <div class="figures">
             <span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span>

@@ -51,7 +51,7 @@ export function SubjectsPage() {
         </select>
       </form>
     </div>
-    <${Panel} title=${`Who asked, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ rows }: Usage) => (rows.length === 0 ? 'Nobody in this span.' : undefined)}>
+    <${Panel} title=${`Who asked, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ totals }: Usage) => (totals.count === '0' ? 'Nobody in this span.' : undefined)}>
       ${({ rows }: Usage) => html`<${Table} caption="Subjects" columns=${columns} rows=${rows} keyOf=${({ subject }: UsageRow) => subject} />`}
     <//>
   `
@@ -65,10 +65,10 @@ function Use({ id }: { readonly id: string }) {
   const { params } = usePlace()
   const by = params.get('by') ?? 'route'
   const given = { from, subject: id, time_zone: zone, numbers: 'text' }
-  const chartPath = pathOf('/v1/usage', { ...given, step })
+  const chartPath = pathOf('/v1/usage', { ...given, step, fill: 'zero' })
   const listPath = pathOf('/v1/usage', { ...given, step: 'total', by, top: '20', compare: 'previous' })
   const csvPath = pathOf('/v1/usage', { from, subject: id, time_zone: zone, step, by, format: 'csv' })
-  const empty = ({ rows }: Usage) => (rows.length === 0 ? 'Nothing in this span.' : undefined)
+  const empty = ({ totals }: Usage) => (totals.count === '0' ? 'Nothing in this span.' : undefined)
   const tools = html`<select class="small" aria-label="By" value=${by} onChange=${(event: Event) => setParams({ by: typed(event) })}>
       ${['route', 'denied_by', 'key_id', 'plan'].map((one) => html`<option value=${one}>by ${{ denied_by: 'limit', key_id: 'key' }[one] ?? one}</option>`)}
     </select>

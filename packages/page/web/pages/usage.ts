@@ -103,13 +103,13 @@ export function usageColumns(by: readonly string[], hasChange: boolean, total: s
 export function UsagePage() {
   const { label, step } = useSpan()
   const { by, order, given, ranking, compare } = useUsageQuestion()
-  const chartPath = pathOf('/v1/usage', { ...given, step })
+  const chartPath = pathOf('/v1/usage', { ...given, step, fill: 'zero' })
   const listPath = pathOf('/v1/usage', { ...given, step: 'total', by: by.join(','), ...ranking, ...compare })
   const csvPath = pathOf('/v1/usage', { ...given, numbers: '', step: 'total', by: by.join(','), format: 'csv' })
   const chart = useAnswer<Usage>(chartPath)
   const list = useAnswer<Usage>(listPath)
-  const nothing = ({ rows }: Usage) =>
-    rows.length === 0
+  const nothing = ({ totals }: Usage) =>
+    totals.count === '0'
       ? html`Nothing in this span with these filters. <a href=${hrefOf('/usage', { span: '365d' })}>Look at a whole year</a>`
       : undefined
   return html`

@@ -127,7 +127,7 @@ export function Chart(props: ChartProps) {
       )}
       ${labelsShown(labels, inner).map(
         ({ label, at: index }) =>
-          html`<text x=${x(index)} y=${height - 4} text-anchor=${index === 0 ? 'start' : 'middle'}>${label}</text>`,
+          html`<text x=${x(index)} y=${height - 4} text-anchor=${index === 0 ? 'start' : index === labels.length - 1 ? 'end' : 'middle'}>${label}</text>`,
       )}
       ${series.map(({ name, kind, values }) => {
         const whole = values.map((value, index) => (index < wholeCount ? value : null))
