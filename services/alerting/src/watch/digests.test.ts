@@ -1,7 +1,7 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
-import { digestsOf, lastSpan } from './digests.ts'
+import { digestsOf, spansDue } from './digests.ts'
 
 const limit = { algorithm: 'fixed_window', size: 10, period: 'day' }
 const policy = requirePolicy(
@@ -28,13 +28,22 @@ const dueOf = (alerts: readonly AlertV1[]) => digestsOf(policy, { unit: 'daily',
 
 test('a day is over five minutes after midnight, and a week on Monday', () => {
   const at = (unit: 'daily' | 'weekly', now: string) => {
-    const { fromMs, toMs } = lastSpan(unit, Date.parse(now))
+    const [{ fromMs, toMs } = span] = spansDue(unit, Date.parse(now), undefined)
     return [fromMs, toMs].map((ms) => new Date(ms).toISOString().slice(0, 16))
   }
   expect(at('daily', '2026-11-24T00:04:59Z')).toEqual(['2026-11-22T00:00', '2026-11-23T00:00'])
   expect(at('daily', '2026-11-24T00:05:00Z')).toEqual(['2026-11-23T00:00', '2026-11-24T00:00'])
   expect(at('weekly', '2026-11-23T00:04:59Z')).toEqual(['2026-11-09T00:00', '2026-11-16T00:00'])
   expect(at('weekly', '2026-11-29T23:59:59Z')).toEqual(['2026-11-16T00:00', '2026-11-23T00:00'])
+})
+
+test('days in which no process gathered come later, the oldest first, seven at most; one that was gathered does not', () => {
+  const now = Date.parse('2026-11-24T12:00:00Z')
+  const after = (day: string) =>
+    spansDue('daily', now, Date.parse(day)).map(({ fromMs }) => new Date(fromMs).toISOString().slice(0, 10))
+  expect(after('2026-11-23')).toEqual([])
+  expect(after('2026-11-20')).toEqual(['2026-11-21', '2026-11-22', '2026-11-23'])
+  expect(after('2026-10-01')).toHaveLength(7)
 })
 
 test('a digest has what its endpoint selects and a customer may know, under a claim of the subject, endpoint and day', () => {

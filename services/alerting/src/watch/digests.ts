@@ -28,10 +28,25 @@ const lengthMs: Readonly<Record<DigestUnit, number>> = { daily: dayMs, weekly: 7
 const settleMs = 5 * 60_000
 
 /** Returns the last day or week (UTC) that is over and whose alerts are in ClickHouse. */
-export function lastSpan(unit: DigestUnit, nowMs: number): { readonly fromMs: number; readonly toMs: number } {
+function lastSpan(unit: DigestUnit, nowMs: number): { readonly fromMs: number; readonly toMs: number } {
   const [length, firstMs] = [lengthMs[unit], unit === 'weekly' ? firstMondayMs : 0]
   const toMs = firstMs + Math.floor((nowMs - settleMs - firstMs) / length) * length
   return { fromMs: toMs - length, toMs }
+}
+
+/** Spans that are gathered later, after a time without any process: what is older is no news. */
+const missedMax = 7
+
+/** Returns the spans that are over and not gathered yet, the oldest first; `gatheredMs` is where the last one began. */
+export function spansDue(unit: DigestUnit, nowMs: number, gatheredMs: number | undefined) {
+  const last = lastSpan(unit, nowMs)
+  const length = lengthMs[unit]
+  const firstMs = Math.max((gatheredMs ?? last.fromMs - length) + length, last.fromMs - (missedMax - 1) * length)
+  const count = Math.max(0, (last.fromMs - firstMs) / length + 1)
+  return Array.from({ length: count }, (_, at) => {
+    const fromMs = firstMs + at * length
+    return { fromMs, toMs: fromMs + length }
+  })
 }
 
 /** Returns the digests of a subject's alerts, one for each endpoint of type `subject` that selects some of them. */

@@ -6,7 +6,7 @@ import { type DigestUnit, digestUnits, type Policy } from '@weir/policy/policy.t
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Redis } from 'ioredis'
 import { alertOfRow } from '../record/alert-table.ts'
-import { type DigestDue, digestsOf, lastSpan } from './digests.ts'
+import { type DigestDue, digestsOf, spansDue } from './digests.ts'
 import { createRoundLock, startRounds } from './rounds.ts'
 
 /** Subjects with alerts that are passed over at once: most want no digest. */
@@ -65,9 +65,11 @@ export async function startDigestWatch(options: DigestWatchOptions) {
   const round = async () => {
     if (!(await hasLock())) return
     for (const unit of digestUnits) {
-      const span = lastSpan(unit, clock.nowMs())
-      if ((await redis.get(doneKey(unit))) === String(span.fromMs)) continue
-      if (await gather(options, unit, span)) await redis.set(doneKey(unit), String(span.fromMs), 'PX', doneKeptMs)
+      const gathered = await redis.get(doneKey(unit))
+      for (const span of spansDue(unit, clock.nowMs(), gathered === null ? undefined : Number(gathered))) {
+        if (!(await gather(options, unit, span))) return
+        await redis.set(doneKey(unit), String(span.fromMs), 'PX', doneKeptMs)
+      }
     }
   }
   const turn = async () => {
