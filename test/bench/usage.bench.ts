@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { rawSums, rollupSums } from '@weir/clickhouse/audit/rollup-sums.ts'
 import { findRollups } from '@weir/clickhouse/audit/rollups.ts'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
@@ -17,6 +18,8 @@ import { type Export, readExport } from './usage/read-export.ts'
 
 const rowsDefault = 100_000_000
 const dayMs = 86_400_000
+/** A busy machine makes the rows of an insert in half a minute. */
+const insertMsMax = 600_000
 /** Each question is asked so often, first over the API and then of the raw rows. */
 const asksOfApi = 20
 const asksOfRaw = 3
@@ -107,7 +110,8 @@ export async function run({ more, progress }: BenchOptions): Promise<BenchReport
   try {
     await ensureTopics(kafkaOptions(kafka.address), await readTopics())
     const startedAt = performance.now()
-    await fillYear(tables, year, progress)
+    const filler = connectClickhouse(tables.url, 'weir-bench', insertMsMax)
+    await fillYear(filler, year, progress).finally(() => filler.close())
     const minutes = (performance.now() - startedAt) / 60_000
     progress(`${rows} rows are in after ${minutes.toFixed(1)} min; merging`)
     await mergeParts(tables)
