@@ -51,7 +51,7 @@ function readSources(): Map<string, string> {
 
 const sha256 = (text: string) => hash('sha256', text, 'base64')
 
-/** Reads and compresses the page's files: some 50 ms, once in a process. */
+/** Reads and compresses the page's files: once in a process, when a browser first asks. */
 export function readPage(): Page {
   const sources = readSources()
   const version = hash('sha256', JSON.stringify([...sources]), 'hex').slice(0, 16)

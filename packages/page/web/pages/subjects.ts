@@ -141,7 +141,7 @@ function PortalLink({ id }: { readonly id: string }) {
       expires_in: length,
     })
     const link = `${location.origin}/me#${token}`
-    return html`<p>Whoever has this link sees what is of ${id}:</p><pre>${link}</pre><${Copy} text=${link} label="Copy" />`
+    return html`<p>Everybody who has this link sees what is of ${id}:</p><pre>${link}</pre><${Copy} text=${link} label="Copy" />`
   }
   const about = html`<p>A link to the page of ${id}: its use, decisions, alerts and invoices, to be read and not to be changed.</p>
     <label class="field">It ends after
