@@ -129,9 +129,12 @@ export async function run({ more, progress }: BenchOptions): Promise<BenchReport
         const { raw } = question
         const overRaw = raw === undefined ? undefined : await timed(tables, asksOfRaw, (at) => tables.rows(raw(at)))
         asked.set(question, [api, overRaw])
-        progress(question.label)
+        progress(`${question.label}: ${spread(api.ms).median.toFixed(0)} ms, CPU ${api.cpuMs.toFixed(0)} ms`)
       }
-      csv = await readExport(desk, exportOf(year))
+      csv = await readExport(desk, exportOf(year)).catch(async (cause: Error) => {
+        await desk.kill() // Its log is then whole.
+        throw new Error(`the export was cut off: ${(await desk.readLog()).split('\n').slice(-4).join('\n')}`, { cause })
+      })
       progress('the export')
     } finally {
       await desk.close()

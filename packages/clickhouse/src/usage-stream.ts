@@ -61,6 +61,12 @@ function writerOf({ format, isCsvExact }: StreamForm, by: readonly string[]): Co
   return (_, value) => value
 }
 
+/** What fails after its first rows has ClickHouse's exception behind them, in a frame of its own. */
+const exceptionBytesMax = 4_096
+const exceptionIn = (text: string) => /Code: \d+\. DB::Exception: [^\r\n]{0,500}/.exec(text)?.[0]
+const endedInItsMiddle = (tail: string, cause?: Error) =>
+  new Error(`ClickHouse ended an answer in its middle: ${exceptionIn(tail) ?? 'it gave no reason'}`, { cause })
+
 /** Ends with an error what does not end as a whole answer does; adds what the format has before and behind the rows. */
 function wholeAnswer({ end, head, tail }: FormatSql, columns: readonly string[]): Transform {
   const marker = '__exception__\r\n'
@@ -73,14 +79,18 @@ function wholeAnswer({ end, head, tail }: FormatSql, columns: readonly string[])
     },
     transform(chunk: Buffer, _encoding, done) {
       if (tail !== undefined) for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) rows += 1
-      last = Buffer.concat([last, chunk.subarray(-marker.length)]).subarray(-marker.length)
+      last = Buffer.concat([last, chunk.subarray(-exceptionBytesMax)]).subarray(-exceptionBytesMax)
       done(null, chunk)
     },
     flush(done) {
       const text = last.toString('latin1')
       const isWhole = text === '' || (text.endsWith(end) && !text.endsWith(marker))
-      if (!isWhole) return done(new Error('ClickHouse ended an answer in its middle'))
+      if (!isWhole) return done(endedInItsMiddle(text))
       done(null, tail?.(rows))
+    },
+    destroy(error, done) {
+      const isCut = (error as NodeJS.ErrnoException | null)?.code === 'ECONNRESET'
+      done(isCut ? endedInItsMiddle(last.toString('latin1'), error ?? undefined) : error)
     },
   })
 }

@@ -66,6 +66,15 @@ describe('statements', () => {
     expect(lines.at(-1)).toBe('{"number":999999}')
   })
 
+  it('streams results beyond what it holds in memory to their end, and refuses them whole', async () => {
+    const rows = (format: string) =>
+      `SELECT repeat(toString(number % 10), 999) AS text FROM numbers(600000) FORMAT ${format}`
+    let bytes = 0
+    for await (const chunk of (await clickhouse.post({}, rows('TSV'))).body ?? []) bytes += chunk.length
+    expect(bytes).toBe(600_000_000)
+    expect((await clickhouse.post({}, rows('JSON'))).headers.get('x-clickhouse-exception-code')).toBe('396')
+  })
+
   it('keeps formats with head and foot in one piece', async () => {
     const answer = await clickhouse.post({}, 'SELECT number FROM numbers(300000) FORMAT JSON')
     expect(await answer.json()).toMatchObject({ rows: 300_000 })

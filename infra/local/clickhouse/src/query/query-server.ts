@@ -20,7 +20,7 @@ const runningMax = 16
 export const poolThreads = 32
 /** A few hundred waiting requests are a burst; more are a client in a loop. */
 const waitingMax = 512
-/** A result that must be held in memory ends here; formats that can be cut are streamed and have no end. */
+/** A result that must be held in memory ends here, by the engine's count of bytes; one that is streamed has no end. */
 const wholeResultBytesMax = 512 * 1024 ** 2
 /** A query that is just starting is not in the list yet, and one in a long computation looks up seldom: ask again. */
 const cancelAttemptsMax = 60
@@ -58,6 +58,10 @@ function prelude({ database, settings, params }: RequestOptions): string {
   const use = database === undefined ? [] : [`USE ${sqlName(database)}`]
   return [...use, ...(values.length === 0 ? [] : [`SET ${values.join(', ')}`])].join('; ')
 }
+
+/** Whether the rows go out as the engine makes them. */
+const isStreamed = ({ statement, options: { whole, defaultFormat, settings } }: Job, sql: string): boolean =>
+  statement.kind === 'select' && !whole && canStream(statement.format ?? defaultFormat, sql, settings)
 
 /** Runs statements on the engine: a bounded number at a time, each on its own connection, cancellable by its id. */
 export class QueryServer {
@@ -136,7 +140,8 @@ export class QueryServer {
    * The connection is new and closed afterwards, so that no setting, parameter, database or temporary table of one
    * request can reach another. It costs half a millisecond.
    */
-  async #inSlot({ statement, queryId, options, signal }: Job, sql: string, respond: Respond): Promise<Complete> {
+  async #inSlot(job: Job, sql: string, respond: Respond): Promise<Complete> {
+    const { statement, queryId, options, signal } = job
     // Killing must work exactly when every slot is taken.
     const leave = statement.kind === 'kill' ? () => {} : await this.#slots.take(signal)
     let ended = false
@@ -144,7 +149,7 @@ export class QueryServer {
     try {
       using connection = this.engine.connect({
         log_comment: `${queryIdMark}${queryId}`,
-        max_result_bytes: String(wholeResultBytesMax),
+        ...(isStreamed(job, sql) ? {} : { max_result_bytes: String(wholeResultBytesMax) }),
       })
       const before = prelude(options)
       if (before !== '') await connection.query(before, 'Null')
@@ -153,7 +158,7 @@ export class QueryServer {
       if (statement.kind === 'select' || statement.kind === 'read') {
         signal.addEventListener('abort', cancel, { once: true })
       }
-      const answer = await this.#answer(connection, statement, sql, options)
+      const answer = await this.#answer(connection, job, sql)
       try {
         return await respond(answer)
       } finally {
@@ -166,16 +171,18 @@ export class QueryServer {
     }
   }
 
-  #answer(connection: Connection, statement: Job['statement'], sql: string, options: RequestOptions): Promise<Answer> {
-    const { defaultFormat, settings, whole } = options
+  #answer(connection: Connection, job: Job, sql: string): Promise<Answer> {
+    const { statement } = job
+    const { defaultFormat } = job.options
     if (statement.kind === 'insertData') return answerInsert(connection, sql, defaultFormat)
     const format = statement.format ?? defaultFormat
     if (statement.kind === 'insertSelect') return answerInsert(connection, sql, format)
     if (statement.kind === 'kill') return answerWhole(connection, killingByClientQueryId(sql), format)
     if (statement.kind !== 'select') return answerWhole(connection, sql, format)
     const rewritten = withClientQueryIds(sql)
-    if (whole || !canStream(format, sql, settings)) return answerWhole(connection, rewritten, format)
-    return answerStream(connection, rewritten, format)
+    return isStreamed(job, sql)
+      ? answerStream(connection, rewritten, format)
+      : answerWhole(connection, rewritten, format)
   }
 
   /** Asks the engine to stop a query until it has ended. Never waits inside it: `KILL … SYNC` can hang for minutes. */
