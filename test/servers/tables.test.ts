@@ -63,9 +63,9 @@ const journal = randomUUID()
 /** Lines as metering inserts them. */
 function lines(
   subject: string,
-  decisions: readonly { ts: string; outcome?: 'allow' | 'deny'; cost?: number; count?: number }[],
+  decisions: readonly { ts: string; outcome?: 'allow' | 'deny'; cost?: number; count?: number; used?: number }[],
 ) {
-  const text = decisions.map(({ ts, outcome = 'allow', cost = 1, count = 1 }, seq) => {
+  const text = decisions.map(({ ts, outcome = 'allow', cost = 1, count = 1, used = 1 }, seq) => {
     const tsMs = Date.parse(ts)
     const open = encodeDecisionOpen({
       id: uuidv7(tsMs),
@@ -82,7 +82,7 @@ function lines(
       mode: 'enforce',
       charged: outcome === 'allow' ? 'yes' : 'no',
       deniedBy: outcome === 'allow' ? '' : 'minute',
-      limits: [{ name: 'minute', size: 100, used: 1, remaining: 99, resetMs: 5 }],
+      limits: [{ name: 'minute', size: 100, used, remaining: 100 - used, resetMs: 5 }],
     })
     return `${open},"journal":"${journal}","seq":${seq},"partition":1,"offset":${seq}}\n`
   })
@@ -106,8 +106,8 @@ describe('a block of decisions', () => {
       table: 'weir.decisions',
       dedupToken: randomUUID(),
       lines: lines(subject, [
-        { ts: '2026-11-20T10:00:01Z', cost: 5 },
-        { ts: '2026-11-20T10:00:59Z', outcome: 'deny', count: 40 },
+        { ts: '2026-11-20T10:00:01Z', cost: 5, used: 75 },
+        { ts: '2026-11-20T10:00:59Z', outcome: 'deny', count: 40, used: 50 },
         { ts: '2026-11-20T10:16:00Z' },
       ]),
     }
@@ -117,6 +117,13 @@ describe('a block of decisions', () => {
       ['decisions', 42, 46],
       ['usage_1m', 42, 46],
       ['usage_15m', 42, 46],
+    ])
+    const met = { limit: 'minute', size: '100', shadow_refused: '0' }
+    expect(
+      await rows(`SELECT * EXCEPT (ts, subject) FROM weir.limits_15m FINAL WHERE subject = '${subject}' ORDER BY ts`),
+    ).toEqual([
+      { ...met, used: '75', share: 0.75, count: '41', refused: '40', cost: '5' },
+      { ...met, used: '1', share: 0.01, count: '1', refused: '0', cost: '1' },
     ])
   })
 

@@ -141,7 +141,7 @@ describe('an audit', () => {
     await expectNamedAndRepaired(
       () => remove('decisions', "subject = 'other'"),
       [
-        ...tables
+        ...[...tables, 'limits_15m']
           .toSorted()
           .flatMap((table) => [
             difference('rollups', `${table}.count`, expect.any(String), expect.any(String)),
@@ -202,6 +202,23 @@ describe('an audit', () => {
     await repair(ports(), found, span, () => undefined)
     expect((await auditAll(ports(), span)).findings).toEqual([])
     expect(await median()).toEqual(before)
+  })
+
+  it('names what the rollup of limits lacks, and makes its maxima from the raw rows too', async () => {
+    const read = () =>
+      stack.rows(
+        'SELECT subject, limit, max(used), max(size), max(share), sum(count), sum(refused), sum(cost) FROM weir.limits_15m GROUP BY ALL ORDER BY ALL',
+      )
+    const before = await read()
+    await remove('limits_15m', "subject = 'acme'")
+    const found = await auditAll(ports(), span)
+    expect(found.findings).toContainEqual(
+      difference('rollups', 'limits_15m.count', expect.any(String), expect.any(String)),
+    )
+    await repair(ports(), found, span, () => undefined)
+    expect((await auditAll(ports(), span)).findings).toEqual([])
+    expect(await read()).toEqual(before)
+    expect(before).toHaveLength(2)
   })
 
   it('with --repair, repairs all of it and says what it did', async () => {

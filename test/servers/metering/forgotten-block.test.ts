@@ -34,6 +34,7 @@ const damages: readonly [name: string, sql: (subjects: string, journal: string) 
   ['not in usage_1m', (subjects) => remove('usage_1m', `subject IN (${subjects})`)],
   ['not in usage_15m', (subjects) => remove('usage_15m', `subject IN (${subjects})`)],
   ['not in usage_total_15m', () => remove('usage_total_15m', '1')],
+  ['not in limits_15m', (subjects) => remove('limits_15m', `subject IN (${subjects})`)],
   ['no numbers', (_, journal) => remove('numbers', `journal = '${journal}'`)],
   ['every row twice', (subjects) => twice('decisions', `subject IN (${subjects})`)],
   ['twice in usage_1m', (subjects) => twice('usage_1m', `subject IN (${subjects})`)],

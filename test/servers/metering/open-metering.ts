@@ -122,6 +122,7 @@ export interface Sums {
   readonly distinct: number
   readonly usage_1m: number
   readonly usage_15m: number
+  readonly limits_15m: number
   readonly cost: number
 }
 
@@ -132,6 +133,7 @@ async function sumsOf(stack: MeteringStack, name: string): Promise<Sums> {
     `SELECT toUInt32(sum(count)) AS raw, toUInt32(uniqExact(id)) AS distinct,
        (SELECT toUInt32(sum(count)) FROM weir.usage_1m WHERE subject = ${subject}) AS usage_1m,
        (SELECT toUInt32(sum(count)) FROM weir.usage_15m WHERE subject = ${subject}) AS usage_15m,
+       (SELECT toUInt32(sum(count)) FROM weir.limits_15m WHERE subject = ${subject}) AS limits_15m,
        (SELECT toUInt32(sum(cost)) FROM weir.usage_15m WHERE subject = ${subject}) AS cost
      FROM weir.decisions WHERE subject = ${subject}`,
   )
@@ -141,12 +143,13 @@ async function sumsOf(stack: MeteringStack, name: string): Promise<Sums> {
 
 /** Each table has every one of so many decisions once. */
 export const once = (count: number): Sums => ({
-  ...{ raw: count, distinct: count, usage_1m: count, usage_15m: count, cost: 2 * count },
+  ...{ raw: count, distinct: count, usage_1m: count, usage_15m: count, limits_15m: count, cost: 2 * count },
 })
 
 /** Until the tables have so much of a subject, or the deadline; gives what they have. */
 export async function settled(stack: MeteringStack, subject: string, count: number, deadlineMs = 60_000) {
-  const isThere = ({ raw, usage_1m, usage_15m }: Sums) => Math.min(raw, usage_1m, usage_15m) >= count
+  const isThere = ({ raw, usage_1m, usage_15m, limits_15m }: Sums) =>
+    Math.min(raw, usage_1m, usage_15m, limits_15m) >= count
   await waitUntil(async () => isThere(await sumsOf(stack, subject)), { deadlineMs, everyMs: 200 })
   return sumsOf(stack, subject)
 }

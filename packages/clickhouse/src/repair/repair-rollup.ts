@@ -68,7 +68,7 @@ async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, 
     await session.insert(table, correctionLines(rollup, missing), randomUUID())
     return
   }
-  // States of quantiles cannot be subtracted.
+  // States of quantiles, and maxima, cannot be subtracted.
   const subjects = [...new Set(missing.map(({ subject = '' }) => subject))]
   const isNamed = keys.includes('subject') && subjects.length <= subjectsMax
   for (const query of rebuildQueries(rollup, isNamed ? { ...span, subjects } : span)) await session.command(query)
@@ -76,7 +76,7 @@ async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, 
 
 /**
  * Makes a rollup's buckets of a span agree with the raw rows, also while others insert. Differences are added or
- * subtracted, so that no query sees less in between; buckets with quantiles are rebuilt from the raw rows.
+ * subtracted, so that no query sees less in between; buckets with quantiles or maxima are rebuilt from the raw rows.
  * Several processes may repair the same buckets concurrently. Safe to repeat, also after a crash within.
  *
  * @param isShared whether other processes may insert into these buckets. Only then a quiet moment is waited for.
