@@ -99,7 +99,16 @@ async function tryCodecs(tables: Tables, table: string): Promise<BenchTable> {
   }
 }
 
-const tableNames = ['decisions', 'usage_1m', 'usage_15m', 'usage_total_15m', 'numbers', 'outcomes', 'outcomes_15m']
+const tableNames = [
+  'decisions',
+  'usage_1m',
+  'usage_15m',
+  'usage_total_15m',
+  'limits_15m',
+  'numbers',
+  'outcomes',
+  'outcomes_15m',
+]
 
 /** Bytes on disk of every column of the raw tables under candidate codecs, and of all tables as they are. */
 export async function run({ progress }: BenchOptions): Promise<BenchReport> {

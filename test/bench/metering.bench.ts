@@ -67,7 +67,7 @@ async function playRound(brokers: string, values: TopicValues, engine: Engine): 
   const metering = await drainInto(brokers, startMetering, async (tables) => {
     const blocks = await readBlocks(tables, values)
     const bytesRaw = await bytesPerEvent(tables, "table = 'decisions'")
-    const merging = ['decisions', 'usage_1m', 'usage_15m', 'usage_total_15m']
+    const merging = ['decisions', 'usage_1m', 'usage_15m', 'usage_total_15m', 'limits_15m']
     for (const table of merging) await tables.client.command({ query: `OPTIMIZE TABLE weir.${table} FINAL` })
     return { blocks, bytesRaw, bytesMerged: await bytesPerEvent(tables, "table NOT LIKE 'schema%'") }
   })
