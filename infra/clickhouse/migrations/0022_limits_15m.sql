@@ -1,5 +1,5 @@
--- How near does each subject come to each of its limits? Quarter hours by subject and limit, of what decisions met. Corrections name no
--- limit, so units are those that were charged at first. Hours before this table was there stay empty until weir audit --repair.
+-- How near does each subject come to each of its limits? Quarter hours by subject and limit, of what decisions met. Not all
+-- corrections name limits, so units are those that were charged at first. Hours before this table was there stay empty until weir audit --repair.
 CREATE TABLE IF NOT EXISTS weir.limits_15m
 (
     ts             DateTime('UTC') COMMENT 'start of the bucket',
