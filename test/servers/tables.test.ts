@@ -63,9 +63,16 @@ const journal = randomUUID()
 /** Lines as metering inserts them. */
 function lines(
   subject: string,
-  decisions: readonly { ts: string; outcome?: 'allow' | 'deny'; cost?: number; count?: number; used?: number }[],
+  decisions: readonly {
+    ts: string
+    outcome?: 'allow' | 'deny'
+    cost?: number
+    count?: number
+    used?: number
+    shadowedBy?: string
+  }[],
 ) {
-  const text = decisions.map(({ ts, outcome = 'allow', cost = 1, count = 1, used = 1 }, seq) => {
+  const text = decisions.map(({ ts, outcome = 'allow', cost = 1, count = 1, used = 1, shadowedBy = '' }, seq) => {
     const tsMs = Date.parse(ts)
     const open = encodeDecisionOpen({
       id: uuidv7(tsMs),
@@ -82,6 +89,7 @@ function lines(
       mode: 'enforce',
       charged: outcome === 'allow' ? 'yes' : 'no',
       deniedBy: outcome === 'allow' ? '' : 'minute',
+      shadowedBy,
       limits: [{ name: 'minute', size: 100, used, remaining: 100 - used, resetMs: 5 }],
     })
     return `${open},"journal":"${journal}","seq":${seq},"partition":1,"offset":${seq}}\n`
@@ -108,7 +116,7 @@ describe('a block of decisions', () => {
       lines: lines(subject, [
         { ts: '2026-11-20T10:00:01Z', cost: 5, used: 75 },
         { ts: '2026-11-20T10:00:59Z', outcome: 'deny', count: 40, used: 50 },
-        { ts: '2026-11-20T10:16:00Z' },
+        { ts: '2026-11-20T10:16:00Z', shadowedBy: 'minute' },
       ]),
     }
     await insertBlock(client, block)
@@ -118,12 +126,12 @@ describe('a block of decisions', () => {
       ['usage_1m', 42, 46],
       ['usage_15m', 42, 46],
     ])
-    const met = { limit: 'minute', size: '100', shadow_refused: '0' }
+    const met = { limit: 'minute', size: '100' }
     expect(
       await rows(`SELECT * EXCEPT (ts, subject) FROM weir.limits_15m FINAL WHERE subject = '${subject}' ORDER BY ts`),
     ).toEqual([
-      { ...met, used: '75', share: 0.75, count: '41', refused: '40', cost: '5' },
-      { ...met, used: '1', share: 0.01, count: '1', refused: '0', cost: '1' },
+      { ...met, used: '75', share: 0.75, count: '41', refused: '40', shadow_refused: '0', cost: '5' },
+      { ...met, used: '1', share: 0.01, count: '1', refused: '0', shadow_refused: '1', cost: '1' },
     ])
   })
 

@@ -61,11 +61,13 @@ function writerOf({ format, isCsvExact }: StreamForm, by: readonly string[]): Co
   return (_, value) => value
 }
 
-/** What fails after its first rows has ClickHouse's exception behind them, in a frame of its own. */
+/** What fails after its first rows has the exception behind them, in a frame of its own. Rows are not logged. */
 const exceptionBytesMax = 4_096
-const exceptionIn = (text: string) => /Code: \d+\. DB::Exception: [^\r\n]{0,500}/.exec(text)?.[0]
+const exceptionFrame = /\r\n__exception__\r\n\w+\r\n(Code: [^\r\n]{0,500})/
 const endedInItsMiddle = (tail: string, cause?: Error) =>
-  new Error(`ClickHouse ended an answer in its middle: ${exceptionIn(tail) ?? 'it gave no reason'}`, { cause })
+  new Error(`ClickHouse ended an answer in its middle: ${exceptionFrame.exec(tail)?.[1] ?? 'it gave no reason'}`, {
+    cause,
+  })
 
 /** Ends with an error what does not end as a whole answer does; adds what the format has before and behind the rows. */
 function wholeAnswer({ end, head, tail }: FormatSql, columns: readonly string[]): Transform {
