@@ -1,0 +1,93 @@
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import {
+  openBrowser,
+  openWatchedPage,
+  seriousFindings,
+  signIn,
+  untilLoaded,
+  type WatchedPage,
+} from '../support/browser/open-browser.ts'
+import { type RunningWeir, weirUp } from '../support/weir-up.ts'
+
+/** What a first visit may load, with all headers. */
+const bytesMax = 200_000
+
+/** What each page of the navigation shows of what was asked below. */
+const shown: Readonly<Record<string, RegExp>> = {
+  Overview: /120\s*allowed.*25\s*refused/s,
+  Live: /The last decisions/,
+  Usage: /demo-small/,
+  Subjects: /demo-small/,
+  Decisions: /✕ refused.*trial-day/s,
+  Blocks: /Nobody is/i,
+  Alerts: /demo-small/,
+  Policy: /trial-day/,
+  Keys: /demo-small/,
+  Tokens: /Only the token of the environment/,
+  Invoices: /No month/i,
+  System: /metering/,
+}
+
+let weir: RunningWeir
+let browser: Browser
+let watched: WatchedPage
+beforeAll(async () => {
+  ;[browser, weir] = await Promise.all([openBrowser(), weirUp()])
+  watched = await openWatchedPage(browser, { origin: weir.line.console })
+  const { ingress, demoKey, demoSmallKey } = weir.line
+  const ask = async (key: string | null) => {
+    const answer = await fetch(`${ingress}/hello`, { headers: { 'x-api-key': key ?? '' } })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  for (let at = 0; at < 100; at += 1) await ask(demoKey)
+  const statuses = []
+  for (let at = 0; at < 45; at += 1) statuses.push(await ask(demoSmallKey))
+  expect(statuses.filter((status) => status === 429)).toHaveLength(25)
+  const headers = { authorization: `Bearer ${weir.line.adminToken}` }
+  const says = async (path: string, text: RegExp) =>
+    text.test(await (await fetch(weir.line.console + path, { headers })).text())
+  const isThere = async () =>
+    (await says('/v1/usage?step=total', /"allowed":120,"denied":25/)) && says('/v1/alerts', /demo-small/)
+  expect(await waitUntil(isThere, { deadlineMs: 20_000 })).toBe(true)
+})
+afterAll(async () => {
+  await browser?.close()
+  await weir?.close()
+})
+
+it('the page opens by its token with less than 200 kB, shows every page with what was counted, and nothing goes wrong', async () => {
+  const { page, faults } = watched
+  await signIn(page, `${weir.line.console}/`, weir.line.adminToken)
+  await untilLoaded(page)
+  expect(watched.bytes()).toBeGreaterThan(20_000)
+  expect(watched.bytes()).toBeLessThan(bytesMax)
+  const nav = page.getByRole('navigation', { name: 'Pages' })
+  const names = await nav.getByRole('link').allTextContents()
+  expect(names).toEqual(Object.keys(shown))
+  for (const name of names) {
+    await nav.getByRole('link', { name, exact: true }).click()
+    await page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+    await expect
+      .poll(async () => {
+        await untilLoaded(page)
+        return (await page.locator('main').textContent()) ?? ''
+      })
+      .toMatch(shown[name] ?? /^$/)
+    expect([name, await page.locator('[role=alert]').allTextContents()]).toEqual([name, []])
+    expect([name, await seriousFindings(page)]).toEqual([name, []])
+  }
+  expect(faults).toEqual([])
+})
+
+it('a decision that is made while the page is open comes into its live view within two seconds', async () => {
+  const { page, faults } = watched
+  await page.getByRole('link', { name: 'Live', exact: true }).click()
+  await page.getByText('Connecting to the stream').waitFor({ state: 'detached' })
+  const answer = await fetch(`${weir.line.ingress}/hello`, { headers: { 'x-api-key': weir.line.demoSmallKey ?? '' } })
+  const id = answer.headers.get('weir-decision') ?? ''
+  await page.locator(`a[href*="${id}"]`).waitFor({ timeout: 2_000 })
+  expect(faults).toEqual([])
+})
