@@ -109,10 +109,11 @@ export default defineConfig({
       }),
       tier('servers-alone', { include: alone, timeoutMs: 120_000, servers: all, maxWorkers: 1, groupOrder: 3 }),
       tier('smoke', { include: ['test/smoke/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 4 }),
+      tier('browser', { include: ['test/browser/**/*.test.ts'], timeoutMs: 120_000, maxWorkers: 1, groupOrder: 5 }),
       // It mostly waits, for parts to come back and for sessions to end: two of its stacks run at once.
-      tier('failure', { include: ['test/failure/**/*.test.ts'], timeoutMs: 600_000, maxWorkers: 2, groupOrder: 5 }),
-      tier('soak', { include: ['test/soak/**/*.test.ts'], timeoutMs: 7_200_000, maxWorkers: 1, groupOrder: 6 }),
-      tier('repo', { include: ['test/repo/**/*.test.ts'], timeoutMs: 60_000, maxWorkers: 1, groupOrder: 7 }),
+      tier('failure', { include: ['test/failure/**/*.test.ts'], timeoutMs: 600_000, maxWorkers: 2, groupOrder: 6 }),
+      tier('soak', { include: ['test/soak/**/*.test.ts'], timeoutMs: 7_200_000, maxWorkers: 1, groupOrder: 7 }),
+      tier('repo', { include: ['test/repo/**/*.test.ts'], timeoutMs: 60_000, maxWorkers: 1, groupOrder: 8 }),
     ],
   },
 })

@@ -8,8 +8,8 @@ import { WeirError } from '@weir/core/errors.ts'
 
 /** In the order in which a failure is cheapest to find. */
 const tiers = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
-/** Only when asked for: they take from half an hour to as long as one likes. */
-const tiersByName = ['failure', 'soak'] as const
+/** Only when asked for: they take from minutes to as long as one likes. */
+const tiersByName = ['browser', 'failure', 'soak'] as const
 /** Not tests: the type checker, the linter and the repo's own rules. */
 const checkWord = 'check'
 /** What the changes since a commit touch. */

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { Browser } from 'playwright-core'
+import { type RunningWeir, weirUp } from '../weir-up.ts'
+import { openBrowser, openWatchedPage, type PageOptions, signIn, type WatchedPage } from './open-browser.ts'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+/** A minute would end in the middle of a test. */
+const hour = { window: '1h' }
+/** Each refuses its subject after three requests; the names are those of subjects, plans and limits alike. */
+const kinds = {
+  fixed: { algorithm: 'fixed_window', size: 3, ...hour },
+  slide: { algorithm: 'sliding_window', size: 3, ...hour },
+  log: { algorithm: 'sliding_log', size: 3, ...hour },
+  bucket: { algorithm: 'token_bucket', size: 3, ...hour },
+  blocking: { algorithm: 'fixed_window', size: 3, ...hour, block: '30m' },
+}
+const policy = {
+  version: 1,
+  limits: { ...kinds, day: { algorithm: 'fixed_window', size: 50, period: 'day', thresholds: ['80%'] } },
+  plans: {
+    ...Object.fromEntries(Object.keys(kinds).map((name) => [name, { limits: [name] }])),
+    basic: { limits: ['day'], selfService: true },
+  },
+  routes: [{ match: 'POST /v1/search', cost: 5 }],
+  upstreams: { demo: { url: 'http://127.0.0.1:8070', hosts: ['*'] } },
+  subjects: Object.fromEntries(
+    [...Object.keys(kinds).map((name) => [name, name]), ['acme', 'basic'], ['bolt', 'basic'], ['demo', 'basic']].map(
+      ([name = '', plan]) => [name, { plan, keys: [{ sha256: sha256(`${name}-key`) }] }],
+    ),
+  ),
+  tokens: { gateway: { sha256: sha256('gateway-token'), scopes: ['check'] } },
+  identity: { unknown: 'basic' },
+}
+
+/** A whole Weir with a policy for the page, and a browser. */
+export interface PageStack {
+  readonly weir: RunningWeir
+  readonly console: string
+  readonly browser: Browser
+  /** Asks the upstream through the ingress with a subject's key; the answer, read. */
+  ask(subject: string, request?: string): Promise<{ readonly status: number; readonly headers: Headers }>
+  /** Asks the console as its root; what it answers, as JSON. */
+  api<T>(request: string, body?: object): Promise<T>
+  /** Waits until the console has this many decisions of the subject. */
+  untilCounted(subject: string, count: number): Promise<void>
+  /** A page of a browser of its own, signed in; at `/` if not said otherwise. */
+  open(path?: string, token?: string, options?: Omit<PageOptions, 'origin'>): Promise<WatchedPage>
+  close(): Promise<void>
+}
+
+export async function startPageStack(): Promise<PageStack> {
+  const dir = await mkdtemp(join(tmpdir(), 'weir-test-page-'))
+  await writeFile(join(dir, 'weir.yaml'), JSON.stringify(policy))
+  const [browser, weir] = await Promise.all([openBrowser(), weirUp(['--policy', join(dir, 'weir.yaml')])])
+  const origin = weir.line.console
+  const api = async <T>(request: string, body?: object) => {
+    const [method = '', path = ''] = request.split(' ')
+    const answer = await fetch(origin + path, {
+      method,
+      headers: { authorization: `Bearer ${weir.line.adminToken}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return JSON.parse((await answer.text()) || 'null') as T
+  }
+  return {
+    ...{ weir, console: origin, browser, api },
+    async ask(subject, request = 'GET /hello') {
+      const [method = '', path = ''] = request.split(' ')
+      const answer = await fetch(weir.line.ingress + path, { method, headers: { 'x-api-key': `${subject}-key` } })
+      await answer.arrayBuffer()
+      return answer
+    },
+    async untilCounted(subject, count) {
+      const path = `GET /v1/usage?step=total&subject=${encodeURIComponent(subject)}`
+      const isThere = async () => (await api<{ totals: { count: number } }>(path)).totals.count >= count
+      if (!(await waitUntil(isThere, { deadlineMs: 20_000 }))) throw new Error(`${subject} has no ${count} decisions`)
+    },
+    async open(path = '/', token = weir.line.adminToken, options = {}) {
+      const watched = await openWatchedPage(browser, { origin, ...options })
+      await signIn(watched.page, origin + path, token)
+      return watched
+    },
+    async close() {
+      await browser.close()
+      await weir.close()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The kinds of limits that refuse the subject of their name. */
+export const refusingKinds: readonly string[] = Object.keys(kinds)
