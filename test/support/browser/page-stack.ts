@@ -62,9 +62,13 @@ export async function startPageStack(): Promise<PageStack> {
     const [method = '', path = ''] = request.split(' ')
     const answer = await fetch(origin + path, {
       method,
-      headers: { authorization: `Bearer ${weir.line.adminToken}`, 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${weir.line.adminToken}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
+    if (!answer.ok) throw new Error(`${request}: ${answer.status} ${await answer.text()}`)
     return JSON.parse((await answer.text()) || 'null') as T
   }
   return {

@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'preact/hooks'
 import type { Alert, Page, Status, Usage } from '../answers.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { ago, change, count, stepLabel, time } from '../format.ts'
@@ -10,6 +11,8 @@ import { nameOf, Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
 
 const freshMs = 15_000
+/** After a first start one waits for the first decision. */
+const firstMs = 1_000
 
 /** Until when a chart is whole: its last steps may still grow. */
 const wholeSteps = ({ rows, complete_through }: Usage, stepMs: number): number =>
@@ -83,13 +86,16 @@ export function Overview() {
   const chartPath = asked({ step, fill: 'zero' })
   const topPath = asked({ step: 'total', by: 'subject', top: '8', compare: 'previous' })
   const deniedPath = asked({ step: 'total', by: 'denied_by', outcome: 'deny', order: '-denied', top: '8' })
+  const [everyMs, setEveryMs] = useState(freshMs)
   const [status, usage, most, denied, alerts] = [
     useAnswer<Status>('/v1/status', freshMs),
-    useAnswer<Usage>(chartPath, freshMs),
-    useAnswer<Usage>(topPath, freshMs),
-    useAnswer<Usage>(deniedPath, freshMs),
+    useAnswer<Usage>(chartPath, everyMs),
+    useAnswer<Usage>(topPath, everyMs),
+    useAnswer<Usage>(deniedPath, everyMs),
     useAnswer<Page<Alert>>('/v1/alerts?limit=6', freshMs),
   ]
+  const isFirst = usage.data?.totals.count === '0'
+  useEffect(() => setEveryMs(isFirst ? firstMs : freshMs), [isFirst])
   const nothing = ({ rows }: Usage) => (rows.length === 0 ? 'Nothing in this span.' : undefined)
   return html`
     <h1>Overview</h1>

@@ -146,6 +146,7 @@ export function PolicyChangePage() {
       <${Action} label=${`Apply ${count} changes`} isDisabled=${!may('write') || count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} />
     </div></div>
     ${failed !== undefined && html`<${Fault} error=${failed} again=${load} />`}
+    ${!may('admin') && html`<p class="note">Changing the policy here takes a token with the scope admin: others do not see the hashes of keys and tokens, which a whole policy has.</p>`}
     <div class="grid">
       <section class="panel half"><header><h2>The policy, as JSON or YAML</h2><span class="small quiet">${base !== undefined && `based on change ${base.slice(0, 13)}…`}</span></header>
         <textarea aria-label="Policy" rows="32" spellcheck=${false} value=${text ?? ''} onInput=${(event: Event) => setText(typed(event))}></textarea>

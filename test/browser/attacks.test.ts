@@ -1,0 +1,161 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { openWatchedPage, untilLoaded } from '../support/browser/open-browser.ts'
+import { type PageStack, startPageStack } from '../support/browser/page-stack.ts'
+
+let stack: PageStack
+let foreign: Server
+beforeAll(async () => {
+  stack = await startPageStack()
+  foreign = createServer((_, reply) =>
+    reply.setHeader('content-type', 'text/html').end('<!doctype html><title>x</title>'),
+  )
+  await new Promise<void>((done) => foreign.listen(0, '127.0.0.1', done))
+})
+afterAll(async () => {
+  await stack?.close()
+  foreign?.close()
+})
+
+/** Asks from within a page, with its cookies; the status, or `failed`. */
+const askFrom = (page: Page, method: string, url: string, headers: object = {}) => {
+  const options = JSON.stringify({ method, headers, credentials: 'include' })
+  return page.evaluate<number | string>(
+    `fetch(${JSON.stringify(url)}, ${options}).then(one => one.status, () => 'failed')`,
+  )
+}
+const cookieOf = async (page: Page) => {
+  const [cookie] = await page.context().cookies()
+  return `${cookie?.name}=${cookie?.value}`
+}
+const byCookie = async (cookie: string) => {
+  const headers = { cookie, 'sec-fetch-site': 'same-origin' }
+  return (await fetch(`${stack.console}/v1/policy`, { headers })).status
+}
+
+/** Texts that are markup, formulas, or larger than any place for them. */
+const names = {
+  markup: '<img/src=x/onerror=document.title="owned">',
+  formula: `=cmd|'/C,calc'!A1`,
+  link: 'javascript:document.title="owned"',
+  long: `${'n'.repeat(127)}<`,
+}
+
+it('point 10: names with markup are text on every page that shows them, and safe in CSV', async () => {
+  for (const subject of Object.values(names)) {
+    const answer = await fetch(`${stack.weir.line.api}/v1/check`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer gateway-token', 'content-type': 'application/json' },
+      body: JSON.stringify({ subject, route: '/search', cost: 45 }),
+    })
+    expect([subject, answer.status]).toEqual([subject, 200])
+    await stack.untilCounted(subject, 1)
+  }
+  const { page, faults, close } = await stack.open('/', undefined, { width: 380 })
+  const paths = ['/', '/usage?by=subject', '/subjects', '/decisions', '/alerts', '/blocks']
+  paths.push(...Object.values(names).map((one) => `/subjects/${encodeURIComponent(one)}`))
+  for (const path of paths) {
+    await page.goto(stack.console + path)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await untilLoaded(page)
+    if (/usage|subjects$|decisions/.test(path)) await page.getByText(names.markup).first().waitFor()
+    expect([path, await page.locator('img, iframe, main script, [href^="javascript:"]').count()]).toEqual([path, 0])
+    expect([path, await page.title()]).not.toEqual([path, 'owned'])
+    const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+    const widest = `[...document.querySelectorAll('main *')].filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.scroll')).map((one) => one.outerHTML.slice(0, 120)).slice(-4)`
+    expect([path, wide, wide > 0 && (await page.evaluate(widest))]).toEqual([path, 0, false])
+  }
+  expect(faults.filter((one) => !one.includes('404'))).toEqual([])
+  await close()
+  const headers = { authorization: `Bearer ${stack.weir.line.adminToken}` }
+  const csv = await (await fetch(`${stack.console}/v1/usage?by=subject&step=total&format=csv`, { headers })).text()
+  expect(csv).toContain(`"'=cmd|`)
+  expect(csv).not.toMatch(/(?:^|[,"])=cmd/m)
+})
+
+it('point 11: a cookie that was stolen opens nothing after the sign-out, nor after its token was revoked', async () => {
+  const { token } = await stack.api<{ token: string }>('POST /v1/tokens', { name: 'eve', scopes: ['read'] })
+  const [one, two] = [await stack.open(), await stack.open('/policy', token)]
+  const [first, second] = [await cookieOf(one.page), await cookieOf(two.page)]
+  expect([await byCookie(first), await byCookie(second)]).toEqual([200, 200])
+  expect(await one.page.evaluate<string>('document.cookie')).toBe('')
+  await one.page.getByRole('button', { name: 'Sign out' }).click()
+  await one.page.getByLabel('Token').waitFor()
+  await stack.api('DELETE /v1/tokens/eve')
+  await two.page.getByRole('link', { name: 'Blocks', exact: true }).click()
+  await two.page.getByLabel('Token').waitFor()
+  expect([await byCookie(first), await byCookie(second)]).toEqual([401, 401])
+  await one.close()
+  await two.close()
+})
+
+it('point 11: a form, a script and a frame of another origin, and a call without the page’s own header, change nothing', async () => {
+  const { page, close } = await stack.open()
+  const reset = `${stack.console}/v1/subjects/acme/limits/reset`
+  expect(await askFrom(page, 'POST', reset, { 'content-type': 'application/json' })).toBe(403)
+  expect(await askFrom(page, 'DELETE', `${stack.console}/v1/subjects/acme`)).toBe(403)
+  // Another port of this machine is the same site: its requests come with the cookie.
+  const answers: string[] = []
+  page.on('response', (answer) => answers.push(`${answer.request().method()} ${answer.status()}`))
+  // A foreign site's come without it.
+  const hosts = { '127.0.0.1': 'POST 403', 'foreign.example': 'POST 401' }
+  for (const [host, answered] of Object.entries(hosts)) {
+    await page.goto(`http://${host}:${(foreign.address() as AddressInfo).port}/`)
+    expect([host, await askFrom(page, 'GET', `${stack.console}/v1/policy`)]).toEqual([host, 'failed'])
+    expect([host, await askFrom(page, 'DELETE', `${stack.console}/v1/subjects/acme`)]).toEqual([host, 'failed'])
+    answers.length = 0
+    await page.evaluate(`{
+      const form = Object.assign(document.createElement('form'), { method: 'POST', action: ${JSON.stringify(reset)} })
+      document.body.append(form)
+      form.submit()
+    }`)
+    await page.waitForURL(reset)
+    expect([host, answers.filter((one) => one.startsWith('POST'))]).toEqual([host, [answered]])
+  }
+  await page.goto(`http://foreign.example:${(foreign.address() as AddressInfo).port}/`)
+  await page.evaluate(
+    `document.body.append(Object.assign(document.createElement('iframe'), { src: ${JSON.stringify(stack.console)} }))`,
+  )
+  await expect.poll(() => page.frames().length).toBe(2)
+  // Chromium says in its own words that it may not be shown there.
+  expect(await page.frames()[1]?.locator('#page').count()).toBe(0)
+  expect((await stack.api<{ plan: string }>('GET /v1/subjects/acme')).plan).toBe('basic')
+  await close()
+})
+
+it('point 11: a name that was bound to this machine gets neither a session nor data', async () => {
+  const rebound = stack.console.replace('127.0.0.1', 'rebound.example')
+  const { page, close } = await openWatchedPage(stack.browser, { origin: rebound })
+  await page.goto(rebound)
+  await page.getByLabel('Token').fill(stack.weir.line.adminToken)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  expect(await page.getByRole('alert').textContent()).toContain('Browsers open this console by another address')
+  expect(await page.context().cookies()).toEqual([])
+  await page.context().addCookies([{ name: 'weir', value: 'x'.repeat(43), url: rebound }])
+  expect(await askFrom(page, 'GET', `${rebound}/v1/policy`)).toBe(403)
+  await close()
+})
+
+it('a customer’s session shows its own page whatever path it opens, and gets nothing of the operators’', async () => {
+  await stack.ask('acme')
+  await stack.ask('bolt')
+  await stack.untilCounted('acme', 1)
+  await stack.untilCounted('bolt', 1)
+  const { token } = await stack.api<{ token: string }>('POST /v1/subjects/acme/portal', { expires_in: '1h' })
+  for (const credential of [token, 'acme-key']) {
+    const { page, faults, close } = await stack.open('/me', credential)
+    for (const path of ['/', '/live', '/subjects/bolt', '/policy', '/policy/change', '/keys', '/tokens', '/system']) {
+      await page.goto(stack.console + path)
+      await page.getByRole('heading', { level: 1, name: 'acme' }).waitFor()
+      await untilLoaded(page)
+      expect([path, await page.locator('body').textContent()]).toEqual([path, expect.not.stringContaining('bolt')])
+      expect([path, await page.getByRole('navigation').count()]).toEqual([path, 0])
+    }
+    expect(faults).toEqual([])
+    for (const path of ['/v1/policy', '/v1/keys', '/v1/tokens', '/v1/status', '/v1/changes', '/v1/usage?subject=bolt'])
+      expect([path, await askFrom(page, 'GET', path)]).toEqual([path, 403])
+    await close()
+  }
+})
