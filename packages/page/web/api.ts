@@ -83,15 +83,21 @@ export interface Asked<T> {
 export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<T> {
   const [state, setState] = useState<Omit<Asked<T>, 'again'> & { readonly of: string | undefined }>()
   const [round, setRound] = useState(0)
-  const latest = useRef(path)
-  latest.current = path
+  // The next round waits for the answer of this one: a slow refusal is told as well.
+  const isAsking = useRef(false)
   useEffect(() => {
     if (path === undefined) return
     const over = new AbortController()
+    isAsking.current = true
     ask<T>(path, over.signal).then(
-      (data) => setState({ of: path, data, error: undefined, atMs: Date.now() }),
+      (data) => {
+        if (over.signal.aborted) return
+        isAsking.current = false
+        setState({ of: path, data, error: undefined, atMs: Date.now() })
+      },
       (error: Refusal) => {
         if (over.signal.aborted) return
+        isAsking.current = false
         setState((before) => {
           const kept = before?.of === path ? before : undefined
           return { of: path, data: kept?.data, error, atMs: kept?.atMs }
@@ -103,7 +109,7 @@ export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<
   useEffect(() => {
     if (everyMs === undefined) return
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') setRound((one) => one + 1)
+      if (document.visibilityState === 'visible' && !isAsking.current) setRound((one) => one + 1)
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])

@@ -1,4 +1,4 @@
-/** What drive-load.ts uses of autocannon, which comes without types. */
+/** What drive-load.ts and the browser's tests use of autocannon, which comes without types. */
 declare module 'autocannon' {
   import type { EventEmitter } from 'node:events'
 
@@ -9,6 +9,8 @@ declare module 'autocannon' {
     readonly url: string
     readonly method: 'GET' | 'POST'
     readonly connections: number
+    /** Requests a second over all connections; as many as they can if not given. */
+    readonly overallRate?: number
     /** Seconds. */
     readonly duration: number
     /** Milliseconds between two looks at whether the duration is over. */

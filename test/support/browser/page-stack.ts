@@ -21,17 +21,26 @@ const kinds = {
 }
 const policy = {
   version: 1,
-  limits: { ...kinds, day: { algorithm: 'fixed_window', size: 50, period: 'day', thresholds: ['80%'] } },
+  limits: {
+    ...kinds,
+    large: { algorithm: 'fixed_window', size: 10_000_000, ...hour },
+    day: { algorithm: 'fixed_window', size: 50, period: 'day', thresholds: ['80%'] },
+  },
   plans: {
     ...Object.fromEntries(Object.keys(kinds).map((name) => [name, { limits: [name] }])),
+    heavy: { limits: ['large'] },
     basic: { limits: ['day'], selfService: true },
   },
   routes: [{ match: 'POST /v1/search', cost: 5 }],
   upstreams: { demo: { url: 'http://127.0.0.1:8070', hosts: ['*'] } },
   subjects: Object.fromEntries(
-    [...Object.keys(kinds).map((name) => [name, name]), ['acme', 'basic'], ['bolt', 'basic'], ['demo', 'basic']].map(
-      ([name = '', plan]) => [name, { plan, keys: [{ sha256: sha256(`${name}-key`) }] }],
-    ),
+    [
+      ...Object.keys(kinds).map((name) => [name, name]),
+      ['heavy', 'heavy'],
+      ['acme', 'basic'],
+      ['bolt', 'basic'],
+      ['demo', 'basic'],
+    ].map(([name = '', plan]) => [name, { plan, keys: [{ sha256: sha256(`${name}-key`) }] }]),
   ),
   tokens: { gateway: { sha256: sha256('gateway-token'), scopes: ['check'] } },
   identity: { unknown: 'basic' },

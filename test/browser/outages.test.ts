@@ -1,0 +1,87 @@
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { untilLoaded } from '../support/browser/open-browser.ts'
+import { type PageStack, startPageStack } from '../support/browser/page-stack.ts'
+
+let stack: PageStack
+beforeAll(async () => {
+  stack = await startPageStack()
+  await stack.ask('acme')
+  await stack.untilCounted('acme', 1)
+})
+afterAll(() => stack?.close())
+
+/** Panels ask every 15 s, and the console waits for a server for up to 30 s. */
+const noticedMs = 60_000
+
+const panelOf = (page: Page, name: string) => page.getByRole('region', { name })
+const says = (page: Page, panel: string, text: RegExp) =>
+  panelOf(page, panel).getByText(text).first().waitFor({ timeout: noticedMs })
+const isOver = (page: Page, panel: string, text: RegExp) =>
+  panelOf(page, panel).getByText(text).first().waitFor({ state: 'detached', timeout: noticedMs })
+
+async function whileStopped(name: string, run: () => Promise<void>): Promise<void> {
+  const pid = (await stack.weir.state()).pids[name] ?? 0
+  process.kill(pid, 'SIGSTOP')
+  try {
+    await run()
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+}
+
+it('point 7: without ClickHouse the panels of usage say so and keep what they had; then they go on by themselves', async () => {
+  const { page, close } = await stack.open()
+  await says(page, 'Most units', /^acme$/)
+  await whileStopped('clickhouse', async () => {
+    await says(page, 'Most units', /No answer/)
+    await says(page, 'Most units', /^as of /)
+    await says(page, 'Most units', /^acme$/)
+    await page.getByRole('link', { name: 'Policy', exact: true }).click()
+    await page.getByRole('cell', { name: 'day', exact: true }).waitFor()
+    await page.goBack()
+  })
+  await says(page, 'Most units', /^acme$/)
+  await isOver(page, 'Most units', /No answer/)
+  await close()
+})
+
+it('point 7: without Redis the health says so, and usage goes on', async () => {
+  const { page, close } = await stack.open()
+  await says(page, 'Is all well?', /Redis answers/)
+  await whileStopped('redis', async () => {
+    await says(page, 'Is all well?', /^✕ /)
+    await says(page, 'Most units', /^acme$/)
+  })
+  await says(page, 'Is all well?', /Redis answers/)
+  await close()
+})
+
+it('point 7: without Kafka the health names what waits, and usage goes on', async () => {
+  const { page, close } = await stack.open()
+  await untilLoaded(page)
+  const faults = panelOf(page, 'Is all well?').locator('.fault')
+  expect(await faults.count()).toBe(0)
+  await whileStopped('kafka', async () => {
+    await faults.first().waitFor({ timeout: noticedMs })
+    await says(page, 'Most units', /^acme$/)
+  })
+  await faults.first().waitFor({ state: 'detached', timeout: noticedMs })
+  await close()
+})
+
+it('point 7: a console that was started again asks for the token, and shows the page that was open', async () => {
+  const { page, close } = await stack.open('/system')
+  const before = (await stack.weir.state()).pids.console ?? 0
+  process.kill(before, 'SIGKILL')
+  await page.getByLabel('Token').waitFor({ timeout: noticedMs })
+  expect(new URL(page.url()).pathname).toBe('/system')
+  const isBack = async () => (await fetch(`${stack.console}/openapi.json`).catch(() => undefined))?.ok
+  expect(await waitUntil(isBack, { deadlineMs: noticedMs })).toBe(true)
+  await page.getByLabel('Token').fill(stack.weir.line.adminToken)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { level: 1, name: 'System' }).waitFor()
+  await page.getByText('Counted until').waitFor()
+  await close()
+})
