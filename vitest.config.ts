@@ -2,12 +2,16 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { isLarge } from './test/support/failure/is-large.ts'
 
 /** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
 const maxWorkers = availableParallelism() + 1
 
 /** Tests start services and commands hundreds of times, from the same sources. */
 const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache') }
+
+/** Needs three brokers, a Redis Cluster, and two of each service (test/README.md). */
+const largeOnly = isLarge ? [] : ['test/failure/ha.test.ts']
 
 type Server = 'redis' | 'kafka' | 'clickhouse'
 
@@ -40,7 +44,7 @@ const tier = (name: string, options: TierOptions) => ({
     isolate: options.isolate ?? true,
     sequence: { groupOrder: options.groupOrder },
     globalSetup: (options.servers ?? []).map((server) => `test/support/servers/provide-${server}.ts`),
-    setupFiles: ['unit', 'repo'].includes(name) ? [] : ['test/support/report-failure.ts'],
+    setupFiles: ['unit', 'repo', 'packaging', 'docker'].includes(name) ? [] : ['test/support/report-failure.ts'],
   },
 })
 
@@ -61,6 +65,7 @@ const alone = [
 /** Files of a minute and more: were they to begin last, each would run alone at the end. */
 const longest = [
   'test/servers/clickhouse/least-rights.test.ts',
+  'test/servers/docs/commands.test.ts',
   'test/servers/kafka/least-rights.test.ts',
   'test/servers/metering/crash-points.test.ts',
   'test/servers/secured-pipeline.test.ts',
@@ -111,8 +116,22 @@ export default defineConfig({
       tier('smoke', { include: ['test/smoke/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 4 }),
       tier('browser', { include: ['test/browser/**/*.test.ts'], timeoutMs: 120_000, maxWorkers: 1, groupOrder: 5 }),
       // It mostly waits, for parts to come back and for sessions to end: two of its stacks run at once.
-      tier('failure', { include: ['test/failure/**/*.test.ts'], timeoutMs: 600_000, maxWorkers: 2, groupOrder: 6 }),
+      tier('failure', {
+        include: ['test/failure/**/*.test.ts'],
+        exclude: largeOnly,
+        timeoutMs: 600_000,
+        maxWorkers: 2,
+        groupOrder: 6,
+      }),
       tier('soak', { include: ['test/soak/**/*.test.ts'], timeoutMs: 7_200_000, maxWorkers: 1, groupOrder: 7 }),
+      // Its programs run one after another: building two of them takes all cores.
+      tier('packaging', {
+        include: ['test/packaging/**/*.test.ts'],
+        timeoutMs: 900_000,
+        maxWorkers: 1,
+        groupOrder: 9,
+      }),
+      tier('docker', { include: ['test/docker/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 10 }),
       tier('repo', { include: ['test/repo/**/*.test.ts'], timeoutMs: 60_000, maxWorkers: 1, groupOrder: 8 }),
     ],
   },

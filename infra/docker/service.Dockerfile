@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # One image a service: docker build -f infra/docker/service.Dockerfile --build-arg SERVICE=ingress -t weir-ingress .
 # SERVICE is the folder of one of services/, or cli for the one-shot commands (topics, migrate).
 FROM node:24-trixie-slim AS build
@@ -6,7 +5,11 @@ ARG SERVICE
 WORKDIR /weir
 COPY . .
 # The service and what it imports. The local ClickHouse brings an engine of half a gigabyte that only `weir up` runs.
+# A registry of your own: docker build --secret id=npmrc,src=$HOME/.npmrc --secret id=ca,src=ca-certificates.crt. No layer has them.
 RUN --mount=type=cache,target=/pnpm-store \
+    --mount=type=secret,id=npmrc \
+    --mount=type=secret,id=ca \
+    export npm_config_userconfig=/run/secrets/npmrc NODE_EXTRA_CA_CERTS="$(ls /run/secrets/ca 2>/dev/null)" && \
     npm ci --prefix infra/pnpm --ignore-scripts --no-audit --no-fund && \
     node infra/pnpm/node_modules/pnpm/bin/pnpm.cjs install --frozen-lockfile --prod --store-dir /pnpm-store \
       --filter "@weir/${SERVICE}..." --filter '!@weir/local-clickhouse'

@@ -48,6 +48,8 @@ export interface MoreOptions {
   readonly tree: readonly string[]
   /** Decisions to make. */
   readonly rows: readonly string[]
+  /** Folder in which they are kept for later runs. */
+  readonly data: readonly string[]
 }
 
 /** How a bench is run: `progress` gets a line per slow step, `json` says that nothing else may be printed. */

@@ -35,6 +35,9 @@ const byCookie = async (cookie: string) => {
   return (await fetch(`${stack.console}/v1/policy`, { headers })).status
 }
 
+/** A row of the table of attempts: what was tried, and what it got. */
+const tell = (attempt: string, got: unknown) => process.stdout.write(`| ${attempt} | ${JSON.stringify(got)} |\n`)
+
 /** Texts that are markup, formulas, or larger than any place for them. */
 const names = {
   markup: '<img/src=x/onerror=document.title="owned">',
@@ -61,9 +64,12 @@ it('point 10: names with markup are text on every page that shows them, and safe
     await page.getByRole('heading', { level: 1 }).waitFor()
     await untilLoaded(page)
     if (/usage|subjects$|decisions/.test(path)) await page.getByText(names.markup).first().waitFor()
-    expect([path, await page.locator('img, iframe, main script, [href^="javascript:"]').count()]).toEqual([path, 0])
-    expect([path, await page.title()]).not.toEqual([path, 'owned'])
+    const elements = await page.locator('img, iframe, main script, [href^="javascript:"]').count()
+    const title = await page.title()
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+    tell(`stored names with markup on ${path.slice(0, 60)}`, { elements, title: title.slice(0, 40), tooWidePx: wide })
+    expect([path, elements]).toEqual([path, 0])
+    expect([path, title]).not.toEqual([path, 'owned'])
     const widest = `[...document.querySelectorAll('main *')].filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.scroll')).map((one) => one.outerHTML.slice(0, 120)).slice(-4)`
     expect([path, wide, wide > 0 && (await page.evaluate(widest))]).toEqual([path, 0, false])
   }
@@ -71,6 +77,10 @@ it('point 10: names with markup are text on every page that shows them, and safe
   await close()
   const headers = { authorization: `Bearer ${stack.weir.line.adminToken}` }
   const csv = await (await fetch(`${stack.console}/v1/usage?by=subject&step=total&format=csv`, { headers })).text()
+  tell(
+    'a formula as a name, in CSV',
+    csv.split('\n').find((line) => line.includes('cmd|')),
+  )
   expect(csv).toContain(`"'=cmd|`)
   expect(csv).not.toMatch(/(?:^|[,"])=cmd/m)
 })
@@ -86,7 +96,9 @@ it('point 11: a cookie that was stolen opens nothing after the sign-out, nor aft
   await stack.api('DELETE /v1/tokens/eve')
   await two.page.getByRole('link', { name: 'Blocks', exact: true }).click()
   await two.page.getByLabel('Token').waitFor()
-  expect([await byCookie(first), await byCookie(second)]).toEqual([401, 401])
+  const after = [await byCookie(first), await byCookie(second)]
+  tell('a stolen cookie, after the sign-out; after its token was revoked', after)
+  expect(after).toEqual([401, 401])
   await one.close()
   await two.close()
 })
@@ -94,8 +106,12 @@ it('point 11: a cookie that was stolen opens nothing after the sign-out, nor aft
 it('point 11: a form, a script and a frame of another origin, and a call without the page’s own header, change nothing', async () => {
   const { page, close } = await stack.open()
   const reset = `${stack.console}/v1/subjects/acme/limits/reset`
-  expect(await askFrom(page, 'POST', reset, { 'content-type': 'application/json' })).toBe(403)
-  expect(await askFrom(page, 'DELETE', `${stack.console}/v1/subjects/acme`)).toBe(403)
+  const bare = [
+    await askFrom(page, 'POST', reset, { 'content-type': 'application/json' }),
+    await askFrom(page, 'DELETE', `${stack.console}/v1/subjects/acme`),
+  ]
+  tell('POST and DELETE of the own page without X-Weir-CSRF', bare)
+  expect(bare).toEqual([403, 403])
   // Another port of this machine is the same site: its requests come with the cookie.
   const answers: string[] = []
   page.on('response', (answer) => answers.push(`${answer.request().method()} ${answer.status()}`))
@@ -112,7 +128,9 @@ it('point 11: a form, a script and a frame of another origin, and a call without
       form.submit()
     }`)
     await page.waitForURL(reset)
-    expect([host, answers.filter((one) => one.startsWith('POST'))]).toEqual([host, [answered]])
+    const got = answers.filter((one) => one.startsWith('POST'))
+    tell(`GET and DELETE by script, then a form, from ${host}, another origin`, ['unread', 'failed', ...got])
+    expect([host, got]).toEqual([host, [answered]])
   }
   await page.goto(`http://foreign.example:${(foreign.address() as AddressInfo).port}/`)
   await page.evaluate(
@@ -120,7 +138,9 @@ it('point 11: a form, a script and a frame of another origin, and a call without
   )
   await expect.poll(() => page.frames().length).toBe(2)
   // Chromium says in its own words that it may not be shown there.
-  expect(await page.frames()[1]?.locator('#page').count()).toBe(0)
+  const framed = await page.frames()[1]?.locator('#page').count()
+  tell('the page in a frame of another origin: pages that it shows', framed)
+  expect(framed).toBe(0)
   expect((await stack.api<{ plan: string }>('GET /v1/subjects/acme')).plan).toBe('basic')
   await close()
 })
@@ -132,9 +152,13 @@ it('point 11: a name that was bound to this machine gets neither a session nor d
   await page.getByLabel('Token').fill(stack.weir.line.adminToken)
   await page.getByRole('button', { name: 'Sign in' }).click()
   expect(await page.getByRole('alert').textContent()).toContain('Browsers open this console by another address')
-  expect(await page.context().cookies()).toEqual([])
+  const cookies = await page.context().cookies()
+  tell('signing in by a name that was bound to this machine: cookies', cookies)
+  expect(cookies).toEqual([])
   await page.context().addCookies([{ name: 'weir', value: 'x'.repeat(43), url: rebound }])
-  expect(await askFrom(page, 'GET', `${rebound}/v1/policy`)).toBe(403)
+  const read = await askFrom(page, 'GET', `${rebound}/v1/policy`)
+  tell('GET /v1/policy by that name, with a cookie', read)
+  expect(read).toBe(403)
   await close()
 })
 
@@ -152,10 +176,25 @@ it('a customer’s session shows its own page whatever path it opens, and gets n
       await untilLoaded(page)
       expect([path, await page.locator('body').textContent()]).toEqual([path, expect.not.stringContaining('bolt')])
       expect([path, await page.getByRole('navigation').count()]).toEqual([path, 0])
+      expect([path, new URL(page.url()).pathname]).toEqual([path, '/me'])
     }
     expect(faults).toEqual([])
-    for (const path of ['/v1/policy', '/v1/keys', '/v1/tokens', '/v1/status', '/v1/changes', '/v1/usage?subject=bolt'])
-      expect([path, await askFrom(page, 'GET', path)]).toEqual([path, 403])
+    tell(
+      `a session by ${credential === token ? 'a portal token' : 'the own key'} at 8 paths of operators`,
+      new URL(page.url()).pathname,
+    )
+    for (const path of [
+      '/v1/policy',
+      '/v1/keys',
+      '/v1/tokens',
+      '/v1/status',
+      '/v1/changes',
+      '/v1/usage?subject=bolt',
+    ]) {
+      const status = await askFrom(page, 'GET', path)
+      tell(`the same session: GET ${path}`, status)
+      expect([path, status]).toEqual([path, 403])
+    }
     await close()
   }
 })

@@ -4,17 +4,36 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openWatchedPage, seriousFindings, signIn, untilLoaded } from '../support/browser/open-browser.ts'
 import { type PageStack, refusingKinds, startPageStack } from '../support/browser/page-stack.ts'
+import { fillShowcase, keepAsking, showcaseEnv, showcasePolicy } from '../support/browser/showcase.ts'
 
 /** Where pictures of all pages go, if anywhere: a run leaves no change otherwise. */
 const pictures = process.env.WEIR_TEST_PICTURES
 
 let stack: PageStack
-const paths = ['/', '/live', '/usage', '/subjects', '/decisions', '/blocks', '/alerts', '/policy', '/policy/change']
-paths.push('/changes', '/keys', '/tokens', '/invoices', '/system', '/subjects/acme')
-for (const tab of ['decisions', 'keys', 'alerts', 'invoices']) paths.push(`/subjects/acme?tab=${tab}`)
+let stopAsking = () => {}
+let portalToken = ''
+const paths = ['/', '/live', '/usage', '/usage?compare=previous&split=off&span=7d', '/usage?view=answers', '/subjects']
+paths.push('/usage?by=subject%2Croute&top=5', '/policy?kind=limits&name=trial-day')
+paths.push(
+  '/decisions',
+  '/blocks',
+  '/alerts',
+  '/alerts?outcome=failed%2Cgiven_up%2Cdropped',
+  '/endpoints',
+  '/policy',
+  '/policy/change',
+  '/changes',
+  '/keys',
+  '/tokens',
+)
+paths.push('/invoices', '/prices', '/system', '/subjects/northwind')
+for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'invoices'])
+  paths.push(`/subjects/northwind?tab=${tab}`)
 
 beforeAll(async () => {
-  stack = await startPageStack()
+  stack = await startPageStack(showcasePolicy, showcaseEnv)
+  await fillShowcase(stack, Date.now())
+  stopAsking = keepAsking(stack)
   const ids: string[] = []
   for (const subject of refusingKinds) {
     for (let at = 0; at < 5; at += 1) {
@@ -23,17 +42,23 @@ beforeAll(async () => {
     }
   }
   for (let at = 0; at < 45; at += 1) await stack.ask('acme')
-  for (let at = 0; at < 5; at += 1) await stack.ask('bolt', 'POST /v1/search')
   await stack.untilCounted('acme', 45)
   await stack.untilCounted('blocking', 4)
-  const alert = await waitUntil(
-    async () => (await stack.api<{ items: { id: string }[] }>('GET /v1/alerts?limit=1')).items[0],
-    { deadlineMs: 20_000 },
-  )
-  const [change] = (await stack.api<{ items: { id: string }[] }>('GET /v1/changes?limit=1')).items
-  paths.push(...ids.map((id) => `/decisions/${id}`), `/alerts/${alert?.id}`, `/changes/${change?.id}`)
+  const firstOf = async (path: string) => (await stack.api<{ items: { id: string }[] }>(`GET ${path}`)).items[0]?.id
+  const alert = await waitUntil(() => firstOf('/v1/alerts?limit=1&subject=acme'), { deadlineMs: 20_000 })
+  const [failed, change, invoice] = await Promise.all([
+    firstOf('/v1/alerts?limit=1&subject=quarry'),
+    firstOf('/v1/changes?limit=1'),
+    firstOf('/v1/invoices?limit=1'),
+  ])
+  paths.push(...ids.map((id) => `/decisions/${id}`), `/alerts/${alert}`, `/alerts/${failed}`)
+  paths.push(`/changes/${change}`, `/invoices/${invoice}`)
+  portalToken = (await stack.api<{ token: string }>('POST /v1/subjects/northwind/portal', {})).token
 })
-afterAll(() => stack?.close())
+afterAll(async () => {
+  stopAsking()
+  await stack?.close()
+})
 
 describe.each([
   [1_440, 'light'],
@@ -41,27 +66,66 @@ describe.each([
   [380, 'light'],
   [380, 'dark'],
 ] as const)('point 2: every page at %d px, %s', (width, scheme) => {
-  it('has its data, scrolls sideways nowhere, and has no serious finding of axe, no error and no foreign request', async () => {
-    const { page, faults, close } = await stack.open('/', undefined, { width, scheme })
-    const found: unknown[] = []
-    for (const path of paths) {
-      await page.goto(stack.console + path)
-      await page.getByRole('heading', { level: 1 }).waitFor()
-      await untilLoaded(page)
-      const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-      if (wide > 0) found.push(`${path} is ${wide} px too wide`)
-      for (const one of await page.locator('[role=alert]').allTextContents()) found.push(`${path}: ${one}`)
-      for (const one of await seriousFindings(page)) found.push(`${path}: ${one}`)
-      if (pictures !== undefined) {
-        await mkdir(pictures, { recursive: true })
-        const name = path.slice(1).replaceAll(/[^a-z]+/g, '-') || 'overview'
-        await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: true })
+  it.each([
+    ['operators', () => stack.weir.line.adminToken, paths],
+    ['customers', () => portalToken, ['/me']],
+  ] as const)(
+    'of %s has its data, scrolls sideways nowhere, and has no serious finding of axe, no error and no foreign request',
+    async (_, tokenOf, all) => {
+      const { page, faults, close } = await stack.open('/', tokenOf(), { width, scheme })
+      const found: unknown[] = []
+      for (const path of all) {
+        await page.goto(stack.console + path)
+        await page.getByRole('heading', { level: 1 }).waitFor()
+        await untilLoaded(page)
+        if (path === '/live') await page.locator('tbody tr').first().waitFor()
+        const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        if (wide > 0) found.push(`${path} is ${wide} px too wide`)
+        for (const one of await page.locator('[role=alert]').allTextContents()) found.push(`${path}: ${one}`)
+        for (const one of await seriousFindings(page)) found.push(`${path}: ${one}`)
+        if (pictures !== undefined) {
+          await mkdir(pictures, { recursive: true })
+          const name =
+            path
+              .slice(1)
+              .replaceAll(/[^a-z0-9]+/g, '-')
+              .slice(0, 60) || 'overview'
+          await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: true })
+        }
       }
-    }
-    expect(found).toEqual([])
-    expect(faults).toEqual([])
-    await close()
-  })
+      expect(found).toEqual([])
+      expect(faults).toEqual([])
+      await close()
+    },
+  )
+})
+
+it('an alert that did not arrive is found, says when the next try at an endpoint is due, and is sent again to that endpoint alone', async () => {
+  const { page, close } = await stack.open('/')
+  const news = page.getByRole('region', { name: 'Needs a look' })
+  await news.getByRole('link', { name: 'Not delivered' }).click()
+  const told = page.getByRole('region', { name: 'What was told' }).locator('tbody tr')
+  await told.first().waitFor()
+  // What reached no endpoint, or all of them, is not among them.
+  for (const text of await told.allTextContents()) expect(text).toContain('✕')
+  await told
+    .getByRole('link', { name: /quarry/ })
+    .first()
+    .click()
+  await page.getByRole('heading', { level: 1, name: /quarry/ }).waitFor()
+  const row = page.getByRole('table', { name: 'Where it stands' }).locator('tbody tr', { hasText: 'ops' })
+  expect(await row.textContent()).toMatch(/^ops✕ failed4 of 10, in \d+ min/)
+  await row.getByRole('button', { name: 'Send again' }).click()
+  const sent = page.waitForRequest((request) => request.url().endsWith('/redeliver'))
+  await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click()
+  expect((await sent).postDataJSON()).toEqual({ endpoint: 'ops' })
+  const asked = page.getByRole('dialog').getByText('Asked for 1 delivery.')
+  await asked.waitFor()
+  // It stays, whatever becomes of the delivery meanwhile.
+  await expect.poll(() => row.textContent(), { timeout: 20_000 }).not.toMatch(/^ops✕ failed4 of 10/)
+  expect(await asked.isVisible()).toBe(true)
+  await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
+  await close()
 })
 
 it('point 3: a first load is under 200 kB and is there within a second', async () => {

@@ -31,7 +31,7 @@ async function refusedBy(subject: string, request?: string): Promise<Headers> {
 
 /** Pastes what an answer said into the search, and waits for the explanation. */
 async function explain(page: Page, pasted: string): Promise<string> {
-  await page.getByRole('searchbox').fill(pasted)
+  await page.getByLabel('Find a subject').fill(pasted)
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { level: 1, name: 'Decision' }).waitFor()
   // What is not counted yet is asked again by hand.
@@ -65,6 +65,8 @@ it('point 4: a pasted Weir-Decision is explained as the script answered, for eac
     const text = await explain(page, `Weir-Decision: ${headers.get('weir-decision')}`)
     expect([kind, text]).toEqual([kind, expect.stringContaining(`Refused by ${kind}: `)])
     const [, wait = ''] = /Would have helped: waiting ([^·]+)/.exec(text) ?? []
+    // One wait, in the sentence and in what would have helped.
+    expect([kind, text]).toEqual([kind, expect.stringContaining(`admitted ${wait.trim()} later`)])
     const promisedMs = Number(headers.get('retry-after')) * 1_000
     // The answer rounds up to seconds, the page to what one reads.
     expect([kind, wait, Math.abs(msOf(wait) - promisedMs) <= Math.max(1_000, promisedMs / 50)]).toEqual([
@@ -81,10 +83,26 @@ it('point 4: a pasted Weir-Decision is explained as the script answered, for eac
   const never = await explain(page, tooLarge.get('weir-decision') ?? '')
   expect(never).toMatch(/the request costs 5, and the limit never admits more than 3 units at once/)
   expect(never).not.toContain('waiting')
-  const nobody = await refusedBy('stranger')
-  expect(await explain(page, nobody.get('weir-decision') ?? '')).toContain('had no valid credential')
+  const unknown = await refusedBy('unknown')
+  expect(await explain(page, unknown.get('weir-decision') ?? '')).toContain('had no valid credential')
   // An explanation that was asked too early is a 404 of its own, which the console of a browser reports.
   expect(faults.filter((one) => !one.includes('404'))).toEqual([])
+  await close()
+})
+
+it('a request beyond a limit that degrades is shown as such, in the list and by itself', async () => {
+  for (let at = 0; at < 4; at += 1) expect((await stack.ask('soft')).status).toBe(200)
+  await stack.untilCounted('soft', 4)
+  const { page, faults, close } = await stack.open('/decisions?subject=soft')
+  const rows = page.locator('tbody tr')
+  await rows.first().waitFor()
+  expect(await rows.allTextContents()).toEqual([
+    expect.stringContaining('▽ allowed, degraded'),
+    ...Array(3).fill(expect.stringContaining('✓ allowed')),
+  ])
+  await rows.first().getByRole('link').first().click()
+  await page.locator('.headline', { hasText: '▽ allowed, degraded' }).waitFor()
+  expect(faults).toEqual([])
   await close()
 })
 
@@ -116,8 +134,8 @@ it('point 5: by keyboard alone a subject is found and a dialog closed where it w
   await page.keyboard.press('g')
   await page.keyboard.press('o')
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-  await page.locator('svg.chart').waitFor()
-  await tabTo(page, /Arrow keys read its values/)
+  await page.getByRole('img', { name: 'Decisions, 24 hours. Arrow keys' }).waitFor()
+  await tabTo(page, /^Decisions, 24 hours. Arrow keys read its values/)
   await page.keyboard.press('ArrowLeft')
   await page.locator('[role=status]', { hasText: /^\d+ \w+, \d\d:\d\d: [1-9]\d* allowed, \d+ refused$/ }).waitFor()
 
@@ -132,46 +150,96 @@ it('point 5: by keyboard alone a subject is found and a dialog closed where it w
   await close()
 })
 
-it('point 8: an error of the policy is shown at its line; the second of two writers is told who was first', async () => {
+it('point 8: an error of the policy is shown at its line; the second of two writers sees both versions', async () => {
   const { token } = await stack.api<{ token: string }>('POST /v1/tokens', { name: 'ada', scopes: ['admin'] })
   const [first, second] = [await stack.open('/policy/change', token), await stack.open('/policy/change')]
   const areas = [first.page, second.page].map((page) => page.getByRole('textbox', { name: 'Policy' }))
-  for (const area of areas) await expect.poll(() => area.inputValue()).toContain('"limits"')
+  for (const area of areas) await expect.poll(() => area.inputValue()).toContain('limits:')
   const [own, other] = areas
   const text = (await own?.inputValue()) ?? ''
-  const line = text.split('\n').findIndex((one) => one.includes('"size": 50')) + 1
-  await own?.fill(text.replace('"size": 50', '"size": "fifty"'))
+  const line = text.split('\n').findIndex((one) => one.includes('size: 50,')) + 1
+  await own?.fill(text.replace('size: 50,', 'size: fifty,'))
   await first.page
     .getByRole('alert')
     .getByRole('button', { name: new RegExp(`^${line}:\\d+$`) })
     .waitFor()
 
-  await own?.fill(text.replace('"size": 50', '"size": 60'))
-  await other?.fill(text.replace('"size": 50', '"size": 70'))
+  await own?.fill(text.replace('size: 50,', 'size: 60,'))
+  await first.page.getByRole('button', { name: 'Tell the impact' }).click()
+  const impact = first.page.getByRole('region', { name: 'Impact, last 7 days' })
+  await impact.getByRole('cell', { name: /^day changed$/ }).waitFor()
+  await other?.fill(text.replace('size: 50,', 'size: 70,'))
   for (const { page } of [first, second]) {
-    await page
-      .getByRole('button', { name: /^Apply [1-9]\d* changes$/ })
-      .first()
-      .click()
-    const dialog = page.getByRole('dialog')
-    await dialog.getByRole('button', { name: /^Apply / }).click()
-    await dialog.getByRole('button', { name: 'Done' }).waitFor()
+    await page.getByRole('button', { name: 'Apply 1 change' }).first().click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Apply 1 change' }).click()
   }
-  expect(await second.page.getByRole('dialog').textContent()).toContain('ada has changed the policy meanwhile')
+  await first.page.getByRole('dialog').getByText('Applied').waitFor()
+  const told = second.page.getByRole('alert')
+  expect(await told.textContent()).toMatch(/ada has changed the policy meanwhile.*size: 50.*size: 60/)
+  expect(await second.page.getByRole('region', { name: 'What would change' }).textContent()).toContain('size: 70')
   expect((await stack.api<{ size: number }>('GET /v1/limits/day')).size).toBe(60)
+  await told.getByRole('button', { name: /^Keep my text/ }).click()
+  await second.page.getByRole('button', { name: 'Apply 1 change' }).first().click()
+  await second.page.getByRole('dialog').getByRole('button', { name: 'Apply 1 change' }).click()
+  await second.page.getByRole('dialog').getByText('Applied').waitFor()
+  expect((await stack.api<{ size: number }>('GET /v1/limits/day')).size).toBe(70)
   await first.page.goto(`${stack.console}/changes`)
-  expect(await first.page.locator('tbody tr').first().textContent()).toMatch(/ada/)
+  await first.page.locator('tbody tr', { hasText: 'ada' }).first().waitFor()
   await first.close()
   await second.close()
 })
 
-it('point 9: a new key is shown once, and neither after Back nor after loading again', async () => {
+it('the limit of an explanation leads to its settings, which are changed there; what another has changed is not overwritten', async () => {
+  const headers = await refusedBy('fixed')
+  const { page, close } = await stack.open()
+  await explain(page, headers.get('weir-decision') ?? '')
+  const limits = page.getByRole('table', { name: 'Limits then' })
+  await limits.getByRole('link', { name: 'fixed', exact: true }).first().click()
+  const settings = page.getByRole('region', { name: 'fixed' })
+  await settings.getByText('1h').waitFor()
+  const other = await stack.open('/policy?kind=limits&name=fixed')
+  const grow = async ({ page: of }: { page: Page }, size: number) => {
+    await of.getByRole('button', { name: 'Change', exact: true }).first().click()
+    const text = of.getByLabel('Settings of fixed, as JSON')
+    await text.fill((await text.inputValue()).replace('"size": 3', `"size": ${size}`))
+    await of.getByRole('dialog').getByRole('button', { name: 'Change', exact: true }).click()
+  }
+  await other.page.getByRole('region', { name: 'fixed' }).getByText('1h').waitFor()
+  await grow({ page }, 4)
+  await page.getByRole('dialog').getByText('Every ingress has it within a second').waitFor()
+  await grow(other, 5)
+  await other.page.getByRole('alert').getByText('Somebody has changed it').waitFor()
+  expect((await stack.api<{ size: number }>('GET /v1/limits/fixed')).size).toBe(4)
+  await other.close()
+  await close()
+})
+
+it('the first subjects stand with their largest routes below them, each route counted once', async () => {
+  await stack.ask('acme')
+  await stack.untilCounted('acme', 1)
+  const { page, faults, close } = await stack.open('/usage?by=subject%2Croute&top=5&subject=acme')
+  const rows = page.getByRole('region', { name: 'By subject and route, the first 5' }).locator('tbody tr')
+  await rows.filter({ hasText: 'acme' }).waitFor()
+  const texts = await rows.allTextContents()
+  const at = texts.findIndex((text) => text.startsWith('acme'))
+  expect([texts[at], texts[at + 1]]).toEqual([expect.stringMatching(/^acmeall/), expect.stringMatching(/^no route/)])
+  expect(faults).toEqual([])
+  await close()
+})
+
+it('point 9: a new key is shown once, and neither after Back nor after loading again; copying it makes no other', async () => {
   const { page, faults, close } = await stack.open('/subjects/bolt?tab=keys')
   await page.getByRole('button', { name: 'New key' }).click()
   const dialog = page.getByRole('dialog', { name: 'New key' })
   await dialog.getByRole('button', { name: 'New key' }).click()
   const key = (await dialog.locator('pre').textContent()) ?? ''
   expect(key.length).toBeGreaterThan(20)
+  const keys = async () => (await stack.api<{ items: object[] }>('GET /v1/keys?subject=bolt')).items.length
+  const made = await keys()
+  await dialog.getByRole('button', { name: 'Copy' }).click()
+  await dialog.getByRole('button', { name: 'Copied' }).waitFor()
+  await untilLoaded(page)
+  expect([await dialog.locator('pre').textContent(), await keys()]).toEqual([key, made])
   await dialog.getByRole('button', { name: 'Done' }).click()
   const shows = async () => (await page.content()).includes(key)
   expect(await shows()).toBe(false)

@@ -1,8 +1,10 @@
+import { keySlot } from '@weir/redis/key-slot.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { settledLedger } from '../support/alerting/alert-ledger.ts'
 import { type AlertingStack, openAlertingStack } from '../support/alerting/open-alerting.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
+import { startCluster } from '../support/servers/redis-cluster.ts'
 import { startSentinels } from '../support/servers/redis-sentinel.ts'
 
 let stack: AlertingStack
@@ -31,50 +33,73 @@ function plan(subjects: readonly string[], random: SeededRandom) {
     decisions.flatMap((one) => (one.step === step && one.used === used ? [one.subject] : []))
 }
 
+/** A Redis whose masters can be killed, one after another. */
+interface FailingRedis {
+  readonly url: string
+  killMaster(): Promise<void>
+  close(): Promise<void>
+}
+
+const failingRedis: Readonly<Record<string, () => Promise<FailingRedis>>> = {
+  async Sentinel() {
+    const { url, servers, close } = await startSentinels()
+    return { url, close, killMaster: async () => servers[0]?.signal('SIGKILL') }
+  },
+  async Cluster() {
+    const cluster = await startCluster({ replicas: 1 })
+    const { urlOfAll: url, close } = cluster
+    return { url, close, killMaster: async () => (await cluster.holderOf(keySlot('{weir-deliveries}'))).kill() }
+  },
+}
+
 describe('alerting', () => {
-  it('three processes, one killed every 3 s, a rebalance, a Redis that fails over: each alert once, none missing', async () => {
-    const random = createSeededRandom()
-    const subjects = namesOf('crossing', 1_000)
-    const decided = plan(subjects, random)
-    const sentinels = await startSentinels()
-    const environment = { WEIR_REDIS_URL: sentinels.url }
-    const processes = await Promise.all([0, 1, 2].map(() => stack.start(environment)))
-    onTestFinished(async () => {
-      await Promise.all(processes.map((one) => one.kill('SIGKILL')))
-      await sentinels.close()
-    })
-    let guest: (typeof processes)[number] | undefined
-    let kills = 0
-    const startedAt = performance.now()
-    for (let step = 0; step < steps; step += 1) {
-      for (const used of [500, 800, 1_000]) await stack.decide(decided(step, used), used)
-      if (step % 6 === 5) {
-        const at = kills % processes.length
-        await processes[at]?.kill('SIGKILL')
-        processes[at] = await stack.launch(environment)
-        kills += 1
+  it.for(Object.keys(failingRedis))(
+    'three processes, one killed every 3 s, a rebalance, a %s that fails over: each alert once, none missing',
+    async (kind) => {
+      const random = createSeededRandom()
+      const subjects = namesOf(`crossing-${kind}`, 1_000)
+      const decided = plan(subjects, random)
+      const redis = await failingRedis[kind]?.()
+      if (redis === undefined) throw new Error(`no ${kind}`)
+      const environment = { WEIR_REDIS_URL: redis.url }
+      const processes = await Promise.all([0, 1, 2].map(() => stack.start(environment)))
+      onTestFinished(async () => {
+        await Promise.all(processes.map((one) => one.kill('SIGKILL')))
+        await redis.close()
+      })
+      let guest: (typeof processes)[number] | undefined
+      let kills = 0
+      const startedAt = performance.now()
+      for (let step = 0; step < steps; step += 1) {
+        for (const used of [500, 800, 1_000]) await stack.decide(decided(step, used), used)
+        if (step % 6 === 5) {
+          const at = kills % processes.length
+          await processes[at]?.kill('SIGKILL')
+          processes[at] = await stack.launch(environment)
+          kills += 1
+        }
+        if (step === 20) await redis.killMaster()
+        if (step === 30) guest = await stack.launch(environment)
+        if (step === 45) await guest?.kill('SIGTERM')
+        const nextAt = startedAt + (step + 1) * stepMs
+        await waitUntil(() => performance.now() >= nextAt, { deadlineMs: stepMs })
       }
-      if (step === 20) sentinels.servers[0]?.signal('SIGKILL')
-      if (step === 30) guest = await stack.launch(environment)
-      if (step === 45) await guest?.kill('SIGTERM')
-      const nextAt = startedAt + (step + 1) * stepMs
-      await waitUntil(() => performance.now() >= nextAt, { deadlineMs: stepMs })
-    }
-    const due = dueOf(subjects)
-    const ledger = await settledLedger(stack, subjects, { alerts: due.length, deadlineMs: 300_000 })
-    const { raised, delivered, raisedAgain, deliveredAgain } = ledger
-    const found = {
-      kills,
-      due: due.length,
-      ids: raised.length,
-      delivered: delivered.length,
-      raisedAgain,
-      deliveredAgain,
-    }
-    process.stdout.write(`  seed ${random.seed}: ${JSON.stringify(found)}\n`)
-    expect(raised).toEqual(due)
-    expect(delivered).toEqual(due)
-  })
+      const due = dueOf(subjects)
+      const ledger = await settledLedger(stack, subjects, { alerts: due.length, deadlineMs: 300_000 })
+      const { raised, delivered, raisedAgain, deliveredAgain } = ledger
+      const found = {
+        kills,
+        due: due.length,
+        ids: raised.length,
+        delivered: delivered.length,
+        raisedAgain,
+        deliveredAgain,
+      }
+      process.stdout.write(`  ${kind}, seed ${random.seed}: ${JSON.stringify(found)}\n`)
+      expect(raised).toEqual(due)
+      expect(delivered).toEqual(due)
+    },
+  )
 
   it.for([
     ...['claim', 'supersede', 'publish', 'done', 'commit'],

@@ -39,6 +39,7 @@ async function openProcess() {
   if (subject === undefined) throw new Error('no subject')
   const ask = (idempotencyKey: string | undefined, peek = false) =>
     decisionService.decide({
+      ...{ entryPoint: 'check', startedAt: 0 },
       ...{ view: policy.view, subject, keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1 },
       ...{ peek, named: undefined, idempotencyKey },
     })

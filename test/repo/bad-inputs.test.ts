@@ -213,13 +213,13 @@ describe('leftovers', () => {
     expect(checkComments(treeOf({ 'a.ts': text }))).toEqual([])
   })
 
-  test.each([home, `cd ${home}`, `see https://${'registry'}.example.com/a`, `${unfinished} in a document`])(
-    '%s',
-    (text) => {
-      expect(placeOf(checkTexts(treeOf({ 'a.md': `\n${text}` })))).toBe('a.md:2')
-      expect(checkTexts(treeOf({ 'pnpm-lock.yaml': text }))).toEqual([])
-    },
-  )
+  test.each([
+    ...[home, `cd ${home}`, `see https://${'registry'}.example.com/a`, `${unfinished} in a document`],
+    `${'<'.repeat(7)} HEAD`,
+  ])('%s', (text) => {
+    expect(placeOf(checkTexts(treeOf({ 'a.md': `\n${text}` })))).toBe('a.md:2')
+    expect(checkTexts(treeOf({ 'pnpm-lock.yaml': text }))).toEqual([])
+  })
 
   test.each([
     'packages/a/src/readLog.ts',

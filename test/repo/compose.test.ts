@@ -3,6 +3,7 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { images } from '../support/servers/start-container.ts'
 import { compose, composeFile, composeServices, valueWithout, waitsFor } from './read-compose.ts'
 import { readConfigs } from './read-configs.ts'
@@ -23,6 +24,8 @@ const once = new Map(
 
 /** Those that a running service needs beside a server: they end too. */
 const afterConsole = ['apply']
+/** Those of the profile `monitoring`, which no other part waits for. */
+const monitoring = ['prometheus', 'grafana']
 const ends = (name: string) => once.has(name) || afterConsole.includes(name)
 
 const policy = parsePolicy(textOf('weir.yaml'), 'weir.yaml')
@@ -31,12 +34,13 @@ const secretNames: readonly string[] =
     ? [...policy.policy.endpoints.values()].flatMap((one) => (one.type === 'webhook' ? [one.secretEnv] : []))
     : []
 
-test('has the three servers, the commands that prepare them, and every service', () => {
+test('has the three servers, the commands that prepare them, every service, and monitoring', () => {
   const wanted = [
     ...servers.map(({ name }) => name),
     ...once.keys(),
     ...afterConsole,
     ...configs.map(({ service }) => service),
+    ...monitoring,
   ]
   expect(Object.keys(compose.services).toSorted()).toEqual(wanted.toSorted())
 })
@@ -170,4 +174,20 @@ test('Kafka tells clients inside and outside the address by which they reach it'
   const outside = ports.map((port) => port.split(':')[1])
   expect(advertised).toEqual(['INSIDE://kafka:9092', `HOST://127.0.0.1:${outside[0]}`])
   expect(environment.KAFKA_AUTO_CREATE_TOPICS_ENABLE).toBe('false')
+})
+
+test('monitoring starts only when asked for, and scrapes every service where it listens', () => {
+  const withProfile = composeServices.filter(([, { profiles }]) => profiles !== undefined)
+  expect(withProfile.map(([name, { profiles }]) => [name, profiles])).toEqual(
+    monitoring.map((name) => [name, ['monitoring']]),
+  )
+  const targets: { targets: string[]; labels: { job: string } }[] = parse(
+    textOf('infra/prometheus/targets.compose.yml'),
+  )
+  const opsPort = (service: string) => compose.services[service]?.environment?.WEIR_OPS_PORT
+  expect(targets).toEqual(
+    configs.map(({ service }) => ({ targets: [`${service}:${opsPort(service)}`], labels: { job: `weir-${service}` } })),
+  )
+  const local: typeof targets = parse(textOf('infra/prometheus/targets.yml'))
+  expect(local).toEqual(targets.map((one) => ({ ...one, targets: [one.targets[0]?.replace(/^\w+/, '127.0.0.1')] })))
 })

@@ -1,4 +1,5 @@
 import { errorFacts } from '@weir/core/errors.ts'
+import { isPage, parts } from '@weir/docs/pages.ts'
 import { describe, expect, test } from 'vitest'
 import { readConfigs } from './read-configs.ts'
 import { textOf, tree } from './read-tree.ts'
@@ -22,7 +23,7 @@ describe('docs/configuration.md', async () => {
   const declared = configs.flatMap(({ service, variables }) =>
     Object.values(variables).map(({ name, fallback }) => ({ service, name: String(name), fallback })),
   )
-  const isVariable = (name: string) => name.startsWith('WEIR_')
+  const isVariable = (name: string) => /^(?:WEIR|OTEL)_/.test(name)
   const marked = namedRows(document('docs/configuration.md'), isVariable).flatMap(({ name, cells }) =>
     cells[2]?.includes('*secret*') ? [name] : [],
   )
@@ -96,10 +97,10 @@ describe('docs/errors.md', () => {
   })
 })
 
-test('docs/operating.md has every metric that a service counts, and no other', () => {
+test('docs/monitoring.md has every metric that a service counts, and no other', () => {
   const wanted = codeMetrics(tree).map((name) => ({ name }))
   const isMetric = (name: string) => /^weir_[a-z0-9_]+$/.test(name)
-  expect(formatFindings(compareRows(document('docs/operating.md'), wanted, isMetric))).toEqual([])
+  expect(formatFindings(compareRows(document('docs/monitoring.md'), wanted, isMetric))).toEqual([])
 })
 
 test('every path that a document names is there', () => {
@@ -111,11 +112,12 @@ test('every link between documents leads somewhere', () => {
 })
 
 test('every command that a document shows can be called', () => {
-  const main = ['main', 'commands/add-invoices'].map((name) => textOf(`packages/cli/src/${name}.ts`)).join('\n')
+  const declaring = tree.filter(({ path }) => /^packages\/cli\/src\/(?:main|commands\/add-[\w-]+)\.ts$/.test(path))
+  const main = declaring.map(({ text }) => text).join('\n')
   const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1] ?? '')
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(textOf('package.json'))
   const known = {
-    commands: [...all(main, /\.command\('([\w-]+)'\)/g), 'test', 'bench'],
+    commands: [...all(main, /\.command\('([\w-]+)'\)/g), 'test', 'bench', 'example'],
     flags: all(main, /'(--[a-z-]+)/g),
     scripts: Object.keys(scripts),
     tiers: [...all(textOf('vitest.config.ts'), /tier\('(\w+)'/g), 'check', 'changed'],
@@ -184,6 +186,13 @@ describe('packages/client/README.md', () => {
     const rows = readMarkdown(readme).rows.flatMap(({ cells: [first = ''] }) => first.match(/\w+/g) ?? [])
     expect(codes.filter((code) => !rows.includes(code))).toEqual([])
   })
+})
+
+test('every document is a page of the site, and every page of the site is a document', () => {
+  const paths = tree.map(({ path }) => path).filter((path) => path.endsWith('.md'))
+  const listed = parts.flatMap(({ pages }) => Object.values(pages))
+  expect(paths.filter((path) => path.startsWith('docs/') && !isPage(path))).toEqual([])
+  expect(listed.filter((path) => !paths.includes(path))).toEqual([])
 })
 
 test('docs/decisions/README.md lists every decision', () => {

@@ -57,3 +57,13 @@ test.each(snippets)('$file withholds from the API what the proxy withholds from 
   const traefik = file.startsWith('traefik') ? ['x-real-ip'] : []
   expect(withheld.filter((name) => !isDropped(name) && ![...ownWords, ...traefik].includes(name))).toEqual([])
 })
+
+test.each(['nginx/weir.conf', 'caddy/weir.caddyfile', 'caddy/weir-short.caddyfile', 'haproxy/weir.lua'])(
+  "%s asks Weir without a client's trace, which would decide what is traced",
+  async (file) => {
+    const text = await readFile(resolve(import.meta.dirname, '../../docs/integrations', file), 'utf8')
+    for (const name of ['traceparent', 'tracestate']) {
+      expect(text).toMatch(new RegExp(`proxy_set_header ${name} "";|header_up -${name}|\\["${name}"\\] = true`, 'i'))
+    }
+  },
+)

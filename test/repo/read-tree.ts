@@ -26,7 +26,9 @@ function readFiles(): SourceFile[] {
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`
       if (ignored(path, entry.name)) continue
       if (entry.isDirectory()) visit(path)
-      else if (entry.isFile()) files.push({ path, text: readFileSync(join(root, path), 'utf8') })
+      // A picture has no text.
+      else if (entry.isFile())
+        files.push({ path, text: path.endsWith('.png') ? '' : readFileSync(join(root, path), 'utf8') })
     }
   }
   visit('')

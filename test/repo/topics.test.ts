@@ -1,4 +1,5 @@
 import { topics } from '@weir/contracts/topics.ts'
+import { minInSync } from '@weir/kafka/topic-health.ts'
 import { parseTopics } from '@weir/kafka/topics-file.ts'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -9,6 +10,10 @@ const specs = parseTopics(textOf('infra/kafka/topics.json'))
 
 test('topics.json creates exactly the topics that the code writes and reads', () => {
   expect(specs.map(({ name }) => name).toSorted()).toEqual(Object.values(topics).toSorted())
+})
+
+test('The metric of partitions that take no record holds for topics as topics.json makes them', () => {
+  expect(new Set(specs.map(({ minInsyncReplicas }) => minInsyncReplicas))).toEqual(new Set([minInSync]))
 })
 
 test('the policy is one log, kept by key, that takes a whole change as one batch', () => {

@@ -7,12 +7,13 @@ const usage = `Usage: weir test [TIER...]
        weir test changed [BASE]
        weir bench [NAME] [--rounds N] [--json]
        weir bench pipeline [--rate N...] [--partitions N...] [--tree DIR...]
-       weir bench usage [--rows N]
+       weir bench usage [--rows N] [--data DIR]
 
 test    runs the tests: types, lint and all tiers that need no name, or the tiers named; changed runs the test files that
         import, start or read what differs from BASE (main if not given)
 bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them;
-        pipeline takes rates and partitions as 200,1000 or one by one, and other checkouts, which take turns`
+        pipeline takes rates and partitions as 200,1000 or one by one, and other checkouts, which take turns;
+        usage keeps what it fills in DIR, and asks what an earlier run has filled there`
 
 const context = openCommandContext(process.env, (exitCode) => process.exit(exitCode))
 
@@ -29,6 +30,7 @@ function readCall() {
     partitions: { type: 'string', multiple: true },
     tree: { type: 'string', multiple: true },
     rows: { type: 'string', multiple: true },
+    data: { type: 'string', multiple: true },
     help: { type: 'boolean', short: 'h' },
   } as const
   try {
@@ -56,8 +58,8 @@ async function run(): Promise<number> {
   // `--rate 200 1000`: the option takes the first number, and the next ones are words.
   const rates = given.rate === undefined ? [] : others.filter((word) => /^\d+$/.test(word))
   if (others.length > rates.length) invalid(`bench takes one name\n${usage}`)
-  const { rate = [], partitions = [], tree = [], rows = [] } = given
-  const more = { rate: [...rate, ...rates], partitions, tree, rows }
+  const { rate = [], partitions = [], tree = [], rows = [], data = [] } = given
+  const more = { rate: [...rate, ...rates], partitions, tree, rows, data }
   await (await import('./run-bench.ts')).runBench(name, { rounds: Number(rounds), json, more }, context)
   return 0
 }

@@ -29,7 +29,7 @@ export async function runBench(
   }
   const given = Object.entries(options.more).filter(([, values]) => values.length > 0)
   for (const [option] of given) {
-    const owner = option === 'rows' ? 'usage' : 'pipeline'
+    const owner = option === 'rows' || option === 'data' ? 'usage' : 'pipeline'
     if (name !== owner) throw new WeirError('CONFIG_INVALID', `Only the bench ${owner} takes --${option}.`)
   }
   const module: BenchModule = await import(`${folder}/${name}${ending}`)

@@ -5,11 +5,12 @@ import { stripVTControlCharacters } from 'node:util'
 import type { CommandContext } from '@weir/cli/command-context.ts'
 import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import { isLarge } from '../support/failure/is-large.ts'
 
 /** In the order in which a failure is cheapest to find. */
 const tiers = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
 /** Only when asked for: they take from minutes to as long as one likes. */
-const tiersByName = ['browser', 'failure', 'soak'] as const
+const tiersByName = ['browser', 'packaging', 'docker', 'failure', 'soak'] as const
 /** Not tests: the type checker, the linter and the repo's own rules. */
 const checkWord = 'check'
 /** What the changes since a commit touch. */
@@ -86,6 +87,9 @@ async function stepsFor(words: readonly string[], context: CommandContext): Prom
   if (unknown.length > 0) {
     const all = [...known, `${changedWord} [BASE]`]
     throw new WeirError('CONFIG_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${all.join(', ')}`)
+  }
+  if (words.includes('failure') && !isLarge) {
+    context.report('test/failure/ha.test.ts is left out: it runs with WEIR_TEST_TOPOLOGY=ha (test/README.md)')
   }
   if (words.length === 0) return [...checks, ...tiers.map((tier) => tierStep(tier))]
   return words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))

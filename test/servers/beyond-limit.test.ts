@@ -190,7 +190,7 @@ test('every action is recorded, and done as the policy says', async () => {
     const told = records.map(({ outcome, reason, mode, denied_by }) => `${outcome} ${reason} ${mode} ${denied_by}`)
     const outcome = action === 'degrade' ? 'allow' : 'deny'
     expect(told.slice(0, 2)).toEqual(['allow ok enforce ', `${outcome} limit enforce ${action}`])
-    expect(await readMetric(ingress.ops, `weir_limits_exceeded_total\\{action="${action}"\\}`)).toBe(
+    expect(await readMetric(ingress.ops, `weir_limit_exceeded_actions_total{action="${action}"}`)).toBe(
       action === 'challenge' ? 2 : 1,
     )
   }

@@ -266,3 +266,17 @@ test('weir blocks prints a table, and JSON for programs', async () => {
   const none = await runWeir(['blocks', '--ip', '192.0.2.151'], desk.environment)
   expect([none.code, none.stdout, none.stderr.includes('No caller is blocked.')]).toEqual([0, '', true])
 })
+
+test('the limits of a subject say how much is used, how long a block lasts, and that a request would be refused', async () => {
+  await exceed('full', '198.51.100.99')
+  const path = '/v1/subjects/full/limits?ip=198.51.100.99&key_id=full-1&route=GET%20/codes'
+  const { body } = await desk.ask<{ limits: { name: string; blocked_ms: number; reset_ms: number }[] }>(`GET ${path}`)
+  const [otp, team] = ['otp', 'team'].map((name) => body.limits.find((limit) => limit.name === name))
+  expect(body).toMatchObject({ allowed: false, denied_by: 'otp' })
+  expect(otp).toMatchObject({ used: 1, remaining: 0, admits: false })
+  // The header that it counts by was not named.
+  expect(team).toMatchObject({ used: null, admits: null, blocked_ms: null })
+  expect(otp?.blocked_ms).toBeGreaterThan(500_000)
+  expect(otp?.blocked_ms).toBeLessThanOrEqual(600_000)
+  expect(otp?.reset_ms).toBeGreaterThan(0)
+})

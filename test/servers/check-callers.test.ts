@@ -119,8 +119,8 @@ test('32 checks of one batch are one call of the script, and a hundred are four'
   const { ingress, batch } = await open()
   const token = { authorization: 'Bearer ci-token' }
   const callsOf = async (many: number) => {
-    const calls = () => readMetric(ingress.ops, 'weir_decision_calls_total')
-    const decided = () => readMetric(ingress.ops, 'weir_decisions_total')
+    const calls = () => readMetric(ingress.ops, 'weir_redis_call_decisions_count')
+    const decided = () => readMetric(ingress.ops, 'weir_decisions_total{entry_point="batch"')
     const before = [await calls(), await decided()]
     const checks = Array.from({ length: many }, (_, n) => ({ subject: n % 2 === 0 ? 'acme' : 'other' }))
     const { results } = await batch(token, checks)

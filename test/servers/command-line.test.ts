@@ -60,14 +60,7 @@ test('what is mistyped ends every command with exit code 2, and help with 0', as
   })
   expect(commands.length).toBeGreaterThan(40)
   const mistyped = [...commands, ...groups, []].map((one) => [...one, '--no-such-option'])
-  const others = [
-    ['no-such-command'],
-    ['keys', 'no-such'],
-    ['keys', 'create'],
-    ['keys'],
-    ['usage', '--limit', 'many'],
-    [],
-  ]
+  const others = [['no-such-command'], ['keys', 'no-such'], ['keys', 'create'], ['keys'], ['usage', '--limit', 'many']]
   await forEach([...mistyped, ...others], async (args) => {
     const { code, stdout, stderr } = await runWeir(args, environment)
     expect([args, code, stdout, stderr.length > 0]).toEqual([args, 2, '', true])
@@ -99,6 +92,27 @@ test.each([
   expect(await readdir(dir)).toEqual([])
 })
 
+const json = { 'content-type': 'application/json' }
+test.each([
+  ['/v1/decisions?', ['tail', '--since', '5m']],
+  ['/v1/alerts/x', ['alerts', 'test-endpoint', 'ops']],
+] as const)('Ctrl-C ends a command that waits for %s after the console has answered before: %j', async (path, args) => {
+  let isWaiting = false
+  respond = ({ url = '', method }, response) => {
+    if (url.startsWith('/v1/decisions/stream')) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': following\n\n')
+    } else if (method === 'POST') response.writeHead(202, json).end('{"id":"x"}')
+    else isWaiting = url.startsWith(path)
+  }
+  const child = spawnBound([join(projectRoot, 'weir'), ...args], {
+    ...{ env: { ...process.env, ...environment }, stdio: 'pipe' },
+  })
+  const ended = new Promise<number | null>((done) => child.once('exit', done))
+  expect(await waitUntil(() => isWaiting, { deadlineMs: 20_000 })).toBe(true)
+  child.kill('SIGINT')
+  expect(await Promise.race([ended, waitUntil(() => false, { deadlineMs: 10_000 })])).toBe(130)
+})
+
 const evil = 'a\u001b[31m\u009b\u202eb\u2028\ud83d\u{e0001}\nc'
 const escaped = 'a\\u001b[31m\\u009b\\u202eb\\u2028\\ud83d\\udb40\\udc01\\nc'.replace('\\n', '\\u000a')
 const bodies: Readonly<Record<string, unknown>> = {
@@ -120,7 +134,7 @@ const bodies: Readonly<Record<string, unknown>> = {
 test('what callers have written is harmless to a terminal, and JSON says the same as ever', async () => {
   respond = ({ url = '' }, response) => {
     const { pathname } = new URL(url, 'http://x')
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(bodies[pathname]))
+    response.writeHead(200, json).end(JSON.stringify(bodies[pathname]))
   }
   const harmful = /[^\P{C}\n]/u
   for (const args of [['usage', '--by', 'subject'], ['keys', 'list'], ['changes'], ['invoices', 'list']]) {

@@ -250,7 +250,7 @@ describe('every entry point of a real process', () => {
       if (isDecided) expect(answer.headers['weir-decision']).toMatch(/^[0-9a-f-]{36}$/)
     }
     expect(upstream.seen.filter(({ method }) => method === 'HEAD')).toHaveLength(1)
-    expect(await readMetric(ingress.ops, 'weir_records_refused_total')).toBe(0)
+    expect(await readMetric(ingress.ops, 'weir_journal_records_refused_total')).toBe(0)
     process.stdout.write(`${refused.length} refusals and HEADs, faults 0\n`)
   })
 

@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream'
 import { showUsage } from '@weir/cli/commands/usage.ts'
+import { noProgress } from '@weir/cli/terminal/progress.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery, type UsageQuery } from '@weir/core/usage/usage-query.ts'
@@ -78,7 +79,7 @@ async function askCommand({ by = '', other = 'true', ...given }: Parameters, for
   await showUsage(
     { ...options, ...how, by: String(by), other: other === 'true', ...(format === undefined ? {} : { format }) },
     {
-      ...{ environment: { ...desk.environment }, cwd: '/', signal: AbortSignal.timeout(60_000) },
+      ...{ environment: { ...desk.environment }, cwd: '/', signal: AbortSignal.timeout(60_000), progress: noProgress },
       ...{ report: () => undefined, print: (text: string) => void printed.push(text) },
     },
     stdout,

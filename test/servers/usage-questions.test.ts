@@ -1,6 +1,7 @@
 import { text as textOf } from 'node:stream/consumers'
 import { askUsage, askUsageTotals, type UsageRow, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream, type StreamForm } from '@weir/clickhouse/usage-stream.ts'
+import { parseTimeZone } from '@weir/core/calendar/time-zone.ts'
 import { filledSteps } from '@weir/core/usage/fill.ts'
 import { placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
@@ -179,7 +180,7 @@ test.each([
   'the values of %s that begin with %s are %s, each with its decisions',
   async (name, namePrefix, expected) => {
     const parsed = parseUsageQuery(
-      { by: name, step: 'total', order: '-count', from: '2026-10-30', to: '2026-11-03' },
+      { by: name, step: 'total', order: '-count', from: '2027-03-27', to: '2027-04-05' },
       { nowMs: Date.now(), isNarrow: true },
     )
     if (parsed.kind === 'problems') throw new Error(parsed.problems.join())
@@ -190,3 +191,14 @@ test.each([
     expect(rows).toEqual(wanted)
   },
 )
+
+test('every time zone that a question or a policy may name is one that ClickHouse knows', async () => {
+  const known = (await tables.rows<{ zone: string }>('SELECT time_zone AS zone FROM system.time_zones')).map(
+    ({ zone }) => zone,
+  )
+  const named = [...Intl.supportedValuesOf('timeZone'), ...known, 'US/Pacific-New', 'Canada/East-Saskatchewan']
+  const read = named.flatMap((zone) => [parseTimeZone(zone), parseTimeZone(zone.toLowerCase())])
+  const zones = new Set(read.filter((zone) => zone !== undefined))
+  expect([...zones].filter((zone) => !known.includes(zone))).toEqual([])
+  expect(zones.size).toBeGreaterThan(500)
+})

@@ -2,10 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { allFences } from '../support/docs/fences.ts'
 import { startTables, type Tables } from '../support/servers/tables.ts'
 
 const document = await readFile(join(projectRoot, 'docs/usage.md'), 'utf8')
-const recipes = [...document.matchAll(/```sql\n([\s\S]*?)```/g)].map(([, sql = '']) => sql.trim())
+const recipes = allFences.filter(({ language }) => language === 'sql').map(({ text }) => text.trim())
 
 let tables: Tables
 beforeAll(async () => {
@@ -13,11 +14,11 @@ beforeAll(async () => {
 })
 afterAll(() => tables?.close())
 
-it('the page on usage has recipes', () => {
+it('the documents have recipes', () => {
   expect(recipes.length).toBeGreaterThan(8)
 })
 
-it.each(recipes)('a recipe of the page on usage is SQL for these tables: %s', async (sql) => {
+it.each(recipes)('a recipe of the documents is SQL for these tables: %s', async (sql) => {
   expect(await tables.rows(sql)).toEqual([])
 })
 

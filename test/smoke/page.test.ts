@@ -19,13 +19,12 @@ const shown: Readonly<Record<string, RegExp>> = {
   Overview: /120\s*allowed.*25\s*refused/s,
   Live: /The last decisions/,
   Usage: /demo-small/,
-  Subjects: /demo-small/,
+  Subjects: /demo-small.*✕ trial-day 100 %, full/s,
   Decisions: /✕ refused.*trial-day/s,
   Blocks: /Nobody is/i,
   Alerts: /demo-small/,
   Policy: /trial-day/,
   Keys: /demo-small/,
-  Tokens: /Only the token of the environment/,
   Invoices: /No month/i,
   System: /metering/,
 }
@@ -79,6 +78,23 @@ it('the page opens by its token with less than 200 kB, shows every page with wha
     expect([name, await page.locator('[role=alert]').allTextContents()]).toEqual([name, []])
     expect([name, await seriousFindings(page)]).toEqual([name, []])
   }
+  expect(faults).toEqual([])
+})
+
+it('subjects are listed by how near they are to a limit, or those alone that used 80 %, with what they used', async () => {
+  const { page, faults } = watched
+  await page.getByRole('link', { name: 'Subjects', exact: true }).click()
+  const row = page.locator('tbody tr').filter({ hasText: 'demo-small' })
+  const says = async () =>
+    await expect
+      .poll(async () => (await row.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ').trim()))
+      .toEqual(['demo-small 20 new ✕ trial-day 100 %, full 45 25 56 %'])
+  await page.getByRole('button', { name: 'Nearest limit' }).click()
+  await page.waitForURL(/order=-share/)
+  await says()
+  await page.getByRole('checkbox', { name: 'at least 80 %' }).check()
+  await page.waitForURL(/share_from=0.8/)
+  await says()
   expect(faults).toEqual([])
 })
 

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { kafkaFrom, localKafka } from '@weir/cli/find-servers.ts'
+import { inProject } from '@weir/cli/project.ts'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
@@ -7,7 +9,10 @@ import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readMarkdown } from '../repo/rules/markdown.ts'
+import { checkMetrics } from '../support/check-metrics.ts'
 import { expectHundredOfThousand, expectTwoAlerts, type Pipeline, sums } from '../support/pipeline.ts'
+import { metricIn } from '../support/read-metric.ts'
 import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
 
 let weir: RunningWeir
@@ -74,6 +79,22 @@ describe('the whole pipeline', () => {
       ['ingress', 'metering', 'alerting', 'console'],
     ])
     expect((await runWeir(['changes', '--data', weir.dir])).stdout).toMatch(/^TIME .*\n.* root +put policy /)
+  })
+
+  it('shows the metrics of each service in a form that promtool finds nothing wrong with, and among them all that the documents say to watch', async () => {
+    const pages = await Promise.all(
+      Object.entries(weir.line.ops).map(
+        async ([name, ops]) => [name, await (await fetch(`${ops}/metrics`)).text()] as const,
+      ),
+    )
+    const found = pages.map(([name, page]) => [name, metricIn(page, 'weir_ready'), checkMetrics(page)])
+    expect(found).toEqual(['ingress', 'metering', 'alerting', 'console'].map((name) => [name, 1, '']))
+    const text = readFileSync(inProject('docs', 'monitoring.md'), 'utf8')
+    const { rows } = readMarkdown({ path: 'docs/monitoring.md', text })
+    const toWatch = rows.flatMap(({ cells }) => (cells.length === 4 ? (cells[1] ?? '').match(/\bweir_\w+/g) : []) ?? [])
+    expect(toWatch.length).toBeGreaterThan(25)
+    const isShown = (metric: string) => pages.some(([, page]) => page.includes(`# TYPE ${metric} `))
+    expect(toWatch.filter((metric) => !isShown(metric))).toEqual([])
   })
 
   it('explains a refusal by its header Weir-Decision', async () => {

@@ -1,7 +1,9 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
-import { openHandDamage, weirAudit } from '../support/failure/hand-damage.ts'
+import type { RunningLoad } from '../support/failure/drive-load.ts'
+import { type Finding, openHandDamage, weirAudit } from '../support/failure/hand-damage.ts'
+import { isLarge } from '../support/failure/is-large.ts'
 import { watchOutages } from '../support/failure/outages.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
@@ -10,10 +12,10 @@ import { untilRestored } from '../support/failure/until-restored.ts'
 /** `WEIR_SOAK_MINUTES`; ten unless it says otherwise. */
 const minutes = Number(process.env.WEIR_SOAK_MINUTES ?? 10)
 const killEveryMs = 5_000
-/** The ingress and those behind it die as often as each other. */
-const victims = ['ingress', 'metering', 'alerting', 'kafka', 'clickhouse', 'redis', 'console'] as const
-const perSecondAsked = 2_600
-const perSecondMin = 2_000
+/** Of each as many answer on a large topology as share two cores with three brokers and six nodes of a Cluster. */
+const [perSecondAsked, perSecondMin] = isLarge ? [500, 300] : [2_600, 2_000]
+/** Half of the victims of a large topology stay down for a time between these, so that others take over. */
+const [downMinMs, downMaxMs] = [3_000, 12_000]
 const drainedWithinSeconds = 120
 
 let stack: Stack
@@ -22,24 +24,51 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.close())
 
+/** The ingress and those behind it die as often as each other; on a large topology, each process of them. */
+function victimsOf({ names }: Stack): readonly [string, ...string[]] {
+  const [first = '', ...others] = names.filter((name) => name !== 'demo')
+  return [first, ...others]
+}
+
+/** Keeps parts down, each once at a time; `ended` waits until all are up again. */
+function openDowns(load: RunningLoad) {
+  const down = new Map<string, Promise<void>>()
+  const keep = async (name: string, ms: number) => {
+    await stack.hold(name)
+    await load.forMs(ms)
+    await stack.release(name)
+    down.delete(name)
+  }
+  return {
+    isDown: (name: string) => down.has(name),
+    keepDown: (name: string, ms: number) => void down.set(name, keep(name, ms)),
+    ended: async () => void (await Promise.all(down.values())),
+  }
+}
+
 it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, nothing twice, no number left out, every alert once`, async () => {
   const kills: Record<string, number> = {}
   let perSecond = 0
   const { row, load } = await playScenario(stack, {
-    fault: `a random kill every 5 s for ${minutes} minutes`,
+    fault: `a random kill every 5 s for ${minutes} minutes${isLarge ? ' beside three brokers' : ''}`,
     perSecond: perSecondAsked,
     async strike({ load: running, random }) {
       const outages = watchOutages(running)
+      const downs = openDowns(running)
+      const victims = victimsOf(stack)
       const began = running.progress
       const endMs = began.elapsedMs + minutes * 60_000
       while (running.progress.elapsedMs < endMs) {
         await running.forMs(killEveryMs)
         const name = random.pick(victims)
+        if (downs.isDown(name)) continue
         kills[name] = (kills[name] ?? 0) + 1
-        stack.signal(name, 'SIGKILL')
+        if (isLarge && random.integer(0, 1) === 1) downs.keepDown(name, random.integer(downMinMs, downMaxMs))
+        else stack.signal(name, 'SIGKILL')
         // Decisions that are made without either are no decisions of Redis.
         if (name === 'ingress' || name === 'redis') outages.begin()
       }
+      await downs.ended()
       for (const name of victims) await stack.backAfter(name, undefined)
       const upSeconds = (running.progress.elapsedMs - began.elapsedMs - (await outages.endMs())) / 1_000
       perSecond = (running.progress.decided - began.decided) / upSeconds
@@ -58,7 +87,10 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
 it('an audit of what the soak left finds nothing; what is then removed by hand it names, and repairs', async () => {
   const clean = await weirAudit(stack)
   process.stdout.write(`  audit of the soaked data: ${JSON.stringify(clean)}\n`)
-  expect([clean.code, clean.findings]).toEqual([0, []])
+  // A Redis that failed over may have lost charges.
+  const isLost = ({ check }: Finding) => isLarge && check === 'quotas'
+  expect(clean.findings.filter((finding) => !isLost(finding))).toEqual([])
+  expect(clean.code).toBe(clean.findings.length === 0 ? 0 : 1)
 
   // Else the count that is removed is back before it is looked for.
   await untilRestored(stack)

@@ -1,6 +1,7 @@
 import { projectRoot } from '@weir/cli/project.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { metricIn } from './read-metric.ts'
 import { keepLog } from './servers/server-logs.ts'
 
 /** A process of a service as it runs in production. */
@@ -42,8 +43,7 @@ export async function startServiceProcess(
     ended,
     ready: () => get('/readyz').catch((error: unknown) => ({ status: 0, text: String(error) })),
     async metric(metricName) {
-      const { text: all } = await get('/metrics')
-      return Number(new RegExp(`^${metricName} (.*)$`, 'm').exec(all)?.[1] ?? Number.NaN)
+      return metricIn((await get('/metrics')).text, metricName) ?? Number.NaN
     },
     async kill(signal) {
       child.kill(signal)

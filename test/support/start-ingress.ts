@@ -14,6 +14,8 @@ export interface RunningIngress {
   readonly grpc: string
   readonly ops: string
   readonly pid: number
+  /** What it writes; removed at its end. */
+  readonly logFile: string
   /** Ends it as a service manager would, and waits until it is gone. */
   close(): Promise<void>
 }
@@ -64,6 +66,7 @@ export async function startIngress(environment: Readonly<Record<string, string>>
     grpc: `127.0.0.1:${grpcPort}`,
     ops,
     pid: child.pid ?? 0,
+    logFile,
     async close() {
       child.kill('SIGTERM')
       await ended

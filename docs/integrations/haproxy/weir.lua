@@ -23,6 +23,7 @@ local withheld = {
   ["host"] = true, ["keep-alive"] = true, ["te"] = true, ["transfer-encoding"] = true, ["upgrade"] = true,
   ["x-original-method"] = true, ["x-original-uri"] = true, ["x-original-url"] = true,
   ["x-forwarded-for"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
+  ["traceparent"] = true, ["tracestate"] = true,
   ["x-weir-subject"] = true, ["x-weir-plan"] = true, -- and every other header of identity.trustedHeaders
 }
 

@@ -5,7 +5,8 @@ set -eu
 list=/etc/nginx/weir-blocked.list
 url='http://127.0.0.1:8090/v1/blocks?format=text&limit=otp'     # <-- the console, and the limits that may shut out an address
 header=/etc/nginx/weir-token.header                             # <-- one line: Authorization: Bearer TOKEN, of scope read
-curl -fsS --max-time 10 -H "@$header" -o "$list.text" "$url"
+curl -fsS --max-time 10 -H "@$header" -D "$list.headers" -o "$list.text" "$url"
+grep -qi '^weir-complete: *true' "$list.headers"
 sed 's/$/ 1;/' "$list.text" > "$list.next"
 if ! cmp -s "$list.next" "$list"; then
   mv "$list.next" "$list"

@@ -1,6 +1,7 @@
 import { constants } from 'node:os'
 import { WeirError } from '@weir/core/errors.ts'
 import { CommanderError } from 'commander'
+import { type Progress, ProgressLine } from './terminal/progress.ts'
 import { harmless } from './text-table.ts'
 
 /** The parts of its process that a command uses. */
@@ -14,6 +15,8 @@ export interface CommandContext {
    * that JSON stays what it is. `exactly`: for documents and files, which are written to the byte.
    */
   readonly print: (text: string, how?: 'exactly') => void
+  /** Shown on a terminal, to who waits for longer than a second. */
+  readonly progress: Progress
   /**
    * Aborted by SIGTERM, SIGINT, or the end of the npm that started the command. A command that has asked for it ends by
    * itself; any other is ended at once.
@@ -23,6 +26,8 @@ export interface CommandContext {
 
 /** The context of the command of this process. */
 export interface OwnContext extends CommandContext {
+  /** A person waits for the command of this name. */
+  readonly beginProgress: (name: string) => void
   /** Returns the exit code of a command that a signal has stopped: 130 for Ctrl-C; undefined for one that was not. */
   readonly exitCodeOfStop: () => number | undefined
 }
@@ -53,13 +58,28 @@ export function openCommandContext(environment: NodeJS.ProcessEnv, exit: (exitCo
     if (!endsItself) exit(exitCode)
   }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopBy(signal))
+  // Its reader has enough, as `head` has: no reason for a stack.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    exit(128 + constants.signals.SIGPIPE)
+  })
   if (environment.npm_lifecycle_event !== undefined) stopWithNpm(() => stopBy('SIGTERM'))
+  const { stdout, stderr } = process
+  // A terminal has one place for both; what is piped may be shown on it by another program.
+  const isSeen = stdout.isTTY && stderr.isTTY && (environment.TERM ?? 'dumb') !== 'dumb'
+  const progress = new ProgressLine(isSeen ? stderr : undefined)
+  const write = (stream: NodeJS.WriteStream, text: string) => {
+    progress.hide()
+    stream.write(text)
+  }
   return {
     environment,
+    progress,
+    beginProgress: (name) => progress.begin(name),
     // npm and the launcher may be called from elsewhere than the folder in which the person typed.
     cwd: environment.INIT_CWD ?? process.cwd(),
-    report: (line) => process.stderr.write(`weir: ${harmless(line)}\n`),
-    print: (text, how) => process.stdout.write(`${how === 'exactly' ? text : harmless(text)}\n`),
+    report: (line) => write(stderr, `weir: ${harmless(line)}\n`),
+    print: (text, how) => write(stdout, `${how === 'exactly' ? text : harmless(text)}\n`),
     get signal() {
       endsItself = true
       return stop.signal

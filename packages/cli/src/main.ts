@@ -1,8 +1,13 @@
 import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
+import { version } from '@weir/runtime/version.ts'
 import { Command, Option } from 'commander'
 import { openCommandContext, reportFailure } from './command-context.ts'
+import { addCompletion } from './commands/add-completion.ts'
 import { addInvoiceCommands } from './commands/add-invoices.ts'
+import { addLiveCommands } from './commands/add-live.ts'
+import { addLoadCommand } from './commands/add-load.ts'
+import { addUsageCommands } from './commands/add-usage.ts'
 import { offsetOrClickhouse, wholeNumber } from './option-values.ts'
 import { inProject } from './project.ts'
 
@@ -15,6 +20,10 @@ const context = openCommandContext(process.env, (exitCode) => process.exit(exitC
 let exitCodeOfTrouble = 1
 /** Whether it was a signal that the command was waiting for, as `up` does. */
 let hasStoppedInOrder = false
+/** The words that call a command: `keys list`. */
+const nameOf = (command: Command): string =>
+  command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
+
 /** Ends a command whose answer is no with this exit code. */
 const exitUnless = (isYes: boolean, exitCode = 1) => {
   if (!isYes) process.exitCode = exitCode
@@ -25,9 +34,13 @@ const inCwd = (path: string) => resolve(context.cwd, path)
 // Each command is loaded when it is called: none waits for the libraries of the others.
 const program = new Command('weir')
   .description('Decides, records, meters and alerts on API usage.')
+  .version(version)
   .showHelpAfterError('(./weir help tells what there is)')
   // The subcommands inherit it. What it throws has the exit code of what is mistyped.
   .exitOverride()
+  .hook('preAction', (_, command) => {
+    if (command.opts().json !== true) context.beginProgress(nameOf(command))
+  })
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'weir: ')) })
 
 const services = ['ingress', 'metering', 'alerting', 'console']
@@ -56,6 +69,15 @@ program
   .action(async (options) => {
     await (await import('./commands/up.ts')).up(options, context)
     hasStoppedInOrder = true
+  })
+
+program
+  .command('version')
+  .description('Say which version of Weir, and of Node, this is.')
+  .option('--json', 'print JSON', false)
+  .action(({ json }: { readonly json: boolean }) => {
+    const [node, line] = [process.version, `weir ${version} on Node ${process.version}`]
+    process.stdout.write(`${json ? JSON.stringify({ version, node }) : line}\n`)
   })
 
 program
@@ -123,6 +145,9 @@ withFile(program.command('apply'))
 
 withFile(program.command('diff'))
   .description('Say what applying a policy file would change: exit code 0 for nothing, 1 for something, 2 for trouble.')
+  .option('--impact', 'and which requests of the last 7 days it would have refused', false)
+  .option('--subject <id>', 'with --impact: of this subject alone, each decided again')
+  .option('--from <time>', 'with --impact: since then instead, such as now-24h')
   .action(async (options) => {
     exitCodeOfTrouble = 2
     exitUnless(!(await (await import('./commands/policy.ts')).diffPolicy(options, context)).differs)
@@ -155,60 +180,9 @@ common(keys.command('list'))
   .option('--subject <id>', 'only its keys')
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
 
-const usage = common(program.command('usage'))
-  .description('Say who used what: units, decisions and refusals, by any of their dimensions.')
-  .option(
-    '--from <time>',
-    'RFC 3339, a date, which begins in the time zone, or now-24h; 24 hours before --to without it',
-  )
-  .option('--to <time>', 'the same; now without it')
-  .option(
-    '--by <names>',
-    'up to four of subject, key_id, plan, route, method, outcome, denied_by, reason, mode, ip and met_limit, in commas',
-    '',
-  )
-  .option('--step <step>', 'minute, quarter_hour, hour, day, week, month or total', 'total')
-  .option('--period <month>', 'instead of both, with one --subject: its month, 2026-11, current or previous')
-  .option('--time-zone <zone>', "where dates, days, weeks and months begin: UTC, with --period the subject's own")
-  .option('--top <n>', 'only so many groups, and one row for the others', wholeNumber(1, 1_000))
-  .option('--order <measure>', 'cost, count, allowed, denied or change; with - before it the largest first')
-  .option('--fill <how>', 'zero: every group has a row of each step')
-  .option('--no-other', 'no row for the other groups')
-  .option('--compare [time]', 'with the span before, or the one that begins then, of the same length')
-  .option('--price', 'what whole months of each subject cost, by --step month or total', false)
-  .option('--subject-prefix <text>', 'only subjects that begin so')
-  .option('--limit <n>', 'rows at most', wholeNumber(1, 1_000_000), 1_000)
-  .addOption(
-    new Option('--format <format>', 'the whole answer as a file, instead of a table')
-      .choices(['csv', 'jsonl', 'parquet'])
-      .conflicts('json'),
-  )
-  .addOption(new Option('--output <file>', 'where that is written, once it is whole; standard output').argParser(inCwd))
-  .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
-const usageFilters = 'subject key-id plan route method outcome denied-by reason mode ip met-limit'
-for (const name of usageFilters.split(' ')) {
-  usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
-}
-usage.action(async (options) => (await import('./commands/usage.ts')).showUsage(options, context))
-
-common(program.command('why'))
-  .description('Explain a decision: why it came out as it did, and what would have admitted it.')
-  .argument('[id]', 'as in the header Weir-Decision; - takes it from an answer that is pasted on standard input')
-  .option('--subject <id>', 'with --last: whose')
-  .option('--last', 'the newest refusal of --subject')
-  .action(async (id: string | undefined, options) =>
-    (await import('./commands/why.ts')).explainDecision(id, options, context),
-  )
-
-common(program.command('tail'))
-  .description('Print decisions as they are made, one a line, until it is stopped.')
-  .option('--denied', 'only refusals', false)
-  .option('--subject <id...>', 'only of these subjects')
-  .option('--key-id <id...>', 'only by these keys')
-  .option('--route <template...>', 'only of these routes')
-  .option('--since <duration>', 'those of before first, such as 5m')
-  .option('--no-follow', 'only those of before; of the last 5 minutes without --since')
-  .action(async (options) => (await import('./commands/tail.ts')).tailDecisions(options, context))
+addUsageCommands({ program, common, context })
+addLiveCommands({ program, common, context })
+addLoadCommand({ program, common, context, exitUnless })
 
 common(program.command('status'))
   .description('Say whether anything is wrong now; exit code 1 if so.')
@@ -267,6 +241,7 @@ const ofAlerts = (command: Command) =>
     .option('--to <time>', 'until when')
 ofAlerts(common(alerts.command('ls')))
   .description('List alerts, newest first, with the last outcome at each endpoint.')
+  .option('--outcome <outcome...>', 'only those whose delivery somewhere is failed, given_up, dropped, delivered, …')
   .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 50)
   .action(async (options) => (await import('./commands/alerts.ts')).listAlerts(options, context))
 common(alerts.command('show'))
@@ -380,11 +355,17 @@ program
   .action(async () => {
     const { applyMigrations } = await import('./commands/migrate.ts')
     const { findClickhouse } = await import('./find-servers.ts')
-    await applyMigrations(findClickhouse(context.environment), context.report)
+    await applyMigrations(findClickhouse(context.environment), context.report, context.progress)
   })
 
+addCompletion(program, context)
+
 try {
-  await program.parseAsync()
+  if (process.argv.length > 2) await program.parseAsync()
+  else {
+    const { showOverview } = await import('./commands/overview.ts')
+    exitUnless(await showOverview(inProject('.weir', 'data'), context))
+  }
   const exitCode = hasStoppedInOrder ? undefined : context.exitCodeOfStop()
   if (exitCode !== undefined) process.exitCode = exitCode
 } catch (error) {

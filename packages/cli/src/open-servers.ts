@@ -49,7 +49,7 @@ export function findKafka({ environment }: CommandContext, dataDir: string): Kaf
 /** A server that runs answers within milliseconds; a person waits no longer than this for one that does not. */
 const readyDeadlineMs = 3_000
 
-const limiterVariables = redisVariables({ about: '', fallback: '', kinds: ['single', 'sentinel', 'cluster'] })
+const limiterVariables = redisVariables({ about: '', fallback: '' })
 
 function readRedisConfig(environment: CommandContext['environment'], dataDir: string) {
   const config = readConfig(limiterVariables, environment)

@@ -3,6 +3,7 @@ import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { type DecisionRelated, type DecisionRow, decisionColumns, decisionFormat } from './decision-queries.ts'
 import { filtersOf, seenColumn } from './filters.ts'
+import { pageMsMax, questionBounds, throwBound } from './question-bounds.ts'
 import { withinReach } from './within-reach.ts'
 
 /** A decision of a list, with what came after it. */
@@ -19,6 +20,7 @@ export interface DecisionPlace {
   readonly rowsMax: number
 }
 
+const settings = { clickhouse_settings: { ...decisionFormat.clickhouse_settings, ...questionBounds(pageMsMax) } }
 /** More subjects than this on one page are not named: ids and times find the rest of their rows. */
 const namedSubjectsMax = 100
 const timeOf = (name: string) => `fromUnixTimestamp64Milli({${name}:Int64})`
@@ -49,7 +51,10 @@ function conditionsOf(reach: Reach, query: DecisionQuery) {
 
 type OfDecision<Row> = Row & { readonly decision: string }
 
-/** Reads a page of decisions within a caller's reach, the newest first. Rejects with ClickHouse's error. */
+/**
+ * Reads a page of decisions within a caller's reach, the newest first. Rejects with ClickHouse's error or
+ * `QuestionBoundMet`.
+ */
 export async function listDecisions(
   client: ClickHouseClient,
   reach: Reach,
@@ -57,7 +62,8 @@ export async function listDecisions(
   { after, rowsMax }: DecisionPlace,
 ): Promise<readonly ListedDecision[]> {
   const { sql, params } = conditionsOf(reach, query)
-  const read = <Row>(text: string, more: object) => readRows<Row>(client, text, { ...params, ...more }, decisionFormat)
+  const read = <Row>(text: string, more: object) =>
+    readRows<Row>(client, text, { ...params, ...more }, settings).catch(throwBound)
   const behind = after === undefined ? '' : `AND (d.ts, toString(d.id)) < (${timeOf('after_ms')}, {after_id:String})`
   const rows = await read<DecisionRow>(
     `SELECT ${decisionColumns} FROM decisions AS d WHERE ${sql} ${behind}

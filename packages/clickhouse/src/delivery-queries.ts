@@ -1,6 +1,7 @@
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { inTurn } from './delivery-order.ts'
+import { pageMsMax, questionBounds, throwBound } from './question-bounds.ts'
 import { withinReach } from './within-reach.ts'
 
 /** Selects alerts or deliveries; times in milliseconds since the epoch. */
@@ -10,6 +11,8 @@ export interface AlertFilter {
   readonly subject?: string | undefined
   readonly type?: string | undefined
   readonly endpoint?: string | undefined
+  /** Only alerts whose last outcome at one endpoint at least is one of these; any if empty. */
+  readonly outcome?: readonly string[] | undefined
 }
 
 /** An alert with the last outcome at each endpoint. Times as RFC 3339. */
@@ -47,12 +50,13 @@ const inTime = (column: string) =>
   `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`
 
 /** Returns the parameters of a filter; an empty text matches any. */
-const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '' }: AlertFilter) => ({
+const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '', outcome = [] }: AlertFilter) => ({
   from: fromMs,
   to: toMs,
   subject,
   type,
   endpoint,
+  outcome,
 })
 
 /** Which alerts a caller may see. */
@@ -74,7 +78,10 @@ export function alertsWithin({ reach, hiddenLimits }: AlertReach) {
   return { sql: `${own} AND ${seen}`, params: { ...params, hidden: hiddenLimits } }
 }
 
-/** Reads `limit` alerts, the newest first, after the one that `after` names by its time and id. */
+/**
+ * Reads `limit` alerts, the newest first, after the one that `after` names by its time and id. Callers who are limited
+ * to subjects get no deliveries. Rejects with `QuestionBoundMet` where it costs too much.
+ */
 export function listAlerts(
   client: ClickHouseClient,
   within: AlertReach,
@@ -85,24 +92,29 @@ export function listAlerts(
   }: { readonly limit: number; readonly after?: { readonly timeMs: number; readonly id: string } | undefined },
 ): Promise<ListedAlert[]> {
   const { sql, params } = alertsWithin(within)
+  const lastOutcomes = `SELECT alert_id, endpoint, argMax(outcome, ${inTurn}) AS last FROM deliveries
+          WHERE at >= fromUnixTimestamp64Milli({from:Int64}) GROUP BY alert_id, endpoint`
+  const deliveries = `LEFT JOIN (
+        SELECT alert_id, groupArray((endpoint, last)) AS deliveries FROM (${lastOutcomes} ORDER BY endpoint)
+        GROUP BY alert_id
+      ) AS d ON d.alert_id = a.id`
+  const { outcome = [] } = filter
+  const withOutcome = `AND id IN (SELECT alert_id FROM (${lastOutcomes}) WHERE last IN {outcome:Array(String)})`
+  const { isOwn } = within.reach
   return readRows<ListedAlert>(
     client,
-    `SELECT ${alertColumns}, deliveries FROM (
+    `SELECT ${alertColumns}, ${isOwn ? '[] AS deliveries' : 'deliveries'} FROM (
         SELECT id, type, subject, time, state, data FROM alerts
         WHERE ${sql} AND ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
-          AND ({type:String} = '' OR type = {type:String})
+          AND ({type:String} = '' OR type = {type:String}) ${outcome.length === 0 ? '' : withOutcome}
           AND ({afterMs:Int64} = 0 OR (time, toString(id)) < (fromUnixTimestamp64Milli({afterMs:Int64}), {afterId:String}))
         ORDER BY time DESC, toString(id) DESC LIMIT 1 BY id LIMIT {limit:UInt32}
       ) AS a
-      LEFT JOIN (
-        SELECT alert_id, groupArray((endpoint, last)) AS deliveries FROM (
-          SELECT alert_id, endpoint, argMax(outcome, ${inTurn}) AS last FROM deliveries
-          WHERE at >= fromUnixTimestamp64Milli({from:Int64}) GROUP BY alert_id, endpoint ORDER BY endpoint
-        ) GROUP BY alert_id
-      ) AS d ON d.alert_id = a.id
+      ${isOwn ? '' : deliveries}
       ORDER BY a.time DESC, toString(a.id) DESC`,
     { ...params, ...parametersOf(filter), limit, afterMs: after?.timeMs ?? 0, afterId: after?.id ?? '' },
-  )
+    { clickhouse_settings: questionBounds(pageMsMax) },
+  ).catch(throwBound)
 }
 
 /** Reads one alert with every step of its deliveries; undefined if no alert within reach has this id. */

@@ -10,9 +10,12 @@ export interface DigestSpan {
   readonly toMs: number
 }
 
-/** Alerts that were raised and sent within a span. Their partition is that of their period, a month long at most. */
+/**
+ * Alerts that were raised and sent within a span. Their partition is that of their period: two months long at most,
+ * where the day on which months begin has changed.
+ */
 const sentWithin = `a.time >= fromUnixTimestamp64Milli({from:Int64}) AND a.time < fromUnixTimestamp64Milli({to:Int64})
-  AND a.period_start >= toDateTime(fromUnixTimestamp64Milli({from:Int64})) - INTERVAL 40 DAY
+  AND a.period_start >= toDateTime(fromUnixTimestamp64Milli({from:Int64})) - INTERVAL 62 DAY
   AND a.state = 'raised' AND a.silence = '' AND NOT startsWith(a.type, 'weir.endpoint.') AND a.type != 'weir.alerts.digest'`
 
 const parametersOf = ({ fromMs, toMs }: DigestSpan) => ({ from: fromMs, to: toMs })

@@ -20,6 +20,8 @@ export interface InsertRequest {
   readonly requestId?: string
   /** How long the server may work on it. An insert that takes longer is ended; a repetition completes it. */
   readonly serverMsMax?: number
+  /** W3C's header: the server writes what it did to its own log of spans. */
+  readonly traceparent?: string | undefined
   /** Ends the request; the server may go on with what it has. */
   readonly signal?: AbortSignal
 }
@@ -55,7 +57,7 @@ export const linesOf = (rows: readonly object[]): Buffer =>
 
 /** Resolves when the block is on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
 export async function insertBlock(client: ClickHouseClient, request: InsertRequest): Promise<void> {
-  const { table, lines, dedupToken, requestId, serverMsMax, signal } = request
+  const { table, lines, dedupToken, requestId, serverMsMax, traceparent, signal } = request
   if (!tokenForm.test(dedupToken)) throw new Error(`a deduplication token cannot be ${JSON.stringify(dedupToken)}`)
   const time = serverMsMax === undefined ? '' : `, max_execution_time=${Math.max(1, Math.floor(serverMsMax / 1_000))}`
   // Not client.insert: for JSONEachRow that takes objects, and would encode again what Kafka holds encoded.
@@ -63,6 +65,7 @@ export async function insertBlock(client: ClickHouseClient, request: InsertReque
     query: `INSERT INTO ${table} SETTINGS ${pinned}${time}, insert_deduplication_token='${dedupToken}' FORMAT JSONEachRow`,
     values: Readable.from([lines], { objectMode: false }),
     query_id: queryIdOf(dedupToken) + (requestId === undefined ? '' : `:${requestId}`),
+    ...(traceparent === undefined ? {} : { http_headers: { traceparent } }),
     ...(signal === undefined ? {} : { abort_signal: signal }),
   })
   answer.stream.resume()

@@ -119,9 +119,13 @@ async function apply(client: ClickHouseClient, migration: Migration): Promise<vo
 /**
  * Brings the database to the newest migration, under a lock, so that several may try at once. Returns the names of what
  * it applied. An applied file that was changed since is an error: ClickHouse cannot roll back, so history is never
- * edited.
+ * edited. `onMigration` is called before each, with how many are done and how many there are to do.
  */
-export async function migrate(client: ClickHouseClient, migrations: readonly Migration[]): Promise<string[]> {
+export async function migrate(
+  client: ClickHouseClient,
+  migrations: readonly Migration[],
+  onMigration: (name: string, done: number, all: number) => void = () => undefined,
+): Promise<string[]> {
   await createHistory(client)
   const locked = await waitUntil(() => takeLock(client), { deadlineMs: lockDeadlineMs, everyMs: 250 })
   if (locked !== true) {
@@ -138,7 +142,10 @@ export async function migrate(client: ClickHouseClient, migrations: readonly Mig
       )
     }
     const missing = migrations.filter(({ number }) => !applied.has(number))
-    for (const migration of missing) await apply(client, migration)
+    for (const [done, migration] of missing.entries()) {
+      onMigration(migration.name, done, missing.length)
+      await apply(client, migration)
+    }
     return missing.map(({ name }) => name)
   } finally {
     await dropLock(client)

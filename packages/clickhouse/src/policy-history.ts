@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Period } from '@weir/core/prices/forecast.ts'
 import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 import { insertBlock, linesOf } from './insert.ts'
 
@@ -102,6 +103,52 @@ export async function readPolicyAt(
   )
   const isNamed = isKnown && change.last === offset
   return { change: { id: change.id, offset: change.offset, atMs: change.at_ms }, isNamed, entities }
+}
+
+/** Whether the history has this change already, and so all before it. */
+export async function hasChange(client: ClickHouseClient, topic: string, id: string): Promise<boolean> {
+  const [found] = await readRows<{ rows: string }>(
+    client,
+    `SELECT toString(count()) AS rows FROM policy_history AS h
+     WHERE h.topic = {topic:String} AND h.kind IN ${changeKinds} AND h.change = {id:UUID}`,
+    { topic, id },
+  )
+  return found !== undefined && found.rows !== '0'
+}
+
+/** Changes of one subject and its plans in one month that are gone back over, each some milliseconds. */
+const changesMax = 100
+
+/**
+ * Reads the policies that a subject had in a period, the newest first: the one at its end, and those before each change
+ * of the subject or of a plan that it ever had. None where the history does not go back to the end of the period.
+ */
+export async function* readPoliciesIn(
+  client: ClickHouseClient,
+  topic: string,
+  subject: string,
+  { fromMs, toMs }: Period,
+): AsyncGenerator<PolicyAt> {
+  const last = await readPolicyAt(client, topic, { offset: -1, tsMs: toMs - 1, subject })
+  if (last === undefined) return
+  yield last
+  const changes = await readRows<{ offset: number; at_ms: number }>(
+    client,
+    `SELECT toInt64(min(h.offset)) AS offset, toInt64(toUnixTimestamp64Milli(max(h.at))) AS at_ms
+     FROM policy_history AS h
+     WHERE h.topic = {topic:String} AND h.at >= fromUnixTimestamp64Milli({from:Int64})
+       AND h.at < fromUnixTimestamp64Milli({to:Int64}) AND h.offset > 0
+       AND (h.kind = 'subject' AND h.name = {subject:String} OR h.kind = 'plan' AND h.name IN (
+         SELECT JSONExtractString(s.body, 'plan') FROM policy_history AS s
+         WHERE s.topic = {topic:String} AND s.kind = 'subject' AND s.name = {subject:String}))
+     GROUP BY h.change ORDER BY at_ms DESC, offset DESC LIMIT ${changesMax}`,
+    { topic, subject, from: fromMs, to: toMs },
+    { clickhouse_settings: countsAsNumbers },
+  )
+  for (const { offset, at_ms: tsMs } of changes) {
+    const before = await readPolicyAt(client, topic, { offset: offset - 1, tsMs, subject })
+    if (before !== undefined) yield before
+  }
 }
 
 /**

@@ -71,16 +71,18 @@ const sumsOf = (of: string, units: string) => ({
 /** Units of a row of a rollup, and of a decision. In 128 bits: over years and all subjects, 64 might not do. */
 const [summedUnits, rawUnits] = ['toInt128(u.cost)', 'toInt128(u.cost) * u.count + u.adjustment']
 
-function usageSums({ comparison }: UsageQuery, units = summedUnits): Readonly<Record<string, string>> {
-  if (comparison === undefined) return sumsOf('true', units)
-  const [now, before] = [sumsOf(isOfSpan, units), sumsOf(`NOT (${isOfSpan})`, units)]
-  const [value, earlier] = [now, before].map((sums) => `toInt128(${sums[comparison.measure]})`)
-  // Adding 0 makes a -0 a 0.
-  const change = `if(${earlier} = 0, NULL, round(toFloat64(${value} - ${earlier}) / toFloat64(abs(${earlier})), 4) + 0)`
+function usageSums({ comparison }: UsageQuery, units = summedUnits): Pick<RollupSource, 'sums' | 'derived'> {
+  if (comparison === undefined) return { sums: sumsOf('true', units) }
+  const earlier = Object.entries(sumsOf(`NOT (${isOfSpan})`, units)).map(([name, sql]) => [`previous_${name}`, sql])
+  const { measure } = comparison
   return {
-    ...now,
-    ...Object.fromEntries(Object.entries(before).map(([name, sql]) => [`previous_${name}`, sql])),
-    change,
+    sums: { ...sumsOf(isOfSpan, units), ...Object.fromEntries(earlier) },
+    derived(sums) {
+      const [value, before] = [measure, `previous_${measure}`].map((name) => `toInt128(${sums[name]})`)
+      // Adding 0 makes a -0 a 0.
+      const change = `round(toFloat64(${value} - ${before}) / toFloat64(abs(${before})), 4) + 0`
+      return { change: `if(${before} = 0, NULL, ${change})` }
+    },
   }
 }
 
@@ -110,7 +112,7 @@ function rawSource(question: UsageQuery): RollupSource {
   return {
     table: 'decisions',
     bucketMs: question.step === 'minute' ? 60_000 : 900_000,
-    sums: usageSums(question, rawUnits),
+    ...usageSums(question, rawUnits),
     rowsWithin: (within) => `
       SELECT ${own.map((name) => `u.${name} AS ${name}`).join(', ')},
         ${corrected.map(([name, column]) => `if(c.id = ${noId}, u.${column}, c.${name}) AS ${name}`).join(', ')}
@@ -128,9 +130,9 @@ export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSourc
   const { step, by, only, except, subjectPrefix } = question
   const named = [...by, ...Object.keys(only), ...Object.keys(except)]
   if (rawDimensions.some((name) => named.includes(name))) return rawSource(question)
-  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, sums: usageSums(question) }
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, ...usageSums(question) }
   const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
-  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, sums: usageSums(question) }
+  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, ...usageSums(question) }
 }
 
 /** Answers from the rollups; rejects with ClickHouse's error. */

@@ -1,5 +1,6 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import { type Checks, isCount, isFields, isOptional, isText, isUuid, parseJson, wrongField } from './fields.ts'
+import { parseTraceparent } from './trace-context.ts'
 
 /** A subject's denials or allowed requests differ from what is usual. */
 interface RateChangedV1 {
@@ -113,6 +114,8 @@ export interface AlertOf<T extends AlertType> {
   readonly subject: string
   /** RFC 3339, UTC: when it was raised. */
   readonly time: string
+  /** W3C's header of the span that raised it, where its decision is traced; CloudEvents' tracing extension. */
+  readonly traceparent?: string
   readonly data: AlertDataByType[T]
 }
 
@@ -185,7 +188,7 @@ const isKind: Checks<FieldKind> = {
 const alertSource = '/weir'
 
 /** The CloudEvents attributes become headers beginning `ce_`; the value is the data alone. */
-export function encodeAlert({ id, type, subject, time, data }: AlertV1): AlertRecordV1 {
+export function encodeAlert({ id, type, subject, time, traceparent, data }: AlertV1): AlertRecordV1 {
   return {
     key: subject,
     value: JSON.stringify(data),
@@ -196,6 +199,7 @@ export function encodeAlert({ id, type, subject, time, data }: AlertV1): AlertRe
       ce_type: type,
       ce_subject: subject,
       ce_time: time,
+      ...(traceparent === undefined ? {} : { ce_traceparent: traceparent }),
       'content-type': 'application/json',
     },
   }
@@ -223,14 +227,17 @@ export function readAlert(of: {
   readonly type: string
   readonly subject: string
   readonly time: string
+  readonly traceparent?: string | undefined
   readonly text: string
 }): ParsedAlert {
-  const { id, type, subject, time, text } = of
+  const { id, type, subject, time, traceparent, text } = of
   if (!isAlertType(type)) return { kind: 'unreadable', reason: `unknown type ${type}` }
   if (!isUuid(id) || !isTime(time)) return { kind: 'unreadable', reason: 'the id is no UUID, or the time none' }
   const data = parseJson(text)
   if (data === undefined) return { kind: 'unreadable', reason: 'the value is not JSON' }
-  const alert = { id, type, subject, time, data }
+  // One that is not valid is none, as W3C says.
+  const isTraced = traceparent !== undefined && parseTraceparent(traceparent) !== undefined
+  const alert = { id, type, subject, time, ...(isTraced ? { traceparent } : {}), data }
   if (!isAlert(alert)) return { kind: 'unreadable', reason: 'a field of the value is missing or wrong' }
   return { kind: 'alert', alert }
 }
@@ -244,5 +251,12 @@ export function parseAlert(value: Buffer | null, headers: Readonly<Record<string
   if (id === undefined || type === undefined || subject === undefined || time === undefined) {
     return { kind: 'unreadable', reason: 'ce_id, ce_type, ce_subject or ce_time is missing' }
   }
-  return readAlert({ id, type, subject, time, text: value?.toString('utf8') ?? '' })
+  return readAlert({
+    id,
+    type,
+    subject,
+    time,
+    traceparent: headers.ce_traceparent,
+    text: value?.toString('utf8') ?? '',
+  })
 }

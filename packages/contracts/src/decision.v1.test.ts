@@ -148,7 +148,7 @@ test('docs/schemas/weir.decisions.v1.json has the fields of a record, and requir
   const path = new URL('../../../docs/schemas/weir.decisions.v1.json', import.meta.url)
   const { required, properties } = JSON.parse(readFileSync(path, 'utf8'))
   const [old, now] = [JSON.parse(recorded.old), JSON.parse(recorded.new)]
-  const all = [...Object.keys(now), 'shadowed_by', 'corrects', 'adjustment']
+  const all = [...Object.keys(now), 'shadowed_by', 'trace', 'corrects', 'adjustment']
   expect(Object.keys(properties).toSorted()).toEqual(all.toSorted())
   expect(required).toEqual(Object.keys(old))
   expect(Object.keys(properties.limits.items.properties)).toEqual(Object.keys(now.limits[0]))

@@ -67,6 +67,11 @@ export interface DecisionRecordV1 {
    */
   readonly ip?: string
   /**
+   * Of a decision that is traced: the ids of the trace and of the span that the request is, `TRACE-SPAN` in hex. Not
+   * stored.
+   */
+  readonly trace?: string
+  /**
    * Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`.
    */
   readonly corrects?: string
@@ -114,6 +119,8 @@ export interface DecisionInput
   readonly retryMs?: number | undefined
   /** Undefined or empty for none. */
   readonly ip?: string | undefined
+  /** Undefined for what is not traced, as nearly always. */
+  readonly trace?: string | undefined
   readonly correction?: Correction | undefined
 }
 
@@ -133,10 +140,13 @@ function encodeLimits(limits: readonly CountedLimit[]): string {
   return text
 }
 
+type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace'
+
 /** The fields that are written only where there is something to say. */
-function encodeCircumstances({ policy = -1, retryMs, ip = '' }: Pick<DecisionInput, 'policy' | 'retryMs' | 'ip'>) {
+function encodeCircumstances({ policy = -1, retryMs, ip = '', trace }: Pick<DecisionInput, Circumstance>) {
   let text = policy < 0 ? '' : `,"policy":${policy}`
   if (retryMs !== undefined) text += `,"retry_ms":${retryMs}`
+  if (trace !== undefined) text += `,"trace":"${trace}"`
   return ip === '' ? text : `${text},"ip":${jsonText(ip)}`
 }
 
@@ -144,7 +154,7 @@ const encodeCorrection = (correction: Correction | undefined) =>
   correction === undefined ? '' : `,"corrects":"${correction.corrects}","adjustment":${correction.adjustment}`
 
 type AfterCount = 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'shadowedBy' | 'limits'
-type BeforeCount = Omit<DecisionInput, 'count' | AfterCount | 'policy' | 'retryMs' | 'ip'>
+type BeforeCount = Omit<DecisionInput, 'count' | AfterCount | Circumstance>
 
 const beforeCount = (d: BeforeCount) =>
   `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":`
@@ -204,6 +214,7 @@ const fields: Checks = {
   policy: isOptional(isCount),
   retry_ms: isOptional((value) => value === -1 || isCount(value)),
   ip: isOptional(isText),
+  trace: isOptional(isText),
   journal: isText,
   seq: isCount,
 }

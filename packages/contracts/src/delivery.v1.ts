@@ -1,7 +1,7 @@
 import { type Checks, isCount, isOneOf, isText, isTs, isUuid, parseJson, wrongField } from './fields.ts'
 
 /** The outcomes of a step of a delivery. */
-const deliveryOutcomes = [
+export const deliveryOutcomes = [
   /** It waits in the queue for its first attempt. */
   'queued',
   /** A person requested it again; the first attempt follows. */
@@ -17,6 +17,9 @@ const deliveryOutcomes = [
   /** Nothing was sent, for a silence; `error` names it. */
   'silenced',
 ] as const
+/** Attempts that are made at most before a delivery is given up; fewer if its time is over earlier. */
+export const deliveryAttemptsMax = 10
+
 /** The outcome of a step of a delivery. */
 export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
 

@@ -16,6 +16,7 @@ export const errorFacts = {
   CLICKHOUSE_UNAVAILABLE: { retryable: true },
   CONSOLE_UNAVAILABLE: { retryable: true },
   CONSOLE_REFUSED: { retryable: false },
+  TARGET_UNAVAILABLE: { retryable: true },
   MIGRATION_LOCKED: { retryable: true },
   MIGRATION_CHANGED: { retryable: false },
   DATA_DIR_UNUSABLE: { retryable: false },

@@ -30,7 +30,7 @@ export function createAuthenticator(options: {
     /** Credentials that were not looked up, because too many wrong ones came from their address. */
     throttled: 0,
     tokensVerified: 0,
-    keyFetches: 0,
+    keysFetched: 0,
     keyFetchesFailed: 0,
   }
   const outgoing = createOutgoing()

@@ -72,3 +72,14 @@ it('The cache remembers at least the latest 25,000 credentials for five minutes,
   }
   expect(remembered(0, 130_000)).toBe(0)
 })
+
+it('Valid credentials age while they are asked for, those in use stay, and no other one needs to come for it', () => {
+  const time = { ms: 5_000 }
+  const cache = createValidCredentialCache(() => time.ms)
+  for (const key of ['used', 'revoked']) cache.add(key)
+  time.ms += 3_600_000
+  expect([cache.has('used'), cache.has('revoked')]).toEqual([true, true])
+  cache.add('used')
+  time.ms += 300_000
+  expect([cache.has('used'), cache.has('revoked')]).toEqual([true, false])
+})

@@ -55,17 +55,24 @@ export function createValidCredentialCache(elapsedMs: () => number) {
   let current = new Set<string>()
   let previous = current
   let begun = elapsedMs()
+  const replaceIfOver = () => {
+    const now = elapsedMs()
+    if (current.size < generationMax && now - begun < generationMs) return
+    previous = current
+    current = new Set()
+    begun = now
+  }
   return {
     add(fingerprint: string): void {
+      // Without a look at the clock, which takes longer than all else here.
       if (current.has(fingerprint)) return
-      const now = elapsedMs()
-      if (current.size >= generationMax || now - begun >= generationMs) {
-        previous = current
-        current = new Set()
-        begun = now
-      }
+      replaceIfOver()
       current.add(fingerprint)
     },
-    has: (fingerprint: string): boolean => current.has(fingerprint) || previous.has(fingerprint),
+    /** Asked while some address is blocked: from then on those age that are no longer used, also without new ones. */
+    has(fingerprint: string): boolean {
+      replaceIfOver()
+      return current.has(fingerprint) || previous.has(fingerprint)
+    },
   }
 }

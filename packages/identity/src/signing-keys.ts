@@ -27,7 +27,7 @@ export interface TokenParts {
   readonly outgoing: Outgoing
   readonly elapsedMs: () => number
   readonly log: Logger
-  readonly counters: { tokensVerified: number; keyFetches: number; keyFetchesFailed: number }
+  readonly counters: { tokensVerified: number; keysFetched: number; keyFetchesFailed: number }
 }
 
 /**
@@ -46,13 +46,13 @@ export function createSigningKeys(issuer: JwtIssuer, parts: TokenParts): JWTVeri
   let underWay: Promise<boolean> | undefined
 
   const fetchKeys = async (): Promise<boolean> => {
-    counters.keyFetches += 1
     try {
       const text = await fetchKeySet(issuer, outgoing)
       // The same text keeps the set, in which jose has the keys imported already.
       if (keys?.text !== text) keys = { text, set: createLocalJWKSet(JSON.parse(text)) }
       fetchedAt = elapsedMs()
       hasFailed = false
+      counters.keysFetched += 1
       return true
     } catch (error) {
       counters.keyFetchesFailed += 1

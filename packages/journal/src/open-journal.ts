@@ -2,6 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import { openBatchProducer } from '@weir/kafka/batch-producer.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { createDirectory, type DirectoryLock, refuseEphemeral, removeDirectory } from './directory/directory.ts'
@@ -9,6 +10,7 @@ import type { WrittenCorrection } from './find-corrections.ts'
 import { type JournalTopic, readTopicsCopy } from './format/state-files.ts'
 import { PublisherSupervisor } from './publish/publisher-supervisor.ts'
 import type { Sink } from './publish/sink.ts'
+import type { TracedBatch } from './publish/traced-batch.ts'
 import type { RecordLog } from './record-log.ts'
 import { type JournalCounters, type JournalTrouble, type JournalWriter, openWriter } from './write/open-writer.ts'
 
@@ -33,6 +35,8 @@ export interface JournalOptions extends KafkaOptions {
    * removed.
    */
   readonly onCorrections?: (corrections: readonly WrittenCorrection[]) => void
+  /** Called for batches with traced decisions once Kafka has them, also of dead processes; undefined for no traces. */
+  readonly onTraced?: ((batch: TracedBatch) => void) | undefined
   /** Given by tests and benches only. */
   readonly segmentBytes?: number
   readonly onThread?: (thread: Worker) => void
@@ -68,10 +72,12 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const topics = await currentTopics(options)
   const directory = await createDirectory(base, topics, crash)
   const writer = await openWriter(directory, { ...options, topics, crash })
-  const { brokers, clientId, security, crashAt, onThread } = options
+  const { brokers, clientId, security, crashAt, onThread, onTraced } = options
   const { journal, path } = directory
+  const { shared } = writer.state
+  const isTraced = onTraced !== undefined
   const supervisor = new PublisherSupervisor({
-    start: { brokers, clientId, security, base, journal, path, topics, shared: writer.state.shared, crashAt },
+    start: { brokers, clientId, security, base, journal, path, topics, shared, crashAt, isTraced },
     log,
     onPartitions(topic, partitions) {
       const name = topics[topic]?.name
@@ -79,6 +85,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       writer.setPartitions(topic, partitions)
     },
     onCorrections: (corrections) => options.onCorrections?.(corrections),
+    onTraced,
     onThread,
   })
   return new Journal({ directory, writer, supervisor, log })
@@ -116,7 +123,7 @@ export class Journal {
   get backlog() {
     const { writer } = this.#parts
     return {
-      records: Math.max(0, writer.counters.numbered - writer.state.get('sent')),
+      records: Math.max(0, writer.counters.numbered - this.#sum('sent')),
       bytes: writer.usedBytes,
       oldestAppendMs: writer.state.get('oldestMs') || undefined,
     }
@@ -128,12 +135,30 @@ export class Journal {
    */
   get counters(): JournalCounters & Readonly<Record<'sent' | 'failedAttempts' | 'quarantined', number>> {
     const { counters, state } = this.#parts.writer
+    const failedAttempts = state.get('failedAttempts')
+    return { ...counters, failedAttempts, sent: this.#sum('sent'), quarantined: this.#sum('quarantined') }
+  }
+
+  #sum(field: 'sent' | 'quarantined'): number {
+    const { state } = this.#parts.writer
+    return state.get(field, 0) + state.get(field, 1)
+  }
+
+  /** The same of one topic, by its place in the list, and what its callers gave. */
+  countsOf(topic: number) {
+    const { writer } = this.#parts
+    const { state } = writer
     return {
-      ...counters,
-      sent: state.get('sent'),
-      failedAttempts: state.get('failedAttempts'),
-      quarantined: state.get('quarantined'),
+      ...writer.countsOf(topic),
+      sent: state.get('sent', topic),
+      quarantined: state.get('quarantined', topic),
     }
+  }
+
+  /** `write`: of each write to the disk. `publish`: from the append of a batch's oldest record until Kafka has it. */
+  get durations(): { readonly write: Histogram; readonly publish: Histogram } {
+    const { writer } = this.#parts
+    return { write: writer.writeDuration, publish: writer.state.publishDuration }
   }
 
   get maxBytes(): number {

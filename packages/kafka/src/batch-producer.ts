@@ -93,6 +93,8 @@ export function openBatchProducer(options: KafkaOptions) {
       known = asked ?? (await ask(seed, undefined, request)) // kafkajs takes the next address of the list each time
       if (known.brokers.some((broker) => links.has(nameOf(broker)))) drop(seed)
     },
+    /** What was last learnt of each topic, of those too that Kafka says nothing about. */
+    topics: () => known.topics,
     /** A topic as it was last learnt; undefined if Kafka does not know it. */
     topic: topicOf,
     /** The broker to send a partition's records to; undefined while there is none. */

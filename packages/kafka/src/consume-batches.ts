@@ -143,6 +143,10 @@ export class BatchConsumer {
     this.#ended = this.#run()
   }
 
+  get groupId(): string {
+    return this.#options.groupId
+  }
+
   get status(): ConsumerStatus {
     return this.#assignment.status()
   }
@@ -193,7 +197,7 @@ export class BatchConsumer {
 
   /** Nothing of a partition is fetched before it is known where it begins. */
   #join(consumer: Consumer, { memberId, memberAssignment }: ConsumerGroupJoinEvent['payload']): void {
-    this.#assignment.join(memberAssignment)
+    this.#assignment.join(memberAssignment, memberId)
     const { onAssigned, log } = this.#options
     const { joins } = this.#assignment
     const isFenced = () =>

@@ -4,7 +4,7 @@ import { Assignment } from './consumer-status.ts'
 test('A member of the group that Kafka no longer hears says why it has no connection, until it has one', () => {
   const isSilentAtOnce = -1
   const assignment = new Assignment(isSilentAtOnce)
-  assignment.join({ topic: [0] })
+  assignment.join({ topic: [0] }, 'member')
   const silence = /^a heartbeat that Kafka answers, for \d+ ms/
   const retried = 'Failed to connect to seed broker, trying another broker from the list: '
   for (const [message, why] of [

@@ -2,10 +2,13 @@
 export interface PartitionPosition {
   readonly topic: string
   readonly partition: number
-  /** The offset after the last batch that was handled here. */
-  readonly nextOffset: string
-  /** Records in the partition beyond that, when the batch was fetched. */
+  /** Records that were not handled when the last batch was fetched; those of a batch in hand are among them. */
   readonly lag: number
+  /**
+   * When the broker appended the oldest of them, in milliseconds since the epoch; of records that were not fetched yet,
+   * no later than so. Undefined without lag.
+   */
+  readonly oldestMs: number | undefined
 }
 
 /** A partition that is not read until a person has looked at it, or it is assigned again. */
@@ -23,10 +26,12 @@ export interface ConsumerStatus {
   readonly waitingFor: string
   /** Partitions by topic; empty between assignments. */
   readonly assigned: Readonly<Record<string, readonly number[]>>
-  /** Of the assigned partitions that a batch was handled of. */
+  /** Of the assigned partitions that a batch came of. */
   readonly positions: readonly PartitionPosition[]
   /** Partitions of ours that are not read because something is wrong with them, and what. */
   readonly stopped: readonly StoppedPartition[]
+  /** How often this process came back to the group as another member: it had lost its place. */
+  readonly membersLost: number
   /** When Kafka last took a heartbeat or a batch was finished, in milliseconds since the epoch; 0 for never. */
   readonly lastProgressMs: number
 }
@@ -38,6 +43,8 @@ export class Assignment {
   readonly #positions = new Map<string, PartitionPosition>()
   readonly #stopped = new Map<string, StoppedPartition>()
   #lastProgressMs = 0
+  #memberId: string | undefined
+  #membersLost = 0
   waitingFor = 'the first connection to Kafka'
   readonly #denied = new Map<string, string>()
   /** Why there was no connection for a heartbeat; empty after one that Kafka took. */
@@ -50,7 +57,9 @@ export class Assignment {
     this.#sessionTimeoutMs = sessionTimeoutMs
   }
 
-  join(assigned: Readonly<Record<string, readonly number[]>>): void {
+  join(assigned: Readonly<Record<string, readonly number[]>>, memberId: string): void {
+    if (this.#memberId !== undefined && this.#memberId !== memberId) this.#membersLost += 1
+    this.#memberId = memberId
     this.#assigned = assigned
     this.#positions.clear()
     this.#stopped.clear()
@@ -84,8 +93,14 @@ export class Assignment {
     this.#lastProgressMs = Date.now()
   }
 
-  moveTo(position: PartitionPosition): void {
+  /** A batch is in hand: where the partition stands before it. */
+  begin(position: PartitionPosition): void {
     this.#positions.set(`${position.topic}:${position.partition}`, position)
+  }
+
+  /** A batch was handled: where the partition stands behind it. */
+  moveTo(position: PartitionPosition): void {
+    this.begin(position)
     this.#denied.delete(`${position.topic}:${position.partition}`)
     this.progress()
   }
@@ -115,6 +130,7 @@ export class Assignment {
       assigned: this.#assigned,
       positions: [...this.#positions.values()],
       stopped: [...this.#stopped.values()],
+      membersLost: this.#membersLost,
       lastProgressMs: this.#lastProgressMs,
     }
   }

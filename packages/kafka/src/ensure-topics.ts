@@ -9,7 +9,7 @@ import { kafkajs } from './wire/kafkajs-fixes.ts'
 /** Something about an existing topic that is not as topics.json says. Nothing is changed by itself. */
 export interface TopicDifference {
   readonly topic: string
-  /** `partitions`, or the name of a Kafka setting. */
+  /** `partitions`, `replication factor`, or the name of a Kafka setting. */
   readonly what: string
   readonly wanted: string
   readonly found: string
@@ -61,17 +61,21 @@ async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<b
   }
 }
 
-async function partitionDifferences(admin: Admin, specs: readonly TopicSpec[]): Promise<TopicDifference[]> {
+/** Copies are compared with the brokers that live: fewer than those are a broker that the topic does not use. */
+async function partitionDifferences(
+  admin: Admin,
+  specs: readonly TopicSpec[],
+  brokers: number,
+): Promise<TopicDifference[]> {
   const { topics } = await admin.fetchTopicMetadata({ topics: specs.map((spec) => spec.name) })
-  const found = new Map(topics.map((topic) => [topic.name, topic.partitions.length]))
-  return specs
-    .filter((spec) => found.get(spec.name) !== spec.partitions)
-    .map(({ name, partitions }) => ({
-      topic: name,
-      what: 'partitions',
-      wanted: String(partitions),
-      found: String(found.get(name)),
-    }))
+  const found = new Map(topics.map((topic) => [topic.name, topic.partitions]))
+  return specs.flatMap(({ name: topic, partitions, replicationFactor }) => {
+    const own = found.get(topic) ?? []
+    const [copies, wanted] = [Math.min(...own.map((one) => one.replicas.length)), Math.min(replicationFactor, brokers)]
+    const count = { topic, what: 'partitions', wanted: String(partitions), found: String(own.length) }
+    const factor = { topic, what: 'replication factor', wanted: String(wanted), found: String(copies) }
+    return [...(own.length === partitions ? [] : [count]), ...(copies < wanted ? [factor] : [])]
+  })
 }
 
 async function configDifferences(admin: Admin, specs: readonly TopicSpec[], brokers: number) {
@@ -112,7 +116,7 @@ export async function ensureTopics(options: KafkaOptions, specs: readonly TopicS
       present.length === 0
         ? []
         : [
-            ...(await partitionDifferences(admin, present)),
+            ...(await partitionDifferences(admin, present, brokers.length)),
             ...(await configDifferences(admin, present, brokers.length)),
           ]
     const copiesMax = Math.max(...specs.map((spec) => spec.replicationFactor))

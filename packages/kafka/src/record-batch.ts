@@ -143,6 +143,15 @@ export async function handleBatch(payload: EachBatchPayload, options: HandlingOp
   const { batch } = payload
   const open = openBatch(payload, options.assignment)
   if (open.isFenced()) return
+  const { topic, partition } = batch
+  const lagFrom = (offset: string) => Number(BigInt(batch.highWatermark) - BigInt(offset))
+  const [first, last] = [open.records[0], open.records.at(-1)]
+  options.assignment.begin({
+    topic,
+    partition,
+    lag: lagFrom(first?.offset ?? batch.lastOffset()),
+    oldestMs: first?.timestampMs,
+  })
   try {
     await options.onBatch(open)
   } catch (error) {
@@ -150,10 +159,6 @@ export async function handleBatch(payload: EachBatchPayload, options: HandlingOp
   }
   if (open.isFenced()) return
   payload.resolveOffset(batch.lastOffset())
-  options.assignment.moveTo({
-    topic: batch.topic,
-    partition: batch.partition,
-    nextOffset: String(BigInt(batch.lastOffset()) + 1n),
-    lag: Number(BigInt(batch.highWatermark) - BigInt(batch.lastOffset()) - 1n),
-  })
+  const lag = lagFrom(batch.lastOffset()) - 1
+  options.assignment.moveTo({ topic, partition, lag, oldestMs: lag > 0 ? last?.timestampMs : undefined })
 }

@@ -66,7 +66,7 @@ export function readPage(): Page {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Weir</title>
 <link rel="icon" href="${at('icon.svg')}">
-${['frame.css', 'charts.css', 'parts.css'].map((name) => `<link rel="stylesheet" href="${at(name)}">`).join('\n')}
+${['base.css', 'frame.css', 'charts.css', 'parts.css', 'narrow.css'].map((name) => `<link rel="stylesheet" href="${at(name)}">`).join('\n')}
 <script type="importmap">${importMap}</script>
 ${modules.map((name) => `<link rel="modulepreload" href="${at(name)}">`).join('\n')}
 <script type="module" src="${at('main.ts')}"></script>

@@ -1,12 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { paths } from '../web/paths.ts'
 import { type Page, readPage } from './page-files.ts'
-
-/** The paths that people open; what stands behind them is the page's to say. */
-const paths = [
-  ...['/', '/live', '/usage', '/subjects', '/subjects/:id', '/decisions', '/decisions/:id', '/blocks', '/alerts'],
-  ...['/alerts/:id', '/policy', '/policy/change', '/changes', '/changes/:id', '/keys', '/tokens', '/invoices'],
-  ...['/invoices/:id', '/system', '/me'],
-]
 
 const yearS = 31_536_000
 

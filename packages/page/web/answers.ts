@@ -36,6 +36,33 @@ export interface Usage extends Complete {
   readonly totals: Sums & { readonly change?: number | null }
 }
 
+export interface OutcomeRow {
+  readonly ts?: string
+  readonly subject?: string
+  readonly route?: string
+  readonly method?: string
+  readonly count: number
+  readonly status_4xx: number
+  readonly status_5xx: number
+  readonly p50_ms: number | null
+  readonly p90_ms: number | null
+  readonly p99_ms: number | null
+}
+
+export interface Outcomes extends Complete {
+  readonly rows: readonly OutcomeRow[]
+}
+
+/** How near a subject came to a limit. */
+export interface NearLimit {
+  readonly subject: string
+  readonly limit: string
+  readonly share: number
+  readonly used: string
+  readonly size: string
+  readonly runs_out: string | null
+}
+
 export interface DecisionRow {
   readonly id: string
   readonly ts: string
@@ -81,6 +108,8 @@ export interface Hint {
   readonly at_least?: number
   readonly plan?: string
   readonly together_with?: readonly string[]
+  /** Limits that the record does not have: they are taken for unused. */
+  readonly assumed_unused?: readonly string[]
 }
 
 type Settings = Readonly<Record<string, unknown>>
@@ -146,11 +175,14 @@ export interface Alert {
   readonly subject: string
   readonly time: string
   readonly state: string
+  readonly summary: string
   readonly data: Settings
   readonly deliveries: Readonly<Record<string, string>>
 }
 
 export interface AlertWhole extends Omit<Alert, 'deliveries'> {
+  /** Attempts at one endpoint before it is given up. */
+  readonly attempts_max: number
   readonly deliveries: readonly {
     readonly endpoint: string
     readonly attempt: number
@@ -159,6 +191,7 @@ export interface AlertWhole extends Omit<Alert, 'deliveries'> {
     readonly status: number
     readonly ms: number
     readonly error: string
+    readonly next_try: string | null
     readonly answer: string
   }[]
 }
@@ -212,4 +245,59 @@ export interface Invoice {
   readonly from: string
   readonly to: string
   readonly closed_at: string
+}
+
+/** How a limit of a subject stands now. */
+export interface LimitStands {
+  readonly name: string
+  readonly because: readonly string[]
+  readonly mode: string
+  readonly size: number
+  readonly capacity: number
+  readonly window_ms: number | null
+  readonly period: string | null
+  readonly by: readonly string[]
+  readonly used: number | null
+  readonly remaining: number | null
+  readonly reset_ms: number | null
+  readonly blocked_ms: number | null
+}
+
+export interface Limits {
+  readonly plan: string
+  readonly limits: readonly LimitStands[]
+}
+
+export interface QuoteLine {
+  readonly name: string
+  readonly measure: string
+  readonly mode: string
+  readonly quantity: number | string
+  readonly included: number | string
+  readonly billable: number | string
+  readonly amount: string
+  readonly tiers: readonly {
+    readonly up_to?: number | string
+    readonly quantity: number | string
+    readonly unit_amount: string
+    readonly flat_amount: string
+    readonly amount: string
+  }[]
+}
+
+export interface Quote {
+  readonly prices: string
+  readonly currency: string
+  readonly lines: readonly QuoteLine[]
+  readonly flat: string
+  readonly minimum_added: string
+  readonly total: string
+}
+
+/** What a running month costs so far. */
+export interface Preview extends Complete {
+  readonly subject: string
+  readonly period: { readonly from: string; readonly to: string; readonly time_zone: string }
+  readonly quote: Quote
+  readonly forecast?: Quote
 }

@@ -1,14 +1,17 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Session, sessionNow, setSession } from './session.ts'
+import { lapse, type Session, sessionNow, setSession, useSession } from './session.ts'
 
 /** Why there is no answer, as the API says it (RFC 9457). */
 export class Refusal extends Error {
   readonly status: number
   readonly type: string
   readonly body: Readonly<Record<string, unknown>>
-  constructor(status: number, body: Readonly<Record<string, unknown>>) {
+  /** When the API says to ask again; 0: it does not say. */
+  readonly retryAfterS: number
+  constructor(status: number, body: Readonly<Record<string, unknown>>, retryAfterS = 0) {
     super(typeof body.detail === 'string' ? body.detail : `The console answered ${status}.`)
     this.status = status
+    this.retryAfterS = retryAfterS
     this.type = String(body.type ?? '').replace('urn:weir:problem:', '')
     this.body = body
   }
@@ -29,8 +32,8 @@ async function answerOf(response: Response): Promise<unknown> {
   const text = await response.text()
   const body = text === '' ? {} : JSON.parse(text)
   if (response.ok) return body
-  if (response.status === 401) setSession('nobody')
-  throw new Refusal(response.status, body)
+  if (response.status === 401) lapse()
+  throw new Refusal(response.status, body, Number(response.headers.get('retry-after') ?? 0))
 }
 
 /** Questions that a person waits for. */
@@ -53,11 +56,30 @@ export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
   }
 }
 
+/** Asks for a text of this type, with what says whether it has changed since. Rejects with a `Refusal`. */
+export async function askText(path: string, type: string): Promise<{ readonly text: string; readonly etag: string }> {
+  try {
+    const response = await fetch(path, { headers: { accept: type }, signal: AbortSignal.timeout(waitMs) })
+    if (!response.ok) await answerOf(response)
+    return { text: await response.text(), etag: response.headers.get('etag') ?? '' }
+  } catch (error) {
+    throw unreachable(error)
+  }
+}
+
 /** Changes something. Rejects with a `Refusal`. */
-export async function send<T>(method: string, path: string, body?: object | string): Promise<T> {
+export async function send<T>(
+  method: string,
+  path: string,
+  body?: object | string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<T> {
   const session = sessionNow()
   const isText = typeof body === 'string'
-  const headers: Record<string, string> = typeof session === 'object' ? { 'X-Weir-CSRF': session.csrf } : {}
+  const headers: Record<string, string> = {
+    ...more,
+    ...(typeof session === 'object' ? { 'X-Weir-CSRF': session.csrf } : {}),
+  }
   if (body !== undefined) headers['Content-Type'] = isText ? 'application/yaml' : 'application/json'
   const sent = body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }
   try {
@@ -83,11 +105,14 @@ export interface Asked<T> {
 export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<T> {
   const [state, setState] = useState<Omit<Asked<T>, 'again'> & { readonly of: string | undefined }>()
   const [round, setRound] = useState(0)
+  // After a new sign-in the page goes on where it was.
+  const session = useSession()
   // The next round waits for the answer of this one: a slow refusal is told as well.
   const isAsking = useRef(false)
   useEffect(() => {
     if (path === undefined) return
     const over = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
     isAsking.current = true
     ask<T>(path, over.signal).then(
       (data) => {
@@ -98,14 +123,22 @@ export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<
       (error: Refusal) => {
         if (over.signal.aborted) return
         isAsking.current = false
+        const waitS = error.retryAfterS
+        const isSoon = waitS > 0 && (error.status === 404 || error.status === 429)
+        if (isSoon) timer = setTimeout(() => setRound((one) => one + 1), waitS * 1_000)
+        // Too many concurrent questions: the reader need not know.
+        if (isSoon && error.status === 429) return
         setState((before) => {
           const kept = before?.of === path ? before : undefined
           return { of: path, data: kept?.data, error, atMs: kept?.atMs }
         })
       },
     )
-    return () => over.abort()
-  }, [path, round])
+    return () => {
+      clearTimeout(timer)
+      over.abort()
+    }
+  }, [path, round, session])
   useEffect(() => {
     if (everyMs === undefined) return
     const timer = setInterval(() => {

@@ -1,6 +1,7 @@
 /** How numbers, times and spans are written, everywhere alike. */
 
 const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
+const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
 
 /** A count. Counts beyond 2^53 come as text. */
 export function count(value: number | string | null | undefined): string {
@@ -8,33 +9,52 @@ export function count(value: number | string | null | undefined): string {
   return grouped.format(typeof value === 'string' ? BigInt(value) : value)
 }
 
+/** A count with its word: `1 unit`, `5 units`. */
+export const counted = (value: number, word: string, words = `${word}s`): string =>
+  `${count(value)} ${value === 1 ? word : words}`
+
 /** A count for axes and tight places: 12.3k. */
-export function short(value: number): string {
-  return new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 }).format(value)
-}
+export const short = (value: number): string => compact.format(value).replace('K', 'k')
 
 /** A change as +12 %; `new` from nothing. */
 export function change(value: number | null | undefined): string {
   if (value === undefined) return ''
   if (value === null) return 'new'
-  const percent = Math.round(value * 100)
-  return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)} %`
+  const percents = Math.round(value * 100)
+  return `${percents > 0 ? '+' : percents < 0 ? '−' : '±'}${count(Math.abs(percents))} %`
 }
 
-export const percent = (part: number, of: number): string => (of === 0 ? '–' : `${Math.round((100 * part) / of)} %`)
+/** A part of a whole; what is not nothing is never written as 0 %. */
+export function percent(part: number, of: number): string {
+  if (of === 0) return '–'
+  const value = (100 * part) / of
+  return value > 0 && value < 1 ? '< 1 %' : `${Math.round(value)} %`
+}
 
 const units = [
   ['d', 86_400_000],
   ['h', 3_600_000],
   ['min', 60_000],
   ['s', 1_000],
+  ['ms', 1],
 ] as const
 
-/** A length of time in its largest unit: 3 min, 19.9 s. */
+/** A length of time, as exact as one reads it: 19.9 s, 1 h 30 min, 59 min. */
 export function length(ms: number): string {
-  const [name, unit] = units.find(([, size]) => Math.abs(ms) >= size) ?? ['ms', 1]
-  const value = ms / unit
-  return `${Math.abs(value) < 100 && unit <= 1_000 && unit > 1 ? Math.round(value * 10) / 10 : Math.round(value)} ${name}`
+  const at = units.findIndex(([, size]) => Math.abs(ms) >= size)
+  const [name, unit] = units[at] ?? ['ms', 1]
+  const value = Math.abs(ms) / unit
+  if (unit <= 1_000) return `${unit > 1 && value < 100 ? Math.round(value * 10) / 10 : Math.round(value)} ${name}`
+  const [smaller, part] = units[at + 1] ?? ['ms', 1]
+  const rest = Math.floor((Math.abs(ms) % unit) / part)
+  return value >= 100 || rest === 0 ? `${Math.floor(value)} ${name}` : `${Math.floor(value)} ${name} ${rest} ${smaller}`
+}
+
+/** A wait, never less than it is: the sentences of the API round it in the same way. */
+export function wait(ms: number): string {
+  const at = units.findIndex(([, size]) => ms >= size)
+  const size = ms < 1_000 ? 1 : ms < 60_000 ? 100 : (units[at + 1]?.[1] ?? 1)
+  return length(Math.ceil(ms / size) * size)
 }
 
 /** How long ago, or in how long. */
@@ -44,34 +64,77 @@ export function ago(ms: number, nowMs: number = Date.now()): string {
   return passed > 0 ? `${length(passed)} ago` : `in ${length(-passed)}`
 }
 
-const parts = (zone: string, more: Intl.DateTimeFormatOptions) =>
-  new Intl.DateTimeFormat('en-GB', { timeZone: zone, hourCycle: 'h23', ...more })
+/** By zone and kind: making one takes longer than a hundred uses of it. A page has some zones and seven kinds. */
+const formatters = new Map<string, Intl.DateTimeFormat>()
+const kinds = {
+  clock: { hour: '2-digit', minute: '2-digit', second: '2-digit' },
+  minute: { hour: '2-digit', minute: '2-digit' },
+  day: { day: 'numeric', month: 'short' },
+  date: { day: 'numeric', month: 'short', year: 'numeric' },
+  month: { month: 'short', year: 'numeric' },
+  offset: { timeZoneName: 'longOffset' },
+  millisecond: { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 },
+} as const satisfies Record<string, Intl.DateTimeFormatOptions>
+
+function written(kind: keyof typeof kinds, zone: string, at: Date | number): string {
+  const key = `${kind} ${zone}`
+  let found = formatters.get(key)
+  if (found === undefined) {
+    found = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hourCycle: 'h23', ...kinds[kind] })
+    formatters.set(key, found)
+  }
+  return found.format(at)
+}
 
 /** A time of day, with the date unless it is today's. */
 export function time(text: string | number, zone: string, nowMs: number = Date.now()): string {
   const at = new Date(text)
-  const day = parts(zone, { day: 'numeric', month: 'short', year: 'numeric' })
-  const clock = parts(zone, { hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(at)
-  return day.format(at) === day.format(nowMs) ? clock : `${day.format(at)}, ${clock}`
+  const day = written('date', zone, at)
+  const clock = written('clock', zone, at)
+  if (day === written('date', zone, nowMs)) return clock
+  return day.slice(-4) === written('date', zone, nowMs).slice(-4) ? `${day.slice(0, -5)}, ${clock}` : `${day}, ${clock}`
 }
+
+const offsetOf = (zone: string, at: Date) =>
+  written('offset', zone, at)
+    .replace(/^.*GMT/, '')
+    .replace('+00:00', '')
+    .trim() || 'UTC'
 
 /** A time with its zone's offset, as a decision's page shows it. */
 export function longTime(text: string | number, zone: string): string {
   const at = new Date(text)
-  const all = parts(zone, {
-    ...{ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' },
-    ...{ fractionalSecondDigits: 3, timeZoneName: 'longOffset' },
-  })
-  return all.format(at).replace('GMT', '').replace(/ $/, ' UTC')
+  return `${written('date', zone, at)}, ${written('millisecond', zone, at)} ${offsetOf(zone, at)}`
 }
+
+/** A time as the tooltip of a shorter one has it: in its zone with the offset, and in UTC. */
+export function fullTime(text: string | number, zone: string): string {
+  const at = new Date(text)
+  return `${written('date', zone, at)}, ${written('clock', zone, at)} ${offsetOf(zone, at)}; ${at.toISOString()}`
+}
+
+const isLongStep = (step: string) => step === 'day' || step === 'week' || step === 'month'
 
 /** The label of a step of a chart. */
 export function stepLabel(text: string, step: string, zone: string): string {
-  const more: Intl.DateTimeFormatOptions =
-    step === 'month'
-      ? { month: 'short', year: 'numeric' }
-      : step === 'day' || step === 'week'
-        ? { day: 'numeric', month: 'short' }
-        : { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' }
-  return parts(zone, more).format(new Date(text))
+  const at = new Date(text)
+  if (step === 'month') return written('month', zone, at)
+  const day = written('day', zone, at)
+  return isLongStep(step) ? day : `${day}, ${written('minute', zone, at)}`
+}
+
+/** The text below the axis at a step of a chart of so many; empty where there is none. */
+export function stepTick(text: string, step: string, zone: string, steps: number): string {
+  if (isLongStep(step)) return stepLabel(text, step, zone)
+  const clock = written('minute', zone, new Date(text))
+  if (clock === '00:00') return written('day', zone, new Date(text))
+  const [hour = 0, minute = 0] = clock.split(':').map(Number)
+  const every = step === 'minute' ? (steps > 120 ? 30 : 10) : steps > 60 ? 1_440 : 180
+  return (hour * 60 + minute) % every === 0 ? clock : ''
+}
+
+/** The day of a zone as the API takes it. */
+export function dateOf(ms: number, zone: string): string {
+  const all = new Intl.DateTimeFormat('en-CA', { timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit' })
+  return all.format(ms)
 }

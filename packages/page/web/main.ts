@@ -1,68 +1,84 @@
 import { render } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask, send, signIn } from './api.ts'
 import { html } from './html.ts'
-import { AlertPage, AlertsPage } from './pages/alerts.ts'
+import { AlertPage } from './pages/alert.ts'
+import { AlertsPage } from './pages/alerts.ts'
 import { BlocksPage } from './pages/blocks.ts'
-import { KeysPage, TokensPage } from './pages/credentials.ts'
+import { ChangePage, ChangesPage } from './pages/changes.ts'
 import { DecisionPage } from './pages/decision.ts'
 import { DecisionsPage } from './pages/decisions.ts'
+import { EndpointsPage } from './pages/endpoints.ts'
 import { InvoicePage, InvoicesPage } from './pages/invoices.ts'
+import { KeysPage } from './pages/keys.ts'
 import { LivePage } from './pages/live.ts'
 import { MePage } from './pages/me.ts'
 import { Overview } from './pages/overview.ts'
-import { ChangePage, ChangesPage, PolicyChangePage, PolicyPage } from './pages/policy.ts'
+import { PolicyPage } from './pages/policy.ts'
+import { PolicyChangePage } from './pages/policy-change.ts'
+import { PricesPage } from './pages/prices.ts'
 import { SignIn } from './pages/sign-in.ts'
-import { SubjectPage, SubjectsPage } from './pages/subjects.ts'
+import { SubjectPage } from './pages/subject.ts'
+import { SubjectsPage } from './pages/subjects.ts'
 import { SystemPage } from './pages/system.ts'
+import { TokensPage } from './pages/tokens.ts'
 import { UsagePage } from './pages/usage.ts'
+import { Help, useKeys } from './parts/keys.ts'
+import { Search } from './parts/search.ts'
 import { SpanTools } from './parts/span.ts'
-import { followLinks, go, hrefOf, type Place, usePlace } from './place.ts'
+import { type PagePath, paths } from './paths.ts'
+import { followLinks, hrefOf, type Place, replace, usePlace } from './place.ts'
 import { type Session, setSession, useSession } from './session.ts'
 
-/** The pages by path; `:id` is decoded. The first five stand in the bar of narrow screens. */
-const pages: readonly (readonly [path: string, title: string, draw: (id: string) => unknown])[] = [
-  ['/', 'Overview', () => html`<${Overview} />`],
-  ['/live', 'Live', () => html`<${LivePage} />`],
-  ['/usage', 'Usage', () => html`<${UsagePage} />`],
-  ['/subjects', 'Subjects', () => html`<${SubjectsPage} />`],
-  ['/decisions', 'Decisions', () => html`<${DecisionsPage} />`],
-  ['/blocks', 'Blocks', () => html`<${BlocksPage} />`],
-  ['/alerts', 'Alerts', () => html`<${AlertsPage} />`],
-  ['/policy', 'Policy', () => html`<${PolicyPage} />`],
-  ['/keys', 'Keys', () => html`<${KeysPage} />`],
-  ['/tokens', 'Tokens', () => html`<${TokensPage} />`],
-  ['/invoices', 'Invoices', () => html`<${InvoicesPage} />`],
-  ['/system', 'System', () => html`<${SystemPage} />`],
-  ['/subjects/:id', '', (id) => html`<${SubjectPage} id=${id} key=${id} />`],
-  ['/decisions/:id', '', (id) => html`<${DecisionPage} id=${id} key=${id} />`],
-  ['/alerts/:id', '', (id) => html`<${AlertPage} id=${id} key=${id} />`],
-  ['/policy/change', '', () => html`<${PolicyChangePage} />`],
-  ['/changes', '', () => html`<${ChangesPage} />`],
-  ['/changes/:id', '', (id) => html`<${ChangePage} id=${id} key=${id} />`],
-  ['/invoices/:id', '', (id) => html`<${InvoicePage} id=${id} key=${id} />`],
+/** What is drawn at each path; `:id` is decoded. */
+const pages: Readonly<Record<PagePath, (id: string) => unknown>> = {
+  '/': () => html`<${Overview} />`,
+  '/live': () => html`<${LivePage} />`,
+  '/usage': () => html`<${UsagePage} />`,
+  '/subjects': () => html`<${SubjectsPage} />`,
+  '/subjects/:id': (id) => html`<${SubjectPage} id=${id} key=${id} />`,
+  '/decisions': () => html`<${DecisionsPage} />`,
+  '/decisions/:id': (id) => html`<${DecisionPage} id=${id} key=${id} />`,
+  '/blocks': () => html`<${BlocksPage} />`,
+  '/alerts': () => html`<${AlertsPage} />`,
+  '/alerts/:id': (id) => html`<${AlertPage} id=${id} key=${id} />`,
+  '/endpoints': () => html`<${EndpointsPage} />`,
+  '/policy': () => html`<${PolicyPage} />`,
+  '/policy/change': () => html`<${PolicyChangePage} />`,
+  '/changes': () => html`<${ChangesPage} />`,
+  '/changes/:id': (id) => html`<${ChangePage} id=${id} key=${id} />`,
+  '/keys': () => html`<${KeysPage} />`,
+  '/tokens': () => html`<${TokensPage} />`,
+  '/invoices': () => html`<${InvoicesPage} />`,
+  '/invoices/:id': (id) => html`<${InvoicePage} id=${id} key=${id} />`,
+  '/prices': () => html`<${PricesPage} />`,
+  '/system': () => html`<${SystemPage} />`,
+  '/me': () =>
+    html`<h1>This page is for customers</h1><p>A portal’s link, or a key with <code>selfService</code>, opens it.</p>`,
+}
+
+/** The navigation; the first four stand in the bar of narrow screens. Further paths belong to an entry. */
+const entries: readonly (readonly [path: PagePath, title: string, further?: readonly string[]])[] = [
+  ['/', 'Overview'],
+  ['/live', 'Live'],
+  ['/usage', 'Usage'],
+  ['/subjects', 'Subjects'],
+  ['/decisions', 'Decisions'],
+  ['/blocks', 'Blocks'],
+  ['/alerts', 'Alerts', ['/endpoints']],
+  ['/policy', 'Policy', ['/changes']],
+  ['/keys', 'Keys', ['/tokens']],
+  ['/invoices', 'Invoices', ['/prices']],
+  ['/system', 'System'],
 ]
 const inBar = 4
 
 function pageOf({ path }: Place) {
-  const exact = pages.find(([one]) => one === path)
-  if (exact !== undefined) return { draw: exact[2], id: '', title: exact[1] }
+  const exact = paths.find((one) => one === path)
+  if (exact !== undefined) return { draw: pages[exact], id: '' }
   const at = path.lastIndexOf('/')
-  const found = pages.find(([one]) => one === `${path.slice(0, at)}/:id`)
-  const id = decodeURIComponent(path.slice(at + 1))
-  return found === undefined ? undefined : { draw: found[2], id, title: id }
-}
-
-/** An id of a decision, also within a pasted answer. */
-const decisionId = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/i
-const addressLike = /^(?:\d{1,3}\.){3}\d{1,3}$|^[0-9a-f:]*:[0-9a-f:]*$/i
-
-/** Leads to what is searched: a decision, an address or a subject. */
-function find(text: string): void {
-  const id = decisionId.exec(text)?.[0]
-  if (id !== undefined) go(hrefOf(`/decisions/${id.toLowerCase()}`))
-  else if (addressLike.test(text)) go(hrefOf('/decisions', { ip: text }))
-  else go(hrefOf(`/subjects/${encodeURIComponent(text)}`))
+  const found = paths.find((one) => one === `${path.slice(0, at)}/:id`)
+  return found === undefined ? undefined : { draw: pages[found], id: decodeURIComponent(path.slice(at + 1)) }
 }
 
 const schemes = ['', 'light', 'dark']
@@ -78,87 +94,69 @@ function Scheme() {
   return html`<button class="bare" title=${`Colours: ${schemeNames[scheme]}`} aria-label=${`Colours: ${schemeNames[scheme]}. Change`} onClick=${() => set(next)}>◐</button>`
 }
 
-function Search() {
-  const submit = (event: Event) => {
-    event.preventDefault()
-    const text = String(new FormData(event.currentTarget as HTMLFormElement).get('text') ?? '').trim()
-    if (text !== '') find(text)
-  }
-  return html`<form role="search" onSubmit=${submit}>
-    <input type="search" name="text" aria-label="Find a subject, decision or address" placeholder="subject, decision, address" />
-  </form>`
-}
-
-/** Keys that act anywhere but in fields; WCAG 2.1.4: `?` says them, and they can be switched off there. */
-function useKeys() {
-  useEffect(() => {
-    let isGoing = false
-    const targets: Readonly<Record<string, string>> = {
-      o: '/',
-      l: '/live',
-      u: '/usage',
-      s: '/subjects',
-      d: '/decisions',
-      a: '/alerts',
-      p: '/policy',
-    }
-    const press = (event: KeyboardEvent) => {
-      const inField =
-        event.target instanceof Element && event.target.closest('input, textarea, select, dialog') !== null
-      if (inField || event.ctrlKey || event.metaKey || event.altKey || localStorage.getItem('keys') === 'off') return
-      if (event.key === '/') {
-        event.preventDefault()
-        document.querySelector<HTMLInputElement>('input[type=search]')?.focus()
-      } else if (isGoing && targets[event.key] !== undefined) go(hrefOf(targets[event.key] ?? '/'))
-      isGoing = event.key === 'g'
-    }
-    addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
-  }, [])
-}
-
-function SignOut({ session }: { readonly session: Session }) {
+function SignOut({ session, kind }: { readonly session: Session; readonly kind: string }) {
   const out = () => send('DELETE', '/session').finally(() => setSession('nobody'))
-  return html`<button class="bare small" title=${`Signed in as ${session.by}`} onClick=${out}>Sign out</button>`
+  return html`<button class=${`bare ${kind}`} title=${`Signed in as ${session.by}`} onClick=${out}>Sign out</button>`
+}
+
+const isWithin = (here: string, path: string) =>
+  path === '/' ? here === '/' : here === path || here.startsWith(`${path}/`)
+
+function Navigation({ place, session }: { readonly place: Place; readonly session: Session }) {
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => setOpen(false), [place.path])
+  const isCurrent = ([path, , further = []]: (typeof entries)[number]) =>
+    [path, ...further].some((one) => isWithin(place.path, one))
+  return html`<nav class=${`pages ${isOpen ? 'open' : ''}`} aria-label="Pages">
+    ${entries.map((entry, at) => html`<a key=${entry[0]} class=${at < inBar ? '' : 'later'} href=${hrefOf(entry[0])} aria-current=${isCurrent(entry) ? 'page' : undefined}>${entry[1]}</a>`)}
+    <${SignOut} session=${session} kind="later narrow" />
+    <button class=${`more-pages ${entries.slice(inBar).some(isCurrent) ? 'current' : ''}`} aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>More</button>
+  </nav>`
+}
+
+/** The title of a page is its heading's. */
+function useTitle(place: Place): void {
+  useEffect(() => {
+    const name = document.querySelector('h1')?.textContent ?? ''
+    document.title = name === '' || name === 'Weir' ? 'Weir' : `${name} · Weir`
+  }, [place.path])
 }
 
 function Frame({ session }: { readonly session: Session }) {
   const place = usePlace()
-  const [isOpen, setOpen] = useState(false)
   useKeys()
+  useTitle(place)
   const isOwn = session.subjects !== null
   const page =
     isOwn && !place.path.startsWith('/invoices/') && !place.path.startsWith('/decisions/') ? undefined : pageOf(place)
-  const title = isOwn ? 'Your use' : (page?.title ?? 'Weir')
+  // What a customer sees has one address, whatever was opened.
   useEffect(() => {
-    document.title = title === '' ? 'Weir' : `${title} · Weir`
-    setOpen(false)
-  }, [title, place.path])
-  const links = pages.filter(([, name]) => name !== '')
-  const isCurrent = (path: string) =>
-    path === '/' ? place.path === '/' : place.path === path || place.path.startsWith(`${path}/`)
+    if (isOwn && page === undefined && place.path !== '/me') replace(hrefOf('/me'))
+  }, [isOwn, page === undefined, place.path])
   const own = html`<${MePage} subjects=${session.subjects ?? []} />`
   const drawn = page === undefined ? (isOwn ? own : html`<h1>There is no such page</h1>`) : page.draw(page.id)
   return html`
     <a class="skip" href="#content">To the content</a>
     <header class="top">
-      <a class="brand" href=${hrefOf(isOwn ? '/me' : '/')}>Weir</a>
-      ${
-        !isOwn &&
-        html`<nav class=${`pages ${isOpen ? 'open' : ''}`} aria-label="Pages">
-          ${links.map(([path, name], at) => html`<a key=${path} class=${at < inBar ? '' : 'later'} href=${hrefOf(path)} aria-current=${isCurrent(path) ? 'page' : undefined}>${name}</a>`)}
-          <button class="more-pages" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>More</button>
-        </nav>`
-      }
+      <a class="brand" href=${hrefOf(isOwn ? '/me' : '/')}><svg viewBox="0 0 32 32" aria-hidden="true"><path d="M3 11c5-5 7.5 5 13 0s8 5 13 0M3 21c5-5 7.5 5 13 0s8 5 13 0" /></svg>Weir</a>
+      ${!isOwn && html`<${Navigation} place=${place} session=${session} />`}
+      ${!isOwn && html`<${Search} />`}
       <div class="tools">
-        ${!isOwn && html`<${Search} />`}
         <${SpanTools} />
         <${Scheme} />
-        <${SignOut} session=${session} />
+        <${Help} />
+        <${SignOut} session=${session} kind=${isOwn ? 'small' : 'small wide-only'} />
       </div>
     </header>
     <main id="content" tabindex="-1">${drawn}</main>
   `
+}
+
+/** Asks for a token over the page, which then goes on. */
+function SignInAgain() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return html`<dialog ref=${dialog} aria-label="Sign in again" onCancel=${(event: Event) => event.preventDefault()}><${SignIn} isAgain /></dialog>`
 }
 
 function App() {
@@ -176,7 +174,8 @@ function App() {
     begun.catch(() => setSession('nobody'))
   }, [])
   if (session === 'unknown') return null
-  return session === 'nobody' ? html`<${SignIn} />` : html`<${Frame} session=${session} />`
+  if (session === 'nobody') return html`<main><${SignIn} /></main>`
+  return html`<${Frame} session=${session} />${session.isOver === true && html`<${SignInAgain} />`}`
 }
 
 followLinks()

@@ -7,7 +7,7 @@ export interface Place {
 }
 
 /** What goes along from page to page. */
-const kept = ['span', 'zone']
+const kept = ['span', 'from', 'to', 'zone']
 
 const read = (): Place => ({ path: location.pathname, params: new URLSearchParams(location.search) })
 const listeners = new Set<() => void>()
@@ -29,6 +29,9 @@ export function usePlace(): Place {
   return place
 }
 
+/** The zone that is chosen. A new one draws the whole page again: who writes a time need not listen to it. */
+export const zoneNow = (): string => new URLSearchParams(location.search).get('zone') ?? 'UTC'
+
 /** The address of a page, with the span and the zone that are chosen here. */
 export function hrefOf(path: string, params: Readonly<Record<string, string>> = {}): string {
   const here = new URLSearchParams(location.search)
@@ -48,6 +51,12 @@ export function go(href: string): void {
   tell()
 }
 
+/** Goes on at another address of the page; Back leads to where the reader was before. */
+export function replace(href: string): void {
+  history.replaceState(undefined, '', href)
+  tell()
+}
+
 /** Changes parameters of the place; undefined or empty takes one away. */
 export function setParams(changes: Readonly<Record<string, string | undefined>>): void {
   const url = new URL(location.href)
@@ -55,8 +64,7 @@ export function setParams(changes: Readonly<Record<string, string | undefined>>)
     if (value === undefined || value === '') url.searchParams.delete(name)
     else url.searchParams.set(name, value)
   }
-  history.replaceState(undefined, '', url)
-  tell()
+  replace(url.pathname + url.search)
 }
 
 /** Follows links within the console without loading the page again. */

@@ -8,6 +8,8 @@ export interface Session {
   readonly subjects: readonly string[] | null
   readonly csrf: string
   readonly ends_at: string
+  /** Whether the console no longer knows it: the page stays, and asks for a token. */
+  readonly isOver?: boolean
 }
 
 /** `unknown` until the console has said. */
@@ -21,6 +23,12 @@ export const sessionNow = (): SignedIn => now
 export function setSession(session: SignedIn): void {
   now = session
   for (const listener of listeners) listener(session)
+}
+
+/** The console does not know the session any more. */
+export function lapse(): void {
+  if (typeof now !== 'object') setSession('nobody')
+  else if (now.isOver !== true) setSession({ ...now, isOver: true })
 }
 
 export function useSession(): SignedIn {
@@ -41,3 +49,9 @@ export function may(scope: string): boolean {
     typeof now === 'object' && now.subjects === null && (now.scopes.includes(scope) || now.scopes.includes('admin'))
   )
 }
+
+/** Whether the session is limited to subjects, as a customer's is. */
+export const isOwn = (): boolean => typeof now === 'object' && now.subjects !== null
+
+/** What an action needs that takes this scope. */
+export const needs = (scope: string) => ({ scope, mayRun: may(scope) })

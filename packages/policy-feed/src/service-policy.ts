@@ -74,20 +74,37 @@ export async function ownPolicyFeed(
   const feed = await run.own('policy', opened, (one) => one.close())
   checkReady('policy', () => policyReadiness(feed, rule, policyFile))
   registerScraped(metrics, {
-    weir_policy_age_seconds: {
-      help: 'Since Kafka last said that this is the whole policy',
-      read: () => feed.status.ageMs / 1_000,
+    weir_policy_confirmed_timestamp_seconds: {
+      help: 'When Kafka last said that this is the whole policy, in seconds since 1970; 0 for never',
+      read: () => Math.max(0, Date.now() - feed.status.ageMs) / 1_000,
     },
-    weir_policy_changes_total: { help: 'Changes of the policy taken over', read: () => feed.counters.changes },
-    weir_policy_refused_changes_total: { help: 'Changes that do not fit', read: () => feed.counters.refusedChanges },
-    weir_policy_unreadable_records_total: {
-      help: 'Records of the policy that could not be read',
-      read: () => feed.counters.unreadableRecords,
+    weir_policy_changes_total: {
+      help: 'Changes of the policy, by what was done with them',
+      label: 'result',
+      readAll: () => {
+        const { changes: applied, refusedChanges: refused, unreadableRecords: unreadable } = feed.counters
+        return { applied, refused, unreadable }
+      },
     },
-    weir_policy_subjects: { help: 'Subjects of the policy in force', read: () => feed.policy?.subjects.size ?? 0 },
+    weir_policy_entities: {
+      help: 'Entities of the policy in force',
+      label: 'kind',
+      readAll: () => sizesOf(feed.policy),
+    },
   })
   return feed
 }
+
+/** Zeros while there is no policy. */
+const sizesOf = (policy: Policy | undefined) => ({
+  plan: policy?.plans.size ?? 0,
+  limit: policy?.limits.size ?? 0,
+  route: policy?.routes.length ?? 0,
+  upstream: policy?.upstreams.size ?? 0,
+  subject: policy?.subjects.size ?? 0,
+  key: policy?.keys.size ?? 0,
+  endpoint: policy?.endpoints.size ?? 0,
+})
 
 function readSeed(path: string): Policy | undefined {
   return path === '' || !existsSync(path) ? undefined : requirePolicy(readFileSync(path, 'utf8'), path)

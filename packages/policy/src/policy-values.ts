@@ -10,8 +10,9 @@ export function parseDurationMs(text: string): number | undefined {
   return Number.isSafeInteger(ms) && ms > 0 ? ms : undefined
 }
 
-/** The form that `parseDurationMs` accepts, but for numbers that are too large. */
-export const durationPattern = '^0*[1-9][0-9]{0,14}(ms|s|m|h|d)$'
+/** Durations that `parseDurationMs` accepts: all that are a safe number of milliseconds, without zeros in front. */
+export const durationPattern =
+  '^([1-9][0-9]{0,14}ms|[1-9][0-9]{0,11}s|[1-9][0-9]{0,10}m|[1-9][0-9]{0,8}h|[1-9][0-9]{0,7}d)$'
 
 const unitsMs: ReadonlyMap<string, number> = new Map([
   ['ms', 1],
@@ -42,21 +43,6 @@ export const subjectPattern = /^(?!_|ip:)[\x21-\x7e]{1,128}$/
 /** The form of ids of subjects in words, for messages. */
 export const subjectRule = '1 to 128 printable ASCII characters without spaces, not beginning with `_` or `ip:`'
 
-/** The form of all time zones; `parseTimeZone` also asks whether there is such a zone. */
-export const timeZonePattern = /^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/
-
-/**
- * An IANA time zone such as `Asia/Kathmandu`, as written. Offsets are refused: a billing day follows its zone's law.
- */
-export function parseTimeZone(text: string): string | undefined {
-  if (!timeZonePattern.test(text)) return undefined
-  try {
-    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(text) && text
-  } catch {
-    return undefined
-  }
-}
-
 /** A moment as RFC 3339 has it, with its offset, in milliseconds since the epoch. */
 export function parseTimeMs(text: string): number | undefined {
   if (!timePattern.test(text)) return undefined
@@ -67,8 +53,9 @@ export function parseTimeMs(text: string): number | undefined {
   }
 }
 
-/** The form that `parseTimeMs` accepts, for days and hours that exist. */
-export const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+/** The form that `parseTimeMs` accepts, for days that exist. */
+export const timePattern =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /** The form of a time in words, for messages. */
 export const timeRule = 'a time with its offset such as 2027-01-31T00:00:00Z'

@@ -13,6 +13,8 @@ export interface LimitQuery {
   /** A request's method and path, such as `POST /v1/search`. */
   readonly route?: string
   readonly limit?: string
+  /** Asked by the subject itself, to which other subjects and limits in shadow are not named. */
+  readonly isOwn?: boolean
 }
 
 /** Whose calendar a limit's periods follow, and what was named of the scope. */
@@ -52,7 +54,7 @@ export function findAskedLimits(
 ): FoundLimits {
   const subject = subjectNamed(policy, query.subject)
   if (subject === undefined) {
-    const near = didYouMean(query.subject, policy.subjects.keys())
+    const near = query.isOwn === true ? '' : didYouMean(query.subject, policy.subjects.keys())
     return { kind: 'unknown', message: `The policy has no subject ${JSON.stringify(query.subject)}${near}` }
   }
   const route = query.route === undefined ? undefined : findRoute(policy, query.route)
@@ -65,7 +67,9 @@ export function findAskedLimits(
     const what = `an IPv4 or IPv6 address, not ${JSON.stringify(query.ip)}`
     return { kind: 'malformed', field: 'ip', message: `takes ${what}` }
   }
-  const explained = explainLimits(policy, subject, route?.route)
+  const explained = explainLimits(policy, subject, route?.route).filter(
+    ({ limit }) => query.isOwn !== true || limit.mode === 'enforce',
+  )
   const limits = explained.filter(({ limit }) => query.limit === undefined || limit.name === query.limit)
   if (query.limit !== undefined && limits.length === 0) {
     const names = explained.map(({ limit }) => limit.name)

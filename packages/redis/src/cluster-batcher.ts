@@ -76,7 +76,6 @@ export class ClusterBatcher {
   #decidePart({ slot, request }: SlotPart, arrivedMs: number): Promise<Decision> {
     const batcher = this.#batcherOf(slot)
     if (batcher !== undefined) return batcher.decide(request, arrivedMs)
-    this.#options.counts.unavailable += 1
     return Promise.resolve(unavailableDecision(request, 'no'))
   }
 

@@ -76,10 +76,13 @@ export class ClusterConnection {
     return [...new Set(this.#slots.filter((redis) => redis !== undefined))]
   }
 
-  /** Why the first node that cannot be worked with cannot, in a sentence. */
+  /** Why the first master that cannot be worked with cannot, in a sentence; any node's while masters are unknown. */
   async problem(): Promise<string | undefined> {
-    const problems = await Promise.all([...this.#nodes.values()].map(({ redis }) => redisProblem(redis)))
-    return problems.find((problem) => problem !== undefined)
+    const isWhole = this.status === 'ready'
+    const asked = isWhole ? this.masters : [...this.#nodes.values()].map(({ redis }) => redis)
+    const problems = await Promise.all(asked.map((redis) => redisProblem(redis)))
+    const found = problems.find((problem) => problem !== undefined)
+    return found ?? (isWhole ? undefined : 'the Cluster does not name a master for every slot')
   }
 
   serverOf(slot: number): Redis | undefined {

@@ -1,9 +1,11 @@
 import { isIP } from 'node:net'
 import { backoffMs } from '@weir/runtime/backoff.ts'
-import { Redis, type RedisOptions, type SentinelConnectionOptions, SentinelConnector } from 'ioredis'
+import { type Cluster, Redis, type RedisOptions, type SentinelConnectionOptions, SentinelConnector } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
-import { withState } from './connection-state.ts'
+import { withClusterState, withState } from './connection-state.ts'
+import type { RedisServers } from './limit-connection.ts'
 import { type Login, openLogin, type RedisSource } from './login.ts'
+import { QueueCluster } from './queue-cluster.ts'
 import { type RedisUse, rightsOf } from './redis-rights.ts'
 import type { RedisTlsFiles, ServerAddress } from './redis-url.ts'
 
@@ -59,6 +61,7 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
     maxRetriesPerRequest: 0,
     connectTimeout: 2_000,
     commandTimeout: 2_000, // claims are not on a request's path, but hold up a batch
+    socketTimeout: 2_000, // a new connection finds a new master; a hanging server would keep the old one for good
     retryStrategy: backOff(2_000),
   },
   queue: {
@@ -71,21 +74,27 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
   },
 }
 
+function credentialsFor(host: string | undefined, { login }: Login): RoleOptions {
+  const servername = host === undefined || isIP(host) ? undefined : host
+  const { tls, ...user } = login()
+  return { ...user, ...(tls === undefined ? {} : { tls: { ...tls, servername } }) } as RoleOptions
+}
+
+const stateOf = ({ address, variable }: Login, { use, onError }: ConnectOptions) => ({
+  ...{ address, variable, onError },
+  rights: use === undefined ? '' : rightsOf(use, address.kind),
+})
+
 /**
  * A server with several names chooses its certificate by the name that the client asks for (SNI), which Node does not
  * send by itself. Every new connection reads user, password and certificates again. ioredis calls its strategies before
  * each, as methods of the options that it then connects with, also those of a duplicate, which is how BullMQ opens its
  * connections.
  */
-function open(where: RoleOptions, { login, address, variable }: Login, options: ConnectOptions): Redis {
+function open(where: RoleOptions, login: Login, options: ConnectOptions, onMoved = () => {}): Redis {
   const { retryStrategy, ...rest } = roles[options.role]
-  const rights = options.use === undefined ? '' : rightsOf(options.use, address.kind)
-  const servername = where.host === undefined || isIP(where.host) ? undefined : where.host
-  const credentials = () => {
-    const { tls, ...user } = login()
-    return { ...user, ...(tls === undefined ? {} : { tls: { ...tls, servername } }) }
-  }
-  return withState({ address, variable, rights, onError: options.onError }, (state) => {
+  const credentials = () => credentialsFor(where.host, login)
+  return withState(stateOf(login, options), (state) => {
     return new Redis({
       ...rest,
       ...where,
@@ -96,14 +105,15 @@ function open(where: RoleOptions, { login, address, variable }: Login, options: 
       },
       reconnectOnError(error) {
         state.answered(error)
+        if (error.message.startsWith('MOVED')) onMoved()
         return endsConnection(error)
       },
     })
   })
 }
 
-const connectSingle = (server: ServerAddress, login: Login, options: ConnectOptions): Redis =>
-  open({ host: server.host, port: server.port, db: login.address.db }, login, options)
+const connectSingle = (server: ServerAddress, login: Login, options: ConnectOptions, onMoved?: () => void): Redis =>
+  open({ host: server.host, port: server.port, db: login.address.db }, login, options, onMoved)
 
 /** Sentinels are asked without credentials, and name the master again at every reconnect. */
 function connectSentinel(login: Login, options: ConnectOptions): Redis {
@@ -146,13 +156,43 @@ export function connectRedis(source: RedisSource, options: ConnectOptions): Redi
   return connectSingle(server, login, options)
 }
 
-/** Opens what decisions are made by, however Redis is run. */
-export function connectLimiter(source: RedisSource, options: Omit<ConnectOptions, 'role'>): Redis | ClusterConnection {
+/** Opens one Redis, or the masters of a Cluster, between which the sender chooses by the key. */
+function connectServers(source: RedisSource, options: ConnectOptions): RedisServers {
   const login = openLogin(source, options)
-  const limiter: ConnectOptions = { ...options, role: 'limiter' }
   const { kind, servers } = login.address
-  if (kind !== 'cluster') return connectRedis(source, limiter)
-  return new ClusterConnection(servers, (server) => connectSingle(server, login, limiter))
+  if (kind !== 'cluster') return connectRedis(source, options)
+  const cluster: ClusterConnection = new ClusterConnection(servers, (server) =>
+    connectSingle(server, login, options, () => cluster.refresh()),
+  )
+  return cluster
+}
+
+type OfRole = Omit<ConnectOptions, 'role'>
+
+/** Opens what decisions are made by, however Redis is run. */
+export const connectLimiter = (source: RedisSource, options: OfRole): RedisServers =>
+  connectServers(source, { ...options, role: 'limiter' })
+
+/** Opens what claims are made in, however Redis is run. */
+export const connectClaims = (source: RedisSource, options: OfRole): RedisServers =>
+  connectServers(source, { ...options, role: 'claims' })
+
+/** Opens what BullMQ works with, however Redis is run. On a Cluster all keys of a queue need one hash tag. */
+export function connectQueue(source: RedisSource, options: OfRole): Redis | Cluster {
+  const queue: ConnectOptions = { ...options, role: 'queue' }
+  const login = openLogin(source, queue)
+  const { kind, servers } = login.address
+  if (kind !== 'cluster') return connectRedis(source, queue)
+  const { retryStrategy, ...rest } = roles.queue
+  return withClusterState(stateOf(login, queue), (state) => {
+    const reconnectOnError = (error: Error) => {
+      state.answered(error)
+      return endsConnection(error)
+    }
+    const credentials = (host: string) => credentialsFor(host, login)
+    const follow = (cluster: Cluster) => state.followCluster(cluster)
+    return new QueueCluster({ servers, node: { ...rest, reconnectOnError }, retryStrategy, credentials, follow })
+  })
 }
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { isOfSentinel, isRightsError, lackedRights, rightOf } from './redis-rights.ts'
 import type { RedisAddress } from './redis-url.ts'
@@ -23,18 +23,17 @@ interface StateOptions {
 /** What an operator has to know of a connection, and of its duplicates. */
 class ConnectionState {
   readonly #options: StateOptions
-  readonly #redis: () => Redis
+  /** The servers that it is connected to: one, or a Cluster's masters. */
+  readonly #servers: () => readonly Redis[]
   #fault = ''
   /** The sentences that were reported within the last minute. */
   readonly #reported = new LRUCache<string, true>({ max: reportedMax, ttl: reportedAgainMs })
   /** Which right Sentinels refused for this connection: it then learns late of another master, or not at all. */
   #ofSentinels: string | undefined
-  /** A connection stands on which Redis has not answered. */
-  #isOpening = false
   #isAsking = false
 
-  constructor(redis: () => Redis, options: StateOptions) {
-    this.#redis = redis
+  constructor(servers: () => readonly Redis[], options: StateOptions) {
+    this.#servers = servers
     this.#options = options
   }
 
@@ -49,31 +48,49 @@ class ConnectionState {
   }
 
   follow(redis: Redis): void {
-    redis.on('error', (error: Error) => this.#failed(error))
+    const { kind, masterName } = this.#options.address
+    const where = kind === 'sentinel' ? masterName : `${redis.options.host}:${redis.options.port}`
+    /** A connection stands on which Redis has not answered. */
+    let isOpening = false
+    const failed = (error: Error) => {
+      this.#failed(error, where, isOpening)
+      isOpening = false
+    }
+    redis.on('error', failed)
     redis.on('connecting', () => {
       this.#ofSentinels = undefined
     })
     redis.on('connect', () => {
-      this.#isOpening = true
+      isOpening = true
     })
     redis.on('ready', () => {
-      this.#isOpening = false
+      isOpening = false
       this.#fault = ''
     })
     redis.on('close', () => {
-      if (this.#isOpening) this.#failed(new Error('closed without an answer'))
+      if (isOpening) failed(new Error('closed without an answer'))
+    })
+  }
+
+  /** The Cluster goes on without a node that it reports. */
+  followCluster(cluster: Cluster): void {
+    cluster.on('error', () => undefined) // says only that no node is left, each of which it has reported
+    cluster.on('node error', (error: Error, where: string) => this.#failed(error, where, cluster.status !== 'ready'))
+    cluster.on('ready', () => {
+      this.#fault = ''
     })
   }
 
   /** Which rights its user lacks, in a sentence; undefined when it lacks none, or when Redis does not say. */
   async lacking(said = ''): Promise<string | undefined> {
     const { rights, variable } = this.#options
-    const redis = this.#redis()
-    if (rights === '' || redis.status !== 'ready') return undefined
-    const found = await lackedRights(redis, rights).catch((error: Error) =>
-      isRightsError(error) ? [rightOf(error)] : [],
+    if (rights === '') return undefined
+    const ready = this.#servers().filter(({ status }) => status === 'ready')
+    const lacked = ready.map((redis) =>
+      lackedRights(redis, rights).catch((error: Error) => (isRightsError(error) ? [rightOf(error)] : [])),
     )
-    return found.length === 0 ? undefined : `Redis: the user of ${variable} lacks ${found.join(' ')}${said}`
+    const found = (await Promise.all(lacked)).find(({ length }) => length > 0)
+    return found && `Redis: the user of ${variable} lacks ${found.join(' ')}${said}`
   }
 
   /** Redis answered a command with an error. ioredis hands every one to `reconnectOnError`, those of duplicates too. */
@@ -93,16 +110,9 @@ class ConnectionState {
     })
   }
 
-  #failed(error: Error): void {
+  #failed(error: Error, where: string, isHandshake: boolean): void {
     const { address, variable } = this.#options
-    const { options } = this.#redis()
-    this.#fault = explainFault(error, {
-      ...address,
-      variable,
-      where: address.kind === 'sentinel' ? address.masterName : `${options.host}:${options.port}`,
-      isHandshake: this.#isOpening,
-    })
-    this.#isOpening = false
+    this.#fault = explainFault(error, { ...address, variable, where, isHandshake })
     this.#report(this.#fault)
   }
 
@@ -113,19 +123,27 @@ class ConnectionState {
   }
 }
 
-const states = new WeakMap<Redis, ConnectionState>()
+const states = new WeakMap<Redis | Cluster, ConnectionState>()
 
 /** Has `create` make the connection with the state that it belongs to, and follows it. */
 export function withState(options: StateOptions, create: (state: ConnectionState) => Redis): Redis {
-  const state: ConnectionState = new ConnectionState(() => redis, options)
+  const state: ConnectionState = new ConnectionState(() => [redis], options)
   const redis = create(state)
   states.set(redis, state)
   state.follow(redis)
   return redis
 }
 
+/** The same for a Cluster, whose nodes come and go; `create` has each duplicate followed as well. */
+export function withClusterState(options: StateOptions, create: (state: ConnectionState) => Cluster): Cluster {
+  const state: ConnectionState = new ConnectionState(() => cluster.nodes('master'), options)
+  const cluster = create(state)
+  states.set(cluster, state)
+  return cluster
+}
+
 /** Why the connection does not stand, in a sentence; empty when it does. */
-export const faultOf = (redis: Redis): string => states.get(redis)?.fault ?? ''
+export const faultOf = (redis: Redis | Cluster): string => states.get(redis)?.fault ?? ''
 
 /** Which documented rights the connection's user lacks, or Sentinels refuse it, in a sentence. */
 export async function lackingOf(redis: Redis): Promise<string | undefined> {
@@ -134,13 +152,13 @@ export async function lackingOf(redis: Redis): Promise<string | undefined> {
 }
 
 /** Why the connection cannot be worked with, in a sentence: for readiness. */
-export async function redisProblem(redis: Redis): Promise<string | undefined> {
+export async function redisProblem(redis: Redis | Cluster): Promise<string | undefined> {
   if (redis.status !== 'ready') return `the connection is ${redis.status}. ${faultOf(redis)}`.trim()
   return await states.get(redis)?.lacking()
 }
 
 /** Waits while Redis answers and its user lacks rights; for a Redis that cannot be reached, for one second. */
-export async function untilAllowed(redis: Redis, stopping: AbortSignal): Promise<void> {
+export async function untilAllowed(redis: Redis | Cluster, stopping: AbortSignal): Promise<void> {
   const pause = () => delay(lookEveryMs, undefined, { signal: stopping }).catch(() => undefined)
   if (redis.status !== 'ready') await Promise.race([new Promise((resolve) => redis.once('ready', resolve)), pause()])
   while (!stopping.aborted && (await states.get(redis)?.lacking()) !== undefined) await pause()

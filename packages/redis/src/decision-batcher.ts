@@ -48,6 +48,7 @@ export interface BatcherOptions {
 /** One call in flight. `isTimedOut`: its requests were answered at the deadline, without it. */
 interface Call {
   readonly tasks: readonly Task[]
+  readonly sentMs: number
   isTimedOut: boolean
 }
 
@@ -161,9 +162,9 @@ export class DecisionBatcher {
       this.#goOn()
       return
     }
-    const call: Call = { tasks, isTimedOut: false }
+    const call: Call = { tasks, sentMs: performance.now(), isTimedOut: false }
     this.#call = call
-    this.#counts.calls += 1
+    this.#counts.callSize.observe(tasks.length)
     // A tick longer than the deadline must not beat a reply that has arrived: replies are read before setImmediate.
     const timer = setTimeout(() => setImmediate(() => this.#timeOut(call)), Math.ceil(leftMs))
     this.#target
@@ -197,6 +198,7 @@ export class DecisionBatcher {
   }
 
   #onReply(call: Call, reply: unknown): void {
+    this.#counts.callDuration.observe((performance.now() - call.sentMs) / 1_000)
     let read: ScriptReply
     try {
       read = decodeReply(reply, call.tasks)
@@ -214,7 +216,6 @@ export class DecisionBatcher {
     for (const [at, task] of call.tasks.entries()) {
       const outcome = outcomes[at]
       if (task.kind === 'decide' && outcome !== undefined && 'allowed' in outcome) {
-        this.#counts.decisions += 1
         task.resolve(outcome)
       } else if (task.kind === 'refund' && outcome !== undefined && 'refunded' in outcome)
         task.resolve(outcome.refunded)
@@ -319,7 +320,6 @@ export class DecisionBatcher {
       task.resolve(false)
       return
     }
-    this.#counts.unavailable += 1
     const decision = unavailableDecision(task.request, charged)
     if (!mayReplyLate || decision.allowed || task.request.idempotency !== undefined) {
       task.resolve(decision)

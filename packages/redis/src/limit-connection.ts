@@ -1,6 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
+import { redisProblem } from './connection-state.ts'
 import { keySlot } from './key-slot.ts'
 
 /** Redis did not answer an operator's command. */
@@ -20,8 +21,11 @@ export const isRedisFault = (error: unknown): error is Error =>
   (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name) ||
     /connection is closed|stream isn't writeable|timed out|ECONN|EPIPE/i.test(error.message))
 
+/** One Redis, or the masters of a Cluster. */
+export type RedisServers = Redis | ClusterConnection
+
 /** Gives the server that holds a key: always the same one, except in a Cluster. */
-export function serverFinder(connection: Redis | ClusterConnection): (key: string) => Redis {
+export function serverFinder(connection: RedisServers): (key: string) => Redis {
   return (key) => {
     const server = 'serverOf' in connection ? connection.serverOf(keySlot(key)) : connection
     if (server === undefined) throw redisUnavailable('no master of the Cluster holds the key')
@@ -29,6 +33,14 @@ export function serverFinder(connection: Redis | ClusterConnection): (key: strin
   }
 }
 
+/** host:port; a master that Sentinels name has no address of its own here, but its name. */
+export const serverName = ({ options: { sentinels, name, host, port } }: Redis): string =>
+  sentinels ? `${name}` : `${host}:${port}`
+
 /** The servers that hold keys: one, or a Cluster's masters as far as they are known. */
-export const mastersOf = (connection: Redis | ClusterConnection): readonly Redis[] =>
+export const mastersOf = (connection: RedisServers): readonly Redis[] =>
   'masters' in connection ? connection.masters : [connection]
+
+/** Why keys cannot be read and written now, in a sentence: for readiness. */
+export const problemOf = (connection: RedisServers): Promise<string | undefined> =>
+  'problem' in connection ? connection.problem() : redisProblem(connection)

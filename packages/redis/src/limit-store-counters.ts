@@ -1,3 +1,8 @@
+import { buckets, Histogram } from '@weir/runtime/histogram.ts'
+
+/** Up to `requestsPerCallMax`. */
+const callSizes = [1, 2, 4, 8, 16, 32]
+
 /** A call that Redis refused. */
 interface RefusedCall {
   readonly message: string
@@ -10,9 +15,10 @@ const codesMax = 64
 
 /** The counts of one store while it counts, since its start. */
 export class StoreCounts {
-  calls = 0
-  decisions = 0
-  unavailable = 0
+  /** Of each call that was answered, from its sending on, in seconds. */
+  readonly callDuration = new Histogram(buckets.decision)
+  /** Requests in a call. */
+  readonly callSize = new Histogram(callSizes)
   /** Replies that came after their requests had been answered without them. */
   lateReplies = 0
   /** Charges of such replies that were refunded, because their requests had been denied. */

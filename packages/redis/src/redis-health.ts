@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
 import type { ClusterServers } from './cluster-servers.ts'
 import { faultOf, lackingOf } from './connection-state.ts'
+import { serverName } from './limit-connection.ts'
 import type { StoreCounts } from './limit-store-counters.ts'
 import type { ScriptClient } from './script-client.ts'
 import { readScriptError } from './script-error.ts'
@@ -30,9 +31,6 @@ const clockOffMsMax = 500
 /** A call that asks for nothing is refused by the script itself, with this code: so it can be run. */
 const refusesNothing = 'DECIDEARGS'
 
-/** A master that Sentinels name has no address of its own here. */
-const nameOf = ({ options: { sentinels, name, host, port } }: Redis) => (sentinels ? `${name}` : `${host}:${port}`)
-
 const joined = (texts: readonly (string | undefined)[]) => {
   const found = texts.filter((text) => text !== undefined)
   return found.length === 0 ? undefined : found.join('; ')
@@ -49,7 +47,7 @@ const answerOf = <T>(answer: Promise<T>): Promise<T | undefined> =>
 /** What a server says of itself, each part undefined if it may not be asked. */
 async function examine(server: ScriptClient, clock: Clock): Promise<RedisHealth> {
   const { redis } = server
-  const where = nameOf(redis)
+  const where = serverName(redis)
   if (redis.status !== 'ready') {
     return { problem: `the connection to ${where} is ${redis.status}. ${faultOf(redis)}`.trim(), warning: undefined }
   }

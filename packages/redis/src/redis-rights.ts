@@ -21,28 +21,43 @@ export type RedisUse = keyof typeof redisRights
 /** On a Cluster, in addition to these. */
 export const clusterRights = '+cluster|slots +asking'
 
+/** On a Cluster the queue's keys are in one slot, by other names; its client also says what it does with replicas. */
+const clusterQueueRights = `${redisRights.queue.replace('~bull:weir-deliveries:*', '~{weir-deliveries}:*')} ${clusterRights} +readonly +readwrite`
+
 /** Of the user that Sentinels are asked as. */
 export const sentinelRights =
   'resetchannels &+switch-master -@all +sentinel|get-master-addr-by-name +sentinel|sentinels +subscribe'
 
 /** Returns what the user of such a connection must be allowed. */
-export const rightsOf = (use: RedisUse, kind: RedisAddress['kind']): string =>
-  kind === 'cluster' ? `${redisRights[use]} ${clusterRights}` : redisRights[use]
+export function rightsOf(use: RedisUse, kind: RedisAddress['kind']): string {
+  if (kind !== 'cluster') return redisRights[use]
+  return use === 'queue' ? clusterQueueRights : `${redisRights[use]} ${clusterRights}`
+}
 
 /** These take no key, so any will do for them. */
-const keyless = /^(?:ping|info|time|scan|multi|exec|eval|evalsha|cluster\|slots|asking)$/
+const keyless = /^(?:ping|info|time|scan|multi|exec|eval|evalsha|cluster\|slots|asking|readonly|readwrite)$/
 
-/** Redis, from 7 on, says for each command with its arguments whether its user may run it. */
+/**
+ * Redis, from 7 on, says for each command with its arguments whether its user may run it. Redis 8 wants as many as the
+ * command takes, so the last ones are left out until it answers; what none will do for is not judged.
+ */
 const checkScript = `
 local may = {}
 for at, words in ipairs(cjson.decode(ARGV[1])) do
-  may[at] = (not redis.acl_check_cmd or redis.acl_check_cmd(unpack(words))) and 1 or 0
+  may[at] = 1
+  for count = redis.acl_check_cmd and #words or 0, 1, -1 do
+    local isAnswered, isAllowed = pcall(redis.acl_check_cmd, unpack(words, 1, count))
+    if isAnswered then
+      may[at] = isAllowed and 1 or 0
+      break
+    end
+  end
 end
 return may`
 
-/** The arguments are whole: Redis 7.0 reads beyond those that are missing. */
+/** As many arguments as any of the commands needs: Redis 7.0 reads beyond those that are missing. */
 const wordsOf = (command: string, key: string) =>
-  /^eval/.test(command) ? [command, '', '0'] : [...command.split('|'), key, key, key]
+  /^eval/.test(command) ? [command, '', '0'] : [...command.split('|'), key, key, key, key]
 
 /** Returns the rights that the connection's user lacks, as far as Redis says; rejects if it may not be asked. */
 export async function lackedRights(redis: Redis, rights: string): Promise<readonly string[]> {

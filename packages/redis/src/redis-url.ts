@@ -75,20 +75,16 @@ export function parseRedisUrl(url: string): Parsed {
   return { address: { kind, servers: known, masterName, isTls: tls === 's', username, password, db } }
 }
 
-type UrlVariable = Pick<Variable<string>, 'name' | 'about' | 'fallback'> & {
-  readonly kinds: readonly RedisAddress['kind'][]
-}
+type UrlVariable = Pick<Variable<string>, 'name' | 'about' | 'fallback'>
 
 /** The address of a Redis with its user and password, in a form of docs/configuration.md. */
-export const redisUrlVariable = ({ kinds, ...named }: UrlVariable): Variable<Secret> =>
+export const redisUrlVariable = (named: UrlVariable): Variable<Secret> =>
   secret({
     ...named,
     parse: (url) => {
       if (url === '' && named.fallback === '') return { value: url }
       const parsed = parseRedisUrl(url)
-      if ('problem' in parsed) return parsed
-      if (kinds.includes(parsed.address.kind)) return { value: url }
-      return { problem: `names a ${parsed.address.kind}, and only ${kinds.join(' or ')} will do here` }
+      return 'problem' in parsed ? parsed : { value: url }
     },
   })
 

@@ -1,4 +1,5 @@
-import { type Logger, pino } from 'pino'
+import { setTimeout as delay } from 'node:timers/promises'
+import { destination, type Logger, pino } from 'pino'
 
 export type { Logger }
 
@@ -27,11 +28,40 @@ const secretFields = [
  * Creates a logger of JSON lines on stdout: an event name first, then fields. Ids always; secrets, payloads and URLs
  * with credentials never.
  */
-export function createLogger(service: string, level: LogLevel): Logger {
-  return pino({
-    level,
-    base: { service, pid: process.pid },
-    timestamp: pino.stdTimeFunctions.isoTime,
-    redact: { paths: secretFields, censor: '[redacted]' },
+export const createLogger = (service: string, level: LogLevel): Logger => pino(optionsOf(service, level))
+
+const optionsOf = (service: string, level: LogLevel) => ({
+  level,
+  base: { service, pid: process.pid },
+  timestamp: pino.stdTimeFunctions.isoTime,
+  redact: { paths: secretFields, censor: '[redacted]' },
+})
+
+/** A stop waits for a slow reader of the log for no longer. */
+const lastLinesMs = 1_000
+
+/**
+ * Creates a logger for lines that come with requests: it writes behind their backs, and drops lines while those that
+ * the reader of stdout has not taken are more than `bytesMax`. Dropped lines are counted.
+ *
+ * @param dest the file of a bench
+ */
+export function createBusyLogger(service: string, bytesMax: number, dest: string | 1 = 1) {
+  const stdout = destination({ dest, sync: false, maxLength: bytesMax })
+  let dropped = 0
+  stdout.on('drop', () => {
+    dropped += 1
   })
+  return {
+    log: pino(optionsOf(service, 'info'), stdout),
+    get dropped() {
+      return dropped
+    },
+    async close() {
+      const written = new Promise((done) => stdout.once('close', done))
+      stdout.end()
+      await Promise.race([written, delay(lastLinesMs, undefined, { ref: false })])
+      stdout.destroy()
+    },
+  }
 }

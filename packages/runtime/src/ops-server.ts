@@ -1,5 +1,9 @@
 import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
+import { registerScraped } from './scraped-metrics.ts'
+
+/** How often readiness is looked at while no one asks for it, so that its metrics are no older. */
+const lookEveryMs = 5_000
 
 /** A sentence that says what is missing; or a warning, while the part still serves; or nothing. */
 export type Readiness = string | { readonly warning: string } | undefined
@@ -7,9 +11,13 @@ export type Readiness = string | { readonly warning: string } | undefined
 /** Returns the readiness of a part of the process. */
 export type ReadinessCheck = () => Readiness | Promise<Readiness>
 
-async function askParts(
-  readiness: Readonly<Record<string, ReadinessCheck>>,
-): Promise<{ isReady: boolean; lines: string[] }> {
+interface Found {
+  readonly isReady: boolean
+  readonly lines: readonly string[]
+  readonly warnings: number
+}
+
+async function askParts(readiness: Readonly<Record<string, ReadinessCheck>>): Promise<Found> {
   const answers = await Promise.all(
     Object.entries(readiness).map(async ([name, check]) => [name, await check()] as const),
   )
@@ -17,7 +25,32 @@ async function askParts(
     if (found === undefined) return []
     return [typeof found === 'string' ? `${name}: ${found}` : `${name}: warning: ${found.warning}`]
   })
-  return { isReady: answers.every(([, found]) => typeof found !== 'string'), lines }
+  const reasons = answers.filter(([, found]) => typeof found === 'string').length
+  return { isReady: reasons === 0, lines, warnings: lines.length - reasons }
+}
+
+/** Looks at readiness until the server closes, and shows in the metrics what was found last. */
+function watchReadiness(server: Server, metrics: Registry, look: () => Promise<Found>): () => Promise<Found> {
+  let last: Found = { isReady: false, lines: [], warnings: 0 }
+  registerScraped(metrics, {
+    weir_ready: { help: 'Whether /readyz last answered that the service is ready', read: () => Number(last.isReady) },
+    weir_ready_warnings: { help: 'Warnings that it showed', read: () => last.warnings },
+  })
+  const lookNow = async () => {
+    last = await look()
+    return last
+  }
+  let underWay: Promise<unknown> | undefined
+  // A check that fails is a bug, which /readyz shows.
+  const onTick = () => {
+    underWay ??= lookNow()
+      .catch(() => undefined)
+      .finally(() => (underWay = undefined))
+  }
+  onTick()
+  const timer = setInterval(onTick, lookEveryMs)
+  server.once('close', () => clearInterval(timer))
+  return lookNow
 }
 
 /**
@@ -37,7 +70,7 @@ export async function startOpsServer(options: {
       return { status: 200, type: options.metrics.contentType, body: await options.metrics.metrics() }
     }
     if (path !== '/readyz') return { status: 404, body: 'There are /livez, /readyz and /metrics.\n' }
-    const { isReady, lines } = await askParts(options.readiness)
+    const { isReady, lines } = await lookNow()
     const text = isReady ? ['ok', ...lines] : lines
     return { status: isReady ? 200 : 503, body: `${text.join('\n')}\n` }
   }
@@ -48,6 +81,7 @@ export async function startOpsServer(options: {
       (error: unknown) => response.writeHead(500).end(`${String(error)}\n`),
     )
   })
+  const lookNow = watchReadiness(server, options.metrics, () => askParts(options.readiness))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port, options.host, resolve)

@@ -6,8 +6,12 @@ import { expect, it, onTestFinished } from 'vitest'
 import { createLogger } from './logger.ts'
 import { listenerOptions } from './problem.ts'
 
+const named = (name: string) => `GET /named/${name} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`
+
 it.each([
   ['no HTTP', 'hello\r\n\r\n', 400, 'bad-request', undefined],
+  ['a path that cannot be decoded', named('%zz'), 400, 'bad-request', '%zz'],
+  ['a name that is too long', named('a'.repeat(101)), 414, 'bad-request', 'aaa'],
   [
     'headers of more bytes than Node takes',
     `GET / HTTP/1.1\r\nHost: a\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`,
@@ -18,6 +22,7 @@ it.each([
 ])('%s is answered with a problem', async (_, sent, status, word, said = '') => {
   const app = fastify(listenerOptions(createLogger('test', 'silent')))
   onTestFinished(() => app.close())
+  app.get('/named/:name', async () => 'found')
   await app.listen({ port: 0 })
   const socket = connect((app.server.address() as AddressInfo).port).on('error', () => undefined)
   await once(socket, 'connect')

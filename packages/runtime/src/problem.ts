@@ -100,6 +100,9 @@ export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, ht
     }
     socket.destroy()
   },
+  // Paths that cannot be decoded, or name something too long: no route, hook or error handler sees them.
+  frameworkErrors: (error: Error & { statusCode?: number }, _request: unknown, reply: FastifyReply) =>
+    sendProblem(reply, badRequest(error.message, error.statusCode)),
   loggerInstance: logger,
   logController: new LogController({ disableRequestLogging: true }),
   childLoggerFactory: () => logger,

@@ -5,16 +5,19 @@ import { readSecretFile, type Secret } from './secret.ts'
 /** The environment as main.ts passes it; only main.ts files read the real one. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** A variable of our own, or one that OpenTelemetry defines for every program. */
+export type VariableName = `WEIR_${string}` | `OTEL_${string}`
+
 /** One variable: how its text becomes a value, and what docs/configuration.md says about it. */
 export interface Variable<T> {
-  readonly name: `WEIR_${string}`
+  readonly name: VariableName
   readonly about: string
   /** The text if the variable is unset, shown in the docs. Without one the variable must be set. */
   readonly fallback?: string
   /** Returns the value, or a sentence that says what the text should have been. */
   readonly parse: (text: string) => { readonly value: T } | { readonly problem: string }
   /** The variable that must be set where this one is: a certificate's key. */
-  readonly needs?: `WEIR_${string}`
+  readonly needs?: VariableName
   /**
    * Called when every variable is valid: returns problems of several variables together, each a sentence that begins
    * with a variable.
@@ -55,6 +58,16 @@ export const wholeNumber = (named: Named & { readonly min: number; readonly max:
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN
     if (number >= named.min && number <= named.max) return { value: number }
     return { problem: `must be a whole number from ${named.min} to ${named.max}` }
+  },
+})
+
+/** Declares a decimal number between two bounds, both allowed. */
+export const decimal = (named: Named & { readonly min: number; readonly max: number }): Variable<number> => ({
+  ...named,
+  parse: (value) => {
+    const number = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN
+    if (number >= named.min && number <= named.max) return { value: number }
+    return { problem: `must be a number from ${named.min} to ${named.max}` }
   },
 })
 

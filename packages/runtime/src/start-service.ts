@@ -6,6 +6,8 @@ import { createLogger, type Logger, logLevels } from './logger.ts'
 import { closeHttpServer, type ReadinessCheck, startOpsServer } from './ops-server.ts'
 import { type Config, choice, port, text } from './read-config.ts'
 import { createRun, type Run } from './run.ts'
+import { registerScraped } from './scraped-metrics.ts'
+import { version } from './version.ts'
 
 /** Time between two samples of the event loop's lag: 10 ms, as by default, are most of what an idle process costs. */
 const lagSampleMs = 100
@@ -32,6 +34,19 @@ export interface Service {
   readonly checkReady: (part: string, check: ReadinessCheck) => void
 }
 
+/** The metrics of every process: under the names that rules for any program on Node use, and what runs here. */
+function createMetrics(): Registry {
+  const metrics = new Registry()
+  collectDefaultMetrics({ register: metrics, eventLoopMonitoringPrecision: lagSampleMs })
+  // Gauges with the ending of counters; those without it say the same by type.
+  for (const what of ['handles', 'requests', 'resources']) metrics.removeSingleMetric(`nodejs_active_${what}_total`)
+  const running = [[version, process.version], 1] as const
+  registerScraped(metrics, {
+    weir_build_info: { help: 'What runs here', labels: ['version', 'node'], cells: () => [running] },
+  })
+  return metrics
+}
+
 /**
  * Runs a service, for every main.ts: all of the configuration, then the wiring, then the wait, then the exit code. The
  * ops port opens before the wiring, so that a service which waits for its servers can say what it waits for.
@@ -51,8 +66,7 @@ export async function startService<C extends ServiceConfig>(
   }
   const log = createLogger(name, config.logLevel)
   const run = createRun(log)
-  const metrics = new Registry()
-  collectDefaultMetrics({ register: metrics, prefix: 'weir_', eventLoopMonitoringPrecision: lagSampleMs })
+  const metrics = createMetrics()
   const crash = createCrashPoint(name, config.crashAt)
   let wired = false
   const stage = () => (run.stopping.aborted ? 'stopping' : wired ? undefined : 'still starting')

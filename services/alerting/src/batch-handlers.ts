@@ -11,7 +11,8 @@ import type { Crossing } from './watch/crossings.ts'
 const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
 
 /** Kafka's own faults: the consumer handles them, and a lost partition must end the wait. */
-const isFinal = (error: unknown) => error instanceof WeirError || error instanceof TypeError
+const isFinal = (error: unknown) =>
+  (error instanceof WeirError && error.code !== 'REDIS_UNAVAILABLE') || error instanceof TypeError
 
 /** Returns what each consumer does with a batch: the whole step, repeated until it succeeds, and then the commit. */
 export function createBatchHandlers(options: {

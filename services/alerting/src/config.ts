@@ -6,6 +6,7 @@ import { consoleUrlVariable } from '@weir/runtime/console-url.ts'
 import { secret, text, url } from '@weir/runtime/read-config.ts'
 import { unsubscribeKeyVariable } from '@weir/runtime/signing-keys.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
+import { tracingVariables } from '@weir/runtime/tracing.ts'
 
 /** All variables of alerting except the endpoints' secrets, whose variables the policy names. */
 export const alertingVariables = {
@@ -14,7 +15,8 @@ export const alertingVariables = {
   sessionMs: sessionVariable,
   ...kafkaVariables,
   ...clickhouseVariables,
-  ...redisVariables({ about: 'the Redis that holds the claims', kinds: ['single', 'sentinel'] }),
+  ...tracingVariables,
+  ...redisVariables({ about: 'the Redis that holds the claims' }),
   smtpUrl: secret(
     url({
       name: 'WEIR_SMTP_URL',
@@ -45,6 +47,5 @@ export const alertingVariables = {
     name: 'WEIR_QUEUE_REDIS_URL',
     about: 'the Redis that holds the queue of deliveries; empty for the same as WEIR_REDIS_URL',
     fallback: '',
-    kinds: ['single', 'sentinel'],
   }),
 } as const

@@ -3,16 +3,20 @@ import { encodeAlert } from '@weir/contracts/alert.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { BatchConsumer, type ConsumeOptions } from '@weir/kafka/consume-batches.ts'
+import { registerConsumers } from '@weir/kafka/consumer-metrics.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
-import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { createRecordSender, type RecordSender } from '@weir/kafka/send-records.ts'
 import { ownPolicyFeed } from '@weir/policy-feed/service-policy.ts'
-import { connectRedis } from '@weir/redis/connect.ts'
+import { connectClaims, connectQueue } from '@weir/redis/connect.ts'
 import { redisProblem, untilAllowed } from '@weir/redis/connection-state.ts'
+import { problemOf } from '@weir/redis/limit-connection.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import { type Config, readConfig } from '@weir/runtime/read-config.ts'
 import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
+import { startPolling } from '@weir/runtime/start-polling.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
+import { openTracing } from '@weir/runtime/tracing.ts'
 import { createBatchHandlers } from './batch-handlers.ts'
 import { alertingVariables } from './config.ts'
 import { createAlertTemplates } from './deliver/alert-templates.ts'
@@ -20,7 +24,7 @@ import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
 import { findSilence } from './deliver/find-silence.ts'
 import { openDeliveries } from './deliver/open-deliveries.ts'
 import { createUnsubscribeUrl } from './deliver/unsubscribe-url.ts'
-import { noCounts, registerMetrics } from './metrics.ts'
+import { type Counters, noCounts, registerMetrics } from './metrics.ts'
 import { createClaimStore } from './raise/claim-store.ts'
 import { AlertRaiser, type PublishAlerts } from './raise/raise-alerts.ts'
 import { createAlertHistory } from './record/alert-table.ts'
@@ -41,6 +45,17 @@ const soon = { maxWaitMs: 250, maxBytes: 3_000_000, partitionsAtOnce: 3 }
 /** Fetches for rows: an insert of one row costs ClickHouse as much as one of a thousand. */
 const gathered = { maxWaitMs: 1_000, minBytes: 1_000_000, maxBytes: 2_000_000, partitionsAtOnce: 6 }
 
+/** A look at the queue is a handful of commands. */
+const queueLook = { everyMs: 5_000, deadlineMs: 2_000 } as const
+
+/** Publishes on the public feed of alerts: CloudEvents in binary mode, keyed by subject. */
+const createPublisher =
+  (sender: RecordSender, { raised }: Counters): PublishAlerts =>
+  async (alerts) => {
+    await sender.send(topics.alerts, alerts.map(encodeAlert))
+    for (const { type } of alerts) raised[type] = (raised[type] ?? 0) + 1
+  }
+
 const disconnect = (one: { disconnect(): void }) => one.disconnect()
 
 type Consumer = Pick<
@@ -51,11 +66,11 @@ type Consumer = Pick<
 /** Opens the Redis of the claims and that of the queue, which may be the same. */
 async function openRedis(config: Config<typeof alertingVariables>, { run, log, checkReady }: Service) {
   const watched = { tls: config, onError: (error: Error) => log.warn({ err: error }, 'redis') }
-  const claims = connectRedis(config.redisUrl, { ...watched, role: 'claims', use: 'claims' })
+  const claims = connectClaims(config.redisUrl, { ...watched, use: 'claims' })
   const redis = await run.own('redis', claims, disconnect)
-  checkReady('redis', () => redisProblem(redis))
+  checkReady('redis', () => problemOf(redis))
   const queueUrl = config.queueRedisUrl.text === '' ? config.redisUrl : config.queueRedisUrl
-  const queue = connectRedis(queueUrl, { ...watched, role: 'queue', use: 'queue' })
+  const queue = connectQueue(queueUrl, { ...watched, use: 'queue' })
   const queueRedis = await run.own('queue redis', queue, disconnect)
   checkReady('queue redis', () => redisProblem(queueRedis))
   await untilAllowed(queueRedis, run.stopping) // BullMQ that may not ask INFO when it opens never works again
@@ -77,7 +92,7 @@ async function openWays(config: Config<typeof alertingVariables>, service: Servi
 async function startConsumers(
   consumers: readonly Consumer[],
   around: Omit<ConsumeOptions, keyof Consumer>,
-  { run, checkReady }: Service,
+  { run, metrics, checkReady }: Service,
 ) {
   const started: BatchConsumer[] = []
   await run.own('consumers', started, (all) => Promise.all(all.map((one) => one.stop())))
@@ -86,6 +101,7 @@ async function startConsumers(
     started.push(one)
     checkReady(consumer.groupId, () => (one.status.state === 'running' ? undefined : one.status.waitingFor))
   }
+  registerConsumers(metrics, started)
 }
 
 await startService(
@@ -93,6 +109,7 @@ await startService(
   () => readConfig(alertingVariables, process.env),
   async (config, service) => {
     const { run, log, metrics, crash, checkReady } = service
+    const tracing = await openTracing(config, 'alerting', service)
     const kafka = kafkaOptionsFrom(config, 'weir-alerting', log)
     const feed = await ownPolicyFeed(config, kafka, service)
     const first = await feed.firstPolicy()
@@ -105,21 +122,20 @@ await startService(
       return problems.length > 0 ? { warning: problems.join('; ') } : undefined
     })
     const counters = noCounts()
-
     const { redis, queueRedis } = await openRedis(config, service)
     const clickhouse = await run.own('clickhouse', connectClickhouse(config, 'weir-alerting'), (one) => one.close())
     // Alerts are sent without it: only the look-up of earlier alerts and the rows wait.
     checkReady('clickhouse', () => clickhouseWarning(clickhouse))
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
     checkReady('alert topic', () => sender.denied)
-    // The public feed of alerts: CloudEvents in binary mode, keyed by subject.
-    const publish: PublishAlerts = (alerts) => sender.send(topics.alerts, alerts.map(encodeAlert))
-    const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }
+    const publish = createPublisher(sender, counters)
+    const shared = { counters, tracing, clock: systemClock, crash, stopping: run.stopping, log }
     const ways = await openWays(config, service)
     const around = { queueRedis, clickhouse, sender, publish, policyInForce, secrets, templates }
     const queueing = openDeliveries({ ...shared, ...around, ...ways })
     const deliveries = await run.own('deliveries', queueing, (one) => one.close())
-    registerMetrics(metrics, counters, deliveries)
+    const queue = startPolling('queue of deliveries', { ...queueLook, ask: deliveries.queueState }, service)
+    registerMetrics(metrics, counters, { ...deliveries, queue })
 
     const watcher = createWatcher(policyInForce, counters)
     feed.onChange(() => watcher.policyChanged())
@@ -130,7 +146,7 @@ await startService(
     const rates = await run.own('watches', watching, (one) => one.stopped)
     const budgetWatch = startBudgetWatch({ ...shared, clickhouse, policyInForce, redis, raise })
     const budgets = await run.own('budgets', budgetWatch, (one) => one.stopped)
-    const digestWatch = startDigestWatch({ ...shared, clickhouse, policyInForce, redis, raise })
+    const digestWatch = startDigestWatch({ ...shared, clickhouse, policyInForce, templates, redis, raise })
     const digests = await run.own('digests', digestWatch, (one) => one.stopped)
     const further = startFurtherBlocks({ ...shared, claims, raise })
     await run.own('further blocks', further, (one) => one.stopped)

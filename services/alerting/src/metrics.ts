@@ -1,39 +1,111 @@
+import { alertTypes } from '@weir/core/alerts/alert-types.ts'
+import type { Target } from '@weir/policy/policy.ts'
+import { buckets, Histogram } from '@weir/runtime/histogram.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
+import type { Polled } from '@weir/runtime/start-polling.ts'
 import type { Registry } from 'prom-client'
 
-/** Each metric with the counter that it shows. docs/operating.md says what each is for. */
-const metrics = {
-  weir_decisions_watched_total: ['read', 'Decision records read by alerting'],
-  // Metering keeps them as dead letters.
-  weir_decisions_unreadable_total: ['unreadable', 'Of them, those that could not be read'],
-  weir_alerts_raised_total: ['raised', 'Alerts published'],
-  weir_alerts_superseded_total: ['superseded', 'Alerts that a higher one replaced'],
-  weir_alerts_late_total: ['late', 'Alerts of periods that were over: kept, not sent'],
-  weir_alerts_forgotten_total: ['forgotten', 'Alerts that Redis had forgotten and ClickHouse knew: not raised again'],
-  weir_alerts_silenced_total: ['silenced', 'Alerts that a silence kept from their endpoints'],
-  weir_deliveries_total: ['delivered', 'Webhooks that an endpoint took'],
-  weir_delivery_failures_total: ['failedAttempts', 'Attempts that failed'],
-  weir_deliveries_given_up_total: ['givenUp', 'Alerts that an endpoint never took'],
-  weir_deliveries_dropped_total: ['dropped', 'Alerts not sent, because their endpoint is disabled or gone'],
-  weir_deliveries_recreated_total: ['recreated', 'Deliveries that the queue had lost, queued again'],
-} as const
+/** `unknown`: the policy has the endpoint no more. */
+const deliveryTypes = ['webhook', 'slack', 'email', 'unknown'] as const satisfies readonly (
+  | Target['type']
+  | 'unknown'
+)[]
 
-/** The counters of a process, from its start on. */
-export type Counters = Record<(typeof metrics)[keyof typeof metrics][0], number>
+/** The console publishes these, for alerting to deliver. */
+const publishedElsewhere = 'weir.endpoint.test'
+
+const noDeliveries = () => ({
+  /** As the outcomes of rows. */
+  results: { delivered: 0, failed: 0, given_up: 0, dropped: 0 },
+  delaySeconds: new Histogram(buckets.pipeline),
+  attemptSeconds: new Histogram(buckets.http),
+})
+
+type Deliveries = ReturnType<typeof noDeliveries>
 
 /** Returns the counters of a process that starts. */
-export const noCounts = () => Object.fromEntries(Object.values(metrics).map(([counter]) => [counter, 0])) as Counters
+export const noCounts = () => ({
+  read: 0,
+  unreadable: 0,
+  raised: Object.fromEntries(alertTypes.filter((type) => type !== publishedElsewhere).map((type) => [type, 0])),
+  suppressed: { superseded: 0, late: 0, forgotten: 0, silenced: 0 },
+  recreated: 0,
+  /** From a decision until Kafka has the alert about it. */
+  alertSeconds: new Histogram(buckets.pipeline),
+  deliveries: Object.fromEntries(deliveryTypes.map((type) => [type, noDeliveries()])) as Record<
+    (typeof deliveryTypes)[number],
+    Deliveries
+  >,
+})
 
-/** Registers what alerting counts. */
+/** What a process counts from its start on. */
+export type Counters = ReturnType<typeof noCounts>
+
+/** How many deliveries are in the queue, and how long the oldest that is ready has been so. */
+export interface QueueState {
+  readonly waiting: { readonly ready: number; readonly delayed: number; readonly active: number }
+  /** 0 without one. */
+  readonly oldestReadyMs: number
+}
+
+/** Registers what alerting counts. docs/monitoring.md says what each is for. */
 export function registerMetrics(
   register: Registry,
   counters: Counters,
-  now: { readonly circuitsOpen: () => number },
+  now: { readonly circuitsOpen: () => number; readonly queue: Polled<QueueState> },
 ): void {
-  for (const [name, [counter, help]] of Object.entries(metrics)) {
-    registerScraped(register, { [name]: { help, read: () => counters[counter] } })
-  }
+  const byType = Object.entries(counters.deliveries)
+  const histograms = (of: (deliveries: Deliveries) => Histogram) => () =>
+    byType.map(([type, deliveries]) => [[type], of(deliveries)] as const)
   registerScraped(register, {
+    weir_decisions_watched_total: { help: 'Decision records read by alerting', read: () => counters.read },
+    // Metering keeps them as dead letters.
+    weir_decisions_unreadable_total: {
+      help: 'Of them, those that could not be read',
+      read: () => counters.unreadable,
+    },
+    weir_alerts_raised_total: { help: 'Alerts published', label: 'type', readAll: () => counters.raised },
+    weir_alerts_suppressed_total: {
+      help: 'Alerts that nobody is notified of',
+      label: 'cause',
+      readAll: () => counters.suppressed,
+    },
+    weir_alert_delay_seconds: {
+      help: 'From a decision until Kafka has the alert about it',
+      histogram: counters.alertSeconds,
+    },
+    weir_deliveries_total: {
+      help: 'Deliveries, by their results',
+      labels: ['type', 'result'],
+      cells: () =>
+        byType.flatMap(([type, { results }]) =>
+          Object.entries(results).map(([result, count]) => [[type, result], count] as const),
+        ),
+    },
+    weir_delivery_delay_seconds: {
+      help: 'From an alert until an endpoint took it',
+      labels: ['type'],
+      histograms: histograms(({ delaySeconds }) => delaySeconds),
+    },
+    weir_delivery_attempt_duration_seconds: {
+      help: 'How long an attempt took',
+      labels: ['type'],
+      histograms: histograms(({ attemptSeconds }) => attemptSeconds),
+    },
+    weir_deliveries_recreated_total: {
+      help: 'Deliveries that the queue had lost, queued again',
+      read: () => counters.recreated,
+    },
+    weir_deliveries_waiting: {
+      help: 'Deliveries in the queue',
+      label: 'state',
+      readAll: () => now.queue.answer?.waiting ?? {},
+    },
+    weir_deliveries_oldest_ready_seconds: {
+      help: 'Since the oldest that is ready was due',
+      labels: [],
+      cells: () => (now.queue.answer === undefined ? [] : [[[], now.queue.answer.oldestReadyMs / 1_000]]),
+    },
     weir_endpoint_circuits_open: { help: 'Endpoints left alone for a while', read: now.circuitsOpen },
   })
 }

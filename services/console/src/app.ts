@@ -9,7 +9,9 @@ import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import { PolicyChanger } from './change-policy.ts'
 import { requireCallers } from './http/authorize.ts'
 import { createCallerFinder } from './http/caller.ts'
+import { compressAnswers } from './http/compress-answers.ts'
 import { description } from './http/description.ts'
+import { boundQuestions } from './http/places.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import { Sessions } from './http/sessions.ts'
 import type { Ports } from './ports.ts'
@@ -34,9 +36,11 @@ import { registerSession } from './routes/session.ts'
 import { registerSilences } from './routes/silences.ts'
 import { registerStatus } from './routes/status.ts'
 import { registerDecisionStream } from './routes/stream-decisions.ts'
+import { registerSubjectLimits } from './routes/subject-limits.ts'
 import { registerTokens } from './routes/tokens.ts'
 import { registerUnsubscribe } from './routes/unsubscribe.ts'
 import { registerUsage } from './routes/usage.ts'
+import { registerUtilization } from './routes/utilization.ts'
 
 /** Names stand in paths percent-encoded: an id of 128 characters is three times as long there, a route longer still. */
 const nameLengthMax = 4_096
@@ -88,12 +92,15 @@ export function buildApp(
   })
   const sessions = new Sessions({ publicUrl: ports.publicUrl, hasTls: tls !== undefined }, nowMs)
   requireCallers(app, findCredential, sessions)
+  boundQuestions(app)
+  compressAnswers(app)
   const changer = new PolicyChanger(ports, logger)
   app.register(swagger, description)
   app.register(async (api) => {
     registerSession(api, sessions, findCredential)
     registerUsage(api, ports)
     registerDimensions(api, ports)
+    registerUtilization(api, ports)
     registerDecisions(api, ports)
     registerDecisionList(api, ports)
     registerDecisionStream(api, ports)
@@ -105,6 +112,7 @@ export function buildApp(
     registerClosing(api, ports)
     registerInvoiceReading(api, ports)
     registerKeys(api, ports, changer)
+    registerSubjectLimits(api, ports)
     registerLimitChanges(api, ports, changer)
     registerBlocks(api, ports)
     registerBlockLift(api, ports, changer)

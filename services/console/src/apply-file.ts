@@ -64,14 +64,26 @@ function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): read
   return [...diff.filter(({ kind, name }) => kind !== 'key' || !ofGone.has(name)), ...ofGone.values()]
 }
 
+/** Each stays whose it is; a new one is the admin API's. */
+const withOrigins = (state: PolicyState, entities: readonly Entity[]): readonly Entity[] =>
+  entities.map((entity) => ({ ...entity, origin: state.get(entity.kind, entity.name)?.origin ?? 'admin' }))
+
 /**
  * Plans the changes that make the policy what the file says. Entities of the admin API stay, and so do its changes of
- * keys while their subject exists. Each step handles one entity.
+ * keys while their subject exists. Without a revision it is no file but an edit of the whole policy: each entity stays
+ * whose it is, those that the text lacks are deleted, and the file applied last stays the last. Each step handles one
+ * entity.
  */
-export function* planFile(state: PolicyState, entities: readonly Entity[], revision: string): Steps<AppliedFile> {
+export function* planFile(
+  state: PolicyState,
+  entities: readonly Entity[],
+  revision: string | undefined,
+): Steps<AppliedFile> {
   const changes: EntityChange[] = []
   const all: FileChange[] = []
-  for (const change of withKeysOfGone(state, yield* diffSteps(state, entities))) {
+  const isEdit = revision === undefined
+  const wanted = isEdit ? withOrigins(state, entities) : entities
+  for (const change of withKeysOfGone(state, yield* diffSteps(state, wanted, isEdit))) {
     yield
     const { kind, name, entity } = change
     const before = state.get(kind, name)
@@ -86,5 +98,5 @@ export function* planFile(state: PolicyState, entities: readonly Entity[], revis
   const lines = all
     .filter(({ action }) => action !== 'keep')
     .map(({ action, kind, name }) => ({ what: action === 'delete' ? 'delete' : 'put', kind, name }) as const)
-  return { changes, lines: [fileLine(revision), ...lines], shown: all }
+  return { changes, lines: isEdit ? lines : [fileLine(revision), ...lines], shown: all }
 }

@@ -93,7 +93,74 @@ test('completeness is read before the cut-off, and a month that is closed asks f
 
 test('a period whose raw rows may be gone is not priced again', async () => {
   const { ledger, priced } = open()
-  await closeMonth(ledger, closing('2026-01'), nowMs)
+  await closeMonth(ledger, closing('2026-01'), ms('2026-03-01T00:00:00Z'))
   await closeMonth(ledger, closing('2027-04'), nowMs)
   expect(priced.map(({ fromMs }) => new Date(fromMs).toISOString().slice(0, 7))).toEqual(['2026-01', '2027-04'])
+})
+
+test.each(['0000-01', '0001-01', '1960-01', '2026-05'])(
+  'the month %s, of which raw rows may be gone, is not closed, whatever gaps are accepted',
+  async (month) => {
+    const { ledger, stored, priced } = open({ askGaps: async () => ['lost in partition 0: 7'] })
+    expect(await periodOf(ledger, closing(month, '', { acceptGaps: 'lost' }))).toEqual([
+      `the month began at ${month}-01T00:00:00.000Z, more than 390 days ago, and raw rows of it may be gone; ask GET /v1/usage with price=true for what it cost`,
+    ])
+    expect([stored.size, priced]).toEqual([0, []])
+  },
+)
+
+test('a month that began less than 390 days ago is closed', async () => {
+  const { ledger } = open()
+  expect((await closeMonth(ledger, closing('2026-05'), ms('2027-05-25T23:59:59Z'))).kind).toBe('closed')
+  expect((await closeMonth(ledger, closing('2026-06'), ms('2027-06-26T00:00:00Z'))).kind).toBe('open')
+})
+
+const policyWith = (unitAmount: string | undefined) => {
+  const tiers = [{ unit_amount: unitAmount }]
+  const price = { currency: 'EUR', lines: [{ name: 'all', measure: 'units', tiers }] }
+  const priced = unitAmount === undefined ? {} : { prices: 'api' }
+  const entities = [
+    ...(unitAmount === undefined ? [] : [{ kind: 'price', name: 'api', body: JSON.stringify(price) }]),
+    { kind: 'plan', name: 'p', body: JSON.stringify({ limits: [], ...priced }) },
+    { kind: 'subject', name: 'acme', body: '{"plan":"p"}' },
+  ]
+  return { entities }
+}
+const historyOf = (...amounts: readonly (string | undefined)[]) => ({
+  async *readPoliciesIn() {
+    yield* amounts.map(policyWith)
+  },
+})
+const totalsOf = async (history: Partial<Ledger>, more: Partial<Closing> = {}) => {
+  const closed = await closeMonth(open(history).ledger, closing('2026-11', '', more), nowMs)
+  return closed.kind === 'closed' ? JSON.parse(closed.invoice.document).totals[0].amount : closed
+}
+
+test('a month is priced by the last list that the subject had in it, whatever the policy says by now', async () => {
+  expect(await totalsOf(historyOf('3'))).toBe('6.00')
+  expect(await totalsOf(historyOf(undefined, '4', '5'), { prices: undefined })).toBe('8.00')
+})
+
+test('there is nothing to invoice of a month in which the subject had no price list, whatever gaps are accepted', async () => {
+  const nothing = { kind: 'nothing', because: 'the subject had no price list in the month' }
+  expect(await totalsOf(historyOf(undefined, undefined), { acceptGaps: 'lost' })).toEqual(nothing)
+  expect(await totalsOf(historyOf(), { prices: undefined })).toEqual(nothing)
+})
+
+test('that the late records of a subject that has left are not invoiced is said', async () => {
+  const { ledger } = open()
+  await closeMonth(ledger, closing('2026-11'), nowMs)
+  expect(await closeMonth(ledger, closing('2026-12', '', { deletedAtMs: ms('2026-12-01T00:00:00Z') }), nowMs)).toEqual({
+    kind: 'nothing',
+    because:
+      'the subject was deleted at 2026-12-01T00:00:00.000Z, before the month began; what came late for its earlier months is not invoiced',
+  })
+})
+
+test('where the history does not go back to the month, the list of now counts once a reason is given', async () => {
+  const because = [
+    "the policy's history does not go back to the end of the month: it would be priced by the list api of now",
+  ]
+  expect(await totalsOf(historyOf())).toEqual({ kind: 'open', because })
+  expect(await totalsOf(historyOf(), { acceptGaps: 'moved from another system' })).toBe('2.00')
 })

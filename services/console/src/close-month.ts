@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
 import type { InvoiceFilter, InvoiceSummary, StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
-import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { billed, iso, periodToClose } from '@weir/core/prices/billed-period.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import {
@@ -17,18 +16,13 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { canonicalJson } from '@weir/policy/entities.ts'
 import type { Subject } from '@weir/policy/policy.ts'
+import { type PolicyPast, priceListIn } from './billed-subject.ts'
 
-/** Raw rows are kept for 13 months, 393 days at least. A period that has lost some of them is never priced again. */
+/** Raw rows are kept for 13 months, 393 days at least. A period that may have lost some of them is never priced. */
 const adjustedForMs = 390 * 86_400_000
 
-/** A policy of before, with a subject that was deleted from it. */
-export interface FormerPolicy {
-  readonly deletedAtMs: number
-  readonly entities: PolicyAt['entities']
-}
-
 /** What closing reads and writes in ClickHouse. Each rejects when it does not answer. */
-export interface Ledger {
+export interface Ledger extends PolicyPast {
   readonly askCompleteness: () => Promise<Completeness>
   readonly askGaps: (period: Period) => Promise<readonly string[]>
   readonly readCutoff: () => Promise<readonly CutoffPlace[]>
@@ -41,8 +35,6 @@ export interface Ledger {
   readonly readInvoicesOf: (subject: string) => Promise<readonly StoredInvoice[]>
   /** In the order of subjects and periods. */
   readonly listInvoices: (reach: Reach, filter: InvoiceFilter) => Promise<readonly InvoiceSummary[]>
-  /** The policy just before a subject was deleted; undefined where the history has no deletion of it. */
-  readonly readFormerPolicy: (subject: string) => Promise<FormerPolicy | undefined>
   /** Stores it unless there is one of its id; returns the one that is stored. */
   readonly storeInvoice: (invoice: StoredInvoice) => Promise<StoredInvoice>
 }
@@ -50,7 +42,8 @@ export interface Ledger {
 /** A request to close a month of one subject. */
 export interface Closing {
   readonly subject: Subject
-  readonly prices: PriceList
+  /** Its price list now, or when it was deleted: it counts where the history does not go back to the month. */
+  readonly prices: PriceList | undefined
   /** `2026-11`. */
   readonly month: string
   /** How long records may be late. */
@@ -87,14 +80,17 @@ type Closed =
   | { readonly kind: 'closed'; readonly invoice: StoredInvoice }
   /** The month cannot be closed yet, or not at all; everything that stands in its way. */
   | { readonly kind: 'open'; readonly because: readonly string[] }
+  /** There is nothing to close. */
+  | { readonly kind: 'nothing'; readonly because: string }
 
 /**
  * Closes a month: prices what is counted up to the moment's cut-off, and stores the invoice. In this order:
  *
  * 1. An invoice that is there is returned as it is: closing twice is closing once.
  * 2. Completeness is read before the cut-off: what it promises is among the records that the cut-off counts.
- * 3. The invoice is made of the records up to the cut-off, and of all earlier invoices.
- * 4. It is stored under an id that follows from subject and month. Of two closings at a time the first one stays, and
+ * 3. The price list is the last one that the subject had in the month, whatever the policy says by now.
+ * 4. The invoice is made of the records up to the cut-off, and of all earlier invoices.
+ * 5. It is stored under an id that follows from subject and month. Of two closings at a time the first one stays, and
  *    both are answered with it. A crash before this step leaves nothing.
  */
 export async function closeMonth(
@@ -103,7 +99,7 @@ export async function closeMonth(
   closing: Closing,
   nowMs: number,
 ): Promise<Closed> {
-  const { subject, prices, month, graceMs, acceptGaps, deletedAtMs = Number.POSITIVE_INFINITY } = closing
+  const { subject, prices: listNow, month, graceMs, acceptGaps, deletedAtMs = Number.POSITIVE_INFINITY } = closing
   const id = invoiceIdOf(subject.id, month)
   const known = await ledger.readInvoice(Reach.everybody, id)
   if (known !== undefined) return { kind: 'closed', invoice: known }
@@ -111,12 +107,16 @@ export async function closeMonth(
   const found = periodToClose(subject, month, earlier)
   if (typeof found === 'string') return { kind: 'open', because: [found] }
   if (found.fromMs >= deletedAtMs) {
-    return { kind: 'open', because: [`the subject was deleted at ${iso(deletedAtMs)}, before the month began`] }
+    return nothing(`the subject was deleted at ${iso(deletedAtMs)}, before the month began`, earlier)
   }
   const { completeThroughMs, silent } = await moment.completeness()
   const gaps = await ledger.askGaps(found)
   const { because, missing } = obstacles({ period: found, graceMs, nowMs, completeThroughMs, silent, gaps })
   if (because.length > 0) return { kind: 'open', because }
+  const listThen = await priceListIn(ledger, subject.id, found)
+  const prices = listThen === 'unknown' ? listNow : listThen
+  if (prices === undefined) return nothing('the subject had no price list in the month', earlier)
+  if (listThen === 'unknown') missing.push(unknownList(prices))
   if (missing.length > 0 && acceptGaps === undefined) return { kind: 'open', because: missing }
   const cutoff = await moment.cutoff()
   const usageOf = (period: Period) => ledger.askUsageUpTo(subject.id, period, cutoff)
@@ -140,9 +140,24 @@ interface Known extends Completeness {
   readonly gaps: readonly string[]
 }
 
+function nothing(why: string, earlier: readonly Invoice[]): Closed {
+  const late = earlier.length === 0 ? '' : '; what came late for its earlier months is not invoiced'
+  return { kind: 'nothing', because: `${why}${late}` }
+}
+
+const unknownList = ({ name }: PriceList) =>
+  `the policy's history does not go back to the end of the month: it would be priced by the list ${name} of now`
+
+const isKept = (fromMs: number, nowMs: number) => fromMs > nowMs - adjustedForMs
+
 /** What keeps the month open whatever the caller accepts, and what is missing of it. */
 function obstacles({ period, graceMs, nowMs, completeThroughMs, silent, gaps }: Known) {
   const because: string[] = []
+  if (!isKept(period.fromMs, nowMs)) {
+    because.push(
+      `the month began at ${iso(period.fromMs)}, more than 390 days ago, and raw rows of it may be gone; ask GET /v1/usage with price=true for what it cost`,
+    )
+  }
   const endMs = period.toMs + graceMs
   if (nowMs < endMs)
     because.push(`the month ends at ${iso(period.toMs)}; with the grace it is closed from ${iso(endMs)}`)
@@ -164,7 +179,7 @@ async function repriced(
   nowMs: number,
 ) {
   const all = invoicedPeriods(earlier)
-  const recent = earlier.filter(({ period }) => Date.parse(period.from) > nowMs - adjustedForMs)
+  const recent = earlier.filter(({ period }) => isKept(Date.parse(period.from), nowMs))
   const usages: { readonly invoiced: (typeof all)[number]; readonly usage: readonly RouteUsage[] }[] = []
   for (const { period } of recent) {
     const invoiced = all.find((one) => one.period === period.from)

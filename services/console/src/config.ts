@@ -36,7 +36,6 @@ export const consoleVariables = {
   ...redisVariables({
     about: 'the Redis that decides; empty: limits cannot be reset here',
     fallback: '',
-    kinds: ['single', 'sentinel', 'cluster'],
   }),
   consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage and admin API', fallback: '127.0.0.1' }),
   consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage and admin API', fallback: '8090' }),

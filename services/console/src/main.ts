@@ -3,11 +3,14 @@ import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { type ClickHouseClient, clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
 import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
+import { estimateImpact } from '@weir/clickhouse/impact/estimate-impact.ts'
+import { replayImpact } from '@weir/clickhouse/impact/replay-impact.ts'
 import { readCompleteness, readGaps, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream, type StreamQuestion, streamMsMax } from '@weir/clickhouse/usage-stream.ts'
+import { askUtilization } from '@weir/clickhouse/utilization-queries.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -17,12 +20,13 @@ import type { Reach } from '@weir/core/usage/reach.ts'
 import { TopicFollower } from '@weir/kafka/follow-topic.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
+import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
-import { redisProblem } from '@weir/redis/connection-state.ts'
+import { limitKey } from '@weir/redis/keys.ts'
 import { changeLimits, createLimitAdmin } from '@weir/redis/limit-admin.ts'
-import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
+import { mastersOf, problemOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import { peekLimits } from '@weir/redis/limits-now.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
@@ -40,7 +44,9 @@ import { openBlocks } from './blocks/open-blocks.ts'
 import { consoleVariables } from './config.ts'
 import { PolicyHistory } from './history/policy-history.ts'
 import { LiveDecisions } from './live/live-decisions.ts'
+import { openMonitor } from './monitor/open-monitor.ts'
 import { openLedger } from './open-ledger.ts'
+import type { Ports } from './ports.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 import { askProcesses } from './status/ask-processes.ts'
 
@@ -60,7 +66,7 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   if (config.redisUrl.text === '') return undefined
   const onError = (error: Error) => log.warn({ err: error }, 'redis')
   const redis = connectLimiter(config.redisUrl, { onError, tls: config, use: 'console' })
-  const problem = async () => (await ('problem' in redis ? redis.problem() : redisProblem(redis))) || undefined
+  const problem = () => problemOf(redis)
   checkReady('redis', async () => {
     const warning = await problem()
     return warning === undefined ? undefined : { warning }
@@ -77,8 +83,13 @@ async function openQuestions(clickhouse: ClickHouseClient, config: ClickhouseSer
     askUsage: askUsage.bind(undefined, clickhouse),
     askUsageTotals: askUsageTotals.bind(undefined, clickhouse),
     askOutcomes: askOutcomes.bind(undefined, clickhouse),
+    askUtilization: askUtilization.bind(undefined, clickhouse),
     openStream: (reach: Reach, question: StreamQuestion, signal: AbortSignal) =>
       openUsageStream(streams, reach, question, signal),
+    askImpact: (edit: PolicyEdit, { subject, ...span }: Parameters<Ports['askImpact']>[1]) =>
+      subject === undefined
+        ? estimateImpact(streams, edit, span)
+        : replayImpact(streams, edit, { ...span, subject }, limitKey),
   }
 }
 
@@ -111,6 +122,7 @@ await startService(
     const serverOf = limiter === undefined ? undefined : serverFinder(limiter.redis)
     const servers = limiter && serverOf && { serverOf, all: () => mastersOf(limiter.redis) }
     if (servers !== undefined) await openQuotaRestorer(servers, config, () => feed.policy, service)
+    await openMonitor({ clickhouse, kafka, servers }, service)
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
     checkReady('live decisions', () => (live.problem === undefined ? undefined : { warning: live.problem }))
     const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)

@@ -1,4 +1,5 @@
 import { invoiceIdOf } from '@weir/core/prices/invoice.ts'
+import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
 import { knownAlert, knownBlock, knownChange, knownDecision, openConsole } from './testing/open-console.ts'
@@ -20,17 +21,25 @@ const unknownAlert = '00000000-0000-0000-0000-000000000001'
 const lines = [{ name: 'all', measure: 'units', tiers: [{ up_to: 5, unit_amount: '1' }, { unit_amount: '0.5' }] }]
 const priceList = { currency: 'EUR', lines }
 
+const unsubscribeKey = 'a key that is long enough to sign mails'
+const link = `/unsubscribe/${signUnsubscription([unsubscribeKey], { subject: 'acme', addressHash: '0123456789ab' })}`
+
 /** Every route once as it succeeds, and once for each way in which it fails that its description names. */
 const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
   ['/v1/usage', '/v1/usage'],
   ['/v1/usage?step=never', '/v1/usage'],
   ['/v1/usage?format=csv', '/v1/usage'],
+  ['POST /v1/usage', '/v1/usage', { body: { subject: ['acme'], limit: 7 } }],
+  ['POST /v1/usage', '/v1/usage', { body: { step: 'never' } }],
+  ['POST /v1/outcomes', '/v1/outcomes', { body: {} }],
   ['/v1/outcomes?format=jsonl', '/v1/outcomes'],
   ['/v1/outcomes', '/v1/outcomes'],
   ['/v1/outcomes?by=plan', '/v1/outcomes'],
   ['/v1/dimensions/route?prefix=GET', '/v1/dimensions/{name}'],
   ['/v1/dimensions/route?from=never', '/v1/dimensions/{name}'],
   ['/v1/dimensions/colour', '/v1/dimensions/{name}'],
+  ['/v1/utilization?order=-refused&limit=5', '/v1/utilization'],
+  ['/v1/utilization?order=used', '/v1/utilization'],
   ['/v1/alerts?subject=acme&limit=1', '/v1/alerts'],
   ['/v1/alerts?from=never', '/v1/alerts'],
   [`/v1/alerts/${knownAlert}`, '/v1/alerts/{id}'],
@@ -45,6 +54,9 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/policy?subject=nobody', '/v1/policy'],
   ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 2\n' }],
+  ['POST /v1/policy/impact', '/v1/policy/impact', { body: 'version: 1\n' }],
+  ['POST /v1/policy/impact?from=now-8d', '/v1/policy/impact', { body: 'version: 1\n' }],
+  ['POST /v1/policy/impact', '/v1/policy/impact', { body: 'version: 2\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 1\n', token: 'reader-token' }],
   ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'unsubscribed', 'subjects'].flatMap(
     (path) => [
@@ -62,7 +74,6 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['PUT /v1/subjects/payer', '/v1/subjects/{name}', { body: { plan: 'free', prices: 'api' } }],
   ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-10', subjects: ['payer'] } }],
   ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-11', subjects: ['payer'] } }],
-  ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-10', subjects: ['acme'] } }],
   ['/v1/invoices?subject=payer', '/v1/invoices'],
   ['/v1/invoices?limit=0', '/v1/invoices'],
   [`/v1/invoices/${unknownAlert}`, '/v1/invoices/{id}'],
@@ -89,6 +100,8 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['POST /v1/keys/ci/rotate', '/v1/keys/{id}/rotate'],
   ['DELETE /v1/keys/ci', '/v1/keys/{id}'],
   ['DELETE /v1/keys/ci', '/v1/keys/{id}'],
+  ['/v1/subjects/acme/limits?route=POST%20/v1/search', '/v1/subjects/{id}/limits'],
+  ['/v1/subjects/nobody/limits', '/v1/subjects/{id}/limits'],
   ['POST /v1/subjects/acme/limits/reset', '/v1/subjects/{id}/limits/reset'],
   ['POST /v1/subjects/acme/limits/unblock', '/v1/subjects/{id}/limits/unblock', { body: { limit: 'x' } }],
   ['POST /v1/subjects/acme/portal', '/v1/subjects/{id}/portal', { body: { expires_in: '7d' } }],
@@ -128,10 +141,15 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['POST /session', '/session', { body: { token: 'token' } }],
   ['/session', '/session'],
   ['DELETE /session', '/session'],
+  [link, '/unsubscribe/{token}'],
+  ['/unsubscribe/x', '/unsubscribe/{token}'],
+  [`POST ${link}`, '/unsubscribe/{token}', { body: 'List-Unsubscribe=One-Click' }],
+  ['POST /unsubscribe/x', '/unsubscribe/{token}'],
+  [`POST ${link}`, '/unsubscribe/{token}', { body: 'x'.repeat(5_000) }],
 ]
 
 it('describes itself as OpenAPI 3.1, and every answer is as described', async () => {
-  const { ask, applyFile } = openConsole()
+  const { ask, applyFile } = openConsole({ unsubscribeKey: () => unsubscribeKey })
   await applyFile()
   const api: OpenApi = (await ask('/openapi.json')).json()
   expect(api.openapi).toBe('3.1.0')
@@ -148,7 +166,8 @@ it('describes itself as OpenAPI 3.1, and every answer is as described', async ()
     const schema = described?.content?.[type]?.schema
     expect([request, type, schema !== undefined]).toEqual([request, type, true])
     const isRight = ajv.compile(schema ?? {})
-    expect([request, isRight(answer.json()), isRight.errors]).toEqual([request, true, null])
+    const said = type === 'text/html' ? answer.body : answer.json()
+    expect([request, isRight(said), isRight.errors]).toEqual([request, true, null])
   }
   const all = Object.entries(api.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((one) => `${one} ${path}`),

@@ -4,10 +4,13 @@ import type { ChangeFound } from '@weir/clickhouse/change-queries.ts'
 import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-list.ts'
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { AlertReach } from '@weir/clickhouse/delivery-queries.ts'
+import type { Impact } from '@weir/clickhouse/impact/impact.ts'
+import type { TimeSpan } from '@weir/clickhouse/impact/impact-queries.ts'
 import type { Gap } from '@weir/clickhouse/mark-queries.ts'
 import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
 import type { OutcomeRow, PagePlace, UsageRow, UsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import type { StreamQuestion } from '@weir/clickhouse/usage-stream.ts'
+import type { UtilizationPlace, UtilizationRow } from '@weir/clickhouse/utilization-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
@@ -17,6 +20,8 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { DecisionQuery } from '@weir/core/usage/decision-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
+import type { UtilizationQuery } from '@weir/core/usage/utilization-query.ts'
+import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { AskedLimits, AskedScope, LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LiftedBlock, LimitChange } from '@weir/redis/limit-admin.ts'
@@ -74,8 +79,15 @@ export interface Ports {
   readonly askUsageTotals: (reach: Reach, query: UsageQuery) => Promise<UsageTotals>
   /** Rejects when the rollup cannot be read. */
   readonly askOutcomes: (reach: Reach, query: OutcomeQuery, place: PagePlace) => Promise<OutcomeRow[]>
+  /** Rejects when the rollup cannot be read. */
+  readonly askUtilization: (reach: Reach, query: UtilizationQuery, place: UtilizationPlace) => Promise<UtilizationRow[]>
   /** Opens the whole answer to a question as a stream. Rejects when the rollup cannot be read. */
   readonly openStream: (reach: Reach, question: StreamQuestion, signal: AbortSignal) => Promise<Readable>
+  /**
+   * Says what an edit of the policy does to recorded requests: exactly for one subject, within bounds for all. Rejects
+   * when ClickHouse does not answer.
+   */
+  readonly askImpact: (edit: PolicyEdit, asked: TimeSpan & { readonly subject: string | undefined }) => Promise<Impact>
   /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
   readonly askPeriodUsage: (reach: Reach, subject: string, period: Period) => Promise<readonly RouteUsage[]>
   /** What invoices are made of and where they are stored. */

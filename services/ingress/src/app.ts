@@ -6,10 +6,13 @@ import { Corrections } from './decide/correct/corrections.ts'
 import { Settling } from './decide/correct/settle.ts'
 import { DecisionService } from './decide/decision-service.ts'
 import { createGrpcListener } from './grpc/listener.ts'
+import { HttpMetrics } from './http/http-metrics.ts'
+import { timedResponses } from './http/timed-response.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
-import { addAuthorizeRoute, askHeaderBytesMax, routerUrl } from './routes/authorize.ts'
+import { addAuthorizeRoute, askHeaderBytesMax, authorizePath, routerUrl } from './routes/authorize.ts'
 import { createCallerAuthorizer } from './routes/check/authorize-caller.ts'
+import { batchPath, checkPath } from './routes/check/check-paths.ts'
 import { addCheckRoutes } from './routes/check.ts'
 import { addPauseRoute } from './routes/pause.ts'
 import { createProxy } from './routes/proxy.ts'
@@ -45,13 +48,17 @@ export async function buildApps(
   const corrections = new Corrections(ports.log)
   const decisionService = new DecisionService({ ...ports, corrections })
   const settling = new Settling({ ...ports, corrections })
-  const reverse = createProxy({ ...ports, settling }, decisionService, logger, { tls: tls.proxy })
+  const metrics = new HttpMetrics()
+  const reverse = createProxy({ ...ports, settling }, decisionService, logger, { tls: tls.proxy, metrics })
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)
   reverse.attach(proxy)
+  const { check, batch, authorize, other } = metrics.answers
+  const timesByPath = new Map(Object.entries({ [checkPath]: check, [batchPath]: batch, [authorizePath]: authorize }))
   const api: FastifyInstance = fastify({
     ...listenerOptions(logger, tls.api, {
       maxHeaderSize: askHeaderBytesMax,
+      ServerResponse: timedResponses((url) => timesByPath.get(url) ?? other),
       // Of two timeouts Node takes the longer for the whole request.
       ...{ headersTimeout: askTimeoutMs, connectionsCheckingInterval: 5_000 },
     }),
@@ -84,7 +91,7 @@ export async function buildApps(
   const grpc = createGrpcListener(ports, decisionService, adminTokenSha256, logger, tls.grpc)
   /** Stops listening for HTTP immediately, serves waiting requests for a while, and ends with the last answer. */
   const close = () => closeBoth([proxy, api])
-  return { proxy, api, grpc, settling, decisionService, close }
+  return { proxy, api, grpc, settling, decisionService, metrics, close }
 }
 
 /**

@@ -6,6 +6,7 @@ import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
+import { tracingVariables } from '@weir/runtime/tracing.ts'
 import { addressForms } from './decide/record/counted-by.ts'
 
 /** Everything the ingress reads from its environment. */
@@ -13,7 +14,7 @@ export const ingressVariables = {
   ...serviceVariables(9101),
   ...policySourceVariables,
   ...policyAgeVariables,
-  ...redisVariables({ about: 'the Redis that decides', kinds: ['single', 'sentinel', 'cluster'] }),
+  ...redisVariables({ about: 'the Redis that decides' }),
   ...kafkaVariables,
   journalDir: text({ name: 'WEIR_JOURNAL_DIR', about: 'where decisions are kept until Kafka has them' }),
   journalMaxBytes: wholeNumber({
@@ -47,6 +48,19 @@ export const ingressVariables = {
     about: 'how records say the address of a caller, where a limit counts by address',
     fallback: 'full',
     of: addressForms,
+  }),
+  logDecisions: choice({
+    name: 'WEIR_LOG_DECISIONS',
+    about: 'which decisions are lines of the log, too',
+    fallback: 'off',
+    of: ['off', 'denied', 'sampled', 'all'],
+  }),
+  ...tracingVariables,
+  traceSubjects: choice({
+    name: 'WEIR_TRACE_SUBJECTS',
+    about: '1 lets spans of requests name the subject',
+    fallback: '0',
+    of: ['0', '1'],
   }),
   ingressHost: text({ name: 'WEIR_INGRESS_HOST', about: 'address of the proxy', fallback: '127.0.0.1' }),
   ingressPort: port({ name: 'WEIR_INGRESS_PORT', about: 'port of the proxy', fallback: '8080' }),

@@ -17,12 +17,16 @@ import { isLoopback } from '@weir/runtime/loopback.ts'
 import { type Config, readConfig } from '@weir/runtime/read-config.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
+import { openTracing } from '@weir/runtime/tracing.ts'
 import { type Apps, buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
 import { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 import { followPolicy } from './follow-policy.ts'
+import { logDecisions } from './log-decisions.ts'
 import { registerDecisionService, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
+import { registerDecisions, registerHttp } from './request-metrics.ts'
+import { RequestTraces } from './trace/request-trace.ts'
 import { warmUp } from './warm-up.ts'
 
 type IngressConfig = Config<typeof ingressVariables>
@@ -33,6 +37,7 @@ await startService(
   async (config, service) => {
     const { run, log, metrics, crash, checkReady } = service
     const kafka = kafkaOptionsFrom(config, 'weir-ingress', log)
+    const tracing = await openTracing(config, 'ingress', service)
     const feed = await ownPolicyFeed(config, kafka, service, config)
     const onError = (error: Error) => log.warn({ err: error }, 'redis')
     const redis = await run.own(
@@ -42,13 +47,11 @@ await startService(
     )
     const settlements = new RedisSettlements({ redis, owner: randomUUID() })
     const ackQueue = new CorrectionAckQueue(settlements, log)
-    const journal = await ownJournal(config, kafka, service, ackQueue)
+    const journal = await ownJournal(config, kafka, service, ackQueue, tracing)
     await run.own('corrections', ackQueue, (queue) => queue.close())
-    const common = {
-      clock: systemClock,
-      periodBoundaries: createBoundaryCache(),
-      deadlineMs: config.decisionDeadlineMs,
-    }
+    const decisions = await logDecisions(journal.log(journalTopics.decisions), config, run)
+    const periodBoundaries = createBoundaryCache()
+    const common = { clock: systemClock, periodBoundaries, deadlineMs: config.decisionDeadlineMs }
     const own = { redis, ...common, markersMax: config.markersPerSubject }
     const store = await run.own('limits', new RedisLimitStore(own), (limits) => limits.close())
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
@@ -74,7 +77,7 @@ await startService(
         policy,
         store: layers,
         authenticator,
-        log: journal.log(journalTopics.decisions),
+        log: decisions,
         outcomes: journal.log(journalTopics.outcomes),
         clock: systemClock,
         idempotencyRecords,
@@ -84,6 +87,7 @@ await startService(
         ackQueue,
         pauses: createPauses({ redis, onFault: notPaused }),
         crash,
+        traces: tracing && new RequestTraces(tracing, config.traceSubjects === '1'),
         dialect: config.rateLimitHeaders,
         costStatus: config.costStatus === '413' ? 413 : 403,
         upstreamBounds: { subjectShare: config.upstreamSubjectShare / 100, bodyRateMin: config.bodyRateMin },
@@ -94,6 +98,9 @@ await startService(
       tls,
     )
     registerDecisionService(metrics, apps, idempotencyRecords)
+    const inForce = () => policy.view.policy
+    registerDecisions(metrics, apps.decisionService.metrics, inForce)
+    registerHttp(metrics, apps.metrics, inForce)
     await listen(apps, config, tls, service)
   },
 )

@@ -7,7 +7,7 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { Apps } from './app.ts'
 
-/** What the ingress counts. docs/operating.md says what each is for. */
+/** What the ingress counts. docs/monitoring.md says what each is for. */
 export function registerMetrics(
   register: Registry,
   parts: {
@@ -20,9 +20,11 @@ export function registerMetrics(
   const { store, layers, processes, authenticator } = parts
   registerIdentity(register, authenticator)
   registerScraped(register, {
-    weir_decisions_total: { help: 'Decisions made by Redis', read: () => store.counters.decisions },
-    weir_decision_calls_total: { help: 'Script calls that made them', read: () => store.counters.calls },
-    weir_decisions_unavailable_total: { help: 'Decisions made without Redis', read: () => store.counters.unavailable },
+    weir_redis_call_duration_seconds: {
+      help: 'Script calls, sent until replied',
+      histogram: store.counters.callDuration,
+    },
+    weir_redis_call_decisions: { help: 'Requests in a script call', histogram: store.counters.callSize },
     weir_redis_servers_gone: { help: 'Redis servers that are not asked', read: () => store.serversDown },
     weir_redis_breaker_opened_total: {
       help: 'Times that one was found gone',
@@ -33,25 +35,16 @@ export function registerMetrics(
       label: 'code',
       readAll: () => store.counters.scriptErrors,
     },
-    weir_late_replies_total: { help: 'Calls answered after their deadline', read: () => store.counters.lateReplies },
-    weir_late_refunds_total: { help: 'Charges of late calls given back', read: () => store.counters.lateRefunds },
+    weir_redis_late_replies_total: {
+      help: 'Calls answered after their deadline',
+      read: () => store.counters.lateReplies,
+    },
+    weir_redis_late_refunds_total: { help: 'Charges of late calls given back', read: () => store.counters.lateRefunds },
     weir_limits_rebased_total: {
       help: 'Counts that began again before their time',
       read: () => store.counters.rebased,
     },
-    weir_decisions_refused_again_total: {
-      help: 'Refusals given from memory',
-      read: () => layers.counters.refusedFromMemory,
-    },
-    weir_decisions_leased_total: {
-      help: 'Decisions from units taken beforehand',
-      read: () => layers.counters.lease.fromMemory,
-    },
-    weir_lease_units_total: { help: 'Units taken beforehand', read: () => layers.counters.lease.granted },
-    weir_decisions_local_total: {
-      help: 'Decisions of limits with onUnavailable: local while Redis was away',
-      read: () => layers.counters.local.admitted + layers.counters.local.refused,
-    },
+    weir_lease_units_total: { help: 'Units taken beforehand', read: () => layers.counters.leasedUnits },
     weir_addresses_overflowed_total: {
       help: 'Requests of new addresses counted under a shared one',
       read: () => layers.counters.overflowedAddresses,
@@ -60,7 +53,7 @@ export function registerMetrics(
   })
 }
 
-/** Registers what is counted of decisions, of their records and of corrections. */
+/** Registers what is counted of records, of corrections and of requests that exceed a limit. */
 export function registerDecisionService(
   register: Registry,
   { decisionService, settling }: Apps,
@@ -75,7 +68,7 @@ export function registerDecisionService(
       help: 'Recorded admissions under idempotency keys whose repeats will not know',
       read: () => idempotencyRecords.marksLost,
     },
-    weir_limits_exceeded_total: {
+    weir_limit_exceeded_actions_total: {
       help: 'Requests beyond a limit, by what was done with them',
       label: 'action',
       readAll: () => decisionService.exceeded,
@@ -97,25 +90,16 @@ export function registerDecisionService(
 
 function registerIdentity(register: Registry, { counters }: Authenticator): void {
   registerScraped(register, {
-    weir_wrong_credentials_total: {
-      help: 'Keys and tokens that belong to no subject',
-      read: () => counters.wrong,
+    weir_credentials_rejected_total: {
+      help: 'Keys and tokens that belong to no subject, or were not looked up after too many of those',
+      label: 'cause',
+      readAll: () => ({ unknown: counters.wrong, throttled: counters.throttled }),
     },
-    weir_credentials_not_looked_at_total: {
-      help: 'Keys and tokens from addresses that had sent too many wrong ones',
-      read: () => counters.throttled,
-    },
-    weir_tokens_verified_total: {
-      help: 'Signatures of tokens verified',
-      read: () => counters.tokensVerified,
-    },
+    weir_token_verifications_total: { help: 'Signatures of tokens verified', read: () => counters.tokensVerified },
     weir_signing_key_fetches_total: {
       help: 'Requests to issuers for their keys',
-      read: () => counters.keyFetches,
-    },
-    weir_signing_key_fetches_failed_total: {
-      help: 'Of these, without a usable answer',
-      read: () => counters.keyFetchesFailed,
+      label: 'result',
+      readAll: () => ({ ok: counters.keysFetched, failed: counters.keyFetchesFailed }),
     },
   })
 }

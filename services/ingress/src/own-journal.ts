@@ -1,17 +1,21 @@
 import { topics } from '@weir/contracts/topics.ts'
+import { newSpanId } from '@weir/contracts/trace-context.ts'
 import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
 import { type Journal, openJournal } from '@weir/journal/open-journal.ts'
+import type { TracedBatch } from '@weir/journal/publish/traced-batch.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import type { Config } from '@weir/runtime/read-config.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
+import type { Tracing } from '@weir/runtime/tracing.ts'
 import type { Registry } from 'prom-client'
 import type { ingressVariables } from './config.ts'
 import type { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 
 /** The journal's topics, by their index in it. */
 export const journalTopics = { decisions: 0, outcomes: 1 } as const
+const recordedTopics = [topics.decisions, topics.outcomes]
 
 /** How long a stop waits for Kafka. Records that Kafka does not have by then wait on disk for the next start. */
 const drainMs = 5_000
@@ -28,11 +32,11 @@ export async function ownJournal(
   kafka: KafkaOptions,
   { run, log, metrics, checkReady, crash }: Service,
   ackQueue: Pick<CorrectionAckQueue, 'enqueue'>,
+  tracing: Tracing | undefined,
 ): Promise<Journal> {
   // Also those of processes that may still be alive.
   ackQueue.enqueue(await findWrittenCorrections(config.journalDir))
   const specs = await readTopics()
-  const names = [topics.decisions, topics.outcomes]
   const journal = await run.own(
     'journal',
     openJournal({
@@ -41,7 +45,7 @@ export async function ownJournal(
       crash,
       crashAt: config.crashAt,
       base: config.journalDir,
-      topics: names.map((name) => ({
+      topics: recordedTopics.map((name) => ({
         name,
         partitions: specs.find((spec) => spec.name === name)?.partitions ?? 1,
       })),
@@ -49,6 +53,7 @@ export async function ownJournal(
       fsyncMs: config.journalFsyncMs === 0 ? undefined : config.journalFsyncMs,
       isEphemeralAllowed: config.journalEphemeral === '1',
       onCorrections: (corrections) => ackQueue.enqueue(corrections),
+      onTraced: tracing === undefined ? undefined : (batch) => traceSent(tracing, batch),
       onTakenAway: () => run.fail(new Error('the journal was taken over by another process: a new one is begun')),
     }),
     async (opened) => {
@@ -59,6 +64,21 @@ export async function ownJournal(
   registerJournal(metrics, journal)
   checkReady('journal', () => healthOf(journal))
   return journal
+}
+
+/** The way of each traced decision from the journal to Kafka, be the journal this process's or a dead one's. */
+function traceSent(tracing: Tracing, { topic, partition, records, isAdopted, acknowledgedMs, traced }: TracedBatch) {
+  const attributes = {
+    ...{ 'messaging.system': 'kafka', 'messaging.operation.type': 'send', 'messaging.destination.name': topic },
+    ...{ 'messaging.destination.partition.id': String(partition), 'messaging.batch.message_count': records },
+    'weir.journal.adopted': isAdopted,
+  }
+  for (const { trace, appendedMs } of traced) {
+    const { traceId, spanId: parentSpanId } = trace
+    const times = { startMs: appendedMs, endMs: acknowledgedMs }
+    const span = { traceId, spanId: newSpanId(), parentSpanId, ...times, attributes }
+    tracing.record({ name: `send ${topic}`, kind: 'producer', ...span })
+  }
 }
 
 /** These are warnings: a full journal is no reason to send requests elsewhere where they are admitted all the same. */
@@ -73,23 +93,29 @@ function healthOf({ trouble, backlog, maxBytes, replicas, unsentFor }: Journal) 
 }
 
 function registerJournal(register: Registry, journal: Journal): void {
+  const byTopic = (count: keyof ReturnType<Journal['countsOf']>) => ({
+    label: 'topic',
+    readAll: () => Object.fromEntries(recordedTopics.map((name, at) => [name, journal.countsOf(at)[count]])),
+  })
   registerScraped(register, {
-    weir_records_appended_total: { help: 'Records taken', read: () => journal.counters.appended },
-    weir_records_sent_total: { help: 'Records acknowledged by Kafka', read: () => journal.counters.sent },
-    weir_records_refused_total: { help: 'Records that the journal did not take', read: () => journal.counters.refused },
-    weir_records_waiting: { help: 'Records not acknowledged yet', read: () => journal.backlog.records },
-    weir_records_waiting_seconds: {
+    weir_journal_records_appended_total: { help: 'Records taken', ...byTopic('appended') },
+    weir_journal_records_sent_total: { help: 'Records acknowledged by Kafka', ...byTopic('sent') },
+    weir_journal_records_refused_total: { help: 'Records that the journal did not take', ...byTopic('refused') },
+    weir_journal_records_quarantined_total: { help: 'Records that Kafka refused for good', ...byTopic('quarantined') },
+    weir_journal_records_waiting: { help: 'Records not acknowledged yet', read: () => journal.backlog.records },
+    weir_journal_oldest_waiting_seconds: {
       help: 'Age of the oldest of them',
       read: () => {
         const { oldestAppendMs } = journal.backlog
         return oldestAppendMs === undefined ? 0 : Math.max(0, Date.now() - oldestAppendMs) / 1_000
       },
     },
-    weir_records_quarantined_total: {
-      help: 'Records that Kafka refused for good',
-      read: () => journal.counters.quarantined,
+    weir_journal_write_duration_seconds: { help: 'Writes to the disk', histogram: journal.durations.write },
+    weir_journal_publish_duration_seconds: {
+      help: "From the append of a batch's oldest record until Kafka has the batch",
+      histogram: journal.durations.publish,
     },
-    weir_publish_failures_total: {
+    weir_journal_publish_failures_total: {
       help: 'Batches not acknowledged, each sent again',
       read: () => journal.counters.failedAttempts,
     },

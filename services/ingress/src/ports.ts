@@ -6,6 +6,7 @@ import type { DecisionServiceParts } from './decide/decision-service.ts'
 import type { OutcomeLog, Pauses } from './decide/ports.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
+import type { RequestTraces } from './trace/request-trace.ts'
 
 /** Finds the caller of a request, and the address that limits count. */
 export interface Authenticator {
@@ -28,6 +29,8 @@ export interface Ports extends Omit<DecisionServiceParts, 'corrections'>, Omit<S
   readonly costStatus?: 403 | 413 | undefined
   /** Bounds of the proxy; `upstreamBounds` where one is left out. */
   readonly upstreamBounds?: Partial<UpstreamBounds> | undefined
+  /** Undefined where nothing is traced. */
+  readonly traces?: RequestTraces | undefined
   /** True where only this machine can call over gRPC. */
   readonly grpcNeedsNoToken?: boolean
 }

@@ -60,14 +60,13 @@ export class BlockWriter {
 
   /** Inserts a block's rows. Returns ClickHouse's words if it refuses them; then no later month was inserted. */
   async insertByMonth(
-    table: string,
-    dedupToken: string,
+    { table, dedupToken, traceparent }: Pick<InsertRequest, 'table' | 'dedupToken' | 'traceparent'>,
     months: readonly MonthLines[],
     isOneInsert: boolean,
   ): Promise<Error | undefined> {
-    for (const { month, lines } of months) {
+    for (const { month, lines, rows } of months) {
       const suffix = isOneInsert ? '' : `:${month.replace('-', '')}`
-      const refusal = await this.#insert({ table, lines, dedupToken: `${dedupToken}${suffix}` })
+      const refusal = await this.#insert({ table, lines, dedupToken: `${dedupToken}${suffix}`, traceparent }, rows)
       if (refusal !== undefined) return refusal
       this.#options.crash('insert')
     }
@@ -135,12 +134,19 @@ export class BlockWriter {
     for (const partition of this.#partitions) this.#options.onWaiting(partition, reason)
   }
 
-  #insert(request: InsertRequest): Promise<Error | undefined> {
+  /** `rows` are those of records. */
+  #insert(request: InsertRequest, rows = 0): Promise<Error | undefined> {
     const { store, counters } = this.#options
     return this.retry(async (failures) => {
-      if (failures > 0) await this.#refuseWhileInserting(request.dedupToken)
       try {
-        return await withHeartbeats(this.#ownership, this.#options, (signal) => store.insert(request, signal))
+        if (failures > 0) await this.#refuseWhileInserting(request.dedupToken)
+        const startedMs = performance.now()
+        const refusal = await withHeartbeats(this.#ownership, this.#options, (signal) => store.insert(request, signal))
+        if (refusal === undefined && rows > 0) {
+          counters.insertSeconds.observe((performance.now() - startedMs) / 1_000)
+          counters.insertRows.observe(rows)
+        }
+        return refusal
       } catch (error) {
         counters.insertRetries += 1
         this.#wasRetried = true

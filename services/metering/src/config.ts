@@ -1,6 +1,7 @@
 import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables, sessionVariable } from '@weir/kafka/kafka-variables.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
+import { tracingVariables } from '@weir/runtime/tracing.ts'
 
 /** Everything metering reads from its environment. */
 export const meteringVariables = {
@@ -8,4 +9,5 @@ export const meteringVariables = {
   sessionMs: sessionVariable,
   ...kafkaVariables,
   ...clickhouseVariables,
+  ...tracingVariables,
 } as const

@@ -8,6 +8,8 @@ import {
 import type { Clock } from '@weir/core/clock.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { OffsetCommit } from '@weir/kafka/consume-batches.ts'
+import type { Tracing } from '@weir/runtime/tracing.ts'
+import { BlockTrace } from './block-trace.ts'
 import { BlockWriter, type WriterOptions } from './block-writer.ts'
 import { buildBlock, type InsertBlock } from './build-block.ts'
 import { dedupTokenOf } from './declared-block.ts'
@@ -20,6 +22,8 @@ import type { SequenceTracker } from './sequence-tracker.ts'
 export interface BlockOptions extends WriterOptions {
   readonly kind: RecordKind
   readonly clock: Clock
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Tracing | undefined
 }
 
 /** The part of a block that is of one partition, with what its rows depend on. */
@@ -101,6 +105,8 @@ export class JointBlock {
   readonly #writer: BlockWriter
   #parts: readonly BuiltPart[]
   #encoder: Encoder
+  #trace: BlockTrace | undefined
+  #isRecovery = false
 
   constructor(
     parts: readonly BuiltPart[],
@@ -143,8 +149,12 @@ export class JointBlock {
    * @returns ClickHouse's words if it refuses the rows, also after each record was read.
    */
   async insertRows(mode: WriteMode): Promise<Error | undefined> {
-    const { kind, log, crash } = this.#options
+    const { kind, log, crash, tracing } = this.#options
+    this.#isRecovery = mode.isRecovery
+    this.#trace ??= tracing && BlockTrace.begin(tracing, kind, this.#parts)
+    this.#trace?.insertBegins()
     const refusal = await this.#insert(mode)
+    this.#trace?.insertEnded()
     if (refusal === undefined || this.#encoder === 'slow') return refusal
     log.warn({ err: refusal, block: this.#dedupToken }, 'block refused, reading each of its records')
     this.rollBack()
@@ -178,7 +188,8 @@ export class JointBlock {
       // A month that the slow encoder, or a part that is left out, leaves empty changes no other month's token: that
       // month may be inserted already.
       const isOneInsert = this.#ranges.length === 1 && months.length === 1 && this.#encoder === 'fast'
-      const refusal = await this.#writer.insertByMonth(kind.table, dedupToken, months, isOneInsert)
+      const into = { table: kind.table, dedupToken, traceparent: this.#trace?.traceparent }
+      const refusal = await this.#writer.insertByMonth(into, months, isOneInsert)
       if (refusal !== undefined) return refusal
     }
     await this.#writer.repair(block, { isRecovery, isForced: isThere })
@@ -232,6 +243,8 @@ export class JointBlock {
     if (members.length > 0) this.#options.crash('members')
     await this.#ownership.commitAll(commits.filter(({ partition }) => partition === lead))
     this.#options.crash('commit')
+    const rows = this.#parts.reduce((sum, { built }) => sum + built.rows, 0)
+    this.#trace?.committed({ rows, partitions: this.#parts.length, isRecovery: this.#isRecovery })
   }
 
   /** Ends the intent of a refused block of which nothing is inserted: its parts go on by themselves. */

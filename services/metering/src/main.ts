@@ -2,15 +2,17 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { BatchConsumer } from '@weir/kafka/consume-batches.ts'
+import { registerConsumers } from '@weir/kafka/consumer-metrics.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
+import { openTracing } from '@weir/runtime/tracing.ts'
 import { blockSizeFor } from './block-size.ts'
 import { meteringVariables } from './config.ts'
 import { Meter } from './meter.ts'
-import { newCounters, registerMetrics } from './metrics.ts'
+import { type MeterCounters, newCounters, registerMetrics } from './metrics.ts'
 import { decisions, outcomes } from './record-kinds.ts'
 import { createUsageStore } from './usage-store.ts'
 import { WatermarkWriter } from './watermark-writer.ts'
@@ -35,7 +37,9 @@ const heartbeatShare = 1 / 6
 await startService(
   'metering',
   () => readConfig(meteringVariables, process.env),
-  async (config, { run, log, metrics, checkReady, crash }) => {
+  async (config, service) => {
+    const { run, log, metrics, checkReady, crash } = service
+    const tracing = await openTracing(config, 'metering', service)
     const { sessionMs } = config
     const kafka = kafkaOptionsFrom(config, 'weir-metering', log)
     const clickhouse = await run.own(
@@ -46,7 +50,7 @@ await startService(
     checkReady('clickhouse', () => clickhouseReadiness(clickhouse))
     const sender = await run.own('dead letters', createRecordSender(kafka), (one) => one.close())
     checkReady('dead letters', () => sender.denied)
-    const counters = newCounters()
+    const byTopic = new Map<string, MeterCounters>()
     const blockMax = blockSizeFor(sessionMs)
     const store = createUsageStore(clickhouse, Math.floor(sessionMs * serverShare))
 
@@ -57,6 +61,8 @@ await startService(
       { kind: decisions, groupId: 'weir-metering', maxWaitMs: gatherMs.decisions },
       { kind: outcomes, groupId: 'weir-metering-outcomes', maxWaitMs: gatherMs.outcomes },
     ]) {
+      const counters = newCounters()
+      byTopic.set(kind.topic, counters)
       const meter = new Meter({
         kind,
         clock: systemClock,
@@ -64,6 +70,7 @@ await startService(
         counters,
         crash,
         watermarks,
+        tracing: kind === decisions ? tracing : undefined,
         blockMax,
         blocksAtOnce,
         deadLetters: createDeadLetterSink(sender, kind.deadLetters),
@@ -94,9 +101,7 @@ await startService(
         consumer.status.state === 'running' ? meter.waiting(consumer.status) : consumer.status.waitingFor,
       )
     }
-    registerMetrics(metrics, counters, {
-      lag: () => consumers.flatMap(({ status }) => status.positions).reduce((sum, { lag }) => sum + lag, 0),
-      stopped: () => consumers.reduce((sum, { status }) => sum + status.stopped.length, 0),
-    })
+    registerMetrics(metrics, byTopic)
+    registerConsumers(metrics, consumers)
   },
 )

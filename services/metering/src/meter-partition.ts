@@ -190,7 +190,6 @@ export class PartitionMeter {
     this.#insertedUpTo = built.insertedUpTo
     this.#next = range.to + 1n
     if (range.to + 1n > (this.#seekOverrideUpTo ?? -1n)) this.#seekOverrideUpTo = undefined
-    counters.rows += built.rows
     counters.duplicates += built.duplicates
     for (const missing of built.missing) {
       counters.lost += missing.count

@@ -1,37 +1,57 @@
+import { buckets, Histogram } from '@weir/runtime/histogram.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 
-/** Returns counters at 0, which count from the start of the process, over both topics. */
+/** Rows of an insert: from one to what a block has at most with a session of 30 s. */
+const rowBounds = [1, 10, 100, 1_000, 10_000, 22_500]
+
+/** Returns counters at 0, which count from the start of the process, of one topic. */
 export const newCounters = () => ({
-  rows: 0,
-  batches: 0,
   deadLetters: 0,
   insertRetries: 0,
   duplicates: 0,
   lost: 0,
   expired: 0,
   recoveries: 0,
+  /** Of each insert of records that ClickHouse took. */
+  insertSeconds: new Histogram(buckets.pipeline),
+  insertRows: new Histogram(rowBounds),
 })
 
-/** What metering counts. */
+/** What metering counts of one topic. */
 export type MeterCounters = ReturnType<typeof newCounters>
 
-/** Registers what metering counts. docs/operating.md says what each metric is for. */
-export function registerMetrics(
-  register: Registry,
-  counters: MeterCounters,
-  now: { readonly lag: () => number; readonly stopped: () => number },
-): void {
+/** Registers what metering counts, by topic. docs/monitoring.md says what each metric is for. */
+export function registerMetrics(register: Registry, byTopic: ReadonlyMap<string, MeterCounters>): void {
+  const labels = ['topic']
+  const of =
+    <T>(read: (counters: MeterCounters) => T) =>
+    () =>
+      [...byTopic].map(([topic, counters]) => [[topic], read(counters)] as const)
   registerScraped(register, {
-    weir_rows_inserted_total: { help: 'Records inserted into ClickHouse', read: () => counters.rows },
-    weir_insert_batches_total: { help: 'Blocks that they came in', read: () => counters.batches },
-    weir_insert_retries_total: { help: 'Inserts that failed and were retried', read: () => counters.insertRetries },
-    weir_dead_letters_total: { help: 'Records that could not be read', read: () => counters.deadLetters },
-    weir_duplicate_records_total: { help: 'Records dropped by their number', read: () => counters.duplicates },
-    weir_lost_records_total: { help: 'Numbers that never came', read: () => counters.lost },
-    weir_expired_records_total: { help: 'Offsets that Kafka deleted unread', read: () => counters.expired },
-    weir_block_recoveries_total: { help: 'Declared blocks inserted once more', read: () => counters.recoveries },
-    weir_metering_lag_records: { help: 'Records in Kafka not yet in ClickHouse', read: now.lag },
-    weir_metering_partitions_stopped: { help: 'Partitions that wait for a person', read: now.stopped },
+    weir_insert_duration_seconds: {
+      help: 'How long ClickHouse took over an insert of records',
+      labels,
+      histograms: of((one) => one.insertSeconds),
+    },
+    weir_insert_rows: { help: 'Records of such an insert', labels, histograms: of((one) => one.insertRows) },
+    weir_insert_retries_total: { help: 'Inserts that failed', labels, cells: of((one) => one.insertRetries) },
+    weir_dead_letters_total: { help: 'Records that could not be read', labels, cells: of((one) => one.deadLetters) },
+    weir_duplicate_records_total: {
+      help: 'Records dropped by their number',
+      labels,
+      cells: of((one) => one.duplicates),
+    },
+    weir_lost_records_total: { help: 'Numbers that never came', labels, cells: of((one) => one.lost) },
+    weir_expired_records_total: {
+      help: 'Offsets that Kafka deleted unread',
+      labels,
+      cells: of((one) => one.expired),
+    },
+    weir_block_recoveries_total: {
+      help: 'Declared blocks inserted once more',
+      labels,
+      cells: of((one) => one.recoveries),
+    },
   })
 }

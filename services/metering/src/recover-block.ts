@@ -74,6 +74,7 @@ export class BlockRecovery {
     let written: { readonly block: JointBlock; readonly held: ReadonlyMap<number, WeirError> } | undefined
     if (plan.rebuilt.length > 0) {
       const block = await this.#rebuild(plan.rebuilt)
+      if (await this.#isBehind(block, plan.rebuilt)) return block.dissolve()
       const refusal = await this.#insert(block, plan.rebuilt.length < intent.ranges.length)
       if (refusal !== undefined) return this.#dissolve(block, refusal)
       written = { block, held: await block.sendDeadLetters() }
@@ -149,6 +150,19 @@ export class BlockRecovery {
     const lead = { offset: committed.offset, isSought, seekOverrideUpTo }
     const declaration = { topicId, ranges: intent.ranges, encoder: intent.encoder, lead }
     return new JointBlock(parts, declaration, this.#ownership, this.#options)
+  }
+
+  /**
+   * Whether ClickHouse lost rows from before the block, as one that was restored from a backup: numbers are skipped,
+   * and its last row is not the one before. With the block inserted nothing would show where to read on from.
+   */
+  async #isBehind(block: JointBlock, ranges: readonly RangeFacts[]): Promise<boolean> {
+    const isHole = ({ range: { partition, from }, built }: BuiltPart) =>
+      built.missing.length > 0 &&
+      ranges.some((one) => one.partition === partition && (one.lastInserted ?? -1n) < from - 1n)
+    if (this.#found.intent.isInserted || !block.parts.some(isHole) || (await block.isInserted())) return false
+    this.#options.log.warn({ partition: this.#lead }, 'ClickHouse lacks what was committed before a block: read again')
+    return true
   }
 
   #insert(block: JointBlock, isPartial: boolean): Promise<Error | undefined> {

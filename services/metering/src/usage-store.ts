@@ -1,17 +1,20 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError, isInsertRunning } from '@weir/clickhouse/insert.ts'
 import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
-import { hasRowsOf, repairBlock, startedAfter } from '@weir/clickhouse/repair/repair-block.ts'
+import { hasRowsOf, isDoubtfulSince, repairBlock } from '@weir/clickhouse/repair/repair-block.ts'
 import type { UsageStore } from './ports.ts'
 
 /** Beyond every offset. */
 const endless = 2n ** 62n
 
-/** How far the clocks of producers and of ClickHouse may differ before a restart is overlooked. */
+/** How far the clocks of producers and of ClickHouse may differ before a restart, or a changed view, is overlooked. */
 const clockOffMsMax = 300_000
 
-/** ClickHouse as metering uses it. `insertMs`: how long the server may work on one insert. */
-export function createUsageStore(client: ClickHouseClient, insertMs: number): UsageStore {
+/**
+ * ClickHouse as metering uses it. `insertMs`: how long the server may work on one insert. `clockOffMs` is given by
+ * tests.
+ */
+export function createUsageStore(client: ClickHouseClient, insertMs: number, clockOffMs = clockOffMsMax): UsageStore {
   return {
     async insert(request, signal) {
       try {
@@ -26,7 +29,7 @@ export function createUsageStore(client: ClickHouseClient, insertMs: number): Us
     numbersBefore: (partition, offset) => readNumbers(client, partition, offset ?? endless),
     hasRows: (block) => hasRowsOf(client, block),
     async repair(block, options) {
-      if (!options.isForced && !(await startedAfter(client, block.timestampMs - clockOffMsMax))) return undefined
+      if (!options.isForced && !(await isDoubtfulSince(client, block.timestampMs - clockOffMs))) return undefined
       return repairBlock(client, block, options)
     },
     lastInserted: (partition) => readLastOffset(client, partition),

@@ -90,7 +90,7 @@ export class RoundWriter {
 
   /** The numbered order of effects; see JointBlock. */
   async #writeBlock(parts: readonly Owned[]): Promise<void> {
-    const { crash, counters } = this.#options
+    const { crash } = this.#options
     const resting = parts.filter(hasOnlyWatermarks)
     const declared = parts.filter((part) => !hasOnlyWatermarks(part))
     if (parts.length === 0) return
@@ -105,7 +105,6 @@ export class RoundWriter {
     const written = block.parts.map((part, at) => ({ ...part, owner: declared[at]?.owner }))
     const commits = [...block.parts, ...resting].map((part) => block.commitOf(part, held))
     await block.commit(commits)
-    counters.batches += 1
     for (const part of resting) part.owner.finish(part)
     for (const [at, { owner, ...part }] of written.entries()) {
       owner?.finish(part)

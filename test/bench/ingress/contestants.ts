@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { startReferenceServer } from '../../support/envoy-ratelimit/reference-server.ts'
+import { readMetric } from '../../support/read-metric.ts'
 import {
   type Asking,
   askAuthorize,
@@ -62,14 +63,6 @@ async function answers(origin: string, { method, path, headersOf, bodyOf, messag
   } catch {
     return false
   }
-}
-
-/** A counter or gauge of the ingress. */
-async function readMetric(opsPort: number, name: string): Promise<number> {
-  const response = await fetch(`http://127.0.0.1:${opsPort}/metrics`, { signal: AbortSignal.timeout(5_000) })
-  const found = new RegExp(`^${name} (\\S+)$`, 'm').exec(await response.text())?.[1]
-  if (found === undefined) throw new Error(`the ingress has no metric ${name}`)
-  return Number(found)
 }
 
 const nothing = { settle: async () => {}, countUnavailable: async () => 0, usesRedis: false, usesKafka: false }
@@ -147,11 +140,13 @@ export async function startWeir(weir: Weir, servers: SharedServers, dir: string)
     ...started,
     usesKafka: true,
     async settle() {
-      const isEmpty = async () => (await readMetric(opsPort, 'weir_records_waiting')) === 0
+      const isEmpty = async () =>
+        (await readMetric(`http://127.0.0.1:${opsPort}`, 'weir_journal_records_waiting')) === 0
       if (await waitUntil(isEmpty, { deadlineMs: settleDeadlineMs })) return
       throw new Error(`records still wait for Kafka ${settleDeadlineMs / 1_000} s after the load`)
     },
-    countUnavailable: () => readMetric(opsPort, 'weir_decisions_unavailable_total'),
+    countUnavailable: () =>
+      readMetric(`http://127.0.0.1:${opsPort}`, 'weir_decision_source_total{source="unavailable"}'),
   }
 }
 

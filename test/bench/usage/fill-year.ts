@@ -17,7 +17,7 @@ const partitions = 12
 const rowsPerInsert = 250_000
 
 /** Number `n` as 16 bytes of a UUID of version 7, of the time `ms`. */
-const uuid7 = (n: string) => `UUIDNumToString(toFixedString(concat(
+export const uuid7 = (n: string) => `UUIDNumToString(toFixedString(concat(
   substring(reinterpretAsFixedString(byteSwap(toUInt64(ts_ms))), 3, 6),
   char(112 + bitAnd(cityHash64(${n}, 'a'), 15), bitAnd(cityHash64(${n}, 'b'), 255), 128 + bitAnd(cityHash64(${n}, 'c'), 63)),
   substring(reinterpretAsFixedString(cityHash64(${n}, 'd')), 1, 7)), 16))`

@@ -4,8 +4,13 @@ import { type Finding, lineAt, type SourceFile } from './source-file.ts'
 
 const rule = 'dead exports'
 
-/** Files that are found by their name and not by an import: benches by the runner, set-ups by vitest. */
-const foundByName = [/^vitest\.config\.ts$/, /^test\/bench\/[\w-]+\.bench\.ts$/, /\/provide-[\w-]+\.ts$/]
+/** Files that are found by their name and not by an import: benches, set-ups of vitest, configurations. */
+const foundByName = [
+  /^vitest\.config\.ts$/,
+  /^docs\/\.vitepress\/config\.ts$/,
+  /^test\/bench\/[\w-]+\.bench\.ts$/,
+  /\/provide-[\w-]+\.ts$/,
+]
 
 /** Names that the importing files take, by the file they take them from. */
 function takenNames(tree: readonly SourceFile[]): ReadonlyMap<string, ReadonlySet<string>> {

@@ -7,13 +7,15 @@ const kebab = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z0-9]+(?:-[a-z0-9]+)*)*$/
 const sayNothing = /^(?:utils?|helpers?|common|managers?|misc|shared|stuff)$/
 /** Where TypeScript may stand: tsconfig.json reads nothing else, so elsewhere nobody would check it. */
 const inScope =
-  /^(?:packages\/[\w-]+\/(?:src|web)\/|services\/[\w-]+\/src\/|infra\/local\/[\w-]+\/src\/|test\/|[\w.-]+$)/
+  /^(?:packages\/[\w-]+\/(?:src|web)\/|services\/[\w-]+\/src\/|docs\/(?:src|\.vitepress)\/|infra\/(?:grafana|local\/[\w-]+)\/src\/|examples\/|test\/|[\w.-]+$)/
 
 /** Names that others have fixed. */
 const given: readonly RegExp[] = [
   /^(?:LICENSE|[A-Z]+\.md)$/, // such as README.md
   /^\d{4}_[a-z0-9]+(?:_[a-z0-9]+)*\.sql$/, // migrations: a number, then the table
   /^[a-z]+\.Dockerfile$/,
+  /^weir-(?:[a-z]+@\.service|\.service\.d)$/, // systemd's templates, and what all units have
+  /^(?:Chart\.yaml|NOTES\.txt|_[a-z-]+\.tpl)$/, // Helm's
   /^\.[a-z]+(?:[-.][a-z]+)*$/, // .gitignore
   /^(?:ISSUE_TEMPLATE|pull_request_template\.md)$/, // GitHub's
 ]

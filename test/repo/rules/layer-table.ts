@@ -26,7 +26,10 @@ export const layers: Readonly<Record<string, Layer>> = {
   // Runtime knows no domain: of core only what an operating fault is.
   '@weir/runtime': {
     packages: ['@weir/core/errors.ts'],
-    libraries: ['fastify', 'ipaddr.js', 'pino', 'prom-client', 'undici'],
+    libraries: [
+      ...['@opentelemetry/api', '@opentelemetry/exporter-trace-otlp-http', '@opentelemetry/resources'],
+      ...['@opentelemetry/sdk-trace', 'fastify', 'ipaddr.js', 'pino', 'prom-client', 'undici'],
+    ],
     node: 'all',
   },
   // From credentials and addresses to the caller. It asks the issuers of tokens for their keys.
@@ -102,7 +105,19 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@weir/local-kafka',
       '@weir/local-clickhouse',
     ],
-    libraries: ['commander', 'yaml'],
+    // A load asks by the check API, the proxy and gRPC.
+    libraries: ['@grpc/grpc-js', '@grpc/proto-loader', 'commander', 'undici', 'yaml'],
+    node: 'all',
+  },
+
+  // The site of the pages in docs: what its generator needs beside them.
+  '@weir/docs': { packages: [], libraries: ['vitepress'], node: 'all' },
+  // The dashboards of Grafana, in its own types.
+  '@weir/grafana': { packages: [], libraries: ['@grafana/grafana-foundation-sdk'], node: 'all' },
+  // Programs beside a running Weir: they find it, and run commands, as the command line does.
+  '@weir/examples': {
+    packages: ['@weir/cli', '@weir/client', '@weir/core', '@weir/runtime'],
+    libraries: ['yaml'],
     node: 'all',
   },
 }

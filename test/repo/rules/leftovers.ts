@@ -64,16 +64,17 @@ export function checkCode(files: readonly SourceFile[]): Finding[] {
 // Written so that they do not find themselves.
 const machinePath = /(?<![\w.:}\])*])\/(?:work|root|home|Users)\/[\w.-]+|\/tmp\/bash/
 const registryHost = /https?:\/\/[\w.:-]*(?:registry|artifactory|nexus|verdaccio)[\w.:-]*/
+const conflict = /^(?:<{7}|>{7}) .*/
 
 /**
- * Texts that are true on one machine only, and words that put something off outside TypeScript, whose comments are
- * read.
+ * Texts that are true on one machine only, halves of a merge, and words that put something off outside TypeScript,
+ * whose comments are read.
  */
 export function checkTexts(tree: readonly SourceFile[]): Finding[] {
   return tree
     .filter(({ path }) => path !== 'pnpm-lock.yaml')
     .flatMap(({ path, text }) => {
-      const patterns = [machinePath, registryHost, ...(path.endsWith('.ts') ? [] : [unfinished])]
+      const patterns = [machinePath, registryHost, conflict, ...(path.endsWith('.ts') ? [] : [unfinished])]
       return text.split('\n').flatMap((content, at) =>
         patterns.flatMap((pattern) => {
           const match = pattern.exec(content)

@@ -2,7 +2,7 @@ import { parseSource, walk } from './parse-source.ts'
 import { isTestPath, type SourceFile } from './source-file.ts'
 
 const inRunningCode = (tree: readonly SourceFile[]) =>
-  tree.filter(({ path }) => path.endsWith('.ts') && !isTestPath(path))
+  tree.filter(({ path }) => path.endsWith('.ts') && !isTestPath(path) && !path.startsWith('examples/'))
 
 const sorted = (names: Iterable<string>) => [...new Set(names)].toSorted()
 
@@ -11,7 +11,7 @@ const variable = /\bWEIR_[A-Z0-9]+(?:_[A-Z0-9]+)*\b(?!_?\*)/g
 /** Names of environment variables in a text. */
 export const variablesIn = (text: string): string[] => sorted(text.match(variable) ?? [])
 
-/** Variables that the running code, the launcher or the shipped policy names; test/ has its own. */
+/** Variables that the running code, the launcher or the shipped policy names; test/ and examples/ have their own. */
 export function codeVariables(tree: readonly SourceFile[]): string[] {
   const texts = tree.filter(({ path }) => path === 'weir' || path === 'weir.yaml')
   return sorted([...inRunningCode(tree), ...texts].flatMap(({ text }) => variablesIn(text)))

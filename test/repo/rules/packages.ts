@@ -5,6 +5,8 @@ export interface WorkspacePackage {
   readonly name: string
   /** Its folder, without a slash at the end. */
   readonly folder: string
+  /** The folder in it from which others import, with a slash at the end; empty for the folder itself. */
+  readonly sources: string
   readonly dependencies: Readonly<Record<string, string>>
   /** With the optional ones: Node itself, one package a system. */
   readonly devDependencies: Readonly<Record<string, string>>
@@ -18,10 +20,13 @@ export function findPackages(tree: readonly SourceFile[]): WorkspacePackage[] {
   return tree
     .filter(({ path }) => path !== installer && (path === 'package.json' || path.endsWith('/package.json')))
     .map(({ path, text }) => {
-      const manifest: Partial<WorkspacePackage & { optionalDependencies: Record<string, string> }> = JSON.parse(text)
-      const { name = '', dependencies = {}, devDependencies = {}, optionalDependencies } = manifest
+      const manifest: Partial<
+        WorkspacePackage & { optionalDependencies: Record<string, string>; exports: Record<string, unknown> }
+      > = JSON.parse(text)
+      const { name = '', dependencies = {}, devDependencies = {}, optionalDependencies, exports = {} } = manifest
+      const sources = /^\.\/(.*)\*\.ts$/.exec(String(exports['./*.ts']))?.[1] ?? 'src/'
       const folder = path.slice(0, -'/package.json'.length)
-      return { name, folder, dependencies, devDependencies: { ...devDependencies, ...optionalDependencies } }
+      return { name, folder, sources, dependencies, devDependencies: { ...devDependencies, ...optionalDependencies } }
     })
 }
 
@@ -53,7 +58,7 @@ export function resolveImport(
   const name = packageNameOf(module)
   const target = packages.find((one) => one.name === name)
   if (target === undefined || name === undefined) return undefined
-  return `${target.folder}/src/${module.slice(name.length + 1)}`
+  return `${target.folder}/${target.sources}${module.slice(name.length + 1)}`
 }
 
 /** A path relative to the folder of `from`, without `.` and `..`. */

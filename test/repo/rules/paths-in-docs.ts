@@ -1,5 +1,6 @@
 import { matchesGlob } from 'node:path'
-import { anchorOf, type Markdown, readMarkdown } from './markdown.ts'
+import { anchorOf } from '@weir/docs/anchor-of.ts'
+import { type Markdown, readMarkdown } from './markdown.ts'
 import { resolveRelative } from './packages.ts'
 import type { Finding, SourceFile } from './source-file.ts'
 

@@ -183,13 +183,13 @@ test('An address that unsubscribes by one click gets no more mail, and the other
   const [, link = ''] = /^List-Unsubscribe:\s+<(.*)>\r$/m.exec(message) ?? []
   const counts = () => [mailsTo('one@acme.example').length, mailsTo('two@acme.example').length, at('/acme').length]
   const [one = 0, two = 0, webhook = 0] = counts()
-  const changes = await alerting.metric('weir_policy_changes_total')
+  const changes = await alerting.metric('weir_policy_changes_total{result="applied"}')
   expect((await fetch(link)).status).toBe(200)
   expect((await admin.ask<{ items: object[] }>('GET /v1/unsubscribed')).body.items).toEqual([])
   const click = { method: 'POST', body: new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }) }
   expect((await fetch(link, click)).status).toBe(200)
   expect((await admin.ask<{ items: object[] }>('GET /v1/unsubscribed')).body.items).toMatchObject([{ name: 'acme' }])
-  await until(async () => (await alerting.metric('weir_policy_changes_total')) > changes)
+  await until(async () => (await alerting.metric('weir_policy_changes_total{result="applied"}')) > changes)
   await stack.decide(['acme'], 8_000, { size: 10_000 })
   await until(() => mailsTo('one@acme.example').length > one && at('/acme').length > webhook)
   await until(async () => (await outcomes('acme')).filter((outcome) => outcome === 'ops delivered').length === 3)

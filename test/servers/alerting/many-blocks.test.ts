@@ -38,7 +38,16 @@ function open() {
     })
   const subject = randomUUID()
   const block = (ip: string): Crossing => ({
-    ...{ kind: 'blocked', subject, limit: 'otp', size: 5, used: 5, decisionId: randomUUID(), by: { ip } },
+    ...{
+      kind: 'blocked',
+      subject,
+      limit: 'otp',
+      size: 5,
+      used: 5,
+      decisionId: randomUUID(),
+      decidedMs: clock.nowMs(),
+      by: { ip },
+    },
     ...{ startMs: clock.ms, endMs: clock.ms + 120_000, lifetimeMs: 120_000, isRecurring: true },
     thresholds: [
       {

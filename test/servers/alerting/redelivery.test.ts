@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { CommandContext } from '@weir/cli/command-context.ts'
 import { listAlerts, redeliver, showAlert, testEndpoint } from '@weir/cli/commands/alerts.ts'
 import { addSilence, endSilence, listSilences } from '@weir/cli/commands/silences.ts'
+import { noProgress } from '@weir/cli/terminal/progress.ts'
 import { readUnfinished } from '@weir/clickhouse/alert-queries.ts'
 import { readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
@@ -38,6 +39,7 @@ function commandContext() {
     report: (line) => void said.push(line),
     print: (text) => void printed.push(text),
     signal: new AbortController().signal,
+    progress: noProgress,
   }
   return { context, printed, said }
 }
@@ -64,6 +66,16 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
   await showAlert(id, { ...options, json: false }, shown.context)
   expect(shown.printed.join('\n')).toMatch(/weir\.quota\.reached {2}second {2}day: 80 %, 800 of 1000/)
   expect(shown.printed.join('\n')).toMatch(/gone +0 +dropped[\s\S]*disabled since/)
+  expect(shown.printed.join('\n')).toMatch(/ops +1 of 10 +delivered/)
+  const subjectsWith = async (...outcome: string[]) => {
+    const { context, printed } = commandContext()
+    await listAlerts({ ...options, limit: 10, outcome }, context)
+    return JSON.parse(printed[0] ?? '[]').map((one: { readonly subject: string }) => one.subject)
+  }
+  // The alert of the endpoint that is disabled is of the subject `gone`, and went to `ops`.
+  expect(await subjectsWith('given_up')).toEqual(['first'])
+  expect(await subjectsWith('given_up', 'dropped')).toEqual(expect.arrayContaining(['second', 'first']))
+  expect(await subjectsWith('failed')).toEqual([])
 
   const refused = commandContext()
   expect(await testEndpoint('gone', { ...options, json: false }, refused.context)).toBe(false)
@@ -91,7 +103,7 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
 test('A silence keeps the webhook quiet, and the alert names it; a person may have it sent all the same', async () => {
   /** Runs a command and waits until alerting has the change of the policy that it makes. */
   const changed = async (make: () => Promise<void>) => {
-    const seen = () => alerting.metric('weir_policy_changes_total')
+    const seen = () => alerting.metric('weir_policy_changes_total{result="applied"}')
     const before = await seen()
     await make()
     await until(async () => (await seen()) > before)
@@ -116,7 +128,7 @@ test('A silence keeps the webhook quiet, and the alert names it; a person may ha
   await showAlert(id, { ...options, json: false }, shown.context)
   expect(shown.printed.join('\n')).toMatch(new RegExp(`ops +0 +silenced .*by the silence ${name}`))
   expect([received('quiet'), received('loud')]).toEqual([0, 1])
-  expect(await alerting.metric('weir_alerts_silenced_total')).toBe(1)
+  expect(await alerting.metric('weir_alerts_suppressed_total{cause="silenced"}')).toBe(1)
   const query = "SELECT subject, silence FROM weir.alerts FINAL WHERE subject IN ('quiet', 'loud') ORDER BY subject"
   expect(await readRows(stack.tables.client, query, {})).toEqual([
     { subject: 'loud', silence: '' },

@@ -174,7 +174,7 @@ async function ask(): Promise<RunningConsole> {
   const desk = await startConsole(await environmentOf('weir_console'))
   expect((await desk.ask('PUT /v1/policy', policy)).status).toBe(200)
   for (const path of await questions(client)) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
-  expect((await closeMonth(desk)).body).toEqual({ items: [expect.anything()] })
+  expect((await closeMonth(desk)).body).toEqual({ items: [expect.anything()], nothing: [] })
   await until(() => sentBy('weir_console').some(({ text }) => text.includes('ARRAY JOIN')))
   return desk
 }
@@ -319,8 +319,9 @@ test('the console answers 503 while a right is missing, names it for operators a
     refuse('weir_console', grant)
     await keys.flushall()
     const desk = await startConsole(await environmentOf('weir_console'))
-    const asked = (await questions(client)).map((path) => desk.ask<{ detail?: string }>(`GET /v1/${path}`))
-    const answers = await Promise.all([...asked, closeMonth(desk)])
+    // One by one: the console answers few questions of a credential at once.
+    const answers = [await closeMonth(desk)]
+    for (const path of await questions(client)) answers.push(await desk.ask(`GET /v1/${path}`))
     // No answer waits for the policy's history, and only a change makes it insert.
     if (!grant.endsWith('.policy_history')) expect(answers.map(({ status }) => status)).toContain(503)
     else expect((await desk.ask('PUT /v1/limits/day', dayLimit(1_001 + at))).status).toBe(200)

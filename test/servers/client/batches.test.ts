@@ -51,7 +51,7 @@ function open() {
 
 test('Concurrent checks of a client are decided exactly, in few calls of the script, each with its own record', async () => {
   const client = open()
-  const calls = () => readMetric(ingress.ops, 'weir_decision_calls_total')
+  const calls = () => readMetric(ingress.ops, 'weir_redis_call_decisions_count')
   const before = await calls()
   const results = await Promise.all(Array.from({ length: 250 }, () => client.check({ subject: 'many' })))
   const allowed = results.filter((one) => one.allowed)

@@ -160,6 +160,17 @@ test('what of the policy is otherwise by now is said, and what was then is what 
   expect((await explain(id)).body.policy.since_changed).toEqual([])
 })
 
+test('a limit in the version of its subject says that it is the subject’s own', async () => {
+  const made = await change('PUT /v1/subjects/acme', { plan: 'free', limits: { minute: { size: 150 } } })
+  const limits = "[('minute', 150, 148, 2, 19882, map())]"
+  const id = await refuse(tsMs, { policy: made.offset, limits })
+  expect((await explain(id)).body.limits).toMatchObject([
+    { name: 'minute', because: ['plan free', 'own version of acme'], size: 150, refused: true },
+  ])
+  expect((await runWeir(['why', id], desk.environment)).stdout).toContain('plan free, own version of acme')
+  await change('PUT /v1/subjects/acme', { plan: 'free' })
+})
+
 test('a record without the policy’s offset is matched by time, and that is said', async () => {
   const { body } = await explain(await refuse(Date.now(), { policy: -1 }))
   expect([body.policy.exact, body.policy.change !== undefined]).toEqual([false, true])
@@ -260,6 +271,8 @@ test('weir why takes an id, a pasted answer, or the newest refusal of a subject'
   await refuse(tsMs + 2, { subject: "'caller'", outcome: "'allow'", reason: "'ok'", denied_by: "''" })
   const named = await why([id])
   expect([named.code, named.stdout.split('  ').slice(0, 3)]).toEqual([0, ['REFUSED', 'caller', 'POST *']])
+  const templated = await refuse(tsMs, { subject: "'templates'", route: "'POST /v1/search'" })
+  expect((await why([templated])).stdout.split('  ')[2]).toBe('POST /v1/search')
   const pasted = `HTTP/1.1 429 Too Many Requests\r\n< Weir-Decision: ${id.toUpperCase()}\r\nX-Id: ${uuidv7(1)}\r\n\r\n{}`
   for (const input of [pasted, `${id}\n`]) expect((await why(['-'], input)).stdout).toBe(named.stdout)
   expect((await why(['--subject', 'caller', '--last'])).stdout).toBe(named.stdout)

@@ -8,6 +8,7 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { keepReachTable } from '../../support/reach-table.ts'
 import { createSeededRandom } from '../../support/seeded-random.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
@@ -16,14 +17,15 @@ import { type RunningConsole, startConsole } from '../../support/start-console.t
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const many = Array.from({ length: 25 }, (_, at) => `reader-${at}`)
 const token = (name: string, more = {}) => ({ sha256: sha256(`${name}-token`), scopes: ['usage'], ...more })
+const keyOf = (name: string) => ({ sha256: sha256(`${name}-key`), id: `${name}-1` })
 const policy = {
   version: 1,
   plans: { open: { limits: ['minute'], selfService: true } },
   limits: { minute: { algorithm: 'fixed_window', size: 100, window: '1m' } },
-  subjects: { acme: { plan: 'open', keys: [{ sha256: sha256('acme-key'), id: 'acme-1' }] }, bolt: { plan: 'open' } },
+  subjects: { acme: { plan: 'open', keys: [keyOf('acme'), keyOf('ended')] }, bolt: { plan: 'open' } },
   tokens: Object.fromEntries([
     ...[...many, 'going'].map((name) => [name, token(name)]),
-    ['of-acme', token('of-acme', { subjects: ['acme'] })],
+    ...['of-acme', 'ended'].map((name) => [name, token(name, { subjects: ['acme'] })]),
   ]),
 }
 
@@ -185,44 +187,61 @@ test('beyond 200 a second decisions are counted instead of sent', async () => {
   expect(dropped + of('decision', reader).length).toBe(1_000)
 })
 
+const tell = keepReachTable()
+const portalOf = async (subject: string) =>
+  bearer((await desk.ask<{ token: string }>(`POST /v1/subjects/${subject}/portal`, {})).body.token)
+const stream = 'GET /v1/decisions/stream'
+
 test.each([
-  ['a key', () => ({ 'x-api-key': 'acme-key' })],
-  ['a token with subjects', () => bearer('of-acme-token')],
-] as const)('20–22: %s of acme’s sees nothing of bolt’s, nor of limits in shadow', async (_, headers) => {
+  ['a portal token', () => portalOf('acme')],
+  ['its own key', async () => ({ 'x-api-key': 'acme-key' })],
+  ['a token with subjects', async () => bearer('of-acme-token')],
+] as const)('20–22: %s of acme’s sees nothing of bolt’s, nor of limits in shadow', async (credential, find) => {
+  const headers = await find()
   const root = await follow()
-  const own = await follow('', headers())
+  const own = await follow('', headers)
+  const sums = await follow('of=sums', headers)
   const [shadowed = ''] = await decide(1, 'acme', { outcome: 'allow', mode: 'shadow', denied_by: 'tried' })
   await decide(3, 'bolt', { denied_by: 'bolts-own' })
   const [refused = ''] = await decide(1)
-  await until(() => counted(root) === 5 && counted(own) === 2)
+  await until(() => counted(root) === 5 && counted(own) === 2 && counted(sums) === 2)
   expect(idsOf(own).toSorted()).toEqual([shadowed, refused].toSorted())
-  expect(JSON.stringify(own.events)).not.toMatch(/bolt|tried|shadow|"limits"/)
+  expect(JSON.stringify([own.events, sums.events])).not.toMatch(/bolt|tried|shadow|"limits"/)
+  expect(idsOf(sums)).toEqual([])
+  tell({ number: 20, attempt: stream, must: 'acme alone' }, credential, '200, acme alone')
+  tell({ number: 22, attempt: `${stream}?of=sums`, must: 'acme alone' }, credential, '200, acme alone')
   const bolts = of('decision', root).find(({ data }) => data.includes('bolt'))?.id ?? ''
   for (const lastOfOthers of [bolts, '9-9']) {
-    const resumed = await listen('', { ...headers(), 'last-event-id': lastOfOthers })
+    const resumed = await listen('', { ...headers, 'last-event-id': lastOfOthers })
     await untilFollowing(resumed)
     expect([of('gap', resumed).length, of('decision', resumed)]).toEqual([1, []])
     resumed.close()
   }
-  expect((await listen('subject=bolt', headers())).status).toBe(403)
+  tell(
+    { number: 21, attempt: `${stream} last-event-id: of bolt's`, must: 'gap' },
+    credential,
+    '200, gap, nothing of before',
+  )
+  expect((await listen('subject=bolt', headers)).status).toBe(403)
 })
 
 test('23: a stream ends within a second after its credential', async () => {
-  const portal = (await desk.ask<{ token: string }>('POST /v1/subjects/acme/portal', {})).body.token
-  const [own, going, other] = [
-    await follow('', bearer(portal)),
-    await follow('', bearer('going-token')),
-    await follow(),
-  ]
-  for (const [request, ended] of [
-    ['DELETE /v1/subjects/acme/portal', own],
-    ['DELETE /v1/tokens/going', going],
+  const other = await follow()
+  for (const [credential, ending, headers] of [
+    ['a portal token', 'DELETE /v1/subjects/acme/portal', await portalOf('acme')],
+    ['its own key', 'DELETE /v1/keys/ended-1', { 'x-api-key': 'ended-key' }],
+    ['a token with subjects', 'DELETE /v1/tokens/ended', bearer('ended-token')],
+    ['a token', 'DELETE /v1/tokens/going', bearer('going-token')],
   ] as const) {
+    const ended = await follow('', headers)
     expect(ended.isOver()).toBe(false)
-    expect((await desk.ask(request)).status).toBe(204)
+    expect((await desk.ask(ending)).status).toBe(204)
     const answeredMs = performance.now()
     await until(() => ended.isOver())
-    expect(performance.now() - answeredMs).toBeLessThan(1_000)
+    const ms = performance.now() - answeredMs
+    expect(ms).toBeLessThan(1_000)
+    const about = { number: 23, attempt: `${stream}, kept open over its end`, must: 'closed in 1 s' }
+    if (credential !== 'a token') tell(about, credential, `closed after ${ms.toFixed(0)} ms`)
   }
   expect(other.isOver()).toBe(false)
 })

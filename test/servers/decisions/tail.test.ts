@@ -1,63 +1,24 @@
 import { connect, createServer } from 'node:net'
-import { topics } from '@weir/contracts/topics.ts'
-import { uuidv7 } from '@weir/core/ids.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { createRecordSender, type RecordSender } from '@weir/kafka/send-records.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type LiveConsole, openLiveConsole } from '../../support/decisions/live-console.ts'
+import type { RunningConsole } from '../../support/start-console.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
-let kafka: RunningServer
-let tables: Tables
-let sender: RecordSender
+let live: LiveConsole
 let desk: RunningConsole
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  sender = createRecordSender(kafkaOptions(kafka.address))
-  desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
-  })
+  live = await openLiveConsole()
+  desk = live.desk
 }, 180_000)
-afterAll(async () => {
-  await desk?.close()
-  await sender?.close()
-  await tables?.close()
-  await kafka?.close()
-})
+afterAll(() => live?.close())
 
-let seq = 0
 const ids: Record<string, string> = {}
 /** A decision that only Kafka has, only the tables have, or both. */
 async function decide(name: string, where: 'kafka' | 'tables' | 'both', more: object = {}): Promise<void> {
-  seq += 1
-  const id = uuidv7(Date.now())
-  ids[id] = name
-  const whole = {
-    ...{ v: 1, id, ts: new Date().toISOString().replace('T', ' ').replace('Z', ''), subject: 'acme', key_id: 'acme-1' },
-    ...{ plan: 'free', route: 'POST /v1/search', method: 'POST', cost: 5, count: 1, outcome: 'deny', reason: 'limit' },
-    ...{ mode: 'enforce', charged: 'no', denied_by: 'minute', retry_ms: 9, seq },
-    limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 9, by: {} }],
-    ...{ journal: '01a20287-6fb6-7000-8000-000000000001', ...more },
-  }
-  if (where !== 'tables') await sender.send(topics.decisions, [{ key: 'acme', value: JSON.stringify(whole) }])
-  if (where === 'kafka') return
-  await tables.client.insert({ table: 'weir.decisions', values: [whole], format: 'JSONEachRow' })
+  ids[await live.decide(where, more)] = name
 }
-/** Says that everything until now is in the tables. */
-const mark = () =>
-  tables.client.command({
-    query: `INSERT INTO weir.marks (topic, journal, partition, mark, seq, first_mark, end)
-      SELECT '${topics.decisions}', generateUUIDv4(), 0, now64(3) + 60, 1, now64(3), 0`,
-  })
 
 /** Stands before the console and notices once it is asked for a list: then the stream is followed. */
 async function openDoor() {
@@ -96,7 +57,7 @@ test('weir tail prints what was before and what comes, each once, also over a re
     expect(await waitUntil(() => door.isAsked, { deadlineMs: 30_000 })).toBe(true)
     // While the tables are behind: it comes by both ways.
     await decide('both', 'both')
-    await mark()
+    await live.mark()
     await printed('both')
     await decide('live', 'kafka')
     await printed('live')

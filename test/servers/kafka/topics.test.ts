@@ -1,7 +1,11 @@
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { expect, inject, test } from 'vitest'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { startSecondBroker } from '../../support/servers/changed-kafka.ts'
 import { kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 
 const options = kafkaOptions(inject('kafkaBrokers'))
 
@@ -22,6 +26,30 @@ test('a topic that differs is reported with both values, and left as it is', asy
   ]
   expect((await ensureTopics(options, [other])).differences).toEqual(differences)
   expect((await ensureTopics(options, [other])).differences).toEqual(differences)
+})
+
+test('a topic that has fewer copies than brokers could hold is reported, and one whose broker is away is not', async () => {
+  const first = await startServer(kafkaServer)
+  onTestFinished(first.close)
+  const { name } = topicSpec(2)
+  const spec = { name, partitions: 2, replicationFactor: 3, minInsyncReplicas: 2, config: {} }
+  await ensureTopics(kafkaOptions(first.address), [spec])
+  const second = await startSecondBroker(first)
+  onTestFinished(second.close)
+  const { differences } = await ensureTopics(kafkaOptions(first.address), [spec])
+  expect(differences).toEqual([
+    { topic: spec.name, what: 'replication factor', wanted: '2', found: '1' },
+    { topic: spec.name, what: 'min.insync.replicas', wanted: '2', found: '1' },
+  ])
+  const copied = { ...spec, name: topicSpec(2).name }
+  await ensureTopics(kafkaOptions(first.address), [copied])
+  await second.kill('SIGKILL')
+  const copiesNow = async () => (await ensureTopics(kafkaOptions(first.address), [copied])).replicationFactor
+  // Until the controller has noticed, Kafka leads to a broker that is gone.
+  const isAlone = async () => (await copiesNow().catch(() => undefined)) === 1
+  expect(await waitUntil(isAlone, { deadlineMs: 30_000 })).toBe(true)
+  const after = await ensureTopics(kafkaOptions(first.address), [copied])
+  expect(after.differences.filter(({ what }) => what !== 'min.insync.replicas')).toEqual([])
 })
 
 test('processes that create topics at once all succeed', async () => {

@@ -214,7 +214,7 @@ test.each([
     for (const heir of heirs) await until(async () => (await heir.ready()).status === 200)
     await expectOnce(journals, 500)
     const blocks = async () => {
-      const counts = await Promise.all(heirs.map((heir) => heir.metric('weir_insert_batches_total')))
+      const counts = await Promise.all(heirs.map((heir) => heir.metric('weir_insert_rows_count')))
       return counts.reduce((sum, count) => sum + count, 0)
     }
     const wanted = (await blocks()) + 10
@@ -283,5 +283,5 @@ test('What 100 partitions bring together is one block', async () => {
   await producer.send({ topic: topics.decisions, messages })
   const metering = await start()
   await expectOnce(journals, 2)
-  expect(await metering.metric('weir_insert_batches_total')).toBeLessThan(20)
+  expect(await metering.metric('weir_insert_rows_count')).toBeLessThan(20)
 })

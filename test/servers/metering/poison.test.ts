@@ -144,7 +144,7 @@ test('a stream of bad records stops its partition with a reason in /readyz, and 
     return status === 503 && text.includes('TOO_MANY_BAD')
   }
   expect(await waitUntil(isStopped, { deadlineMs: 20_000 })).toBe(true)
-  expect(await metering.metric('weir_metering_partitions_stopped')).toBe(1)
+  expect(await metering.metric('weir_consumer_stopped_partitions')).toBe(1)
   await stack.send(journal.take(10), 0)
   expect(await settled(stack, journal.subject, 10)).toEqual(once(10))
   onTestFinished(() => metering.kill('SIGKILL'))

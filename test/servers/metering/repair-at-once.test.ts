@@ -6,6 +6,7 @@ import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
 import { insertRows, repairBlockRows } from '@weir/clickhouse/repair/repair-rows.ts'
 import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { topics } from '@weir/contracts/topics.ts'
+import { createUsageStore } from '@weir/metering/usage-store.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
@@ -46,6 +47,31 @@ test('processes that repair the same tables at the same time leave the same rows
   expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
   const [total] = await stack.rows<{ n: number }>('SELECT toUInt32(sum(count)) AS n FROM weir.usage_total_15m')
   expect(total).toEqual({ n: 300 })
+})
+
+test('a block that is sent again after views were created again is in every table once, and before that nothing is compared', async () => {
+  const journal = newJournal()
+  const records = journal.take(100, 4)
+  const block = { ...blockOf(records, 4), dedupToken: randomUUID(), timestampMs: Date.now() }
+  const [lines = Buffer.alloc(0)] = block.months
+  const store = createUsageStore(stack.client, 10_000, 0)
+  const signal = AbortSignal.timeout(60_000)
+  const insert = () => store.insert({ table: block.table, lines, dedupToken: block.dedupToken }, signal)
+  await insert()
+  const options = { signal, isFenced: () => false, isForced: false }
+  expect(await store.repair(block, options)).toBeUndefined()
+  const views = await stack.rows<{ name: string; create_table_query: string }>(
+    "SELECT name, create_table_query FROM system.tables WHERE database = 'weir' AND name IN ('usage_1m_mv', 'usage_total_15m_mv')",
+  )
+  for (const { name, create_table_query } of views) {
+    await stack.client.command({ query: `DROP VIEW weir.${name} SYNC` })
+    await stack.client.command({ query: create_table_query })
+  }
+  await insert()
+  expect(await settled(stack, journal.subject, 0)).not.toEqual(once(100))
+  const report = await store.repair(block, options)
+  expect(report?.rollups.toSorted()).toEqual(['usage_1m', 'usage_total_15m'])
+  expect(await settled(stack, journal.subject, 0)).toEqual(once(100))
 })
 
 test('rows that an interrupted delete is about to remove do not count as rows that stay', async () => {

@@ -44,11 +44,11 @@ test('A broker that stores less metadata than a block of 100 partitions needs ge
   }
   expect(await waitUntil(isRefused, { deadlineMs: 40_000, everyMs: 1_000 })).toBe(true)
   await expectAll()
-  const before = await metering.metric('weir_insert_batches_total')
+  const before = await metering.metric('weir_insert_rows_count')
   await sendAll()
   await expectAll()
   // 512 bytes are some 20 to 50 partitions.
-  expect((await metering.metric('weir_insert_batches_total')) - before).toBeLessThan(20)
+  expect((await metering.metric('weir_insert_rows_count')) - before).toBeLessThan(20)
 })
 
 test('A broker that stores too little metadata for any block stops metering, which says what to set; then each record counts once', async () => {

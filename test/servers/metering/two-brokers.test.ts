@@ -35,13 +35,13 @@ test('Partitions that two brokers lead are one insert a second, as those of one 
   const sent = [...leaders.keys()].map((partition) => ({ partition, journal: newJournal(), count: 0 }))
   /** Sends on until so many blocks more are inserted; returns how many seconds that took. */
   const sendDuring = async (to: typeof sent, blocks: number) => {
-    const [before, startMs] = [await metering.metric('weir_insert_batches_total'), performance.now()]
+    const [before, startMs] = [await metering.metric('weir_insert_rows_count'), performance.now()]
     const isThere = async () => {
       for (const one of to) {
         await stack.send(one.journal.take(2, one.partition), one.partition)
         one.count += 2
       }
-      return (await metering.metric('weir_insert_batches_total')) >= before + blocks
+      return (await metering.metric('weir_insert_rows_count')) >= before + blocks
     }
     expect(await waitUntil(isThere, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
     return (performance.now() - startMs) / 1_000

@@ -66,8 +66,8 @@ test('a key is taken by a running ingress within a second of its creation, and r
   await until(async () => (await ingress.ask()).status === 200, 1_000)
   await writer.publish(wholeChange([deleteEntity('key', sha256)]))
   await until(async () => (await ingress.ask()).status === 401, 1_000)
-  expect(await readMetric(ingress.ops, 'weir_policy_changes_total')).toBe(2)
-  expect(await readMetric(ingress.ops, 'weir_policy_subjects')).toBe(1)
+  expect(await readMetric(ingress.ops, 'weir_policy_changes_total{result="applied"}')).toBe(2)
+  expect(await readMetric(ingress.ops, 'weir_policy_entities{kind="subject"}')).toBe(1)
 })
 
 test('alerting takes over an endpoint without a secret with a warning, and lives', async () => {

@@ -90,7 +90,7 @@ describe('a body', () => {
 
   it('that the upstream does not read is never the fault of the client', async () => {
     const { ask, outcomes } = await openProxy({
-      bounds: { silentMsMax: 200 },
+      bounds: { silentMsMax: 700 },
       timeout: '1500ms',
       serve: () => undefined,
     })

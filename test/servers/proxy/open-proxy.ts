@@ -8,6 +8,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
+import { HttpMetrics } from '@weir/ingress/http/http-metrics.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
 import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.ts'
@@ -94,9 +95,11 @@ export async function openProxy(options: ProxyOptions = {}) {
     dialect: options.dialect,
     upstreamBounds: options.upstreamBounds,
   }
+  const metrics = new HttpMetrics()
   const proxy = createProxy(ports, new DecisionService(ports), log, {
     bounds: { ...listenerBounds, ...options.bounds },
     tls: overTls.files && listenerTls(overTls.files, 'tls'),
+    metrics,
   })
   const app = fastify({ serverFactory: proxy.listener })
   proxy.attach(app)
@@ -112,11 +115,10 @@ export async function openProxy(options: ProxyOptions = {}) {
   }
   onTestFinished(close)
   return {
-    port,
-    app,
-    seen,
+    ...{ port, app, seen },
     records,
     outcomes,
+    metrics,
     policy,
     upstreamSockets,
     upstreamPort,

@@ -6,7 +6,7 @@ import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
 import { lackingOf, redisProblem } from '@weir/redis/connection-state.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { clusterRights, type RedisUse, redisRights, sentinelRights } from '@weir/redis/redis-rights.ts'
+import { clusterRights, type RedisUse, redisRights, rightsOf, sentinelRights } from '@weir/redis/redis-rights.ts'
 import type { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { buildLimitRequest, buildScope } from '../../support/builders/limit.ts'
@@ -57,6 +57,10 @@ async function open(use: RedisUse) {
 test('The documented rights are those that readiness asks Redis for', () => {
   expect(Object.fromEntries(documented)).toEqual(redisRights)
   expect(page).toContain(`\`${clusterRights}\``)
+  const ofQueue = rightsOf('queue', 'cluster').split(' ')
+  const more = ofQueue.filter((right) => !`${redisRights.queue} ${clusterRights}`.split(' ').includes(right))
+  expect(more).toEqual(['~{weir-deliveries}:*', '+readonly', '+readwrite'])
+  for (const right of more) expect(page).toContain(right)
 })
 
 test.each(Object.keys(redisRights) as RedisUse[])(

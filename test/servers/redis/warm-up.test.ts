@@ -1,5 +1,6 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { type LimitStore, unlimitedDecision } from '@weir/core/limits/limit-store.ts'
 import { warmUp } from '@weir/ingress/warm-up.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
@@ -23,20 +24,30 @@ function open(url: string) {
     store.close()
     redis.disconnect()
   })
-  return { store, warm: () => warmUp(policy, store, () => redis.status === 'ready' && store.serversDown === 0) }
+  const sources: string[] = []
+  const watched: LimitStore = {
+    async decide(request) {
+      const { source = 'redis' } = await store.decide(request)
+      sources.push(source)
+      return unlimitedDecision
+    },
+    refund: async () => false,
+  }
+  const isUp = () => redis.status === 'ready' && store.serversDown === 0
+  return { sources, warm: () => warmUp(policy, watched, isUp) }
 }
 
 test('a start warms up with decisions of Redis, and counts none without it', async () => {
   const server = await startServer(redisServer)
   onTestFinished(() => server.close())
-  const { store, warm } = open(server.address)
+  const { sources, warm } = open(server.address)
   await warm()
-  expect(store.counters).toMatchObject({ unavailable: 0, decisions: 400 })
+  expect(sources).toEqual(Array.from({ length: 400 }, () => 'redis'))
 })
 
 test('a start without Redis goes on within seconds, and counts no decision', async () => {
   const [port] = await freePorts(1)
-  const { store, warm } = open(`redis://127.0.0.1:${port}`)
+  const { sources, warm } = open(`redis://127.0.0.1:${port}`)
   await warm()
-  expect(store.counters).toMatchObject({ unavailable: 0, decisions: 0 })
+  expect(sources).toEqual([])
 })

@@ -38,6 +38,9 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [2, '/v1/usage?subject=acme&subject=bolt', 403],
   [2, '/v1/outcomes?subject=acme&subject=bolt', 403],
   ...['/v1/usage', '/v1/outcomes'].flatMap((path) => [
+    [1, path, 403, { method: 'POST', body: '{"subject":"bolt"}' }] as const,
+    [2, path, 403, { method: 'POST', body: '{"subject":["acme","bolt"]}' }] as const,
+    [3, path, 'own', { method: 'POST', body: '{"by":"subject","step":"total"}' }] as const,
     [3, path, 'own'] as const,
     [3, `${path}?step=total`, 'own'] as const,
     [3, `${path}?by=subject&step=total`, 'own'] as const,
@@ -124,10 +127,19 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [20, '/v1/decisions/stream?Subject=acme', 400],
   [27, '/v1/decisions?key_id=bolt-a', 'empty'],
   [27, '/v1/decisions?key_id=bolt-a&status=200', 'empty'],
-  [24, '/v1/subjects/bolt/limits', 403],
-  ...['acme%2F..%2Fbolt', 'acme//bolt', 'acme;/bolt', 'acme/../bolt'].map(
-    (name) => [25, `/v1/subjects/${name}`, 403] as const,
-  ),
+  ...['bolt', 'BOLT', 'none', 'bolt?route=GET%20/bolt', ''].map((name) => {
+    const [id = '', query] = name.split('?')
+    return [24, `/v1/subjects/${id}/limits${query === undefined ? '' : `?${query}`}`, 403] as const
+  }),
+  ...['acme%2F..%2Fbolt', 'acme//bolt', 'acme;/bolt', 'acme/../bolt'].flatMap((name) => [
+    [25, `/v1/subjects/${name}`, 403] as const,
+    [25, `/v1/subjects/${name}/limits`, 403] as const,
+  ]),
+  [26, '/v1/subjects/acme/limits', 'own'],
+  [26, '/v1/subjects/acme/limits?ip=192.0.2.90', 403],
+  [27, '/v1/subjects/acme/limits?key_id=bolt-a', 404],
+  [27, '/v1/subjects/acme/limits?key_id=none-a', 404],
+  [11, '/v1/subjects/acme/limits?limit=bolts-own', 404],
   ...[
     '/v1/keys',
     '/v1/keys?subject=bolt',
@@ -153,6 +165,11 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [30, `/v1/alerts/${alertIds.shadow}`, 404],
   [30, `/v1/alerts/${alertIds.endpoint}`, 404],
   [30, '/v1/alerts', 'own'],
+  // Deliveries are the operator's: their outcomes are not found out by asking for each.
+  [30, '/v1/alerts?outcome=failed', 403],
+  [30, '/v1/alerts?outcome=delivered&outcome=queued', 403],
+  [30, '/v1/alerts?outcome=failed&subject=bolt', 403],
+  [30, '/v1/alerts?outcome[]=failed', 400],
   [30, `/v1/alerts/${alertIds.acme}`, 'own'],
   [31, `/v1/alerts/${alertIds.bolt}/redeliver`, 403, json],
   [31, `/v1/alerts/${alertIds.acme}/redeliver`, 403, json],
@@ -189,10 +206,16 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [33, `/v1/usage?price=true&by=subject&step=total&${thisMonth}`, 'own'],
   [33, `/v1/usage?price=true&by=subject&step=total&${thisMonth}&subject=bolt`, 403],
   [34, '/v1/prices/bolts/quote', 403, json],
+  ...['', '?subject=acme', '?subject=bolt', '?met_limit=bolts-own', '?after=x'].map(
+    (query) => [34, `/v1/utilization${query}`, 403] as const,
+  ),
   [35, '/v1/tokens', 403, { method: 'POST', body: '{"name":"x","scopes":["usage"]}' }],
   [35, '/v1/tokens/limited', 403, { method: 'DELETE' }],
   [35, '/v1/subjects/acme/portal', 403, { method: 'DELETE' }],
   [35, '/v1/policy?dry_run=true', 403, { method: 'PUT', body: '{"version":1}' }],
+  ...['', '?subject=bolt', '?subject=acme'].map(
+    (query) => [35, `/v1/policy/impact${query}`, 403, { method: 'POST', body: '{"version":1}' }] as const,
+  ),
   [35, '/v1/subjects/acme', 403, { method: 'PUT', body: '{"plan":"top"}' }],
   // An empty header is one, too: the cookie of a session goes with none.
   [37, '/v1/usage', 400, { headers: { authorization: '', 'x-api-key': '', cookie: 'weir=test-admin-token' } }],
@@ -206,4 +229,28 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     { 'x-original-url': '/v1/policy' },
     { host: 'bolt' },
   ].map((headers) => [38, '/v1/usage?by=subject&step=total', 'own', { headers }] as const),
+]
+
+/** By the numbers of the list: what is bolt's, and the same of what there is not. The answers must be alike. */
+export const alike: readonly (readonly [number, string, string, Sent?])[] = [
+  ...[
+    'usage',
+    'outcomes',
+    'decisions',
+    'decisions/stream',
+    'dimensions/route',
+    'alerts',
+    'invoices',
+    'invoices/preview',
+  ].map((path) => [1, `/v1/${path}?subject=bolt`, `/v1/${path}?subject=none`] as const),
+  [14, '/v1/usage?period=2026-11&subject=bolt', '/v1/usage?period=2026-11&subject=none'],
+  [18, `/v1/decisions/${decisionIds.bolt}`, `/v1/decisions/${uuidv7(Date.now() - 60_000)}`],
+  [24, '/v1/subjects/bolt', '/v1/subjects/none'],
+  [24, '/v1/subjects/bolt/limits', '/v1/subjects/none/limits'],
+  [28, '/v1/keys?subject=bolt', '/v1/keys?subject=none'],
+  [30, `/v1/alerts/${alertIds.bolt}`, `/v1/alerts/${alertIds.bolt.replace('2ed6', '3ed6')}`],
+  [31, '/v1/subjects/bolt/limits/reset', '/v1/subjects/none/limits/reset', json],
+  [32, `/v1/invoices/${invoiceIds.bolt}`, `/v1/invoices/${invoiceIdOf('none', '2026-01')}`],
+  [34, '/v1/prices/bolts/quote', '/v1/prices/none/quote', json],
+  [35, '/v1/subjects/bolt/portal', '/v1/subjects/none/portal', json],
 ]

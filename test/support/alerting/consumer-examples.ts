@@ -1,34 +1,11 @@
-import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { fetchPythonClient } from '@weir/examples/alerts-python/python-client.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { pinned } from '../pinned/pinned.ts'
 
 const project = resolve(import.meta.dirname, '../../..')
 const examples = join(project, 'docs/alert-consumers')
-/** As in the pinned file. */
-const clientVersion = '2.16.1'
-const pythonModules = join(project, '.weir', `confluent-kafka-${clientVersion}`)
-/** 4 MB; a slow mirror gets this long. */
-const fetchDeadlineMs = 2 * 60_000
-
-/** Puts Python's client beside the tests, once per checkout. */
-async function fetchPythonClient(): Promise<void> {
-  if (existsSync(pythonModules)) return
-  const partial = `${pythonModules}-${process.pid}`
-  const install = ['-m', 'pip', 'install', ...pinned('confluent-kafka'), '--target', partial]
-  try {
-    await mkdir(partial, { recursive: true })
-    await promisify(execFile)('python3', install, { timeout: fetchDeadlineMs })
-    await rename(partial, pythonModules)
-  } finally {
-    await rm(partial, { recursive: true, force: true })
-  }
-}
-
 export interface RunningExample {
   readonly name: string
   /** What it has printed, a text per line. */
@@ -65,7 +42,7 @@ export async function startConsumerExamples(
   login: Readonly<Record<string, string>> = {},
 ): Promise<readonly RunningExample[]> {
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-consumers-'))
-  await fetchPythonClient()
+  const pythonModules = await fetchPythonClient()
   // As if somebody had said npm install kafkajs beside it.
   await mkdir(join(dir, 'node_modules'))
   await symlink(join(project, 'packages/kafka/node_modules/kafkajs'), join(dir, 'node_modules/kafkajs'))

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Browser } from 'playwright-core'
+import { untilAvailable } from '../until-available.ts'
 import { type RunningWeir, weirUp } from '../weir-up.ts'
 import { openBrowser, openWatchedPage, type PageOptions, signIn, type WatchedPage } from './open-browser.ts'
 
@@ -23,12 +24,14 @@ const policy = {
   version: 1,
   limits: {
     ...kinds,
+    soft: { algorithm: 'fixed_window', size: 3, ...hour, onExceed: 'degrade' },
     large: { algorithm: 'fixed_window', size: 10_000_000, ...hour },
     day: { algorithm: 'fixed_window', size: 50, period: 'day', thresholds: ['80%'] },
   },
   plans: {
     ...Object.fromEntries(Object.keys(kinds).map((name) => [name, { limits: [name] }])),
     heavy: { limits: ['large'] },
+    soft: { limits: ['soft'] },
     basic: { limits: ['day'], selfService: true },
   },
   routes: [{ match: 'POST /v1/search', cost: 5 }],
@@ -37,6 +40,7 @@ const policy = {
     [
       ...Object.keys(kinds).map((name) => [name, name]),
       ['heavy', 'heavy'],
+      ['soft', 'soft'],
       ['acme', 'basic'],
       ['bolt', 'basic'],
       ['demo', 'basic'],
@@ -62,21 +66,30 @@ export interface PageStack {
   close(): Promise<void>
 }
 
-export async function startPageStack(): Promise<PageStack> {
+/** Starts a stack whose policy has these parts as well, and whose processes these variables. */
+export async function startPageStack(
+  more: Readonly<Record<string, object>> = {},
+  env: NodeJS.ProcessEnv = {},
+): Promise<PageStack> {
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-page-'))
-  await writeFile(join(dir, 'weir.yaml'), JSON.stringify(policy))
-  const [browser, weir] = await Promise.all([openBrowser(), weirUp(['--policy', join(dir, 'weir.yaml')])])
+  const both = Object.entries(more).map(([name, part]) => {
+    const own = Object.entries(policy).find(([one]) => one === name)?.[1]
+    return [name, Array.isArray(own) ? [...own, ...Object.values(part)] : { ...Object(own), ...part }]
+  })
+  await writeFile(join(dir, 'weir.yaml'), JSON.stringify({ ...policy, ...Object.fromEntries(both) }))
+  const [browser, weir] = await Promise.all([openBrowser(), weirUp(['--policy', join(dir, 'weir.yaml')], env)])
   const origin = weir.line.console
   const api = async <T>(request: string, body?: object) => {
     const [method = '', path = ''] = request.split(' ')
-    const answer = await fetch(origin + path, {
+    const sent = {
       method,
       headers: {
         authorization: `Bearer ${weir.line.adminToken}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
+    }
+    const answer = await untilAvailable(() => fetch(origin + path, sent))
     if (!answer.ok) throw new Error(`${request}: ${answer.status} ${await answer.text()}`)
     return JSON.parse((await answer.text()) || 'null') as T
   }

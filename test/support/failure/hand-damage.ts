@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { connectRedis } from '@weir/redis/connect.ts'
 import { runWeir } from '../weir-up.ts'
 import type { Stack } from './stack.ts'
+import { mastersOf, openStackRedis } from './stack-redis.ts'
 
 /** One line of `weir audit`. */
 export interface Finding {
@@ -71,7 +71,7 @@ const [stateBytes, unitsAt] = [17, 9]
 
 export function openHandDamage({ addresses }: Stack): HandDamage {
   const clickhouse = connectClickhouse(addresses.clickhouse, 'hand-damage', 60_000)
-  const redis = connectRedis(addresses.redis, { role: 'claims', onError: () => undefined })
+  const redis = openStackRedis({ addresses })
   return {
     async remove(table, which) {
       const [{ n } = { n: '0' }] = await ask<{ n: string }>(
@@ -84,13 +84,13 @@ export function openHandDamage({ addresses }: Stack): HandDamage {
       return Number(n)
     },
     forget: async (key) => void (await redis.del(key)),
-    forgetAll: async () => void (await redis.flushall()),
+    forgetAll: async () => void (await Promise.all(mastersOf(redis).map((master) => master.flushall()))),
     async usedByRows() {
       const rows = await ask<{ key: string; units: string }>(clickhouse, usedQuery)
       return Object.fromEntries(rows.map(({ key, units }) => [key, Number(units)]))
     },
     async usedByRedis(keys) {
-      const states = await redis.mgetBuffer(...keys)
+      const states = await Promise.all(keys.map((key) => redis.getBuffer(key)))
       const unitsOf = (state: Buffer | null | undefined) =>
         state?.length === stateBytes ? state.readDoubleBE(unitsAt) : 0
       return Object.fromEntries(keys.map((key, index) => [key, unitsOf(states[index])]))

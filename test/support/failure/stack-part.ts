@@ -5,19 +5,28 @@ import { ManagedProcess, type ProcessContext, type ProcessDefinition } from '@we
  * started with more variables for a while.
  */
 export class StackPart {
-  readonly base: ProcessDefinition
   readonly #context: ProcessContext
+  #base: ProcessDefinition
   #kept: ManagedProcess
   #next: Readonly<Record<string, string>>[] = []
 
   constructor(base: ProcessDefinition, context: ProcessContext) {
-    this.base = base
+    this.#base = base
     this.#context = context
     this.#kept = new ManagedProcess(this.#part(), context)
   }
 
+  get base(): ProcessDefinition {
+    return this.#base
+  }
+
   get pid(): number | undefined {
     return this.#kept.pid
+  }
+
+  /** Whether it does its work, in another process than that. */
+  async isBackAfter(pid: number | undefined): Promise<boolean> {
+    return this.pid !== undefined && this.pid !== pid && (await this.base.ready())
   }
 
   start(signal: AbortSignal): Promise<void> {
@@ -42,6 +51,13 @@ export class StackPart {
   async release(signal: AbortSignal): Promise<void> {
     this.#kept = new ManagedProcess(this.#part(), this.#context)
     await this.#kept.start(signal)
+  }
+
+  /** Stops it as a service manager does, and starts it as another program. */
+  async replace(base: ProcessDefinition, signal: AbortSignal): Promise<void> {
+    await this.#kept.stop()
+    this.#base = base
+    await this.release(signal)
   }
 
   stop(): Promise<void> {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { applyMigrations } from '@weir/cli/commands/migrate.ts'
 import { createTopics } from '@weir/cli/commands/topics.ts'
 import { findClickhouse, kafkaFrom } from '@weir/cli/find-servers.ts'
+import { projectRoot } from '@weir/cli/project.ts'
 import { openDataDir, type Secrets } from '@weir/cli/up/data-dir.ts'
 import { effectivePolicy, putPolicyInForce } from '@weir/cli/up/effective-policy.ts'
 import type { ProcessDefinition } from '@weir/cli/up/managed-process.ts'
@@ -15,8 +16,12 @@ import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { endOfFile, keepLog } from '../servers/server-logs.ts'
 import { failurePolicy } from './failure-policy.ts'
+import { isLarge } from './is-large.ts'
+import { planLarge } from './large-topology.ts'
 import { StackPart } from './stack-part.ts'
 
+/** Of each service, unless a test says otherwise. */
+const usual = isLarge ? 2 : 1
 /** A killed part is started again within 5 s (managed-process.ts) and may need half a minute on a busy machine. */
 const backDeadlineMs = 90_000
 
@@ -29,6 +34,8 @@ export interface StackOptions {
   readonly environment?: Readonly<Record<string, string>>
   /** For one service beside that, by its name; and for the commands `topics` and `migrate`. */
   readonly environmentOf?: (name: string) => Readonly<Record<string, string>>
+  /** The checkout that its services are started from; else this one. */
+  readonly root?: string
   /** The text of its policy; else `failurePolicy`. */
   readonly policy?: string
   /** Called with the empty data directory, before anything is started on it; and before it is removed. */
@@ -38,7 +45,8 @@ export interface StackOptions {
 
 /**
  * All of Weir as `./weir up` runs it, every part a process of its own that can be killed, held, and started again
- * otherwise.
+ * otherwise. With `WEIR_TEST_TOPOLOGY=ha` Kafka is `kafka-1` to `kafka-3`, Redis `redis-1` to `redis-6`, and their
+ * names without a number mean all of them.
  */
 export interface Stack {
   readonly dir: string
@@ -63,6 +71,8 @@ export interface Stack {
   backAfter(name: string, before: number | undefined): Promise<void>
   /** Kills it and keeps it down. */
   hold(name: string): Promise<void>
+  /** Stops a service as a service manager does, and starts it from another checkout of Weir. */
+  moveTo(name: string, root: string): Promise<void>
   /** Starts what was held. */
   release(name: string): Promise<void>
   /** What the supervisor said, a line per death. */
@@ -71,60 +81,83 @@ export interface Stack {
   close(): Promise<void>
 }
 
-/** The further metering processes, each as the first but for its ops port. */
-async function moreMetering(
-  parts: readonly ProcessDefinition[],
-  count: number,
-): Promise<{ part: ProcessDefinition; port: number }[]> {
-  const first = parts.find(({ name }) => name === 'metering')
+/** The same program of another checkout. */
+function fromTree(part: ProcessDefinition, root: string): ProcessDefinition {
+  const [program, ...args] = part.command.map((text) => text.replace(part.cwd, root))
+  return { ...part, command: [program ?? '', ...args], cwd: root }
+}
+
+/** More processes of a service, each as the first but for its ops port and what it keeps of the policy. */
+async function moreOf(parts: readonly ProcessDefinition[], name: string, count: number) {
+  const first = parts.find((part) => part.name === name)
   if (first === undefined || count === 0) return []
-  return (await freePorts(count)).map((port, index) => ({
-    port,
-    part: {
-      ...first,
-      name: `metering-${index + 2}`,
-      env: { ...first.env, WEIR_OPS_PORT: String(port) },
-      ready: async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.status === 200,
-    },
-  }))
+  return (await freePorts(count)).map((port, index) => {
+    const own = `${name}-${index + 2}`
+    const snapshot = `${first.env.WEIR_POLICY_SNAPSHOT}-${own}`
+    const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.status === 200
+    const env = { ...first.env, WEIR_OPS_PORT: String(port), WEIR_POLICY_SNAPSHOT: snapshot }
+    return { port, part: { ...first, name: own, env, ready } }
+  })
 }
 
 /** What is decided before anything runs. */
 async function planStack(options: StackOptions) {
   const dir = mkdtempSync(join(tmpdir(), 'weir-failure-'))
-  const environment = { ...process.env, WEIR_KAFKA_SESSION_MS: '6000', ...options.environment }
+  const given = { ...process.env, WEIR_KAFKA_SESSION_MS: '6000', ...options.environment }
   options.onDir?.(dir)
   const data = openDataDir(dir)
   const said: string[] = []
   const report = (line: string) => void said.push(`${new Date().toISOString()} ${line}`)
   const ports = await choosePorts('auto', new Set())
+  const large = isLarge ? await planLarge({ environment: given, dir, progress: report }) : undefined
+  const environment = { ...given, ...large?.variables }
   const servers = await planServers({ environment, dir, ports, progress: report })
   const origins = { upstream: `http://127.0.0.1:${ports.upstream}`, receiver: `http://127.0.0.1:${ports.receiver}` }
   const policy = effectivePolicy(options.policy ?? failurePolicy(), { secrets: data.secrets, ...origins })
   const policyFile = join(dir, 'policy.yaml')
   writeFileSync(policyFile, policy.text)
-  const opsPorts = await opsPortsOf(ports, options.ingress ?? 1)
+  const opsPorts = await opsPortsOf(ports, options.ingress ?? usual)
   const serviceOptions = { environment, data, ports, servers, policyFile, watch: false, opsPorts }
   const services = serviceProcesses(serviceOptions).map((part) => ({
-    ...part,
+    ...fromTree(part, options.root ?? projectRoot),
     env: { ...part.env, ...options.environmentOf?.(part.name) },
   }))
-  const more = await moreMetering(services, options.moreMetering ?? 0)
+  const more = [
+    ...(await moreOf(services, 'metering', options.moreMetering ?? usual - 1)),
+    ...(await moreOf(services, 'alerting', usual - 1)),
+  ]
   for (const { part, port } of more) opsPorts[part.name] = port
   const demo = demoProcess(serviceOptions)
   const withKafka = { ...environment, ...servers.kafkaVariables }
   const kafka = kafkaFrom(withKafka, 'failure-suite')
   /** What a command of that name has. */
   const as = (name: string) => ({ ...withKafka, ...options.environmentOf?.(name) })
-  return { dir, environment, data, said, report, ports, servers, kafka, as, policy, opsPorts, demo, services, more }
+  return {
+    dir,
+    environment,
+    data,
+    said,
+    report,
+    ports,
+    servers,
+    kafka,
+    as,
+    policy,
+    opsPorts,
+    demo,
+    services,
+    more,
+    large,
+  }
 }
 
 type Plan = Awaited<ReturnType<typeof planStack>>
 
 /** In the order of `./weir up`: what others need starts first. */
 async function startParts(plan: Plan, start: (parts: readonly ProcessDefinition[]) => Promise<void>): Promise<void> {
-  const { servers, report, ports, data, policy, demo, services, more } = plan
-  await start(servers.processes)
+  const { servers, report, ports, data, policy, demo, services, more, large } = plan
+  await start([...servers.processes, ...(large?.processes ?? [])])
+  await large?.join()
   await createTopics(kafkaFrom(plan.as('topics'), 'weir-topics'), report)
   await applyMigrations(findClickhouse(plan.as('migrate'), servers.addresses.clickhouse), report)
   const isConsole = ({ name }: ProcessDefinition) => name === 'console'
@@ -148,10 +181,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     parts.set(base.name, part)
     await part.start(stopping.signal)
   }
-  const get = (name: string) => {
+  const get = (name: string): readonly StackPart[] => {
     const part = parts.get(name)
-    if (part === undefined) throw new Error(`the stack has no ${name}, but ${[...parts.keys()].join(', ')}`)
-    return part
+    const found = part ? [part] : [...parts.values()].filter(({ base }) => base.name.startsWith(`${name}-`))
+    if (found.length === 0) throw new Error(`the stack has no ${name}, but ${[...parts.keys()].join(', ')}`)
+    return found
   }
   // Before Kafka, as `./weir up` does: it is ready only when all its ports are ours.
   const relay = await servers.openRelay()
@@ -159,6 +193,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     stopping.abort()
     relay.close()
     await Promise.all([...parts].filter(([name]) => name.startsWith('ingress')).map(([, part]) => part.stop()))
+    // Brokers that all end at once would each wait for the others.
+    for (const { name } of plan.large?.processes ?? []) parts.get(name)?.kill('SIGKILL')
     await Promise.all([...parts.values()].map((part) => part.stop()))
     data.release()
     for (const keepEnd of keptEnds) keepEnd()
@@ -180,18 +216,24 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     secrets: data.secrets,
     names: [...parts.keys()],
     said,
-    pid: (name) => get(name).pid,
+    pid: (name) => get(name)[0]?.pid,
     opsAddress: (name) => `http://127.0.0.1:${opsPorts[name] ?? 0}`,
-    signal: (name, signal) => get(name).kill(signal),
-    killInto: (name, environments) => get(name).killInto(environments),
+    signal(name, signal) {
+      for (const part of get(name)) part.kill(signal)
+    },
+    killInto(name, environments) {
+      for (const part of get(name)) part.killInto(environments)
+    },
     async backAfter(name, before) {
-      const part = get(name)
-      const isBack = async () => part.pid !== undefined && part.pid !== before && (await part.base.ready())
+      const isBack = async () => (await Promise.all(get(name).map((part) => part.isBackAfter(before)))).every(Boolean)
       const back = await waitUntil(isBack, { deadlineMs: backDeadlineMs })
       if (back !== true) throw new Error(`${name} did not come back: ${said.slice(-5).join('\n')}`)
     },
-    hold: (name) => get(name).hold(),
-    release: (name) => get(name).release(stopping.signal),
+    async moveTo(name, root) {
+      for (const part of get(name)) await part.replace(fromTree(part.base, root), stopping.signal)
+    },
+    hold: async (name) => void (await Promise.all(get(name).map((part) => part.hold()))),
+    release: async (name) => void (await Promise.all(get(name).map((part) => part.release(stopping.signal)))),
     close,
   }
 }

@@ -1,18 +1,9 @@
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from './start-gateway.ts'
 
 /** One process, so that nothing of it outlives the test; its files in its own folder, which paths are relative to. */
-const frame = `
-daemon off; master_process off; error_log stderr; pid nginx.pid;
-events {}
-http {
-  access_log off;
-  client_body_temp_path body; proxy_temp_path proxy;
-  fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  include weir-blocked.conf;
-  include weir.conf;
-}
-`
+const frame = readFileSync(resolve(import.meta.dirname, '../../../examples/nginx/nginx.conf'), 'utf8')
 
 /** A single process cannot read its files again. Its workers run as the user of the test. */
 const reloadable = (text: string) => text.replace('master_process off;', 'worker_processes 1; user root root;')

@@ -9,6 +9,7 @@ import { drainJournals } from '@weir/cli/commands/journal.ts'
 import { seekMetering } from '@weir/cli/commands/metering.ts'
 import { createTopics } from '@weir/cli/commands/topics.ts'
 import { kafkaFrom } from '@weir/cli/find-servers.ts'
+import { noProgress } from '@weir/cli/terminal/progress.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -80,7 +81,14 @@ export async function openCommands(weir: SecuredWeir) {
         text += `${line}\n`
       }
       const { signal } = new AbortController()
-      const context = { environment: weir.environmentOf(user), cwd: '/', report, print: report, signal }
+      const context = {
+        environment: weir.environmentOf(user),
+        cwd: '/',
+        report,
+        print: report,
+        progress: noProgress,
+        signal,
+      }
       for (const command of commands[user] ?? []) {
         try {
           if ((await command(context)) === false) isDone = false

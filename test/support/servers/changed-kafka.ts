@@ -9,7 +9,7 @@ import { type RunningServer, startServer } from './start-server.ts'
 const propertiesFile = 'server.properties'
 
 /** The local Kafka with further settings of a broker, and whatever else `prepare` does to its files. */
-function kafkaWith(
+export function kafkaWith(
   settings: Readonly<Record<string, string | number>>,
   prepare: (plan: ServerPlan, ports: readonly number[]) => Promise<void> = async () => undefined,
 ): NativeServer {
@@ -24,6 +24,16 @@ function kafkaWith(
       return plan
     },
   }
+}
+
+/** An id in the form of Kafka's: 16 bytes, without the dash at its beginning that a tool takes for a flag. */
+export const newKafkaId = (): string => randomBytes(16).toString('base64url').replace(/^-/, 'w')
+
+/** Makes the formatted folder of a plan that of another node. */
+export async function becomeNode(cwd: string, nodeId: number, clusterId: string): Promise<void> {
+  const meta = { version: 1, 'node.id': nodeId, 'cluster.id': clusterId, 'directory.id': newKafkaId() }
+  const lines = Object.entries(meta).map(([name, value]) => `${name}=${value}\n`)
+  await writeFile(join(cwd, 'data', 'meta.properties'), lines.join(''))
 }
 
 /** Starts the local Kafka with further settings of a broker. */
@@ -41,10 +51,7 @@ export async function startSecondBroker(first: RunningServer): Promise<RunningSe
   return startServer(
     kafkaWith(settings, async ({ cwd }, [port]) => {
       await appendFile(join(cwd, propertiesFile), `listeners=PLAINTEXT://127.0.0.1:${port}\n`)
-      const directory = randomBytes(16).toString('base64url').replace(/^-/, 'w')
-      const meta = { version: 1, 'node.id': 2, 'cluster.id': clusterId, 'directory.id': directory }
-      const lines = Object.entries(meta).map(([name, value]) => `${name}=${value}\n`)
-      await writeFile(join(cwd, 'data', 'meta.properties'), lines.join(''))
+      await becomeNode(cwd, 2, clusterId)
     }),
   )
 }

@@ -35,6 +35,7 @@ export async function questions(client: ClickHouseClient): Promise<readonly stri
       'usage?step=hour',
       'usage?by=reason&subject=acme',
       'outcomes?step=hour',
+      'utilization',
     ],
     ...['alerts', 'invoices?subject=payer-0', `decisions/${decision?.id}`, 'decisions?status=200&corrected=true'],
   ]

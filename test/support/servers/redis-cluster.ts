@@ -8,6 +8,9 @@ import { type RedisProcess, startFamily } from './redis-process.ts'
 export interface ClusterSetup {
   /** `redis+cluster://…`, naming one node alone. */
   readonly url: string
+  /** The same, naming all: a process that starts needs one of them that lives. */
+  readonly urlOfAll: string
+  /** The masters at the start, then their replicas. */
   readonly nodes: readonly ClusterNode[]
   /** The master that holds the slot. */
   holderOf(slot: number): Promise<ClusterNode>
@@ -24,52 +27,79 @@ export interface ClusterNode extends RedisProcess {
 const mastersCount = 3
 const run = promisify(execFile)
 
-/** Three masters over all slots, without replicas; each node's bus has the port that is free beside its own. */
-export async function startCluster(): Promise<ClusterSetup> {
-  const ports = await freePorts(2 * mastersCount)
+/** The settings of a node; its bus has the port that is free beside its own. */
+export const nodeLines = ({ port, busPort, timeoutMs }: { port: number; busPort: number; timeoutMs: number }) => [
+  `port ${port}`,
+  `cluster-port ${busPort}`,
+  'bind 127.0.0.1',
+  'cluster-enabled yes',
+  `cluster-node-timeout ${timeoutMs}`,
+  'repl-diskless-sync-delay 0',
+]
+
+const connectTo = (port: number): Redis => {
+  const redis = new Redis({ port, host: '127.0.0.1', protocol: 2 })
+  redis.on('error', () => undefined)
+  return redis
+}
+
+/** Makes one Cluster of running nodes, the first three of them its masters, and waits until it is whole. */
+export async function joinNodes(ports: readonly number[]): Promise<void> {
+  const hosts = ports.map((port) => `127.0.0.1:${port}`)
+  const replicas = String(ports.length / mastersCount - 1)
+  await run('redis-cli', ['--cluster', 'create', ...hosts, '--cluster-replicas', replicas, '--cluster-yes'])
+  const nodes = ports.map(connectTo)
+  const isWhole = async () => {
+    const infos = await Promise.all(nodes.map((redis) => redis.cluster('INFO')))
+    const links = await Promise.all(nodes.slice(mastersCount).map((redis) => redis.info('replication')))
+    return (
+      infos.every((info) => String(info).includes('cluster_state:ok')) &&
+      links.every((link) => link.includes('master_link_status:up'))
+    )
+  }
+  const whole = await waitUntil(isWhole, { deadlineMs: 20_000 })
+  for (const redis of nodes) redis.disconnect()
+  if (whole !== true) throw new Error('the Cluster did not come up')
+}
+
+/** The id and the port of the node that holds the slot, in what `CLUSTER NODES` answers. */
+export function holderIn(answer: string, slot: number): { readonly id: string; readonly port: number } | undefined {
+  const isWithin = ([first, last = first]: string[]) => Number(first) <= slot && slot <= Number(last)
+  const [id = '', address = ''] =
+    answer
+      .split('\n')
+      .map((line) => line.split(' '))
+      // Ranges and single slots stand behind the node's facts.
+      .find((facts) => facts.slice(8).some((range) => isWithin(range.split('-')))) ?? []
+  return id === '' ? undefined : { id, port: Number(/:(\d+)@/.exec(address)?.[1]) }
+}
+
+/** Three masters over all slots, each with so many replicas. */
+export async function startCluster({ replicas = 0 } = {}): Promise<ClusterSetup> {
+  const count = mastersCount * (1 + replicas)
+  const ports = await freePorts(2 * count)
   const family = await startFamily('cluster')
   const started = await Promise.all(
     ports
-      .slice(0, mastersCount)
-      .map((port, at) =>
-        family.start(port, [
-          `port ${port}`,
-          `cluster-port ${ports[mastersCount + at]}`,
-          'bind 127.0.0.1',
-          'cluster-enabled yes',
-          'cluster-node-timeout 1000',
-        ]),
-      ),
+      .slice(0, count)
+      .map((port, at) => family.start(port, nodeLines({ port, busPort: ports[count + at] ?? 0, timeoutMs: 1_000 }))),
   )
+  await joinNodes(started.map(({ port }) => port))
   const hosts = started.map(({ port }) => `127.0.0.1:${port}`)
-  await run('redis-cli', ['--cluster', 'create', ...hosts, '--cluster-replicas', '0', '--cluster-yes'])
   const nodes = await Promise.all(
     started.map(async (one): Promise<ClusterNode> => {
-      const redis = new Redis({ port: one.port, host: '127.0.0.1', protocol: 2 })
-      redis.on('error', () => undefined)
+      const redis = connectTo(one.port)
       return { ...one, redis, id: String(await redis.cluster('MYID')) }
     }),
   )
-  const isWhole = await waitUntil(
-    async () => {
-      const infos = await Promise.all(nodes.map(({ redis }) => redis.cluster('INFO')))
-      return infos.every((info) => String(info).includes('cluster_state:ok'))
-    },
-    { deadlineMs: 20_000 },
-  )
-  if (isWhole !== true) throw new Error('the Cluster did not come up')
   return {
     url: `redis+cluster://${hosts[0]}`,
+    urlOfAll: `redis+cluster://${hosts.join(',')}`,
     nodes,
     async holderOf(slot) {
-      const lines = String(await nodes[0]?.redis.cluster('NODES')).split('\n')
-      const isWithin = ([first, last = first]: string[]) => Number(first) <= slot && slot <= Number(last)
-      const holds = (line: string) =>
-        line
-          .split(' ')
-          .slice(8) // ranges and single slots stand behind the node's facts
-          .some((range) => isWithin(range.split('-')))
-      const node = nodes.find(({ id }) => lines.some((line) => line.startsWith(id) && holds(line)))
+      const asked = nodes.find(({ redis }) => redis.status === 'ready')
+      const holder = holderIn(String(await asked?.redis.cluster('NODES')), slot)
+      const node = nodes.find(({ id }) => id === holder?.id)
       if (node === undefined) throw new Error(`nobody holds slot ${slot}`)
       return node
     },

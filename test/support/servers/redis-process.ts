@@ -29,7 +29,11 @@ export interface RedisFamily {
 
 const startDeadlineMs = 20_000
 
-function accepts(port: number): Promise<boolean> {
+/** The program that tests start as Redis: of another version, or a Valkey. */
+export const redisProgram = process.env.WEIR_TEST_REDIS_SERVER || 'redis-server'
+
+/** Whether something accepts connections there. */
+export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' })
     const finish = (answer: boolean) => {
@@ -49,7 +53,7 @@ export async function startFamily(name: string): Promise<RedisFamily> {
 
   const launch = async (port: number, file: string, flags: readonly string[]) => {
     const log = await open(`${file}.log`, 'a')
-    const child = spawnBound(['redis-server', file, ...flags], { stdio: ['ignore', log.fd, log.fd] })
+    const child = spawnBound([redisProgram, file, ...flags], { stdio: ['ignore', log.fd, log.fd] })
     await log.close()
     children.add(child)
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
@@ -59,7 +63,7 @@ export async function startFamily(name: string): Promise<RedisFamily> {
       everyMs: 20,
     })
     if (isUp !== true || child.exitCode !== null) {
-      throw new Error(`redis-server ${file} did not start:\n${await readFile(`${file}.log`, 'utf8')}`)
+      throw new Error(`${redisProgram} ${file} did not start:\n${await readFile(`${file}.log`, 'utf8')}`)
     }
     return { child, ended }
   }

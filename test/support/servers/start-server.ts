@@ -6,6 +6,7 @@ import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { takeFormatted } from './formatted-kafka.ts'
+import { redisProgram } from './redis-process.ts'
 import { endOfFile, keepLog } from './server-logs.ts'
 
 export interface RunningServer {
@@ -17,7 +18,7 @@ export interface RunningServer {
   kill(signal: NodeJS.Signals): Promise<void>
   /** Starts it again on the same data and ports, and waits until it answers. */
   restart(): Promise<void>
-  /** Kills it and removes its data. */
+  /** Kills it, and removes its data unless they are kept. */
   close(): Promise<void>
 }
 
@@ -42,16 +43,21 @@ async function launch(server: NativeServer, plan: ServerPlan, logFile: string) {
   return { child, ended }
 }
 
-/** A real server of a test's own, on free ports and an empty folder. The test that starts it closes it. */
-export async function startServer(server: NativeServer): Promise<RunningServer> {
-  const dir = await mkdtemp(join(tmpdir(), `weir-test-${server.name}-`))
+/**
+ * A real server of a test's own, on free ports and an empty folder, or on one that is kept. The test that starts it
+ * closes it.
+ */
+export async function startServer(server: NativeServer, keptDir?: string): Promise<RunningServer> {
+  const dir = keptDir ?? (await mkdtemp(join(tmpdir(), `weir-test-${server.name}-`)))
   const data = join(dir, 'data')
   if (server.name === 'kafka') await takeFormatted(data)
-  const plan = await server.plan({
+  const planned = await server.plan({
     dir: data,
     ports: await freePorts(server.portCount),
     progress: (line) => process.stderr.write(`${line}\n`),
   })
+  const [program, ...words] = planned.command
+  const plan: ServerPlan = { ...planned, command: [server.name === 'redis' ? redisProgram : program, ...words] }
   const logFile = join(dir, 'server.log')
   const keepEnd = keepLog(server.name, () => endOfFile(logFile))
   let running = await launch(server, plan, logFile)
@@ -71,7 +77,7 @@ export async function startServer(server: NativeServer): Promise<RunningServer> 
     async close() {
       await kill('SIGKILL')
       keepEnd()
-      await rm(dir, { recursive: true, force: true })
+      if (keptDir === undefined) await rm(dir, { recursive: true, force: true })
     },
   }
 }

@@ -17,8 +17,8 @@ export interface Tables {
 }
 
 /** A ClickHouse with all tables. The database's name is fixed, so a test that needs it empty starts one. */
-export async function startTables(): Promise<Tables> {
-  const server = await startServer(clickhouseServer)
+export async function startTables(keptDir?: string): Promise<Tables> {
+  const server = await startServer(clickhouseServer, keptDir)
   const client = connectClickhouse(server.address, 'test')
   await migrate(client, await readMigrations(join(projectRoot, 'infra/clickhouse/migrations')))
   return {

@@ -1,14 +1,22 @@
-import { readComparison } from '@weir/core/usage/comparison.ts'
 import { orders, type Ranking } from '@weir/core/usage/ranking.ts'
-import { rollupDimensions, type Step, type UsageDimension, type UsageQuery } from '@weir/core/usage/usage-query.ts'
+import {
+  parseUsageQuery,
+  rollupDimensions,
+  type Step,
+  type UsageDimension,
+  type UsageQuery,
+} from '@weir/core/usage/usage-query.ts'
 import fc from 'fast-check'
 import { Temporal } from 'temporal-polyfill'
 
-/** Clocks in New York go back on the first of November. */
-const firstMs = Date.parse('2026-10-30T00:00:00Z')
+/**
+ * Clocks go on by an hour on the 28th, in Beirut at midnight, and back on the fourth of April: in Santiago by an hour,
+ * on Lord Howe by half of one.
+ */
+const firstMs = Date.parse('2027-03-27T00:00:00Z')
 /** Sums are of whole quarter hours. */
 export const quarterMs = 900_000
-const spanMs = 4 * 86_400_000
+const spanMs = 9 * 86_400_000
 
 const values = {
   subject: ['acme', 'acme-2', 'bolt', "o'neil", 'b\\t{x:String}', 'größe', '=1+1"\r\n,', "-'x"],
@@ -113,8 +121,11 @@ export const question: fc.Arbitrary<UsageQuery> = fc
     ),
     at: fc.tuple(fc.nat(spanMs), fc.nat(spanMs)).filter(([a, b]) => a !== b),
     by: someDimensions(4),
-    step: fc.constantFrom<Step>('quarter_hour', 'hour', 'day', 'week', 'month', 'total'),
-    timeZone: fc.constantFrom('UTC', 'Asia/Kathmandu', 'America/New_York', 'Pacific/Apia'),
+    step: fc.constantFrom<Step>('quarter_hour', 'hour', 'day', 'week', 'month', 'total', 'total'),
+    timeZone: fc.constantFrom(
+      ...['utc', 'Asia/Kathmandu', 'europe/berlin', 'Pacific/Apia'],
+      ...['asia/beirut', 'America/Santiago', 'Australia/Lord_Howe'],
+    ),
     ofDays: fc.boolean(),
     /** The span before, or one that begins so many quarter hours before that. */
     compared: fc.oneof(fc.constant(undefined), fc.constant('previous' as const), fc.nat(200)),
@@ -131,17 +142,22 @@ export const question: fc.Arbitrary<UsageQuery> = fc
     const [fromMs, toMs] = ofDays
       ? [Math.min(...starts), Math.max(...starts) + (starts[0] === starts[1] ? quarterMs : 0)]
       : [firstMs + Math.min(...at), firstMs + Math.max(...at)]
-    const span = { fromMs, toMs, timeZone: rest.timeZone, step: rest.step, previousMs: undefined, nowMs: toMs }
-    const first = (quarters: number) => new Date(2 * fromMs - toMs - quarters * quarterMs).toISOString()
+    const iso = (ms: number) => new Date(ms).toISOString()
+    const first = (quarters: number) => iso(2 * fromMs - toMs - quarters * quarterMs)
     const compare = typeof compared === 'number' ? first(compared) : compared
     const { measure = 'cost' } = rest.ranking ?? {}
-    const problems: string[] = []
-    const found = readComparison(compare, span, measure === 'change' ? 'cost' : measure, problems)
-    const comparison = problems.length === 0 ? found : undefined
+    const span = { from: iso(fromMs), to: iso(toMs), step: rest.step, time_zone: rest.timeZone }
+    const ask = (more: object) => parseUsageQuery({ ...span, ...more }, { nowMs: toMs })
+    const order = `-${measure === 'change' ? 'cost' : measure}`
+    const [with_, without] = [ask({ order, ...(compare === undefined ? {} : { compare }) }), ask({})]
+    const parsed = with_.kind === 'query' ? with_ : without
+    if (parsed.kind === 'problems') throw new Error(parsed.problems.join('; '))
+    const { comparison } = parsed.query
     // Only what is compared has a change.
     const isChange = measure === 'change' && comparison === undefined
     const ranking: Ranking | undefined = rest.ranking && { ...rest.ranking, measure: isChange ? 'cost' : measure }
-    return { ...rest, ranking, fromMs, toMs, comparison }
+    const { timeZone } = parsed.query
+    return { ...rest, ranking, timeZone, fromMs: parsed.query.fromMs, toMs: parsed.query.toMs, comparison }
   })
 
 /** Subjects that a reader is limited to; undefined for none. */

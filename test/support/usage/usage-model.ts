@@ -8,15 +8,15 @@ import { type Decision, dimensions, quarterMs } from './random-questions.ts'
 function startOf(ms: number, step: Step, timeZone: string): string {
   const at = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(timeZone)
   const length = step === 'hour' ? 3_600_000 : quarterMs
-  const offsetMs = at.offsetNanoseconds / 1_000_000
+  const dayMs = at.startOfDay().epochMilliseconds
   const date = at.toPlainDate()
   const first =
     step === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : step === 'month' ? date.with({ day: 1 }) : date
   const start =
     step === 'hour' || step === 'quarter_hour'
-      ? Temporal.Instant.fromEpochMilliseconds(
-          Math.floor((ms + offsetMs) / length) * length - offsetMs,
-        ).toZonedDateTimeISO(timeZone)
+      ? Temporal.Instant.fromEpochMilliseconds(dayMs + Math.floor((ms - dayMs) / length) * length).toZonedDateTimeISO(
+          timeZone,
+        )
       : first.toZonedDateTime(timeZone)
   return start.toString({ timeZoneName: 'never', smallestUnit: 'second' })
 }
@@ -53,7 +53,8 @@ function comparedStart(ms: number, { fromMs, step, timeZone, comparison }: Usage
   const moved = Temporal.Instant.from(start)
     .toZonedDateTimeISO(timeZone)
     .add({ [`${unit}s`]: count })
-  return moved.toString({ timeZoneName: 'never', smallestUnit: 'second' })
+  const shown = unit === 'second' ? moved : moved.startOfDay()
+  return shown.toString({ timeZoneName: 'never', smallestUnit: 'second' })
 }
 
 /** A decision as its subject sees it: without limits in shadow. */

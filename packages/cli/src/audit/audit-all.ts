@@ -6,6 +6,7 @@ import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
+import type { Progress } from '../terminal/progress.ts'
 import { auditKafka, type MissingRecords } from './audit-kafka.ts'
 import { auditQuotas } from './audit-quotas.ts'
 import { auditRollups } from './audit-rollups.ts'
@@ -20,6 +21,8 @@ export interface AuditPorts {
   readonly nowMs: () => number
   /** Waits between two readings of rows that may be in transit; a test does not wait. */
   readonly pause: () => Promise<void>
+  /** Says what is compared now, and how much of all is done. */
+  readonly tell?: Progress['tell']
 }
 
 /**
@@ -51,19 +54,28 @@ async function auditNumbers(
  * nothing.
  */
 export async function auditAll(ports: AuditPorts, span: Span) {
-  const { clickhouse, kafka, nowMs, pause } = ports
-  const rollups = await auditRollups(clickhouse, span, nowMs(), pause)
+  const { clickhouse, kafka, nowMs, pause, tell = () => undefined } = ports
+  /** Two for each topic, and one for the rollups and for quotas. */
+  const stages = meteredTopics.length * 2 + 2
+  let stage = 0
+  const tellStage = (text: string, within = 0) => tell(text, (stage + within) / stages)
+  const rollups = await auditRollups(clickhouse, span, nowMs(), { pause, tell: tellStage })
   const findings: Discrepancy[] = [...rollups.findings]
   const missing: MissingRecords[] = []
   let offsets = 0
   for (const metered of meteredTopics) {
+    stage += 1
+    tellStage(`sequence numbers of ${metered.topic}`)
     const letters = () => readDeadLetterNumbers(kafka, metered.deadLetters)
     findings.push(...(await auditNumbers(clickhouse, metered, letters, span, pause)))
-    const found = await auditKafka(clickhouse, kafka, metered, letters, span.fromMs)
+    stage += 1
+    const found = await auditKafka(clickhouse, kafka, metered, letters, { sinceMs: span.fromMs, tell: tellStage })
     findings.push(...found.findings)
     missing.push(...found.missing)
     offsets += found.compared
   }
+  stage += 1
+  tellStage('quotas in Redis')
   const quotas = await auditQuotas(ports)
   findings.push(...quotas.findings)
   return { findings, missing, above: quotas.above, compared: { offsets, counts: quotas.compared } }

@@ -6,6 +6,7 @@ import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { offsetsSince, PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import type { LogRecord } from '@weir/kafka/partition-log.ts'
+import type { Progress } from '../terminal/progress.ts'
 import { type DeadLetterNumbers, describePartition, type MeteredTopic } from './dead-letters.ts'
 
 /** Records of one read: about 10 MB of decisions. */
@@ -128,7 +129,7 @@ export async function auditKafka(
   kafka: KafkaOptions,
   metered: MeteredTopic,
   readLetters: () => Promise<DeadLetterNumbers>,
-  sinceMs: number,
+  { sinceMs, tell = () => undefined }: { readonly sinceMs: number; readonly tell?: Progress['tell'] },
 ) {
   const admin = new PartitionAdmin(kafka, metered.groupId)
   const findings: Discrepancy[] = []
@@ -139,8 +140,9 @@ export async function auditKafka(
     const partitions = await partitionsOf(admin, kafka, metered, sinceMs)
     // After what is committed: whatever of it could not be read is a dead letter by then.
     const letters = await readLetters()
-    for (const one of partitions) {
+    for (const [at, one] of partitions.entries()) {
       const { partition, topicId, range } = one
+      tell(`${metered.topic}, partition ${partition}`, at / partitions.length)
       compared += Math.max(0, range.to - range.from + 1)
       const own = letters.places.filter((letter) => letter.topic === metered.topic && letter.partition === partition)
       const { missing, unreadable } = await judge(client, admin, one, new Set(own.map(({ offset }) => offset)))

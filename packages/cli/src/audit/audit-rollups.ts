@@ -3,6 +3,7 @@ import { findRollups, type Rollup, type Span } from '@weir/clickhouse/audit/roll
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { compareRollup, type HourDifference, rollupDiscrepancies } from '@weir/core/audit/compare-rollups.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
+import type { Progress } from '../terminal/progress.ts'
 
 const hourMs = 3_600_000
 /** Rows of an hour that are named. */
@@ -31,10 +32,17 @@ async function compare(client: ClickHouseClient, rollup: Rollup, span: Span): Pr
  * Compares every rollup with its raw rows, hour by hour. An insert in progress fills one before the other: hours that
  * differ are read again after `pause`, and only those that still differ are findings.
  */
-export async function auditRollups(client: ClickHouseClient, span: Span, nowMs: number, pause: () => Promise<void>) {
+export async function auditRollups(
+  client: ClickHouseClient,
+  span: Span,
+  nowMs: number,
+  { pause, tell = () => undefined }: { readonly pause: () => Promise<void>; readonly tell?: Progress['tell'] },
+) {
   const findings: Discrepancy[] = []
   const differences: { rollup: Rollup; difference: HourDifference }[] = []
-  for (const rollup of await findRollups(client)) {
+  const rollups = await findRollups(client)
+  for (const [at, rollup] of rollups.entries()) {
+    tell(rollup.table, at / rollups.length)
     const suspects = await compare(client, rollup, keptSpan(rollup, span, nowMs))
     if (suspects.length > 0) await pause()
     for (const suspect of suspects) {

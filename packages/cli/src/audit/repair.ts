@@ -27,7 +27,7 @@ export async function repair(
   span: Span,
   report: (line: string, isRepaired: boolean) => void,
 ): Promise<void> {
-  const { clickhouse, servers, policy, nowMs, pause } = ports
+  const { clickhouse, servers, policy, nowMs } = ports
   const session = new RepairSession(clickhouse, `audit:${randomUUID()}`)
   // 1. Raw rows from Kafka. A crash after it leaves rollups that have them twice, or as they should be: step 2 looks.
   for (const missing of found.missing) {
@@ -38,7 +38,7 @@ export async function repair(
     if (refused > 0) report(`${where}: ClickHouse refuses ${refused} records (${why})`, false)
   }
   // 2. Rollups, from the raw rows as they are now. A crash in it leaves hours that differ: the next audit finds them.
-  const { differences } = await auditRollups(clickhouse, span, nowMs(), pause)
+  const { differences } = await auditRollups(clickhouse, span, nowMs(), ports)
   for (const { rollup, difference } of differences) {
     const hour = `${rollup.table} for the hour from ${new Date(difference.hourMs).toISOString()}`
     const outcome = await repairRollup(session, rollup, hourSpan(difference))

@@ -17,7 +17,9 @@ export function addInvoiceCommands({ program, common, context, exitUnless }: Par
   const load = () => import('./invoices.ts')
   const invoices = program.command('invoices').description('Close months, and show what was invoiced.')
   common(invoices.command('close'))
-    .description('Close a month of every subject that has a price list; exit code 1 if one stays open.')
+    .description(
+      'Close a month of every subject with a price list, or an invoice of the month before; exit code 1 if one stays open.',
+    )
     .argument('<month>', 'such as 2026-11', month)
     .option('--subject <id...>', 'only of these subjects')
     .option('--grace <duration>', 'how long records may be late', '1h')

@@ -21,6 +21,7 @@ interface Alert {
 }
 
 interface ShownAlert extends Alert {
+  readonly attempts_max: number
   readonly deliveries: readonly ListedDelivery[]
 }
 
@@ -50,11 +51,11 @@ function inWords({ type, data }: Alert): string {
 
 /** Lists alerts, the newest first. */
 export async function listAlerts(
-  options: CommonOptions & Filter & { readonly limit: number },
+  options: CommonOptions & Filter & { readonly limit: number; readonly outcome?: readonly string[] },
   context: CommandContext,
 ): Promise<void> {
-  const { subject, type, from, to, limit } = options
-  const query = { subject, type, from, to, limit }
+  const { subject, type, from, to, limit, outcome } = options
+  const query = { subject, type, from, to, limit, outcome }
   const { items, next } = await consoleAnswer<Page>(context, options, { path: '/v1/alerts', query })
   if (options.json) return context.print(JSON.stringify(items))
   const rows = items.map((alert) => {
@@ -66,11 +67,11 @@ export async function listAlerts(
   if (next !== null) context.report(`there are more: ask for them with --to ${items.at(-1)?.time}`)
 }
 
-const deliveryRows = (deliveries: readonly ListedDelivery[]) =>
+const deliveryRows = ({ deliveries, attempts_max: max }: ShownAlert) =>
   deliveries.map(({ endpoint, attempt, at, outcome, status, ms, error, next_try }) => [
     at,
     endpoint,
-    String(attempt),
+    attempt === 0 ? '0' : `${attempt} of ${max}`,
     outcome,
     status === 0 ? '-' : String(status),
     String(ms),
@@ -85,7 +86,7 @@ export async function showAlert(id: string, options: CommonOptions, context: Com
   context.print(`${alert.time}  ${alert.type}  ${alert.subject}  ${inWords(alert)}  (${alert.state})\n`)
   const head = ['AT', 'ENDPOINT', 'ATTEMPT', 'OUTCOME', 'STATUS', 'MS', 'NEXT TRY', 'ERROR']
   if (alert.deliveries.length === 0) context.report('It has no deliveries.')
-  else context.print(textTable([head, ...deliveryRows(alert.deliveries)]))
+  else context.print(textTable([head, ...deliveryRows(alert)]))
 }
 
 /** Delivers one alert again, or all alerts of some time whose delivery was given up or dropped. */
@@ -116,7 +117,7 @@ export async function testEndpoint(
   const { id } = await consoleAnswer<{ readonly id: string }>(context, options, request)
   context.report(`a test is on its way to ${name}: alert ${id}`)
   const firstAttempt = async () => {
-    const shown = { path: `/v1/alerts/${inPath(id)}` }
+    const shown = { path: `/v1/alerts/${inPath(id)}`, signal: context.signal }
     const found = await consoleAnswer<ShownAlert>(context, options, shown).catch(() => undefined)
     return found?.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
   }

@@ -84,7 +84,12 @@ export async function audit(options: AuditOptions, context: CommandContext): Pro
   const pause = () => delay(pauseMs)
   const isClean = await withClickhouse(context, options.data, (clickhouse) =>
     withQuotaServers(context, options.data, (servers) =>
-      run(options, context, { clickhouse, kafka, servers, policy, nowMs: Date.now, pause }, span),
+      run(
+        options,
+        context,
+        { clickhouse, kafka, servers, policy, nowMs: Date.now, pause, tell: context.progress.tell },
+        span,
+      ),
     ),
   )
   return { isClean }

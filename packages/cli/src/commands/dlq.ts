@@ -50,6 +50,7 @@ export async function listDeadLetters(options: DlqOptions, context: CommandConte
   for (const { deadLetters } of topicsOf(options, deadLetterTopics)) {
     for await (const { topic, partition, offset, value, reason } of readDeadLetters(kafka, deadLetters)) {
       count += 1
+      context.progress.tell(`${count} read`)
       if (listed.length < listedMax) listed.push({ topic, partition, offset, bytes: value?.length ?? 0, reason })
     }
   }
@@ -149,6 +150,7 @@ async function send(replay: Replay, metered: MeteredTopic, data: string, context
     } finally {
       await sender.close()
     }
+    context.progress.tell('sent; metering has to count it')
     return (await waitUntil(isRow, { deadlineMs: meteredDeadlineMs, everyMs: 250 })) === true
   })
 }

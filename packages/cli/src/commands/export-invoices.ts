@@ -52,7 +52,8 @@ export async function exportInvoices(options: ExportOptions, context: CommandCon
   }
   const events: BillingEvent[] = []
   const adjustments: string[] = []
-  for (const one of listed) {
+  for (const [at, one] of listed.entries()) {
+    context.progress.tell(`${at} of ${listed.length} invoices`, at / listed.length)
     const invoice = await consoleAnswer<Invoice>(context, options, { path: `/v1/invoices/${one.id}` })
     events.push(...eventsOf(invoice, customers?.get(one.subject) ?? one.subject))
     for (const { for_period, units, amount, currency } of invoice.adjustments) {

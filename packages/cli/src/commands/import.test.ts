@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, onTestFinished, test } from 'vitest'
+import { noProgress } from '../terminal/progress.ts'
 import { importFromEnvoy } from './import.ts'
 
 /** Runs the command on files of these texts, named 0.yaml and so on. */
@@ -14,7 +15,7 @@ function run(texts: readonly string[], { json = false, shadow = false } = {}) {
     return join(cwd, `${at}.yaml`)
   })
   const [printed, said]: [string[], string[]] = [[], []]
-  const context = { environment: {}, cwd, signal: AbortSignal.any([]) }
+  const context = { environment: {}, cwd, signal: AbortSignal.any([]), progress: noProgress }
   const { isWhole } = importFromEnvoy(
     files,
     { json, shadow },
@@ -69,7 +70,14 @@ test('a file that is no configuration, or not there, is refused with every probl
   expect(() => run(['domain: d\ndescriptors:\n- {}\n- {}'])).toThrow(
     /no configuration of envoyproxy\/ratelimit\.\n {2}0\.yaml:3 .*\n {2}0\.yaml:4 /,
   )
-  const context = { environment: {}, cwd: '/', signal: AbortSignal.any([]), print: () => {}, report: () => {} }
+  const context = {
+    environment: {},
+    cwd: '/',
+    signal: AbortSignal.any([]),
+    progress: noProgress,
+    print: () => {},
+    report: () => {},
+  }
   expect(() => importFromEnvoy(['/there/is/none.yaml'], { json: false, shadow: false }, context)).toThrow(
     'there is no such file',
   )

@@ -1,3 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { WeirError } from '@weir/core/errors.ts'
+import { monthAfter } from '@weir/core/prices/billed-period.ts'
 import type { Invoice } from '@weir/core/prices/invoice.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleRequest, consoleAnswer, requireConsole } from '../console/console-client.ts'
@@ -41,24 +44,58 @@ export async function* pagesOf<Item>(
   }
 }
 
-/** Names the subjects that have a price list of their own or by their plan. */
-async function billedSubjects(context: CommandContext, options: CommonOptions): Promise<readonly string[]> {
+/**
+ * Names the subjects to invoice: those that have a price list, their own or their plan's, and those that were invoiced
+ * the month before, which may have left since.
+ */
+async function billedSubjects(
+  context: CommandContext,
+  options: CommonOptions,
+  month: string,
+): Promise<readonly string[]> {
   const priced = new Set<string>()
   for await (const plans of pagesOf<NamedBody>(context, options, { path: '/v1/plans' })) {
     for (const { name, body } of plans) if (body.prices !== undefined) priced.add(name)
   }
-  const billed: string[] = []
+  const billed = new Set<string>()
   for await (const subjects of pagesOf<NamedBody>(context, options, { path: '/v1/subjects' })) {
     const pays = ({ body }: NamedBody) => body.prices !== undefined || priced.has(body.plan ?? '')
-    billed.push(...subjects.filter(pays).map(({ name }) => name))
+    for (const { name } of subjects.filter(pays)) billed.add(name)
   }
-  return billed
+  const before = { path: '/v1/invoices', query: { period: monthAfter(month, -1) } }
+  for await (const invoices of pagesOf<ListedInvoice>(context, options, before)) {
+    for (const { subject } of invoices) billed.add(subject)
+  }
+  return [...billed]
 }
 
+interface Remark {
+  readonly path: string
+  readonly message: string
+}
 interface Closed {
   readonly items: readonly ListedInvoice[]
   /** What stands in the way, by the subject as `path`. */
-  readonly problems?: readonly { readonly path: string; readonly message: string }[]
+  readonly problems?: readonly Remark[]
+  /** Of whom there is nothing to invoice, and why. */
+  readonly nothing: readonly Remark[]
+}
+
+/** For as long a console that closes nothing is asked again: it restarts, or follows a change of the policy. */
+const unavailableMsMax = 30_000
+
+/** Repeats what the console answers with 503, which closed nothing: to close twice is to close once. */
+async function untilAvailable<T>(ask: () => Promise<T>): Promise<T> {
+  const untilMs = performance.now() + unavailableMsMax
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      const isUnavailable = error instanceof WeirError && error.code === 'CONSOLE_UNAVAILABLE'
+      if (!isUnavailable || performance.now() > untilMs) throw error
+    }
+    await delay(1_000)
+  }
 }
 
 const invoiceTable = (items: readonly ListedInvoice[]) =>
@@ -67,7 +104,7 @@ const invoiceTable = (items: readonly ListedInvoice[]) =>
     ...items.map((one) => [printable(one.subject), one.period, one.from, one.to, one.closed_at, one.id]),
   ])
 
-/** Closes a month of these subjects, or of all that have a price list. Returns whether none stays open. */
+/** Closes a month of these subjects, or of all that `billedSubjects` names. Returns whether none stays open. */
 export async function closeInvoices(
   period: string,
   options: CommonOptions & {
@@ -79,20 +116,28 @@ export async function closeInvoices(
 ): Promise<boolean> {
   const console = requireConsole(context.environment, options.data)
   const { grace, acceptGaps: accept_gaps } = options
-  const all = options.subject ?? (await billedSubjects(context, options))
+  const all = options.subject ?? (await billedSubjects(context, options, period))
   const items: ListedInvoice[] = []
-  const problems: NonNullable<Closed['problems']>[number][] = []
+  const problems: Remark[] = []
+  const nothing: Remark[] = []
   for (let at = 0; at < all.length; at += subjectsMax) {
+    context.progress.tell(`${at} of ${all.length} subjects`, at / all.length)
     const body = { period, subjects: all.slice(at, at + subjectsMax), grace, accept_gaps }
     const request = { method: 'POST', path: '/v1/invoices', body, alsoAnswer: 409 } as const
-    const { body: closed } = await askConsole<Closed>(console, request)
+    const ask = () => askConsole<Closed>(console, request)
+    const { body: closed } = await untilAvailable(ask).catch((error: unknown) => {
+      if (items.length > 0) context.report(`Closed before this failed:\n${invoiceTable(items)}`)
+      throw error
+    })
     items.push(...closed.items)
     problems.push(...(closed.problems ?? []))
+    nothing.push(...closed.nothing)
   }
-  if (options.json) context.print(JSON.stringify({ items, problems }))
+  if (options.json) context.print(JSON.stringify({ items, problems, nothing }))
   else if (items.length > 0) context.print(invoiceTable(items))
-  else if (problems.length === 0) context.report('No subject has a price list.')
+  else if (problems.length + nothing.length === 0) context.report('No subject has a price list.')
   if (!options.json) {
+    for (const { path, message } of nothing) context.report(`${printable(path)} is not invoiced: ${message}`)
     for (const { path, message } of problems) context.report(`${printable(path)} stays open: ${message}`)
   }
   return problems.length === 0

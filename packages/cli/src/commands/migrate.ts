@@ -3,15 +3,22 @@ import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { inProject } from '../project.ts'
+import { noProgress } from '../terminal/progress.ts'
 
 /** Brings ClickHouse's tables to this version, and reports the migrations that it applied. */
-export async function applyMigrations(server: ClickhouseServer, report: (line: string) => void): Promise<void> {
+export async function applyMigrations(
+  server: ClickhouseServer,
+  report: (line: string) => void,
+  { tell } = noProgress,
+): Promise<void> {
   const client = connectClickhouse(server, 'weir-migrate')
   try {
     const missing = await clickhouseMissing(client)
     if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `Migrating: ${missing}`)
     const migrations = await readMigrations(inProject('infra/clickhouse/migrations'))
-    const applied = await migrate(client, migrations).catch(throwRefusal(client))
+    const applied = await migrate(client, migrations, (name, done, all) => tell(name, done / all)).catch(
+      throwRefusal(client),
+    )
     report(applied.length === 0 ? 'tables are up to date' : `tables: applied ${applied.join(', ')}`)
   } finally {
     await client.close()

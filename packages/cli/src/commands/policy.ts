@@ -1,7 +1,9 @@
+import { WeirError } from '@weir/core/errors.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, consoleAnswer, requireConsole } from '../console/console-client.ts'
 import { type AppliedFile, changeLines, countsText } from '../console/file-changes.ts'
+import { impactNotes, impactTable, type PolicyImpact } from '../console/impact-table.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 import { effectivePolicyOf } from '../up/effective-policy.ts'
 
@@ -15,16 +17,27 @@ interface HowApplied {
 }
 
 /**
- * Sends the file to the console. The file of a `weir up` gets the demo's keys and addresses as at its start: no file
- * holds them, and applying one without them would delete them.
+ * Returns the file as it is sent to the console. That of a `weir up` gets the demo's keys and addresses as at its
+ * start: no file holds them, and applying one without them would delete them.
  */
-async function send(options: PolicyOptions, context: CommandContext, how: HowApplied): Promise<AppliedFile> {
+function fileToSend(options: PolicyOptions, context: CommandContext) {
   const text = readPolicyFile(options.policy)
   requirePolicy(text, options.policy)
   const own = context.environment.WEIR_CONSOLE_URL ? undefined : effectivePolicyOf(options.data, text)
-  const query = { ...how, revision: own?.revision }
-  return consoleAnswer(context, options, { method: 'PUT', path: '/v1/policy', query, body: own?.text ?? text })
+  return { body: own?.text ?? text, revision: own?.revision }
 }
+
+async function send(options: PolicyOptions, context: CommandContext, how: HowApplied): Promise<AppliedFile> {
+  const { body, revision } = fileToSend(options, context)
+  return consoleAnswer(context, options, { method: 'PUT', path: '/v1/policy', query: { ...how, revision }, body })
+}
+
+/** Asks what the file would have refused of the requests of the last days. */
+const askImpact = (options: DiffOptions, context: CommandContext): Promise<PolicyImpact> =>
+  consoleAnswer(context, options, {
+    ...{ method: 'POST', path: '/v1/policy/impact', query: { subject: options.subject, from: options.from } },
+    body: fileToSend(options, context).body,
+  })
 
 /** Puts a policy file in force: what it no longer has goes, what the admin API has made stays. */
 export async function applyPolicy(
@@ -40,15 +53,33 @@ export async function applyPolicy(
   )
 }
 
-/** Prints what `applyPolicy` would change. Resolves to whether that is anything. */
+interface DiffOptions extends PolicyOptions {
+  readonly impact: boolean
+  readonly subject?: string
+  readonly from?: string
+}
+
+/**
+ * Prints what `applyPolicy` would change, and with `impact` what it would have refused. Resolves to whether it changes
+ * anything.
+ */
 export async function diffPolicy(
-  options: PolicyOptions,
+  options: DiffOptions,
   context: CommandContext,
 ): Promise<{ readonly differs: boolean }> {
+  const { impact: isWanted, json, policy } = options
+  if (!isWanted && (options.subject ?? options.from) !== undefined) {
+    throw new WeirError('CONFIG_INVALID', '--subject and --from are of --impact: add it')
+  }
   const result = await send(options, context, { dry_run: true })
-  if (options.json) context.print(JSON.stringify(result))
+  const impact = isWanted && result.changed ? await askImpact(options, context) : undefined
+  if (json) context.print(JSON.stringify(impact === undefined ? result : { ...result, impact }))
   else for (const line of changeLines(result)) context.print(line)
-  if (!result.changed) context.report(`${options.policy} is in force; applying it would change nothing`)
+  if (!result.changed) context.report(`${policy} is in force; applying it would change nothing`)
+  if (impact === undefined || json) return { differs: result.changed }
+  context.print('')
+  context.print(impactTable(impact))
+  for (const note of impactNotes(impact)) context.report(note)
   return { differs: result.changed }
 }
 

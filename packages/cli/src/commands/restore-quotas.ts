@@ -17,9 +17,11 @@ export async function restoreQuotas(options: PolicyOptions, context: CommandCont
   const { policy, from } = await findDefinitions(options, context)
   const { summable, unsummable } = quotasOf(policy)
   context.report(`quotas by ${from}`)
+  context.progress.tell('summing what was used')
   const restored = await withClickhouse(context, options.data, async (clickhouse) => {
     const floors = quotaFloors(await askQuotaUses(clickhouse, summable, Date.now()), summable)
     return withQuotaServers(context, options.data, async (servers) => {
+      context.progress.tell(`raising ${floors.length} counts`)
       const counts = await createQuotaCounts(servers).raise(floors)
       return floors.flatMap((floor, at) => {
         const count = counts[at]

@@ -2,7 +2,8 @@ import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
 
-interface Status {
+/** The console's answer about everything that runs. */
+export interface Status {
   readonly at: string
   readonly ok: boolean
   readonly look: readonly string[]
@@ -16,7 +17,7 @@ interface Status {
   }[]
 }
 
-/** A metric's name without what all have: `weir_metering_lag_records` is `metering_lag_records`. */
+/** A metric's name without what all have: `weir_consumer_lag_records` is `consumer_lag_records`. */
 const shortName = (metric: string) => metric.replace(/^weir_/, '')
 
 function rowsOf({ at, complete_through: through, policy, processes }: Status): string[][] {

@@ -1,180 +1,102 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { WeirError } from '@weir/core/errors.ts'
-import { parseDurationMs } from '@weir/policy/policy-values.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
-import { askConsole, type ConsoleAddress, openConsoleStream, requireConsole } from '../console/console-client.ts'
-import type { StreamEvent } from '../console/event-stream.ts'
+import { requireConsole } from '../console/console-client.ts'
+import { requestName } from '../console/request-name.ts'
+import { type Decision, DecisionFeed, type FeedOptions } from '../live/decision-feed.ts'
+import { type ListRow, showList } from '../terminal/list-screen.ts'
+import { findTerminal, styled, type Terminal } from '../terminal/screen.ts'
 import { printable } from '../text-table.ts'
+import { askWhy, explanationText } from './why.ts'
 
-interface TailOptions extends CommonOptions {
-  readonly denied: boolean
-  readonly subject?: readonly string[]
-  readonly keyId?: readonly string[]
-  readonly route?: readonly string[]
-  readonly since?: string
+interface TailOptions extends CommonOptions, FeedOptions {
   readonly follow: boolean
+  /** Draw a list on the whole terminal instead of printing lines. */
+  readonly screen: boolean
 }
 
-interface Decision {
-  readonly id: string
-  readonly ts: string
-  readonly subject: string
-  readonly route: string
-  readonly method: string
-  readonly cost: number
-  readonly count: number
-  readonly outcome: string
-  readonly denied_by: string
-  readonly limits?: readonly { readonly name: string; readonly used: number; readonly size: number }[]
-}
-interface Page {
-  readonly rows: readonly Decision[]
-  readonly next: string | null
-  readonly to: string
-  readonly complete_through: string | null
-}
+/** Decisions that the list keeps: more than a person looks through by arrow keys. */
+const keptMax = 1_000
 
-/** Decisions of before that are printed; more are for `GET /v1/decisions`. */
-const historyMax = 10_000
-const pageRowsMax = 1_000
-/** How long the tables may be behind the stream: what is not in them by then is said to be missing. */
-const meteredWithinMs = 15_000
-/** Between two attempts to listen again. */
-const [pauseMsMin, pauseMsMax] = [1_000, 30_000]
+const columns = [
+  { title: 'TIME', width: 12 },
+  { title: '', width: 1 },
+  { title: 'SUBJECT', width: 10, share: 2 },
+  { title: 'REQUEST', width: 16, share: 3 },
+  { title: 'COST', width: 4, isRight: true },
+  { title: 'REFUSED BY', width: 14, share: 1 },
+  { title: '', width: 5 },
+]
 
-/** One decision as a line for people. */
-function lineOf({
-  id,
-  ts,
-  subject,
-  route,
-  method,
-  cost,
-  count,
-  outcome,
-  denied_by: name,
-  limits = [],
-}: Decision): string {
+/** A decision in words: time, sign, caller, request, cost, and the limit that refused. */
+function cellsOf({ ts, subject, route, method, cost, count, outcome, denied_by: name, limits = [] }: Decision) {
   const isRefused = outcome === 'deny'
   const limit = limits.find((one) => one.name === name)
   const state = limit === undefined ? name : `${name} ${limit.used}/${limit.size}`
-  const what = route.includes(' ') ? route : `${method} ${route}`
-  const parts = [ts.slice(11, 23), isRefused ? '✕' : '✓', subject, what, String(cost), isRefused ? state : '']
-  return printable([...parts, count > 1 ? `×${count}` : '', id].filter((part) => part !== '').join(' '))
+  const many = count > 1 ? `×${count}` : ''
+  return [
+    ts.slice(11, 23),
+    isRefused ? '✕' : '✓',
+    subject,
+    requestName(method, route),
+    String(cost),
+    isRefused ? state : '',
+    many,
+  ]
 }
 
-/** What is asked of the list and of the stream alike. */
-const filterOf = ({ denied, subject, keyId, route }: TailOptions) => ({
-  ...{ subject, key_id: keyId, route },
-  outcome: denied ? 'deny' : undefined,
-})
+/** One decision as a line for people. */
+function lineOf(decision: Decision): string {
+  const line = printable([...cellsOf(decision), decision.id].filter((part) => part !== '').join(' '))
+  return decision.outcome === 'deny' ? styled('red', line, process.stdout) : line
+}
 
-/** Prints decisions, one a line, each once. */
-class Tail {
-  readonly #options: TailOptions
-  readonly #context: CommandContext
-  readonly #console: ConsoleAddress
-  /** Ids that came from the tables: the stream may bring the last of them again. */
-  readonly #printed = new Set<string>()
-  /** Where the stream goes on; undefined before its first decision. */
-  #lastId: string | undefined
-  #needsHistory: boolean
-
-  constructor(options: TailOptions, context: CommandContext) {
-    this.#options = options
-    this.#context = context
-    this.#console = requireConsole(context.environment, options.data)
-    this.#needsHistory = options.since !== undefined
+/** Shows the last decisions on the whole terminal, the newest first. */
+async function showDecisions(options: TailOptions, context: CommandContext, terminal: Terminal): Promise<void> {
+  let rows: readonly ListRow[] = []
+  let state = ''
+  let notes = 0
+  const add = (row: ListRow) => {
+    rows = [row, ...rows.slice(0, keptMax - 1)]
   }
-
-  /** Prints what was decided since then, the oldest first. `isLive`: all until now, as far as it comes in time. */
-  async history(isLive: boolean): Promise<void> {
-    const { since = '5m' } = this.#options
-    const sinceMs = parseDurationMs(since)
-    if (sinceMs === undefined)
-      throw new WeirError('CONFIG_INVALID', `--since is a duration such as 5m, but is ${since}`)
-    const from = new Date(Date.now() - sinceMs).toISOString()
-    const ask = async (more: object) => {
-      const query = { ...filterOf(this.#options), from, ...more }
-      return (await askConsole<Page>(this.#console, { path: '/v1/decisions', query })).body
-    }
-    let page = await ask({ limit: pageRowsMax })
-    const followedMs = Date.parse(page.to)
-    const isComplete = ({ complete_through: through }: Page) => through !== null && Date.parse(through) >= followedMs
-    const endsMs = performance.now() + meteredWithinMs
-    while (isLive && !isComplete(page) && performance.now() < endsMs) {
-      await delay(500, undefined, { signal: this.#context.signal })
-      page = await ask({ limit: pageRowsMax })
-    }
-    const counted = page.complete_through ?? 'nothing is known yet'
-    if (isLive && !isComplete(page)) this.#context.report(`decisions may be missing here: counted until ${counted}`)
-    const rows = [...page.rows]
-    while (page.next !== null && rows.length < historyMax) {
-      page = await ask({ limit: pageRowsMax, after: page.next })
-      rows.push(...page.rows)
-    }
-    if (page.next !== null) this.#context.report(`older decisions are left out: ${historyMax} are printed`)
-    for (const row of rows.toReversed()) {
-      this.#printed.add(row.id)
-      this.#print(row)
-    }
-  }
-
-  /** Prints decisions as they are made until the command is stopped. */
-  async follow(): Promise<void> {
-    const { signal } = this.#context
-    let failures = 0
-    let wasOpen = false
-    while (!signal.aborted) {
-      try {
-        const query = filterOf(this.#options)
-        const request = { path: '/v1/decisions/stream', query }
-        for await (const event of openConsoleStream(this.#console, request, { lastId: this.#lastId, signal })) {
-          failures = 0
-          wasOpen = true
-          await this.#take(event)
-        }
-      } catch (error) {
-        if (signal.aborted) return
-        const isPassing = error instanceof WeirError && error.code === 'CONSOLE_UNAVAILABLE'
-        if (!isPassing || !wasOpen) throw error
-      }
-      if (signal.aborted) return
-      // Without an id there is no place to go on from.
-      if (failures === 0 && this.#lastId === undefined) this.#say('decisions may be missing here')
-      failures += 1
-      const pauseMs = Math.min(pauseMsMin * 2 ** (failures - 1), pauseMsMax)
-      this.#context.report(`the stream ended; listening again in ${pauseMs / 1_000} s`)
-      await delay(pauseMs, undefined, { signal }).catch(() => undefined)
-    }
-  }
-
-  async #take({ event, data, id }: StreamEvent): Promise<void> {
-    if (event === 'comment' && data === 'following' && this.#needsHistory) {
-      this.#needsHistory = false
-      await this.history(true)
-    }
-    if (event === 'dropped') this.#say(`${JSON.parse(data).count} dropped`)
-    if (event === 'gap') this.#say('decisions are missing here')
-    if (event !== 'decision') return
-    this.#lastId = id
-    const decision: Decision = JSON.parse(data)
-    if (!this.#printed.delete(decision.id)) this.#print(decision)
-  }
-
-  /** Between decisions, so that it is seen where it belongs; with `--json` beside them. */
-  #say(text: string): void {
-    if (this.#options.json) this.#context.report(text)
-    else this.#context.print(`# ${text}`)
-  }
-
-  #print(decision: Decision): void {
-    this.#context.print(this.#options.json ? JSON.stringify(decision) : lineOf(decision))
-  }
+  const feed = new DecisionFeed(options, requireConsole(context.environment, options.data), {
+    decision: (decision) => {
+      state = ''
+      add({ key: decision.id, cells: cellsOf(decision), isRefused: decision.outcome === 'deny' })
+    },
+    note: (text) => {
+      notes += 1
+      add({ key: `# ${notes}`, cells: ['', '#', text], isRefused: false })
+    },
+    report: (text) => {
+      state = text
+    },
+  })
+  const head = () =>
+    state || (rows.length === 0 ? 'waiting for the next decision' : `the last ${rows.length} decisions`)
+  const why = async (id: string) => (id.startsWith('#') ? '' : explanationText(await askWhy(id, options, context)))
+  const { signal } = context
+  await showList({ columns, head, rows: () => rows, why }, terminal, { signal, work: (until) => feed.follow(until) })
 }
 
 /** Prints decisions as they are made, and with `since` those of before. */
 export async function tailDecisions(options: TailOptions, context: CommandContext): Promise<void> {
-  const tail = new Tail(options, context)
-  await (options.follow ? tail.follow() : tail.history(false))
+  const { json, follow } = options
+  const terminal = options.screen ? findTerminal(context.environment) : undefined
+  if (options.screen && (json || !follow)) {
+    throw new WeirError('CONFIG_INVALID', '--screen goes with neither --json nor --no-follow')
+  }
+  // With lines of before, a person waits for these.
+  if (terminal !== undefined || (follow && options.since === undefined)) context.progress.end()
+  if (terminal !== undefined) return showDecisions(options, context, terminal)
+  const feed = new DecisionFeed(options, requireConsole(context.environment, options.data), {
+    decision: (decision) => {
+      context.progress.end()
+      if (json) context.print(JSON.stringify(decision))
+      else context.print(lineOf(decision), 'exactly')
+    },
+    // Between decisions, so that it is seen where it belongs; with `--json` beside them.
+    note: (text) => (json ? context.report(text) : context.print(`# ${text}`)),
+    report: context.report,
+  })
+  await (follow ? feed.follow(context.signal) : feed.history())
 }

@@ -37,6 +37,9 @@ async function concurrently(signal: AbortSignal, run: (signal: AbortSignal) => r
   failure.signal.throwIfAborted()
 }
 
+/** Steps of a start: files, servers, topics, tables, demo, policy, console, metering, alerting, and each ingress. */
+const startSteps = (servers: number, ingress: number) => servers + ingress + 8
+
 /** Starts everything: the servers with their topics and tables, then the services, the ingress last. */
 async function startInOrder(options: {
   readonly supervisor: Supervisor
@@ -96,7 +99,10 @@ async function stopInOrder(supervisor: Supervisor): Promise<void> {
  */
 export async function up(options: UpOptions, context: CommandContext): Promise<void> {
   const { environment, report, signal } = context
-  const timings = new StartTimings()
+  let steps: number | undefined
+  const timings = new StartTimings((running, ended) =>
+    context.progress.tell(running.join(', '), steps === undefined ? undefined : ended / steps),
+  )
   process.umask(0o077) // inherited by all that is started: files of the servers are the owner's alone, too
   const policyText = readPolicyFile(options.policy)
   requirePolicy(policyText, options.policy)
@@ -108,6 +114,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   const servers = await timings.measure('files of the servers', () =>
     planServers({ environment, dir: data.dir, ports, progress: report }),
   )
+  steps = startSteps(servers.processes.length, options.ingress)
   const policyFile = join(data.dir, 'policy.yaml')
   const before = existsSync(policyFile) ? readFileSync(policyFile, 'utf8') : undefined
   const demo = effectivePolicy(policyText, {
@@ -133,6 +140,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
     })
     data.writeState(line())
     if (options.timings) for (const step of timings.lines()) report(step)
+    context.progress.end()
     context.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
     await releaseStartMemory()
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))

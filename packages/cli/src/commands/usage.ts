@@ -91,7 +91,14 @@ async function downloadUsage(
     context,
   }: { readonly file: string | undefined; readonly stdout: Writable; readonly context: CommandContext },
 ): Promise<void> {
-  const headers = await download(console, { path: '/v1/usage', query }, { file, stdout, signal: context.signal })
+  const headers = await download(
+    console,
+    { path: '/v1/usage', query },
+    {
+      ...{ file, stdout, signal: context.signal },
+      onBytes: (bytes) => context.progress.tell(`${(bytes / 1e6).toFixed(1)} MB`),
+    },
+  )
   context.report(`counted until ${headers.get('weir-complete-through') ?? 'nothing is known yet'}`)
   const silent = Number(headers.get('weir-silent') ?? 0)
   if (silent > 0) context.report(lateJournals(silent))
@@ -118,6 +125,7 @@ export async function showUsage(
   }
   if (format !== undefined) {
     const query = { ...parameters, format, csv: exact ? 'exact' : undefined }
+    if (output === undefined) context.progress.end()
     return downloadUsage(console, query, { file: output, stdout, context })
   }
   const ask = async (rowsMax: number, after: string | undefined) => {
@@ -130,6 +138,7 @@ export async function showUsage(
     const { body, text } = await ask(Math.min(limit - rows.length, pageRowsMax), page?.next ?? undefined)
     page = body
     rows.push(...body.rows)
+    context.progress.tell(`${rows.length} rows`)
     if (json) context.print(text, 'exactly')
   } while (page.next !== null && rows.length < limit)
   if (json) return

@@ -1,6 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
+import { requestName } from '../console/request-name.ts'
 import { textTable } from '../text-table.ts'
 
 interface Remedy {
@@ -76,8 +77,8 @@ async function pastedId(input: AsyncIterable<Buffer | string>): Promise<string> 
   return read
 }
 
-/** Asks for the newest refusal of a subject. */
-async function lastRefusal(subject: string, options: CommonOptions, context: CommandContext): Promise<string> {
+/** Asks for the newest refusal of a subject; throws CONSOLE_REFUSED where there is none. */
+export async function lastRefusal(subject: string, options: CommonOptions, context: CommandContext): Promise<string> {
   const from = new Date(Date.now() - lastRefusalMs).toISOString()
   const query = { subject, outcome: 'deny', from, limit: 1 }
   const { rows } = await consoleAnswer<{ readonly rows: readonly { readonly id: string }[] }>(context, options, {
@@ -99,42 +100,50 @@ function idOf(id: string | undefined, options: WhyOptions, context: CommandConte
   return id === '-' ? pastedId(process.stdin) : (id ?? '')
 }
 
+/** Asks why a decision came out as it did. */
+export const askWhy = (id: string, options: CommonOptions, context: CommandContext): Promise<Explanation> =>
+  consoleAnswer<Explanation>(context, options, { path: `/v1/decisions/${encodeURIComponent(id)}` })
+
+/** Says in lines why a decision came out as it did, and what would have admitted it. */
+export function explanationText({
+  ts,
+  subject,
+  method,
+  route,
+  cost,
+  outcome,
+  summary,
+  limits,
+  would_have_allowed: remedies,
+  policy,
+  now,
+}: Explanation): string {
+  const request = requestName(method, route)
+  const lines = [`${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${request}  cost ${cost}  ${ts}`]
+  lines.push(summary)
+  const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused }) => [
+    ...[name, count(used), count(size), count(needed), count(remaining), reset, because.join(', ')],
+    refused ? 'refused' : '',
+  ])
+  const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'FREE AGAIN', 'BECAUSE OF', '']
+  if (rows.length > 0) lines.push(textTable([head, ...rows]))
+  if (remedies.length > 0) lines.push(`would have helped: ${remedies.map(remedyText).join(' · ')}`)
+  if (now?.allowed === true) lines.push('now: would be admitted')
+  if (now?.allowed === false) lines.push(`now: would be refused by ${now.denied_by}`)
+  if (policy === null) return lines.join('\n')
+  const since = policy.since_changed.map(({ kind, name }) => `${kind} ${name}`).join(', ')
+  const then =
+    policy.change === undefined ? 'not known' : `change ${policy.change}${policy.exact ? '' : ' (by its time)'}`
+  lines.push(`policy then: ${then}${since === '' ? '' : `; since then changed: ${since}`}`)
+  return lines.join('\n')
+}
+
 /** Explains one decision: why it came out as it did, and what would have admitted it. */
 export async function explainDecision(
   named: string | undefined,
   options: WhyOptions,
   context: CommandContext,
 ): Promise<void> {
-  const id = await idOf(named, options, context)
-  const found = await consoleAnswer<Explanation>(context, options, { path: `/v1/decisions/${encodeURIComponent(id)}` })
-  if (options.json) return context.print(JSON.stringify(found))
-  const {
-    ts,
-    subject,
-    method,
-    route,
-    cost,
-    outcome,
-    summary,
-    limits,
-    would_have_allowed: remedies,
-    policy,
-    now,
-  } = found
-  context.print(`${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${method} ${route}  cost ${cost}  ${ts}`)
-  context.print(summary)
-  const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused }) => [
-    ...[name, count(used), count(size), count(needed), count(remaining), reset, because.join(', ')],
-    refused ? 'refused' : '',
-  ])
-  const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'FREE AGAIN', 'BECAUSE OF', '']
-  if (rows.length > 0) context.print(textTable([head, ...rows]))
-  if (remedies.length > 0) context.print(`would have helped: ${remedies.map(remedyText).join(' · ')}`)
-  if (now?.allowed === true) context.print('now: would be admitted')
-  if (now?.allowed === false) context.print(`now: would be refused by ${now.denied_by}`)
-  if (policy === null) return
-  const since = policy.since_changed.map(({ kind, name }) => `${kind} ${name}`).join(', ')
-  const then =
-    policy.change === undefined ? 'not known' : `change ${policy.change}${policy.exact ? '' : ' (by its time)'}`
-  context.print(`policy then: ${then}${since === '' ? '' : `; since then changed: ${since}`}`)
+  const found = await askWhy(await idOf(named, options, context), options, context)
+  context.print(options.json ? JSON.stringify(found) : explanationText(found))
 }

@@ -29,10 +29,14 @@ const tokenVariables = {
   token: secret(text({ name: 'WEIR_ADMIN_TOKEN', about: 'the token that the console is asked with', fallback: '' })),
 }
 
+/** The token that the environment names; empty for none. */
+export const adminTokenOf = (environment: CommandContext['environment']): string =>
+  readConfig(tokenVariables, environment).token.text
+
 /** Finds the console that the environment names, else that of the `weir up` on the data directory. */
 export function findConsole(environment: CommandContext['environment'], dataDir: string): ConsoleAddress | undefined {
   const url = environment.WEIR_CONSOLE_URL || readStateFile(dataDir, 'console')
-  const token = readConfig(tokenVariables, environment).token.text || readStateFile(dataDir, 'adminToken')
+  const token = adminTokenOf(environment) || readStateFile(dataDir, 'adminToken')
   return url === undefined || token === undefined ? undefined : { url, token }
 }
 
@@ -63,21 +67,25 @@ export interface ConsoleRequest {
   readonly origin?: 'file'
   /** A status of a refusal that is an answer to this caller. */
   readonly alsoAnswer?: number
+  /** Of a command that ends by itself: gives the request up. */
+  readonly signal?: AbortSignal
+  /** Instead of the half minute that a person waits for a change. */
+  readonly deadlineMs?: number
 }
 
 /** Names the reason in the words of the operating system (`ECONNREFUSED`). */
-function whyUnreachable(error: unknown): string {
+function whyUnreachable(error: unknown, waitedMs: number): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
   if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message
-  return error.name === 'TimeoutError' ? `no answer within ${deadlineMs / 1_000} s` : error.message
+  return error.name === 'TimeoutError' ? `no answer within ${waitedMs / 1_000} s` : error.message
 }
 
 /** The error of a console that does not answer, or not to the end. */
-export const unreachable = (url: string, error: unknown): WeirError =>
+export const unreachable = (url: string, error: unknown, waitedMs = deadlineMs): WeirError =>
   new WeirError(
     'CONSOLE_UNAVAILABLE',
-    `The console at ${url} cannot be reached: ${whyUnreachable(error)}. Is it running, and does WEIR_CONSOLE_URL or --data name it?`,
+    `The console at ${url} cannot be reached: ${whyUnreachable(error, waitedMs)}. Is it running, and does WEIR_CONSOLE_URL or --data name it?`,
     error,
   )
 
@@ -107,7 +115,10 @@ export async function askConsole<T>(
       method,
       headers: { authorization: `Bearer ${token}`, accept, ...sent },
       ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
-      signal: AbortSignal.timeout(deadlineMs),
+      signal: AbortSignal.any([
+        AbortSignal.timeout(request.deadlineMs ?? deadlineMs),
+        ...(request.signal === undefined ? [] : [request.signal]),
+      ]),
       redirect: 'error', // the token is for this address alone
     })
     const text = await response.text()
@@ -115,7 +126,7 @@ export async function askConsole<T>(
     const change = response.headers.get('weir-change') ?? undefined
     answer = { status: response.status, text, change, body: JSON.parse(isJson ? text : 'null') }
   } catch (error) {
-    throw unreachable(url, error)
+    throw unreachable(url, error, request.deadlineMs)
   }
   if (answer.status >= 400 && answer.status !== request.alsoAnswer) throw refusal(url, answer)
   return answer
@@ -157,12 +168,25 @@ export async function* openConsoleStream(
 ): AsyncGenerator<StreamEvent> {
   const goOn = lastId === undefined ? {} : { 'last-event-id': lastId }
   const response = await openConsoleAnswer(address, request, { accept: 'text/event-stream', ...goOn }, signal)
-  const events = readEvents(response.body ?? new ReadableStream<never>())
+  const reader = (response.body ?? new ReadableStream<Uint8Array>()).getReader()
+  // fetch may lose the signal: what it keeps of it can be collected as garbage once the answer has begun.
+  const cancel = () => void reader.cancel().catch(() => undefined)
+  signal.addEventListener('abort', cancel)
+  if (signal.aborted) cancel()
+  try {
+    for await (const event of readEvents(partsOf(reader))) yield event
+  } catch (error) {
+    throw unreachable(address.url, error)
+  } finally {
+    signal.removeEventListener('abort', cancel)
+    cancel()
+  }
+}
+
+async function* partsOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
   for (;;) {
-    const read = await events.next().catch((error) => {
-      throw unreachable(address.url, error)
-    })
-    if (read.done === true) return
+    const read = await reader.read()
+    if (read.done) return
     yield read.value
   }
 }

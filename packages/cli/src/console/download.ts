@@ -14,6 +14,8 @@ export interface DownloadTarget {
   readonly file: string | undefined
   readonly stdout: Writable
   readonly signal: AbortSignal
+  /** Called with the bytes so far. */
+  readonly onBytes?: (bytes: number) => void
 }
 
 /**
@@ -24,25 +26,35 @@ export interface DownloadTarget {
 export async function download(
   address: ConsoleAddress,
   request: Pick<ConsoleRequest, 'path' | 'query'>,
-  { file, stdout, signal }: DownloadTarget,
+  { file, stdout, signal, onBytes }: DownloadTarget,
 ): Promise<Headers> {
   const { body, headers } = await openConsoleAnswer(address, request, { accept: '*/*' }, signal)
-  let isBroken = false
   const source = Readable.fromWeb((body ?? new ReadableStream()) as ReadableStream)
-  source.once('error', () => {
-    isBroken = true
-  })
-  const beside = file === undefined ? undefined : join(dirname(file), `.${basename(file)}.${randomUUID()}`)
-  try {
-    if (file === undefined || beside === undefined) await pipeline(source, stdout, { end: false, signal })
-    else {
-      await pipeline(source, createWriteStream(beside, { flags: 'wx' }), { signal })
-      await rename(beside, file)
+  let bytes = 0
+  const counted = async function* (parts: AsyncIterable<Uint8Array>) {
+    for await (const part of parts) {
+      bytes += part.length
+      onBytes?.(bytes)
+      yield part
     }
+  }
+  const beside = file === undefined ? undefined : join(dirname(file), `.${basename(file)}.${randomUUID()}`)
+  const target = beside === undefined ? stdout : createWriteStream(beside, { flags: 'wx' })
+  // The one that fails has its error first; then the pipeline destroys the other with it.
+  let failed: 'source' | 'target' | undefined
+  source.once('error', () => {
+    failed ??= 'source'
+  })
+  target.once('error', () => {
+    failed ??= 'target'
+  })
+  try {
+    await pipeline(source, counted, target, { end: target !== stdout, signal })
+    if (file !== undefined && beside !== undefined) await rename(beside, file)
     return headers
   } catch (error) {
     if (beside !== undefined) await rm(beside, { force: true })
-    if (isBroken) throw unreachable(address.url, error)
+    if (failed === 'source') throw unreachable(address.url, error)
     const why = error instanceof Error ? error.message : String(error)
     throw new WeirError('CONFIG_INVALID', `${file ?? 'standard output'} cannot be written: ${why}`, error)
   }

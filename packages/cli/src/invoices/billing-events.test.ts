@@ -20,6 +20,7 @@ const invoice: Pick<Invoice, 'id' | 'period' | 'quote'> = {
     lines: [
       { ...line, name: 'search', quantity: '9007199254740993' },
       { ...line, name: 'idle', quantity: '0' },
+      { ...line, name: 'corrected', quantity: '-6' },
       { ...line, name: 'other', quantity: '7' },
     ],
   },

@@ -21,7 +21,7 @@ export const eventsOf = (
   customer: string,
 ): readonly BillingEvent[] =>
   quote.lines
-    .filter(({ quantity }) => quantity !== '0')
+    .filter(({ quantity }) => BigInt(quantity) > 0n)
     .map(({ name, quantity }) => {
       const atS = Math.ceil(Date.parse(period.to) / 1_000) - 1
       return { id: uuidv5(id, name), meter: name, customer, atS, quantity }

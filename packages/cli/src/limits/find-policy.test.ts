@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
+import { noProgress } from '../terminal/progress.ts'
 import { findDefinitions, findPolicy } from './find-policy.ts'
 
 /** What a console shows to a token that may not see hashes. */
@@ -23,7 +24,14 @@ test('A token that may not see hashes is enough to explain and to look at limits
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
   const ignore = () => undefined
   const environment = { WEIR_CONSOLE_URL: url, WEIR_ADMIN_TOKEN: 'a reader' }
-  const context = { environment, cwd: '', print: ignore, report: ignore, signal: new AbortController().signal }
+  const context = {
+    environment,
+    cwd: '',
+    print: ignore,
+    report: ignore,
+    signal: new AbortController().signal,
+    progress: noProgress,
+  }
   const found = await findPolicy({ subject: 'acme', data: '', json: false }, context)
   expect(found.policy.subjects.get('acme')?.plan.name).toBe('free')
   expect([...(await findDefinitions({ data: '', json: false }, context)).policy.plans.keys()]).toEqual(['free'])

@@ -42,15 +42,26 @@ const usualFile = ({ environment }: CommandContext) => environment.WEIR_POLICY_F
  *
  * @returns undefined where no console is known.
  */
-async function readFromConsole({ data }: PolicyOptions, { environment }: CommandContext, subject?: string) {
+async function readFromConsole(
+  { data }: PolicyOptions,
+  { environment }: CommandContext,
+  subject?: string,
+  isWanted = (id: string) => id === subject,
+) {
   const address = findConsole(environment, data)
   if (address === undefined) return undefined
   const { body } = await askConsole<WrittenPolicy>(address, { path: '/v1/policy', query: { subject } })
   const { tokens: _, subjects = {}, ...definitions } = body
-  const known = Object.entries(subjects).filter(([id]) => id === subject)
+  const known = Object.entries(subjects).filter(([id]) => isWanted(id))
   const bare = known.map(([id, { keys: __, ...rest }]) => [id, rest])
   const policy = requirePolicy(JSON.stringify({ ...definitions, subjects: Object.fromEntries(bare) }), address.url)
   return { policy, from: `the console at ${address.url}` }
+}
+
+/** Finds the policy that `findPolicy` would find, with all of its subjects, of which there may be a million. */
+export async function findWholePolicy(options: PolicyOptions, context: CommandContext): Promise<FoundPolicy> {
+  if (options.policy !== undefined) return readFile(options.policy)
+  return (await readFromConsole(options, context, undefined, () => true)) ?? readFile(usualFile(context))
 }
 
 /** Finds the plans, limits and routes of the policy that `findPolicy` would find, without any subject. */

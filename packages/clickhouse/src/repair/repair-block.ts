@@ -62,12 +62,19 @@ function hoursOf(rows: readonly { readonly tsMs: number }[]): Span[] {
 }
 
 /**
- * Whether ClickHouse was started after a time, as its own clock tells how long it has run. Only a block that it
- * accepted before it was killed can be in some tables and not in others.
+ * Whether a block that came at a time has to be compared once it was sent again: ClickHouse was started since, as its
+ * own clock tells how long it has run, or a view was changed since. A block that it accepted before it was killed can
+ * be in some tables and not in others, and a view that was created again does not know which blocks it has seen.
  */
-export async function startedAfter(client: ClickHouseClient, tsMs: number): Promise<boolean> {
-  const [row] = await readRows<{ seconds: number }>(client, 'SELECT uptime() AS seconds')
-  return Date.now() - Number(row?.seconds ?? 0) * 1_000 > tsMs
+export async function isDoubtfulSince(client: ClickHouseClient, tsMs: number): Promise<boolean> {
+  const [row] = await readRows<{ seconds: number; changed: number }>(
+    client,
+    `SELECT uptime() AS seconds, toUnixTimestamp(max(metadata_modification_time)) AS changed FROM system.tables
+      WHERE database = currentDatabase() AND engine = 'MaterializedView'`,
+  )
+  // The time of a change is that of its second's start.
+  const changedMs = (Number(row?.changed ?? 0) + 1) * 1_000
+  return Math.max(changedMs, Date.now() - Number(row?.seconds ?? 0) * 1_000) > tsMs
 }
 
 /** A delete of one block takes well under a second; if one does not end, the whole block is tried again. */

@@ -16,6 +16,14 @@ export type Reason = (typeof reasons)[number]
 /** Whether Redis charged the request. `unknown`: no answer came in time, so it may or may not have. */
 export type Charged = 'yes' | 'no' | 'unknown'
 
+/**
+ * Where decisions are made: by Redis; in this process from leased units, from the deny cache or by the local fallback;
+ * by `onUnavailable` alone; or without a question to any of them.
+ */
+export const decisionSources = ['redis', 'lease', 'deny_cache', 'local', 'unavailable', 'none'] as const
+/** One of `decisionSources`. */
+export type DecisionSource = (typeof decisionSources)[number]
+
 /** One limit as a decision left it. */
 export interface LimitState {
   readonly name: string
@@ -50,6 +58,8 @@ export interface Decision {
   readonly repeats: string
   /** In the order of the request's limits; empty when Redis did not answer. */
   readonly limits: readonly LimitState[]
+  /** Where it was made; absent for Redis. */
+  readonly source?: DecisionSource
   /** A denial that may come thousands of times a second: one from memory, or for too many markers. */
   readonly isCached?: boolean
   /**
@@ -95,6 +105,7 @@ export const deniedByLimit = (
     exceededMask: 2 ** limits.indexOf(limit),
     retryAfterMs,
     limits: [{ name: limit.name, size: limit.capacity, used, remaining: 0, resetMs }],
+    source: 'none',
     isCached: true,
   })
 }

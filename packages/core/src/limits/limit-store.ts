@@ -147,4 +147,4 @@ export function checkLimitRequest({ cost, limits, idempotency, reservation }: Li
 }
 
 /** What a request that no limit applies to gets, without asking anyone. */
-export const unlimitedDecision: Decision = allowed('ok')
+export const unlimitedDecision: Decision = allowed('ok', { source: 'none' })

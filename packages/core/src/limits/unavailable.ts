@@ -11,7 +11,7 @@ const unavailableRetryAfterMs = 1_000
  */
 export function unavailableDecision(request: LimitRequest, charged: Charged): Decision {
   const denying = request.limits.find(({ mode, onUnavailable }) => mode === 'enforce' && onUnavailable === 'deny')
-  const known = { charged: request.peek ? 'no' : charged } as const
+  const known = { charged: request.peek ? 'no' : charged, source: 'unavailable' } as const
   if (denying === undefined) return allowed('unavailable', known)
   return denied('unavailable', { ...known, deniedBy: denying.name, retryAfterMs: unavailableRetryAfterMs })
 }

@@ -22,7 +22,8 @@ export interface LastInvoice {
   readonly to: string
 }
 
-function monthAfter(month: string, months = 1): string {
+/** Returns the month that is so many after another: -1 is the one before. */
+export function monthAfter(month: string, months = 1): string {
   const [year = 0, number = 0] = month.split('-').map(Number)
   return new Date(Date.UTC(year, number - 1 + months, 1)).toISOString().slice(0, 7)
 }

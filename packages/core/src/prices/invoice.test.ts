@@ -67,6 +67,13 @@ test('an adjustment may be negative, and is made once', () => {
   expect(third?.adjustments).toEqual([])
 })
 
+test('corrections of a decision that is lost cost nothing, and the next invoice prices what the decision leaves when it comes', () => {
+  const [first, second] = close([list('0.5'), list('2')], [[use(-6, 0)], [use(14, 1), use(0)]])
+  expect([first?.units, first?.quote.total]).toEqual(['-12', '7.00'])
+  // 4 units beyond the included 10, a flat amount of the tier and one decision: still the minimum.
+  expect(second?.adjustments).toMatchObject([{ units: '40', decisions: '2', amount: '0.51' }])
+})
+
 test('amounts of two currencies are never added', () => {
   const yen = list('1', { currency: 'JPY', digits: 0 })
   const [, second] = close([yen, list('1')], [[use(20)], [use(21), use(0)]])

@@ -126,9 +126,14 @@ test('sums beyond 2^53 stay exact', () => {
   )
 })
 
-test('a negative quantity is refused rather than priced', () => {
-  expect(() => quote(list([line({}, [undefined, '1'])]), [used(-1)])).toThrow(RangeError)
-})
+test.each(['graduated', 'volume'] as const)(
+  'a line with a negative quantity costs nothing and shows it: %s',
+  (mode) => {
+    const { lines, total } = quote(list([line({ mode }, [undefined, '1'])]), [used(-6)])
+    expect(lines).toMatchObject([{ quantity: -6n, billable: 0n, tiers: [], exact: '0', amount: '0.00' }])
+    expect(total).toBe('0.00')
+  },
+)
 
 test.each([
   ['0', 0n],

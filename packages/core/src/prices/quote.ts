@@ -54,8 +54,7 @@ export interface Quote {
 /**
  * Prices the usage of one period. Every step is exact but one: a line's amount is rounded to the currency's smallest
  * unit, and the total is the sum of the rounded lines. A route may come in several rows.
- *
- * @throws RangeError for a negative quantity, which no price list can price.
+ * A line whose quantity is negative costs nothing.
  */
 export function quote(list: PriceList, usage: Iterable<RouteUsage>): Quote {
   const { digits, flat, minimum } = list
@@ -73,7 +72,7 @@ export function quote(list: PriceList, usage: Iterable<RouteUsage>): Quote {
   }
 }
 
-/** Returns the total of the quote. @throws RangeError as `quote`. */
+/** Returns the total of the quote. */
 export function totalOf(list: PriceList, usage: Iterable<RouteUsage>): Amount {
   const { sum, added } = priceUsage(list, usage)
   return sum + added
@@ -106,7 +105,6 @@ function usedByLine(list: PriceList, usage: Iterable<RouteUsage>) {
 }
 
 function quoteLine(line: PriceLine, quantity: bigint, digits: number) {
-  if (quantity < 0n) throw new RangeError(`the price line ${line.name} has a quantity of ${quantity}`)
   const { name, measure, mode, included } = line
   const billable = quantity > included ? quantity - included : 0n
   const parts = mode === 'graduated' ? graduated(line.tiers, billable) : volume(line.tiers, billable)

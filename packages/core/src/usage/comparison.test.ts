@@ -27,6 +27,25 @@ it.each([
   expect(comparison).toEqual({ fromMs: Date.parse(earlier), toMs: fromMs, shift, measure: 'cost' })
 })
 
+it.each([
+  ['hour', 'previous', '11:00', '12:15', '09:45'],
+  ['total', 'now-2h', '11:00', '12:15', '09:45'],
+  ['total', '2026-11-21T01:20:00Z', '11:00', '12:15', '01:15'],
+  ['minute', 'previous', '11:14', '12:15', '10:13'],
+] as const)(
+  'an hour that ends at 12:14:30, by %s with %s, is from %s to %s, and as long as what is from %s',
+  (...of) => {
+    const [step, compare, from, to, earlier] = of
+    const at = Date.parse('2026-11-21T12:14:30Z')
+    const parsed = parseUsageQuery({ from: 'now-1h', step, compare }, { nowMs: at })
+    if (parsed.kind === 'problems') throw new Error(parsed.problems.join())
+    const { fromMs, toMs, comparison } = parsed.query
+    const ms = (time: string) => Date.parse(`2026-11-21T${time}Z`)
+    expect([fromMs, toMs]).toEqual([ms(from), ms(to)])
+    expect(comparison).toMatchObject({ fromMs: ms(earlier), toMs: ms(earlier) + toMs - fromMs })
+  },
+)
+
 it('a period is compared with the month before, though they begin on other days', () => {
   const calendar = { timeZone: 'UTC', anchor: 31 }
   const asked = { period: '2026-11', compare: 'previous', order: '-denied', step: 'total' }

@@ -1,4 +1,5 @@
 import { Temporal } from 'temporal-polyfill'
+import { stepStart } from './fill.ts'
 import type { Measure } from './ranking.ts'
 import { readTime } from './read-parameters.ts'
 
@@ -53,14 +54,6 @@ function firstMsBefore(span: ComparedSpan): number {
   return zoned(fromMs, timeZone).subtract(length).startOfDay().epochMilliseconds
 }
 
-const stepSeconds: Readonly<Record<string, number>> = { minute: 60, quarter_hour: 900, hour: 3_600 }
-
-/** Where a step of seconds begins that is counted by the zone's clock. */
-function secondsOfStart(ms: number, { timeZone, step }: ComparedSpan): number {
-  const [length, offset] = [stepSeconds[step] ?? 1, zoned(ms, timeZone).offsetNanoseconds / 1e9]
-  return Math.floor((ms / 1_000 + offset) / length) * length - offset
-}
-
 /** From the step in which the earlier span begins to the one in which the later begins. */
 function shiftOf(span: ComparedSpan, earlierMs: number): StepShift {
   const { fromMs, timeZone, step } = span
@@ -69,34 +62,47 @@ function shiftOf(span: ComparedSpan, earlierMs: number): StepShift {
     return { unit: 'month', count: (later.year - earlier.year) * 12 + later.month - earlier.month }
   }
   if (step !== 'day' && step !== 'week') {
-    return { unit: 'second', count: secondsOfStart(fromMs, span) - secondsOfStart(earlierMs, span) }
+    const startMs = (ms: number) => (step === 'total' ? ms : stepStart(ms, span))
+    return { unit: 'second', count: (startMs(fromMs) - startMs(earlierMs)) / 1_000 }
   }
   const start = (date: Temporal.PlainDate) => (step === 'day' ? date : date.subtract({ days: date.dayOfWeek - 1 }))
   return { unit: 'day', count: start(earlier).until(start(later), { largestUnit: 'days' }).days }
 }
 
+/** A span of whole buckets. */
+export const widened = ({ fromMs, toMs }: Pick<ComparedSpan, 'fromMs' | 'toMs'>, bucketMs: number) => ({
+  fromMs: Math.floor(fromMs / bucketMs) * bucketMs,
+  toMs: Math.ceil(toMs / bucketMs) * bucketMs,
+})
+
 /**
  * Reads `compare`: `previous` is the span before of the same length, by the calendar where the question is about whole
  * days or months (March is compared with February); a time is where a span of that length begins, which ends before the
- * question's own. Undefined without it.
+ * question's own. Both spans are of whole buckets, so that they are as long. Undefined without it.
  */
 export function readComparison(
   compare: string | undefined,
-  { nowMs, ...span }: ComparedSpan & { readonly nowMs: number },
+  { nowMs, bucketMs, ...given }: ComparedSpan & { readonly nowMs: number; readonly bucketMs: number },
   measure: Measure,
   problems: string[],
 ): Comparison | undefined {
-  if (compare === undefined || span.fromMs >= span.toMs) return undefined
+  if (compare === undefined || given.fromMs >= given.toMs) return undefined
+  const span = { ...given, ...widened(given, bucketMs) }
   if (compare === 'previous') {
     const fromMs = firstMsBefore(span)
     return { fromMs, toMs: span.fromMs, shift: shiftOf(span, fromMs), measure }
   }
-  const fromMs = readTime('compare', compare, { timeZone: span.timeZone, nowMs }, problems)
-  if (fromMs === undefined) return undefined
-  const toMs = endMsFrom(fromMs, span)
-  if (toMs > span.fromMs) {
-    const iso = new Date(toMs).toISOString()
+  const firstMs = readTime('compare', compare, { timeZone: span.timeZone, nowMs }, problems)
+  if (firstMs === undefined) return undefined
+  const endMs = endMsFrom(firstMs, given)
+  if (endMs > given.fromMs) {
+    const iso = new Date(endMs).toISOString()
     problems.push(`compare: a span of the same length that begins then ends at ${iso}, and may not reach beyond from`)
   }
+  const wholeMs = Math.floor(firstMs / bucketMs) * bucketMs
+  const wholeEndMs = endMsFrom(wholeMs, span)
+  // What follows at once may reach into the question's own span, now that both are wider.
+  const toMs = Math.min(wholeEndMs, span.fromMs)
+  const fromMs = wholeMs - (wholeEndMs - toMs)
   return { fromMs, toMs, shift: shiftOf(span, fromMs), measure }
 }

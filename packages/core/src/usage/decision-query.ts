@@ -1,7 +1,10 @@
 import {
   type GivenParameters,
   listOf,
+  type Parsed,
   readFilters,
+  readNumber,
+  readPageRows,
   readParameters,
   readPrefix,
   readSpan,
@@ -37,27 +40,10 @@ export interface DecisionQuery extends DecisionFilter {
   readonly limit: number
 }
 
-/** A question that was read, or every problem of its parameters. */
-export type ParsedDecisions =
-  | { readonly kind: 'query'; readonly query: DecisionQuery }
-  | { readonly kind: 'problems'; readonly problems: readonly string[] }
-
 const hourMs = 3_600_000
 /** Raw rows are read, a million a day and more: longer only where a subject, a key or an address leaves few. */
 const [spanMaxMs, narrowSpanMaxMs] = [24 * hourMs, 31 * 24 * hourMs]
-/** Rows of a page unless `limit` says otherwise, and the largest page. */
-const [limitDefault, limitMax] = [100, 1_000]
 const filterNames = decisionDimensions.flatMap((name) => [name, `not_${name}`])
-
-/** A whole number of a parameter; NaN with a problem where it is none of that range. */
-function readNumber(
-  { name, value, min, max }: { readonly name: string; readonly value: string; readonly min: number; max: number },
-  problems: string[],
-): number {
-  const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
-  if (!(number >= min && number <= max)) problems.push(`${name} must be a number from ${min} to ${max}`)
-  return number
-}
 
 /** Reads what decisions are filtered by, with what is wrong about it. */
 function readDecisionFilter(
@@ -76,18 +62,19 @@ function readDecisionFilter(
 /** Reads which decisions a stream is about. All problems together. */
 export function parseStreamQuery(given: GivenParameters) {
   const problems: string[] = []
-  const params = readParameters(given, ['subject_prefix', 'min_cost', 'of'], filterNames, problems)
+  const params = readParameters(given, ['subject_prefix', 'min_cost', 'of', 'by'], filterNames, problems)
   const filter = readDecisionFilter(given, params, problems)
   if (params.of !== undefined && params.of !== 'sums') problems.push('of must be sums; without it decisions come, too')
+  if (params.by !== undefined && params.by !== 'subject') problems.push('by must be subject')
   if (problems.length > 0) return { kind: 'problems', problems } as const
-  return { kind: 'query', filter, isSumsOnly: params.of === 'sums' } as const
+  return { kind: 'query', filter, isSumsOnly: params.of === 'sums', isBySubject: params.by === 'subject' } as const
 }
 
 /**
  * Reads a question for decisions; the default is the last hour. `isNarrow` says that the caller reaches some subjects
  * only. All problems together.
  */
-export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarrow: boolean): ParsedDecisions {
+export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarrow: boolean): Parsed<DecisionQuery> {
   const problems: string[] = []
   const once = ['subject_prefix', 'min_cost', 'from', 'to', 'time_zone', 'corrected', 'limit', 'after']
   const params = readParameters(given, once, [...filterNames, 'status'], problems)
@@ -101,9 +88,9 @@ export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarr
   }
   const status = (value: string) => readNumber({ name: 'status', value, min: 100, max: 999 }, problems)
   const statuses = [...new Set(listOf(Object.hasOwn(given, 'status') ? given.status : undefined).map(status))]
-  const { corrected = 'false', limit = String(limitDefault) } = params
+  const { corrected = 'false' } = params
   if (corrected !== 'true' && corrected !== 'false') problems.push('corrected must be true or false')
-  const rows = readNumber({ name: 'limit', value: limit, min: 1, max: limitMax }, problems)
+  const rows = readPageRows(params.limit, problems)
   if (problems.length > 0) return { kind: 'problems', problems: [...new Set(problems)] }
   return { kind: 'query', query: { ...filter, fromMs, toMs, statuses, corrected: corrected === 'true', limit: rows } }
 }

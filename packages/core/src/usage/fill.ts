@@ -25,12 +25,13 @@ const nextOf: Readonly<Record<string, Temporal.DurationLike>> = {
   month: { months: 1 },
 }
 
-function startOf(ms: number, { step, timeZone }: Stepped): number {
+/** Where the step of a time begins. As in ClickHouse hours are counted from the start of their day. */
+export function stepStart(ms: number, { step, timeZone }: Pick<Stepped, 'step' | 'timeZone'>): number {
   const at = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(timeZone)
   const length = clockMs[step]
   if (length !== undefined) {
-    const offsetMs = at.offsetNanoseconds / 1e6
-    return Math.floor((ms + offsetMs) / length) * length - offsetMs
+    const dayMs = at.startOfDay().epochMilliseconds
+    return dayMs + Math.floor((ms - dayMs) / length) * length
   }
   const date = at.toPlainDate()
   const first =
@@ -40,11 +41,7 @@ function startOf(ms: number, { step, timeZone }: Stepped): number {
 
 function startAfter(startMs: number, asked: Stepped): number {
   const length = clockMs[asked.step]
-  // Clocks that go back repeat a step's time: the one after it begins later.
-  if (length !== undefined) {
-    const next = startOf(startMs + length, asked)
-    return next > startMs ? next : startOf(startMs + 2 * length, asked)
-  }
+  if (length !== undefined) return stepStart(startMs + length, asked)
   const date = Temporal.Instant.fromEpochMilliseconds(startMs).toZonedDateTimeISO(asked.timeZone).toPlainDate()
   return date.add(nextOf[asked.step] ?? { days: 1 }).toZonedDateTime(asked.timeZone).epochMilliseconds
 }
@@ -58,7 +55,7 @@ export function filledSteps(asked: Stepped, bucketMs: number, completeThroughMs:
   const toMs = Math.ceil(asked.toMs / bucketMs) * bucketMs
   const starts: number[] = []
   const counted: number[] = []
-  for (let ms = startOf(fromMs, asked); ms < toMs && starts.length <= stepsMax; ) {
+  for (let ms = stepStart(fromMs, asked); ms < toMs && starts.length <= stepsMax; ) {
     const next = startAfter(ms, asked)
     starts.push(ms / 1_000)
     counted.push(completeThroughMs !== undefined && Math.min(next, toMs) <= completeThroughMs ? 1 : 0)

@@ -1,10 +1,19 @@
 import { Temporal } from 'temporal-polyfill'
+import { parseTimeZone } from '../calendar/time-zone.ts'
 
 /** Values by dimension. */
 export type Values<Dimension extends string> = Readonly<Partial<Record<Dimension, readonly string[]>>>
 
 /** Query parameters as they came; one that is given twice is a list. */
 export type GivenParameters = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** A question that was read, or every problem of its parameters. */
+export type Parsed<Query> =
+  | { readonly kind: 'query'; readonly query: Query }
+  | { readonly kind: 'problems'; readonly problems: readonly string[] }
+
+/** Rows of a page of a list unless `limit` says otherwise, and of the largest page. */
+export const [pageRows, pageRowsMax] = [100, 1_000]
 
 const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -23,15 +32,6 @@ function instant(text: string, timeZone: string): number | undefined {
   const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
   if (Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate()) return undefined
   return text.length > 10 ? ms : Temporal.PlainDate.from(text).toZonedDateTime(timeZone).epochMilliseconds
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
 }
 
 const timeForms = '2026-01-31, 2026-01-31T14:00:00Z, now or now-24h (m, h, d)'
@@ -77,6 +77,25 @@ export function readFilters<Dimension extends string>(
   return filters
 }
 
+const isScalar = (value: unknown): value is string | number | boolean =>
+  typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
+
+/** Parameters that came as JSON, as a query has them. A list of none is a problem: left out, it would mean all. */
+export function parametersOf(body: unknown): { readonly given: GivenParameters; readonly problems: readonly string[] } {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    return { given: {}, problems: ['the body must be an object of parameters, such as {"subject": ["acme"]}'] }
+  }
+  const given: Record<string, string | readonly string[]> = {}
+  const problems: string[] = []
+  for (const [name, value] of Object.entries(body)) {
+    const values: unknown[] = Array.isArray(value) ? value : [value]
+    if (values.length === 0) problems.push(`${name} has no value; leave it out to ask for all`)
+    else if (!values.every(isScalar)) problems.push(`${name} must be a text, a number, true, false, or a list of texts`)
+    else given[name] = Array.isArray(value) ? values.map(String) : String(value)
+  }
+  return { given, problems }
+}
+
 /** Each parameter that is no filter as one text. What is given several times or is not known is a problem. */
 export function readParameters(
   given: GivenParameters,
@@ -98,6 +117,20 @@ export function readParameters(
   return params
 }
 
+/** A whole number of a parameter; NaN with a problem where it is none of that range. */
+export function readNumber(
+  { name, value, min, max }: { readonly name: string; readonly value: string; readonly min: number; max: number },
+  problems: string[],
+): number {
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+  if (!(number >= min && number <= max)) problems.push(`${name} must be a number from ${min} to ${max}`)
+  return number
+}
+
+/** The rows of a page. */
+export const readPageRows = (limit: string | undefined, problems: string[]): number =>
+  readNumber({ name: 'limit', value: limit ?? String(pageRows), min: 1, max: pageRowsMax }, problems)
+
 /** What the subjects of a question begin with; undefined for all subjects. */
 export function readPrefix(
   { subject_prefix: prefix }: Readonly<Record<string, string | undefined>>,
@@ -115,16 +148,19 @@ export function readSpan(
   { nowMs, spanMs }: { readonly nowMs: number; readonly spanMs: number },
   problems: string[],
 ): { readonly timeZone: string; readonly fromMs: number; readonly toMs: number } {
-  const timeZone = params.time_zone ?? 'UTC'
-  const isZone = isTimeZone(timeZone)
-  if (!isZone) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
+  const { time_zone: written = 'UTC' } = params
+  const zone = parseTimeZone(written)
+  if (zone === undefined) {
+    problems.push(`time_zone must be an IANA time zone such as Asia/Kathmandu, but is ${JSON.stringify(written)}`)
+  }
+  const timeZone = zone ?? 'UTC'
   const time = (name: 'from' | 'to', fallback: number) => {
     const text = params[name]
     if (text === undefined) return fallback
-    return readTime(name, text, { timeZone: isZone ? timeZone : 'UTC', nowMs }, problems) ?? fallback
+    return readTime(name, text, { timeZone, nowMs }, problems) ?? fallback
   }
   const toMs = time('to', nowMs)
   const fromMs = time('from', toMs - spanMs)
   if (fromMs >= toMs) problems.push('from must lie before to')
-  return { timeZone: isZone ? timeZone : 'UTC', fromMs, toMs }
+  return { timeZone, fromMs, toMs }
 }

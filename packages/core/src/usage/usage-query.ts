@@ -1,5 +1,5 @@
 import { type AnswerForm, formParameters, readForm } from './answer-form.ts'
-import { type Comparison, readComparison } from './comparison.ts'
+import { type Comparison, readComparison, widened } from './comparison.ts'
 import { readFill } from './fill.ts'
 import { type Ranking, readRanking } from './ranking.ts'
 import {
@@ -30,7 +30,7 @@ export interface RollupQuery<Dimension extends string> {
   readonly subjectPrefix: string | undefined
   /** Only groups whose name in the first column of `by` begins so; absent for all. */
   readonly namePrefix?: string
-  /** First instant that counts, and the first that no longer does. */
+  /** First instant that counts, and the first that no longer does: those of whole buckets of a rollup. */
   readonly fromMs: number
   readonly toMs: number
   readonly by: readonly Dimension[]
@@ -145,7 +145,13 @@ function parseQuery<Dimension extends string>(
   const ranking = readRanking(params, by, problems)
   const measure = ranking?.measure ?? 'cost'
   const compared = { nowMs, fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
-  const comparison = readComparison(params.compare, compared, measure === 'change' ? 'cost' : measure, problems)
+  const bucketMs = step === 'minute' ? 60_000 : 900_000
+  const comparison = readComparison(
+    params.compare,
+    { ...compared, bucketMs },
+    measure === 'change' ? 'cost' : measure,
+    problems,
+  )
   const form = readForm(params, problems)
   const isAskable = step !== undefined && fromMs < toMs
   const isFilled = readFill(params, isAskable ? { fromMs, toMs, step, timeZone } : undefined, problems)
@@ -158,8 +164,7 @@ function parseQuery<Dimension extends string>(
       only,
       except,
       subjectPrefix,
-      fromMs,
-      toMs,
+      ...widened({ fromMs, toMs }, bucketMs),
       by,
       step,
       timeZone,

@@ -1,3 +1,5 @@
+import { buckets, Histogram } from '@weir/runtime/histogram.ts'
+
 /** A place in a journal: a segment by its number, and bytes into it. */
 export interface Position {
   readonly segment: number
@@ -10,7 +12,10 @@ export interface Committed {
   readonly committed: Position
 }
 
-/** Places of the numbers that one side writes and the other reads. Counts are since the process started. */
+/**
+ * Places of the numbers that one side writes and the other reads. Counts are since the process started. `sent` and
+ * `quarantined` have two, one for each topic.
+ */
 const places = {
   // Written by the writer, on the main thread.
   committed: 0,
@@ -21,11 +26,13 @@ const places = {
   adoptedBytes: 3,
   adopted: 4,
   sent: 5,
-  failedAttempts: 6,
-  quarantined: 7,
-  oldestMs: 8,
-  replicas: 9,
+  failedAttempts: 7,
+  quarantined: 8,
+  oldestMs: 10,
+  replicas: 11,
 } as const
+const histogramAt = 12
+const bytes = 8 * histogramAt + 8 * Histogram.cellsOf(buckets.pipeline)
 type Field = Exclude<keyof typeof places, 'committed'>
 
 /**
@@ -34,25 +41,29 @@ type Field = Exclude<keyof typeof places, 'committed'>
  */
 export class JournalState {
   readonly shared: SharedArrayBuffer
+  /** Publisher: from the append of the oldest record of a batch until Kafka has the batch. */
+  readonly publishDuration: Histogram
   readonly #numbers: BigInt64Array
 
   /** Without `shared` it is that of a new journal, whose first segment is number 1. */
   constructor(shared?: SharedArrayBuffer) {
-    this.shared = shared ?? new SharedArrayBuffer(Object.keys(places).length * 8)
-    this.#numbers = new BigInt64Array(this.shared)
+    this.shared = shared ?? new SharedArrayBuffer(bytes)
+    this.#numbers = new BigInt64Array(this.shared, 0, histogramAt)
+    this.publishDuration = new Histogram(buckets.pipeline, new Float64Array(this.shared, 8 * histogramAt))
     if (shared === undefined) this.set('firstSegment', 1)
   }
 
-  get(field: Field): number {
-    return Number(Atomics.load(this.#numbers, places[field]))
+  /** `topic` is its place in the list of topics, for numbers that each topic has. */
+  get(field: Field, topic = 0): number {
+    return Number(Atomics.load(this.#numbers, places[field] + topic))
   }
 
-  set(field: Field, value: number): void {
-    Atomics.store(this.#numbers, places[field], BigInt(value))
+  set(field: Field, value: number, topic = 0): void {
+    Atomics.store(this.#numbers, places[field] + topic, BigInt(value))
   }
 
-  add(field: Field, value: number): void {
-    Atomics.add(this.#numbers, places[field], BigInt(value))
+  add(field: Field, value: number, topic = 0): void {
+    Atomics.add(this.#numbers, places[field] + topic, BigInt(value))
   }
 
   /** Writer: all up to here is in the file, whole frames only. One number, so that no reader sees half a change. */

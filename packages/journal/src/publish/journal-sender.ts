@@ -5,6 +5,7 @@ import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { JournalState } from '../format/journal-state.ts'
 import { JournalReader } from '../read/journal-reader.ts'
 import { isNumbered, PartitionQueue, type QueuedRecord } from './partition-queue.ts'
+import { findTraced, type TracedBatch } from './traced-batch.ts'
 
 /** Read from disk in one go: some milliseconds of work. */
 const readBytes = 512 * 1024
@@ -28,6 +29,8 @@ interface JournalSenderOptions {
   readonly inFlightBytesMax: number
   readonly log: KafkaLog
   readonly crash: CrashPoint
+  /** Called for batches with traced decisions once Kafka has them; undefined where nothing is traced. */
+  readonly onTraced?: ((batch: TracedBatch) => void) | undefined
 }
 
 /** One journal's directory on its way to Kafka: what was read ahead and is not acknowledged, by partition. */
@@ -94,9 +97,9 @@ export class JournalSender {
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  /** The number of records that Kafka is known to have, counted from the journal's beginning. */
-  acknowledgedCount(): number {
-    return this.readCount() - this.reader.unacknowledged
+  /** The number of a topic's records that Kafka is known to have, counted from the journal's beginning. */
+  acknowledgedCount(topic: number): number {
+    return this.reader.acknowledgedUpTo[topic]?.reduce((sum, next) => sum + (next ?? 0), 0) ?? 0
   }
 
   /** The number of records that were read, counted from the journal's beginning. */
@@ -184,9 +187,22 @@ export class JournalSender {
   acknowledge(queue: PartitionQueue, nowMs: number): void {
     const records: readonly QueuedRecord[] = queue.acknowledge(nowMs)
     const numbered = records.filter(isNumbered)
-    if (numbered.length === 0) return
+    const [oldest] = numbered
+    if (oldest === undefined) return
+    this.#options.state?.publishDuration.observe(Math.max(0, Date.now() - oldest.appendedMs) / 1_000)
+    this.#tellTraced(queue, numbered)
     this.reader.acknowledge(numbered)
     this.#isSaved = false
+  }
+
+  #tellTraced(queue: PartitionQueue, records: readonly QueuedRecord[]): void {
+    const { onTraced, state } = this.#options
+    if (onTraced === undefined) return
+    const traced = findTraced(records)
+    if (traced.length === 0) return
+    const { partition } = queue
+    const about = { topic: this.topicName(queue), partition, records: records.length, isAdopted: state === undefined }
+    onTraced({ ...about, traced, acknowledgedMs: Date.now() })
   }
 
   /**

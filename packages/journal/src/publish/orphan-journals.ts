@@ -4,6 +4,7 @@ import { adoptedIn, adoptOrphans, type DirectoryLock, removeDirectory } from '..
 import { findWrittenCorrections, type WrittenCorrection } from '../find-corrections.ts'
 import { JournalSender } from './journal-sender.ts'
 import type { Publisher } from './publisher.ts'
+import type { TracedBatch } from './traced-batch.ts'
 
 /** How often journals of dead processes are looked for. */
 const pollIntervalMs = 10_000
@@ -21,6 +22,8 @@ interface OrphanJournalsOptions {
   readonly log: KafkaLog
   readonly crash: CrashPoint
   readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
+  /** As in `JournalSender`. */
+  readonly onTraced?: ((batch: TracedBatch) => void) | undefined
 }
 
 /**
@@ -113,7 +116,8 @@ export class OrphanJournals {
       if (this.#open.size >= openMax || this.#isEnding) return
       if (this.#open.has(path) || !this.#reported.has(path)) continue
       try {
-        const sender = new JournalSender({ path, inFlightBytesMax, log: this.#options.log, crash: this.#options.crash })
+        const { log, crash, onTraced } = this.#options
+        const sender = new JournalSender({ path, inFlightBytesMax, log, crash, onTraced })
         this.#open.set(path, sender)
         this.#options.publisher.add(sender)
       } catch (error) {

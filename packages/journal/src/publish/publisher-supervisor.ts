@@ -5,6 +5,7 @@ import type { KafkaSecurity } from '@weir/kafka/security.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { WrittenCorrection } from '../find-corrections.ts'
 import type { JournalTopic } from '../format/state-files.ts'
+import type { TracedBatch } from './traced-batch.ts'
 
 const program = new URL('./publisher-thread.ts', import.meta.url)
 
@@ -29,6 +30,8 @@ export interface PublisherStart {
   readonly shared: SharedArrayBuffer
   /** `WEIR_CRASH_AT`. */
   readonly crashAt?: string | undefined
+  /** Whether traced decisions are told once Kafka has them. */
+  readonly isTraced?: boolean
 }
 
 /** `drain`: nothing more is appended; send all and the end watermarks. `end`: write down what Kafka has and stop. */
@@ -42,6 +45,7 @@ export type FromPublisher =
   | { readonly kind: 'trouble'; readonly reason: string }
   /** These stand in journals of dead processes that are about to be sent. */
   | { readonly kind: 'corrections'; readonly corrections: readonly WrittenCorrection[] }
+  | { readonly kind: 'traced'; readonly batch: TracedBatch }
   /** All of this process's journal is acknowledged, with its end watermarks. */
   | { readonly kind: 'drained' }
   | { readonly kind: 'log'; readonly level: keyof KafkaLog; readonly fields: object; readonly event: string }
@@ -52,6 +56,7 @@ export interface SupervisorOptions {
   readonly log: KafkaLog
   readonly onPartitions: (topic: number, partitions: number) => void
   readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
+  readonly onTraced?: ((batch: TracedBatch) => void) | undefined
   /** Given by tests only: sees each thread. */
   readonly onThread?: ((thread: Worker) => void) | undefined
 }
@@ -96,6 +101,7 @@ export class PublisherSupervisor {
     if (message.kind === 'partitions') this.#options.onPartitions(message.topic, message.partitions)
     else if (message.kind === 'trouble') this.trouble = message.reason
     else if (message.kind === 'corrections') this.#options.onCorrections(message.corrections)
+    else if (message.kind === 'traced') this.#options.onTraced?.(message.batch)
     else if (message.kind === 'drained') this.#drained.resolve(true)
     else this.#options.log[message.level](message.fields, message.event)
   }

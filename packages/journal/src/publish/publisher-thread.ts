@@ -8,6 +8,7 @@ import { OrphanJournals } from './orphan-journals.ts'
 import { Publisher } from './publisher.ts'
 import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-supervisor.ts'
 import type { Sink } from './sink.ts'
+import type { TracedBatch } from './traced-batch.ts'
 import { WatermarkSchedule } from './watermark-schedule.ts'
 
 /*
@@ -43,7 +44,8 @@ const crash = createCrashPoint('ingress', start.crashAt)
 const state = new JournalState(start.shared)
 // kafkajs logs every attempt to connect; the publisher logs those that matter.
 const sink: Sink = openBatchProducer({ ...start, log: { ...log, info: log.debug } })
-const own = new JournalSender({ path: start.path, state, inFlightBytesMax, log, crash })
+const onTraced = start.isTraced === true ? (batch: TracedBatch) => post({ kind: 'traced', batch }) : undefined
+const own = new JournalSender({ path: start.path, state, inFlightBytesMax, log, crash, onTraced })
 
 let isDraining = false
 let isDrained = false
@@ -87,7 +89,9 @@ function onTick(nowMs: number): boolean {
   const { watermarkMs } = state.read()
   comparePartitions()
   const isAllRead = own.fill(nowMs)
-  state.set('sent', Math.max(state.get('sent'), own.acknowledgedCount()))
+  for (const topic of start.topics.keys()) {
+    state.set('sent', Math.max(state.get('sent', topic), own.acknowledgedCount(topic)), topic)
+  }
   state.set('oldestMs', Math.round(own.oldestMs ?? 0))
   adopted.tick(nowMs)
   state.set('adopted', adopted.count)
@@ -103,7 +107,7 @@ function onTick(nowMs: number): boolean {
 const onTrouble = (reason: string) => post({ kind: 'trouble', reason })
 const publisher = new Publisher({ sink, log, state, base: start.base, crash, onTick, onTrouble })
 const adopted = new OrphanJournals({
-  ...{ base: start.base, into: start, publisher, log, crash },
+  ...{ base: start.base, into: start, publisher, log, crash, onTraced },
   onCorrections: (corrections) => post({ kind: 'corrections', corrections }),
 })
 

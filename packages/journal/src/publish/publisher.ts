@@ -228,7 +228,7 @@ export class Publisher {
       return
     }
     queue.replaceFirst(substitute.record)
-    this.#options.state.add('quarantined', 1)
+    this.#options.state.add('quarantined', 1, queue.topic)
     const { partition, seq } = culprit
     this.#options.log.error({ topic, partition, seq, reason, file: substitute.path }, 'Kafka refuses a record for good')
   }

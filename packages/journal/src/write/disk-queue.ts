@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { buckets, Histogram } from '@weir/runtime/histogram.ts'
 import type { FrameBuffer } from '../format/frame.ts'
 import type { Disk } from './disk.ts'
 import type { OpenSegment } from './segment-store.ts'
@@ -58,6 +59,7 @@ export class DiskQueue {
   #isProbing = false
   trouble: 'stalled' | 'disk-error' | undefined
   readonly counters = { writes: 0, slowWrites: 0, failedWrites: 0 }
+  readonly writeDuration = new Histogram(buckets.decision)
 
   constructor(options: DiskQueueOptions) {
     this.#options = options
@@ -151,6 +153,7 @@ export class DiskQueue {
 
   #measure(tookMs: number): void {
     this.counters.writes += 1
+    this.writeDuration.observe(tookMs / 1_000)
     this.#isQuick = tookMs <= slowMs
     if (!this.#isQuick) this.counters.slowWrites += 1
   }

@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
+import type { Histogram } from '@weir/runtime/histogram.ts'
 import { type Frame, FrameBuffer, type FrameHead, frameAt, headerBytes } from '../format/frame.ts'
 import type { JournalState } from '../format/journal-state.ts'
 import { segmentHeadBytes } from '../format/segment-files.ts'
@@ -117,6 +118,10 @@ export class FrameLog {
 
   get counters() {
     return this.#queue.counters
+  }
+
+  get writeDuration(): Histogram {
+    return this.#queue.writeDuration
   }
 
   get usedBytes(): number {

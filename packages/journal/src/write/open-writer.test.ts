@@ -42,7 +42,7 @@ test('records appended by callbacks of one turn share its write', async () => {
     return log.writtenInTime()
   }
   expect(await Promise.all([1, 2, 3].map(one))).toEqual([true, true, true])
-  expect(writer.counters).toMatchObject({ appended: 3, writes: 1 })
+  expect([writer.countsOf(0), writer.counters.writes]).toEqual([{ appended: 3, refused: 0 }, 1])
 })
 
 test('Outcomes, for which no caller waits, share a write with those of other callbacks, or go with the next decision', async () => {
@@ -62,6 +62,8 @@ test('Outcomes, for which no caller waits, share a write with those of other cal
   outcomes.append('a', line(7))
   expect(await outcomes.writtenInTime()).toBe(true)
   expect([writer.counters.writes, readDead(directory.path).length]).toEqual([3, 8])
+  expect([writer.countsOf(0).appended, writer.countsOf(1).appended]).toEqual([1, 7])
+  expect(writer.writeDuration.count).toBe(3)
 })
 
 test('A write that stores fewer bytes than it was given is continued', async () => {
@@ -122,7 +124,7 @@ test('Decisions that a full journal refuses are counted in the gap file, and rec
   expect(log.append('a', '{"n":3,"count":40,"z":1')).toBe(false)
   expect(log.append('a', '{"n":3,"count":0,"corrects":1', true)).toBe(false)
   await log.writtenInTime()
-  expect(writer.counters).toMatchObject({ appended: 0, gaps: 43 })
+  expect([writer.countsOf(0), writer.counters.gaps]).toEqual([{ appended: 0, refused: 5 }, 43])
   const page = statSync(`${directory.path}/gap`)
   expect(texts(readDead(directory.path))).toEqual([expect.stringContaining('"gap":"journal_full","count":43,')])
   writer.state.set('adoptedBytes', 0)
@@ -147,7 +149,7 @@ test('Equal records become one coalesced record with their count, which takes it
   expect(writer.state.read().watermarkMs).toBeLessThan(Date.now())
   log.append('äcme', line(1))
   expect(await log.writtenInTime()).toBe(true)
-  await until(() => writer.counters.appended === 2)
+  await until(() => writer.countsOf(0).appended === 2)
   expect([sum?.add(), empty?.add()]).toEqual([false, false])
   const found = texts(readDead(directory.path))
   expect(found).toHaveLength(2)

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { DirectoryLock } from '../directory/directory.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
@@ -17,12 +18,10 @@ export type JournalTrouble = 'full' | 'stalled' | 'disk-error' | 'taken-away' | 
 
 /** Of all topics together, since the process started. */
 export interface JournalCounters {
-  readonly appended: number
   /**
    * Records, closed sums and gap records that stand in the journal, or are about to: what Kafka is to have in the end.
    */
   readonly numbered: number
-  readonly refused: number
   /** Decisions that the journal was given and does not have: counted in its gap file. */
   readonly gaps: number
   readonly writes: number
@@ -90,8 +89,9 @@ export class JournalWriter {
   #isSyncing = false
   #ended: 'taken-away' | 'closed' | undefined
   #closed: Promise<boolean> | undefined
-  #appended = 0
-  #refused = 0
+  /** By topic. */
+  readonly #appended: number[]
+  readonly #refused: number[]
 
   constructor(directory: DirectoryLock, options: WriterOptions, frameOptions: FrameLogOptions, first: FirstSegment) {
     const { journal, path } = directory
@@ -101,6 +101,8 @@ export class JournalWriter {
     this.maxBytes = options.maxBytes
     this.#directory = directory
     this.#options = options
+    this.#appended = options.topics.map(() => 0)
+    this.#refused = options.topics.map(() => 0)
     const hooks = {
       beforeGroupCommit: () => this.#endGroup(),
       onCommitted: () => this.#committed(),
@@ -120,8 +122,18 @@ export class JournalWriter {
   }
 
   get counters(): JournalCounters {
-    const rest = { refused: this.#refused, gaps: this.#unrecorded.counted, ...this.#frames.counters }
-    return { appended: this.#appended + this.#coalesced.closed, numbered: this.#sequences.given, ...rest }
+    return { numbered: this.#sequences.given, gaps: this.#unrecorded.counted, ...this.#frames.counters }
+  }
+
+  /** What a topic's callers gave, by its place in the list, since the process started. Denials alone are coalesced. */
+  countsOf(topic: number): { readonly appended: number; readonly refused: number } {
+    const coalesced = topic === decisions ? this.#coalesced.closed : 0
+    return { appended: (this.#appended[topic] ?? 0) + coalesced, refused: this.#refused[topic] ?? 0 }
+  }
+
+  /** Of writes to the disk, each of all that one turn of the event loop appended. */
+  get writeDuration(): Histogram {
+    return this.#frames.writeDuration
   }
 
   /** What keeps it from taking records now; undefined when nothing does. */
@@ -149,11 +161,9 @@ export class JournalWriter {
   #append(topic: number, key: string, openLine: string, isReserved: boolean): boolean {
     const share = topic !== decisions ? 'background' : isReserved ? 'reserved' : 'normal'
     const isPut = this.#ended === undefined && this.#sequences.putRecord(frameKinds.record, topic, key, openLine, share)
-    if (isPut) this.#appended += 1
-    else {
-      this.#refused += 1
-      if (topic === decisions) this.#countMissed(decisionsIn(openLine))
-    }
+    const counts = isPut ? this.#appended : this.#refused
+    counts[topic] = (counts[topic] ?? 0) + 1
+    if (!isPut && topic === decisions) this.#countMissed(decisionsIn(openLine))
     return isPut
   }
 

@@ -115,6 +115,16 @@ export interface ClusterMetadata {
   readonly topics: readonly TopicMetadata[]
 }
 
+/** Who holds a partition. */
+export interface PartitionMetadata {
+  readonly partition: number
+  /** -1 for none. */
+  readonly leader: number
+  /** How many brokers should have a copy, and how many have one that is up to date. */
+  readonly replicas: number
+  readonly inSync: number
+}
+
 /** What Kafka says of a topic. */
 export interface TopicMetadata {
   readonly name: string
@@ -122,7 +132,7 @@ export interface TopicMetadata {
   readonly id: string
   /** 0 when Kafka knows the topic. */
   readonly errorCode: number
-  readonly partitions: readonly { readonly partition: number; readonly leader: number; readonly replicas: number }[]
+  readonly partitions: readonly PartitionMetadata[]
 }
 
 /** Before a compact text or list: its length and one, in one byte or two. */
@@ -164,12 +174,12 @@ function decodeMetadata(read: ByteReader): ClusterMetadata {
   return { brokers, topics }
 }
 
-function decodePartition(read: ByteReader): TopicMetadata['partitions'][number] {
+function decodePartition(read: ByteReader): PartitionMetadata {
   read.int16() // error
   const [partition, leader] = [read.int32(), read.int32()]
   read.int32() // leader's epoch
   const replicas = read.compactList(() => read.int32(), false).length
-  read.compactList(() => read.int32(), false) // in sync
+  const inSync = read.compactList(() => read.int32(), false).length
   read.compactList(() => read.int32(), false) // offline
-  return { partition, leader, replicas }
+  return { partition, leader, replicas, inSync }
 }

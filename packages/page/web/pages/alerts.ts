@@ -1,116 +1,94 @@
-import type { Alert, AlertWhole, Page } from '../answers.ts'
+import { useState } from 'preact/hooks'
+import type { Alert, Page } from '../answers.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
+import { counted } from '../format.ts'
 import { html } from '../html.ts'
-import { describeAlert } from '../parts/describe-alert.ts'
-import { Action, typed } from '../parts/dialog.ts'
+import { Action } from '../parts/dialog.ts'
+import { Field } from '../parts/field.ts'
 import { Panel } from '../parts/panel.ts'
-import { type Column, Pages, Table } from '../parts/table.ts'
+import { type Column, PagedTable } from '../parts/table.ts'
+import { Tabs } from '../parts/tabs.ts'
 import { Subject, Time } from '../parts/words.ts'
 import { hrefOf, setParams, usePlace } from '../place.ts'
-import { may } from '../session.ts'
+import { needs } from '../session.ts'
 
-const types = [
+export const alertTabs = { '/alerts': 'Alerts', '/endpoints': 'Endpoints and silences' }
+export const alertTypes = [
   ...['weir.quota.reached', 'weir.quota.forecast', 'weir.limit.blocked', 'weir.denied_rate.high', 'weir.allowed.high'],
   ...['weir.allowed.dropped', 'weir.budget.reached', 'weir.endpoint.disabled'],
 ]
 
-const outcome = (name: string) => {
+/** How a delivery went. */
+export const outcome = (name: string) => {
   const kind = { delivered: 'good', failed: 'refused', given_up: 'refused', dropped: 'refused' }[name] ?? 'degraded'
   const sign = { good: '✓', refused: '✕', degraded: '…' }[kind]
   return html`<span class=${`word ${kind}`}>${sign} ${name.replaceAll('_', ' ')}</span>`
 }
 
+const failedOutcomes = ['failed', 'given_up', 'dropped']
+/** Whether a delivery has not arrived. */
+export const isFailed = (outcome: string) => failedOutcomes.includes(outcome)
+
+/** What one looks for among deliveries, by the outcomes that the API is asked for. */
+const outcomeChoices = {
+  ...{ '': 'delivered or not', [failedOutcomes.join(',')]: 'not delivered', failed: 'failed, tried again' },
+  ...{ given_up: 'given up', dropped: 'dropped', delivered: 'delivered', silenced: 'silenced' },
+}
+/** The alerts that did not arrive at an endpoint. */
+export const notDeliveredHref = () => hrefOf('/alerts', { outcome: failedOutcomes.join(',') })
+
+export const isSubject = (subject: string) => subject !== '' && !subject.startsWith('_')
+
 const columns: readonly Column<Alert>[] = [
-  { name: 'What', cell: (alert) => html`<a href=${hrefOf(`/alerts/${alert.id}`)}>${describeAlert(alert)}</a>` },
-  { name: 'Time', cell: ({ time }) => html`<${Time} at=${time} />` },
-  { name: 'Subject', cell: ({ subject }) => (subject.startsWith('_') ? '' : html`<${Subject} id=${subject} />`) },
   {
-    name: 'Delivered',
+    name: 'What',
+    isPlain: true,
+    cell: (alert) => html`<a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>`,
+  },
+  { name: 'When', isPlain: true, cell: ({ time }) => html`<${Time} at=${time} />` },
+  { name: 'Subject', isMinor: true, cell: ({ subject }) => isSubject(subject) && html`<${Subject} id=${subject} />` },
+  {
+    ...{ name: 'Delivered', isPlain: true },
     cell: ({ deliveries, state }) =>
       Object.keys(deliveries).length === 0
-        ? html`<span class="quiet">${state === 'late' ? 'to nobody: its period was over' : 'to nobody'}</span>`
+        ? html`<span class="quiet">${state === 'late' ? 'to no endpoint: its period was over' : 'to no endpoint'}</span>`
         : html`<div class="row">${Object.entries(deliveries).map(([name, what]) => html`<span key=${name}>${name} ${outcome(what)}</span>`)}</div>`,
   },
 ]
 
+/** Sends again what was given up or dropped. */
+function RedeliverFailed() {
+  const [from, setFrom] = useState('now-24h')
+  const spans = { 'now-1h': 'an hour', 'now-24h': '24 hours', 'now-168h': 'a week' }
+  const run = async () => {
+    const hours = Number(/\d+/.exec(from)?.[0] ?? 24)
+    const since = new Date(Date.now() - hours * 3_600_000).toISOString()
+    const { requested } = await send<{ requested: number }>('POST', '/v1/deliveries/redeliver', { from: since })
+    return html`<p>Asked for ${counted(requested, 'delivery', 'deliveries')}.</p>`
+  }
+  const about = html`<p>All that was given up or dropped is delivered once more, under the same ids: a receiver that has it ignores it.</p>
+    <${Field} label="Of the last" options=${spans} value=${from} onValue=${setFrom} />`
+  return html`<${Action} label="Send failed ones again" ...${needs('write')} about=${about} run=${run} />`
+}
+
 export function AlertsPage() {
   const { params } = usePlace()
   const after = params.get('after')
-  const path = pathOf('/v1/alerts', {
-    type: params.get('type') ?? '',
-    subject: params.get('subject') ?? '',
-    limit: '50',
-    after: after ?? '',
-  })
+  const [type, subject, what] = ['type', 'subject', 'outcome'].map((name) => params.get(name) ?? '')
+  const path = pathOf('/v1/alerts', { type, subject, outcome: what?.split(','), limit: '50', after: after ?? '' })
   const asked = useAnswer<Page<Alert>>(path, after === null ? 5_000 : undefined)
-  const change = (name: string) => (event: Event) => setParams({ [name]: typed(event).trim(), after: undefined })
+  const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
+  const types = { '': 'every type', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }
   return html`
-    <div class="head">
-      <h1>Alerts</h1>
-      <div class="row">
-        <select aria-label="Type" value=${params.get('type') ?? ''} onChange=${change('type')}>
-          <option value="">every type</option>${types.map((type) => html`<option value=${type}>${type}</option>`)}
-        </select>
-        <input aria-label="Subject" placeholder="subject" value=${params.get('subject') ?? ''} onChange=${change('subject')} />
-      </div>
+    <div class="head"><h1>Alerts</h1><${RedeliverFailed} /></div>
+    <${Tabs} of=${alertTabs} label="Alerts" />
+    <div class="row">
+      <${Field} isTool label="Type" options=${types} value=${type} onValue=${set('type')} />
+      <${Field} isTool label="Deliveries" options=${outcomeChoices} value=${what} onValue=${set('outcome')} />
+      <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${set('subject')} />
     </div>
-    <${Panel} title="What was told" asked=${asked} path=${path} rows=${10} empty=${({ items }: Page<Alert>) => (items.length === 0 ? 'No alert was raised.' : undefined)}>
-      ${({ items, next }: Page<Alert>) => html`<div class="stack">
-        <${Table} caption="Alerts" columns=${columns} rows=${items} keyOf=${({ id }: Alert) => id} />
-        <${Pages} after=${after} next=${next} onPage=${(page: string | undefined) => setParams({ after: page })} />
-      </div>`}
+    <${Panel} title="What was told" asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<Alert>) => (items.length > 0 ? undefined : `No alert ${path.includes('subject=') || path.includes('type=') || path.includes('outcome=') ? 'of this kind ' : ''}was raised in the last 7 days.`)}>
+      ${({ items, next }: Page<Alert>) => html`<${PagedTable} caption="Alerts" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: Alert) => id} />`}
     <//>
-  `
-}
-
-type Step = AlertWhole['deliveries'][number]
-
-const stepColumns: readonly Column<Step>[] = [
-  { name: 'Endpoint', cell: ({ endpoint }) => endpoint },
-  { name: 'Try', isNumber: true, cell: ({ attempt }) => attempt },
-  { name: 'When', cell: ({ at }) => html`<${Time} at=${at} />` },
-  { name: 'Outcome', cell: ({ outcome: what }) => outcome(what) },
-  { name: 'Status', isNumber: true, cell: ({ status }) => (status === 0 ? '–' : status) },
-  { name: 'ms', isNumber: true, cell: ({ ms }) => ms },
-  { name: 'They said', cell: ({ error, answer }) => html`${error} ${answer && html`<code>${answer}</code>`}` },
-]
-
-/** One alert: what it says, and every step of telling it. */
-export function AlertPage({ id }: { readonly id: string }) {
-  const path = `/v1/alerts/${encodeURIComponent(id)}`
-  const asked = useAnswer<AlertWhole>(path, 5_000)
-  const again = async () => {
-    const { requested } = await send<{ requested: number }>('POST', `${path}/redeliver`, {})
-    asked.again()
-    return html`<p>Asked for ${requested} deliveries. They come under the same id: who has it already ignores it.</p>`
-  }
-  return html`
-    <div class="head">
-      <h1>${asked.data === undefined ? 'Alert' : describeAlert({ ...asked.data })}</h1>
-      <${Action} label="Send again" isDisabled=${!may('write')} about="It is delivered again to every endpoint that it was sent to, under the same id." run=${again} />
-    </div>
-    <${Panel} title="What it says" asked=${asked} path=${path}>
-      ${(data: AlertWhole) => html`<dl class="facts">
-        <dt>Type</dt><dd>${data.type}</dd>
-        <dt>Subject</dt><dd><${Subject} id=${data.subject} /></dd>
-        <dt>Raised</dt><dd><${Time} at=${data.time} isLong /></dd>
-        ${Object.entries(data.data).map(
-          ([name, value]) =>
-            html`<dt>${name.replaceAll('_', ' ')}</dt><dd>${
-              name === 'decision_id'
-                ? html`<a href=${hrefOf(`/decisions/${String(value)}`)}>${String(value)}</a>`
-                : typeof value === 'object'
-                  ? JSON.stringify(value)
-                  : String(value)
-            }</dd>`,
-        )}
-      </dl>`}
-    <//>
-    ${
-      asked.data !== undefined &&
-      html`<section class="panel"><header><h2>Deliveries</h2></header>
-        ${asked.data.deliveries.length === 0 ? html`<p class="empty">It was sent to nobody.</p>` : html`<${Table} caption="Deliveries" columns=${stepColumns} rows=${asked.data.deliveries} keyOf=${(step: Step, at: number) => `${step.endpoint} ${at}`} />`}
-      </section>`
-    }
   `
 }

@@ -2,12 +2,14 @@ import type { Block, Page } from '../answers.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { ago, count } from '../format.ts'
 import { html } from '../html.ts'
-import { Action, typed } from '../parts/dialog.ts'
+import { Action } from '../parts/dialog.ts'
+import { Field } from '../parts/field.ts'
+import { columnNames } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
-import { type Column, Pages, Table } from '../parts/table.ts'
-import { Subject, Time } from '../parts/words.ts'
+import { type Column, PagedTable } from '../parts/table.ts'
+import { Part, Subject, Time } from '../parts/words.ts'
 import { hrefOf, setParams, usePlace } from '../place.ts'
-import { may } from '../session.ts'
+import { needs } from '../session.ts'
 
 const whoOf = ({ subject, ip, scope }: Block) =>
   html`${ip} ${subject !== null && subject !== '' && html`<${Subject} id=${subject} />`} ${Object.entries(scope)
@@ -26,41 +28,38 @@ export function BlocksPage() {
     after: after ?? '',
   })
   const asked = useAnswer<Page<Block> & { complete: boolean }>(path, 5_000)
-  const change = (name: string) => (event: Event) => setParams({ [name]: typed(event).trim(), after: undefined })
+  const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
   const lift = (block: Block, forget: boolean) => async () => {
     await send('POST', `/v1/blocks/${encodeURIComponent(block.id)}/lift`, { forget })
     asked.again()
     return undefined
   }
   const columns: readonly Column<Block>[] = [
-    { name: 'Who', cell: whoOf },
-    { name: 'Limit', cell: ({ limit }) => limit },
-    { name: 'Since', cell: ({ since }) => html`<${Time} at=${since} />` },
+    { name: 'Who', isPlain: true, cell: whoOf },
+    { name: 'Limit', isPlain: true, cell: ({ limit }) => html`<b><${Part} kind="limits" name=${limit} /></b>` },
+    {
+      name: 'Since',
+      cell: ({ since, decision }) =>
+        html`<a href=${hrefOf(`/decisions/${decision}`)} title="The refusal that set the block"><${Time} at=${since} /></a>`,
+    },
     { name: 'Free', cell: ({ until }) => html`<span title=${until}>${ago(Date.parse(until))}</span>` },
     { name: 'Refused', isNumber: true, cell: ({ refusals }) => count(refusals) },
-    { name: 'Why', cell: ({ decision }) => html`<a href=${hrefOf(`/decisions/${decision}`)}>the refusal</a>` },
     {
-      name: '',
-      cell: (block) => html`<div class="row">
-        <${Action} label="Lift" isDisabled=${!may('limits')} about="The block ends. What was counted stays: a count that is full blocks again at the next request." run=${lift(block, false)} />
-        <${Action} label="Lift and forget" isDisabled=${!may('limits')} about="The block ends, and what was counted is forgotten." run=${lift(block, true)} />
+      ...{ name: '', isPlain: true },
+      cell: (block) => html`<div class="row end">
+        <${Action} label="Lift" ...${needs('limits')} about="The block ends. What was counted stays: a count that is full blocks again at the next request." run=${lift(block, false)} />
+        <${Action} label="Lift and forget" ...${needs('limits')} about="The block ends, and what was counted is forgotten." run=${lift(block, true)} />
       </div>`,
     },
   ]
+  const tools = ['ip', 'limit', 'subject'] as const
   return html`
-    <div class="head">
-      <h1>Blocks</h1>
-      <div class="row">
-        <input aria-label="Address" placeholder="address" value=${params.get('ip') ?? ''} onChange=${change('ip')} />
-        <input aria-label="Limit" placeholder="limit" value=${params.get('limit') ?? ''} onChange=${change('limit')} />
-        <a class="button" href="/v1/blocks?format=text" download="blocked.txt">List for firewalls</a>
-      </div>
-    </div>
+    <div class="head"><h1>Blocks</h1><a class="button" href="/v1/blocks?format=text" download="blocked.txt">List for firewalls</a></div>
+    <div class="row">${tools.map((name) => html`<${Field} key=${name} isTool label=${columnNames[name]} on="change" suggest=${name === 'subject' ? name : undefined} value=${params.get(name) ?? ''} onValue=${set(name)} />`)}</div>
     <${Panel} title="Who is shut out" asked=${asked} path=${path} rows=${8} empty=${({ items }: Page<Block>) => (items.length === 0 ? 'Nobody is shut out.' : undefined)}>
       ${({ items, next, complete }: Page<Block> & { complete: boolean }) => html`<div class="stack">
         ${!complete && html`<p class="note">There may be more: not every server of Redis could be asked in time.</p>`}
-        <${Table} caption="Blocks" columns=${columns} rows=${items} keyOf=${({ id }: Block) => id} />
-        <${Pages} after=${after} next=${next} onPage=${(page: string | undefined) => setParams({ after: page })} />
+        <${PagedTable} caption="Blocks" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: Block) => id} />
       </div>`}
     <//>
   `

@@ -1,45 +1,69 @@
 import type { Explained, Hint, LimitThen } from '../answers.ts'
 import { useAnswer } from '../api.ts'
-import { count, length } from '../format.ts'
+import { count, counted, length, wait } from '../format.ts'
 import { html } from '../html.ts'
 import { Copy, Panel } from '../parts/panel.ts'
+import { DifferenceLines } from '../parts/settings.ts'
 import { type Column, Table } from '../parts/table.ts'
-import { Meter, Subject, Time, Verdict } from '../parts/words.ts'
+import { Because, Meter, Part, Subject, Time, Verdict, valueName } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
+import { may } from '../session.ts'
 
-const hintText = ({ how, ms = 0, at_most, limit, at_least, plan, together_with = [] }: Hint) => {
-  if (how === 'wait') return `waiting ${length(ms)}`
-  if (how === 'cost') return `a cost of ${at_most} or less`
-  if (how === 'plan') return `the plan ${plan}`
-  const others = together_with.length === 0 ? '' : `, together with more of ${together_with.join(', ')}`
-  return `a ${how} of ${limit} of ${count(at_least)} or more${others}`
+/** How many plans are named, at most. */
+const plansShown = 3
+
+function HintWords(hint: Hint) {
+  const { how, ms = 0, at_most: most, limit = '', at_least: least, plan = '', together_with: others = [] } = hint
+  const { assumed_unused: unused = [] } = hint
+  const assumed =
+    unused.length === 0 ? '' : ` (if ${unused.join(' and ')} ${unused.length === 1 ? 'is' : 'are'} unused)`
+  if (how === 'wait') return html`waiting ${wait(ms)}`
+  if (how === 'cost') return html`a cost of ${count(most)} or less${assumed}`
+  if (how === 'plan') return html`the plan <${Part} kind="plans" name=${plan} />${assumed}`
+  const also = others.length === 0 ? '' : `, together with more of ${others.join(', ')}`
+  return html`a ${how} of <${Part} kind="limits" name=${limit} /> of ${count(least)} or more${also}${assumed}`
 }
 
+/** What would have helped: each by itself, and of plans the first. */
+function Hints({ hints }: { readonly hints: readonly Hint[] }) {
+  const plans = hints.filter(({ how }) => how === 'plan')
+  const shown = [...hints.filter(({ how }) => how !== 'plan'), ...plans.slice(0, plansShown)]
+  const more = plans.length - plansShown
+  return html`<p>Would have helped: ${shown.map((one, at) => html`${at > 0 && ' · '}<${HintWords} ...${one} />`)}${more > 0 && ` · ${counted(more, 'more plan')}`}</p>`
+}
+
+const countedBy = 'Counted by'
 const limitColumns: readonly Column<LimitThen>[] = [
   {
-    name: 'Limit',
+    ...{ name: 'Limit', isPlain: true },
     cell: ({ name, refused }) =>
-      html`${name} ${refused && html`<span class="word refused">✕<span class="hidden"> refused</span></span>`}`,
+      html`<b><${Part} kind="limits" name=${name} /></b> ${refused && html`<span class="word refused">✕<span class="hidden"> refused</span></span>`}`,
   },
   {
-    name: 'Used then',
+    ...{ name: 'Used then', isPlain: true },
     cell: ({ used, size }) =>
       used === null
         ? html`<span class="quiet">not said</span>`
-        : html`<span class="row"><${Meter} used=${used} size=${size} /> ${count(used)} of ${count(size)}</span>`,
+        : html`<span class="row tight"><${Meter} used=${used} size=${size} />${count(used)} of ${count(size)}</span>`,
   },
   { name: 'Needed', isNumber: true, cell: ({ needed }) => count(needed) },
   { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
   { name: 'Free again', cell: ({ reset_at }) => reset_at !== undefined && html`<${Time} at=${reset_at} />` },
-  { name: 'Because of', cell: ({ because = [] }) => because.join(', ') },
+  { name: 'Because of', cell: ({ because = [] }) => html`<${Because} words=${because} />` },
   {
-    name: 'Counted by',
+    ...{ name: countedBy, isMinor: true },
     cell: ({ by }) =>
       Object.entries(by)
         .map(([name, value]) => `${name} ${value}`)
         .join(', '),
   },
 ]
+
+/** A column without anything in it is left out. */
+const columnsFor = (limits: readonly LimitThen[]) =>
+  limits.some(({ by }) => Object.keys(by).length > 0)
+    ? limitColumns
+    : limitColumns.filter(({ name }) => name !== countedBy)
 
 function Policy({ policy }: { readonly policy: NonNullable<Explained['policy']> }) {
   const { exact, change, at, since_changed: changed } = policy
@@ -51,9 +75,8 @@ function Policy({ policy }: { readonly policy: NonNullable<Explained['policy']> 
     ${
       changed.length === 0
         ? html`<p class="quiet">Nothing of it has changed since.</p>`
-        : html`<ul>
-            ${changed.map(({ kind, name, before, now }) => html`<li key=${`${kind} ${name}`}>${kind} ${name}: <span class="taken">${JSON.stringify(before)}</span> → <span class="added">${JSON.stringify(now)}</span></li>`)}
-          </ul>`
+        : html`<p>Since then:</p>
+            ${changed.map(({ kind, name, before, now }) => html`<${DifferenceLines} key=${`${kind} ${name}`} kind=${kind} name=${name} before=${before} after=${now} />`)}`
     }
   </div>`
 }
@@ -62,10 +85,10 @@ function Facts({ data }: { readonly data: Explained }) {
   const { outcome_record: answered } = data
   return html`<dl class="facts">
     <dt>Subject</dt><dd><${Subject} id=${data.subject} /></dd>
-    <dt>Route</dt><dd>${data.route} (${data.method})</dd>
-    <dt>Cost</dt><dd>${data.cost} units${data.count > 1 && `; stands for ${count(data.count)} equal ones`}</dd>
-    <dt>Plan</dt><dd>${data.plan || '–'}</dd>
-    <dt>Key</dt><dd>${data.key_id || '–'}</dd>
+    <dt>Route</dt><dd>${data.route === '*' ? valueName('route', data.route) : html`<${Part} kind="routes" name=${data.route} />`}${data.method !== '' && !data.route.startsWith(data.method) && ` (${data.method})`}</dd>
+    <dt>Cost</dt><dd>${counted(data.cost, 'unit')}${data.count > 1 && `; the record stands for ${count(data.count)} equal requests of its second`}</dd>
+    <dt>Plan</dt><dd>${data.plan === '' ? '–' : html`<${Part} kind="plans" name=${data.plan} />`}</dd>
+    <dt>Key</dt><dd>${data.key_id === '' ? '–' : html`<code>${data.key_id}</code>`}</dd>
     <dt>Address</dt><dd>${data.ip || 'not recorded'}</dd>
     <dt>Answer</dt><dd>${answered ? `${answered.status} after ${length(answered.duration_ms)} ${answered.error}` : 'none was recorded'}</dd>
     ${data.corrections.length > 0 && html`<dt>Corrected</dt><dd>${data.corrections.map(({ adjustment }) => `${adjustment > 0 ? '+' : ''}${adjustment} units`).join(', ')}</dd>`}
@@ -83,6 +106,12 @@ function Now({ data }: { readonly data: Explained }) {
   </div>`
 }
 
+const headline = ({ outcome, mode, denied_by: by, reason }: Explained) => {
+  if (outcome === 'deny')
+    return html`<span class="word refused headline">${`✕ Refused${by === '' ? `: ${reason.replaceAll('_', ' ')}` : ` by ${by}`}`}</span>`
+  return html`<span class="headline"><${Verdict} outcome=${outcome} mode=${mode} reason=${reason} /></span>`
+}
+
 /** Why a request was allowed or refused, and what would have admitted it. */
 export function DecisionPage({ id }: { readonly id: string }) {
   const path = `/v1/decisions/${encodeURIComponent(id)}`
@@ -90,26 +119,26 @@ export function DecisionPage({ id }: { readonly id: string }) {
   const { data } = asked
   return html`
     <div class="head">
-      <div><h1>Decision</h1><code>${id}</code></div>
+      <div><h1>Decision</h1><code class="quiet">${id}</code></div>
       <${Copy} text=${location.href} label="Copy link" />
     </div>
-    <${Panel} title="What was decided" asked=${asked} path=${path} rows=${5}>
+    <${Panel} title="What was decided" asked=${asked} path=${path} rows=${8}>
       ${(one: Explained) => html`<div class="stack">
-        <p><${Verdict} outcome=${one.outcome} mode=${one.mode} /> <${Time} at=${one.ts} isLong /></p>
-        <p>${one.summary}</p>
+        <div class="row apart">${headline(one)}<${Time} at=${one.ts} isLong /></div>
+        <p class="said">${one.summary}</p>
         ${one.blocked_by !== null && one.blocked_by !== undefined && html`<p>The block was set by <a href=${hrefOf(`/decisions/${one.blocked_by.id}`)}>the decision of <${Time} at=${one.blocked_by.ts} /></a>.</p>`}
-        ${one.would_have_allowed.length > 0 && html`<p>Would have helped: ${one.would_have_allowed.map(hintText).join(' · ')}</p>`}
-        ${one.limits.length > 0 && html`<${Table} caption="Limits then" columns=${limitColumns} rows=${one.limits} keyOf=${({ name }: LimitThen, at: number) => `${name} ${at}`} />`}
+        ${one.would_have_allowed.length > 0 && html`<${Hints} hints=${one.would_have_allowed} />`}
+        ${one.limits.length > 0 && html`<${Table} caption="Limits then" columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: LimitThen, at: number) => `${name} ${at}`} />`}
       </div>`}
     <//>
     ${
       data !== undefined &&
       html`<div class="grid">
-        <section class="panel third"><header><h2>Request</h2></header><${Facts} data=${data} /></section>
-        <section class="panel third"><header><h2>Policy then and since</h2></header>${data.policy === null ? html`<p class="quiet">Not known.</p>` : html`<${Policy} policy=${data.policy} />`}</section>
-        <section class="panel third"><header><h2>Now</h2></header><${Now} data=${data} /></section>
+        <section class="panel third" aria-label="Request"><header><h2>Request</h2></header><${Facts} data=${data} /></section>
+        <section class="panel third" aria-label="Policy then and since"><header><h2>Policy then and since</h2></header>${data.policy === null ? html`<p class="quiet">Not known.</p>` : html`<${Policy} policy=${data.policy} />`}</section>
+        <section class="panel third" aria-label="Now"><header><h2>Now</h2>${may('read') && data.now !== null && html`<a class="small" href=${hrefOf(`/subjects/${encodeURIComponent(data.subject)}`, { tab: 'limits' })}>All its limits</a>`}</header><${Now} data=${data} /></section>
       </div>`
     }
-    ${asked.error?.status === 404 && html`<p class="note">Answers of the ingress have their decision's id in the header <code>Weir-Decision</code>.</p>`}
+    ${asked.error?.status === 404 && html`<p class="note">Answers of the ingress have their decision’s id in the header <code>Weir-Decision</code>.</p>`}
   `
 }

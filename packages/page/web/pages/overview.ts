@@ -1,150 +1,143 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Alert, Page, Status, Usage } from '../answers.ts'
+import type { Alert, Block, Page, Status, Usage } from '../answers.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { ago, change, count, stepLabel, time } from '../format.ts'
+import { ago, change, count, counted, time } from '../format.ts'
 import { html } from '../html.ts'
-import { Bars, Chart } from '../parts/chart.ts'
-import { describeAlert } from '../parts/describe-alert.ts'
+import { Bars } from '../parts/bars.ts'
+import { Chart } from '../parts/chart.ts'
+import { liveChart, useLiveSeconds } from '../parts/live-seconds.ts'
+import { Lost } from '../parts/lost.ts'
 import { Copy, Panel } from '../parts/panel.ts'
-import { type SpanName, useSpan } from '../parts/span.ts'
+import { useSpan } from '../parts/span.ts'
+import { UsageChart } from '../parts/usage-chart.ts'
 import { nameOf, Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
+import { isFailed, notDeliveredHref } from './alerts.ts'
 
 const freshMs = 15_000
 /** After a first start one waits for the first decision. */
 const firstMs = 1_000
 
-/** Until when a chart is whole: its last steps may still grow. */
-const wholeSteps = ({ rows, complete_through }: Usage, stepMs: number): number =>
-  rows.filter(
-    ({ ts }) =>
-      ts !== undefined && complete_through !== null && Date.parse(ts) + stepMs <= Date.parse(complete_through),
-  ).length
-
-const stepMsOf = (step: string) => ({ minute: 60_000, quarter_hour: 900_000, hour: 3_600_000 })[step] ?? 86_400_000
-
-/** Sums after the last that is counted are null in a filled answer. */
-const known = (sum: string | null) => (sum === null ? null : Number(sum))
-
-/** What was allowed and refused over time. */
-export function UsageChart({ usage, title }: { readonly usage: Usage; readonly title: string }) {
-  const { zone } = useSpan()
-  const { rows, step, complete_through: through } = usage
-  return html`<${Chart}
-    title=${title}
-    labels=${rows.map(({ ts = '' }) => stepLabel(ts, step, zone))}
-    wholeCount=${wholeSteps(usage, stepMsOf(step))}
-    series=${[
-      { name: 'allowed', kind: 'allowed', values: rows.map(({ allowed }) => known(allowed)) },
-      { name: 'refused', kind: 'refused', values: rows.map(({ denied }) => known(denied)) },
-    ]}
-    note=${through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}; what is paler may still grow.`}
-  />`
-}
-
 function Health({ status }: { readonly status: Status }) {
   const { zone } = useSpan()
-  const { complete_through: through, look, warnings } = status
+  const { complete_through: through, look, warnings, gaps, processes } = status
+  const known = processes.map(({ metrics }) => metrics.weir_consumer_lag_records)
+  const lags = known.filter((one) => typeof one === 'number')
+  const lag = lags.length === 0 ? undefined : Math.max(...lags)
+  const missing = gaps?.reduce((sum, one) => sum + Number(one.count), 0)
   return html`<div class="stack">
-    <div class="figures">
+    <div class="figures health">
+      <span class=${`word ${status.ok ? 'good' : 'refused'}`}>${status.ok ? '● all is well' : `✕ ${counted(look.length, 'thing')} to look at`}</span>
       <span>${through === null ? 'nothing counted yet' : html`counted until <b class="time">${time(through, zone)}</b>, ${ago(Date.parse(through))}`}</span>
-      <span class=${`word ${status.redis === null ? 'good' : 'refused'}`}>${status.redis === null ? '● Redis answers' : `✕ ${status.redis}`}</span>
+      ${typeof lag === 'number' && html`<span>lag <b>${count(lag)}</b></span>`}
+      <span class=${status.redis === null ? '' : 'word refused'}>${status.redis === null ? 'Redis answers' : `✕ ${status.redis}`}</span>
+      ${missing !== undefined && html`<span>gaps <b>${count(missing)}</b></span>`}
     </div>
     ${look.map((one) => html`<div class="fault" key=${one}>${one}</div>`)}
-    ${warnings.map((one) => html`<div class="note" key=${one}>${one}</div>`)}
+    ${warnings.length > 0 && html`<details class="small quiet"><summary>${counted(warnings.length, 'remark')}</summary>${warnings.map((one) => html`<p key=${one}>${one}</p>`)}</details>`}
   </div>`
 }
 
 const firstCommands = (origin: string) =>
   `./weir status\ncurl -i http://127.0.0.1:8080/          # a first request, through the proxy\ncurl -H "Authorization: Bearer $TOKEN" '${origin}/v1/usage'`
 
-/** What somebody sees who has just started Weir. */
+/** What is there after a first start. */
 const FirstStart = () => html`<div class="stack">
   <p>No request was decided in this span yet. Three commands to begin with:</p>
   <pre>${firstCommands(location.origin)}</pre>
   <div><${Copy} text=${firstCommands(location.origin)} label="Copy" /></div>
 </div>`
 
+/** What is decided this second. */
+function Now() {
+  const seen = useLiveSeconds('/v1/decisions/stream?of=sums')
+  const last = seen.seconds.at(-1)
+  return html`<section class="panel" aria-label="Now">
+    <header><h2>Now, each second</h2><a class="small" href=${hrefOf('/live')}>One by one</a></header>
+    <div class="stack">
+      <${Lost} connection=${seen.connection} />
+      <div class="figures">
+        <span class="figure"><b>${count(last?.allowed ?? null)}</b>allowed/s</span>
+        <span class="figure"><b>${count(last?.denied ?? null)}</b>refused/s</span>
+      </div>
+      <${Chart} height=${110} title="Decisions a second" ...${liveChart(seen)} />
+    </div>
+  </section>`
+}
+
+/** What was told, and who is shut out. */
+function NeedsALook() {
+  const path = '/v1/alerts?limit=6'
+  const alerts = useAnswer<Page<Alert>>(path, freshMs)
+  const blocks = useAnswer<Page<Block>>('/v1/blocks', freshMs).data?.items ?? []
+  const hasFailed = ({ deliveries }: Alert) => Object.values(deliveries).some(isFailed)
+  const empty = ({ items }: Page<Alert>) => (items.length + blocks.length === 0 ? 'No alert was raised.' : undefined)
+  return html`<${Panel} title="Needs a look" asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
+    ${({ items }: Page<Alert>) => html`<ul class="news">
+      ${blocks.length > 0 && html`<li><span class="small quiet">now</span><a href=${hrefOf('/blocks')}>${counted(blocks.length, 'caller')} shut out</a></li>`}
+      ${items.map((alert) => html`<li key=${alert.id}><span class="small quiet"><${Time} at=${alert.time} /></span><span><a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>${hasFailed(alert) && html` <span class="word refused small">✕ not delivered</span>`}</span></li>`)}
+    </ul>`}
+  <//>`
+}
+
+const subjectHref = (id: string) => hrefOf(`/subjects/${encodeURIComponent(id)}`)
+
 /** The subjects with the most units. */
 const MostUnits = ({ rows }: Pick<Usage, 'rows'>) =>
-  html`<${Bars}
-            bars=${rows.map((row) => ({
-              name: row.other === true ? `${count(row.groups)} others` : nameOf(row.subject ?? ''),
-              href:
-                row.other === true || row.subject === ''
-                  ? undefined
-                  : hrefOf(`/subjects/${encodeURIComponent(row.subject ?? '')}`),
-              value: Number(row.cost),
-              aside: change(row.change),
-            }))}
-          />`
+  html`<${Bars} bars=${rows.map(({ other, groups, subject = '', cost, change: more }) => ({
+    name: other === true ? counted(Number(groups), 'other') : nameOf(subject),
+    href: other === true || subject === '' ? undefined : subjectHref(subject),
+    value: Number(cost),
+    aside: change(more),
+  }))} />`
+
+const RefusedBy = ({ rows }: Pick<Usage, 'rows'>) =>
+  html`<${Bars} kind="refused" bars=${rows.map(({ other, groups, denied_by = '', denied }) => ({
+    name: other === true ? counted(Number(groups), 'other') : denied_by === '' ? 'no limit' : denied_by,
+    href: other === true ? undefined : hrefOf('/decisions', { outcome: 'deny', denied_by }),
+    value: Number(denied),
+  }))} />`
 
 export function Overview() {
-  const { from, name, step, label, zone } = useSpan()
+  const { range, step, label, zone } = useSpan()
   const asked = (params: Record<string, string>) =>
-    pathOf('/v1/usage', { from, numbers: 'text', time_zone: zone, ...params })
+    pathOf('/v1/usage', { ...range, numbers: 'text', time_zone: zone, ...params })
   const chartPath = asked({ step, fill: 'zero' })
   const topPath = asked({ step: 'total', by: 'subject', top: '8', compare: 'previous' })
   const deniedPath = asked({ step: 'total', by: 'denied_by', outcome: 'deny', order: '-denied', top: '8' })
   const [everyMs, setEveryMs] = useState(freshMs)
-  const [status, usage, most, denied, alerts] = [
-    useAnswer<Status>('/v1/status', freshMs),
-    useAnswer<Usage>(chartPath, everyMs),
-    useAnswer<Usage>(topPath, everyMs),
-    useAnswer<Usage>(deniedPath, everyMs),
-    useAnswer<Page<Alert>>('/v1/alerts?limit=6', freshMs),
-  ]
+  const status = useAnswer<Status>('/v1/status', freshMs)
+  const usage = useAnswer<Usage>(chartPath, everyMs)
+  const most = useAnswer<Usage>(topPath, everyMs)
+  const denied = useAnswer<Usage>(deniedPath, everyMs)
   const isFirst = usage.data?.totals.count === '0'
   useEffect(() => setEveryMs(isFirst ? firstMs : freshMs), [isFirst])
-  const nothing = ({ rows }: Usage) => (rows.length === 0 ? 'Nothing in this span.' : undefined)
+  const nothing =
+    (words: string) =>
+    ({ rows }: Usage) =>
+      rows.length === 0 ? words : undefined
   return html`
-    <h1>Overview</h1>
-    <${Panel} title="Is all well?" asked=${status} path="/v1/status" rows=${1}>
+    <h1 class="hidden">Overview</h1>
+    <${Panel} class="strip" title="Is all well?" asked=${status} path="/v1/status" rows=${1}>
       ${(data: Status) => html`<${Health} status=${data} />`}
     <//>
     <div class="grid">
-      <${Panel} class="wide" title=${`Decisions, ${label}`} asked=${usage} path=${chartPath} rows=${9} empty=${(data: Usage) => (data.totals.count === '0' ? html`<${FirstStart} />` : undefined)}>
+      <${Panel} class="wide fills" title=${`Decisions, ${label}`} asked=${usage} path=${chartPath} rows=${15} empty=${(data: Usage) => (data.totals.count === '0' ? html`<${FirstStart} />` : undefined)}>
         ${(data: Usage) => html`<div class="stack">
           <div class="figures">
             <span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span>
             <span class="figure"><b>${count(data.totals.denied)}</b>refused</span>
             <span class="figure"><b>${count(data.totals.cost)}</b>units</span>
           </div>
-          <${UsageChart} usage=${data} title=${`Decisions, ${label}`} />
+          <${UsageChart} usage=${data} title=${`Decisions, ${label}`} height=${320} />
         </div>`}
       <//>
-      <${Panel} class="third" title="Needs a look" asked=${alerts} path="/v1/alerts?limit=6" empty=${({ items }: Page<Alert>) => (items.length === 0 ? 'No alert was raised.' : undefined)}>
-        ${({ items }: Page<Alert>) =>
-          html`<div class="stack">
-            ${items.map(
-              (alert) => html`<div key=${alert.id}>
-                <a href=${hrefOf(`/alerts/${alert.id}`)}>${describeAlert(alert)}</a>
-                <div class="small quiet"><${Time} at=${alert.time} /></div>
-              </div>`,
-            )}
-          </div>`}
-      <//>
-      <${Panel} class="half" title="Most units" asked=${most} path=${topPath} empty=${nothing} tools=${html`<a class="small" href=${hrefOf('/usage', { by: 'subject', top: '20' })}>All</a>`}>
+      <div class="third stack ends"><${Now} /><${NeedsALook} /></div>
+      <${Panel} class="half" title="Most units" asked=${most} path=${topPath} rows=${9} empty=${nothing('Nothing in this span.')} tools=${html`<a class="small" href=${hrefOf('/usage', { by: 'subject', compare: 'previous' })}>All</a>`}>
         ${({ rows }: Usage) => html`<${MostUnits} rows=${rows} />`}
       <//>
-      <${Panel} class="half" title="Refused by limit" asked=${denied} path=${deniedPath} empty=${({ rows }: Usage) => (rows.length === 0 ? 'Nothing was refused.' : undefined)}>
-        ${({ rows }: Usage) =>
-          html`<${Bars}
-            kind="refused"
-            bars=${rows.map((row) => ({
-              name:
-                row.other === true ? `${count(row.groups)} others` : row.denied_by === '' ? 'no limit' : row.denied_by,
-              href:
-                row.other === true
-                  ? undefined
-                  : hrefOf('/decisions', {
-                      outcome: 'deny',
-                      denied_by: row.denied_by ?? '',
-                      span: name satisfies SpanName,
-                    }),
-              value: Number(row.denied),
-            }))}
-          />`}
+      <${Panel} class="half" title="Refused by limit" asked=${denied} path=${deniedPath} rows=${9} empty=${nothing('Nothing was refused.')} tools=${html`<a class="small" href=${hrefOf('/usage', { by: 'denied_by', outcome: 'deny', order: '-denied', measure: 'denied' })}>All</a>`}>
+        ${({ rows }: Usage) => html`<${RefusedBy} rows=${rows} />`}
       <//>
     </div>
   `

@@ -6,21 +6,29 @@ import { Panel } from '../parts/panel.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
+import { notDeliveredHref } from './alerts.ts'
 
 type Process = Status['processes'][number]
 
 const columns: readonly Column<Process>[] = [
-  { name: 'Process', cell: ({ name }) => name },
+  { name: 'Process', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
   {
-    name: 'State',
+    ...{ name: 'State', isPlain: true },
     cell: ({ ready }) =>
       ready ? html`<span class="word good">✓ ready</span>` : html`<span class="word refused">✕ not ready</span>`,
   },
-  { name: 'It says', cell: ({ said }) => said.join('; ') },
+  { name: 'It says', isPlain: true, cell: ({ said }) => said.map((one) => html`<div key=${one}>${one}</div>`) },
   {
-    name: 'Metrics',
+    ...{ name: 'Metrics', isPlain: true },
     cell: ({ metrics }) =>
-      html`<span class="small">${Object.entries(metrics).map(([name, value]) => html`<span key=${name}>${name.replace(/^weir_/, '').replaceAll('_', ' ')} <b>${typeof value === 'number' ? count(Math.round(value)) : String(value)}</b> · </span>`)}</span>`,
+      html`<ul class="metrics small">${Object.entries(metrics).map(
+        ([name, value]) =>
+          html`<li key=${name}>${name
+            .replace(/^weir_/, '')
+            .replace(/_total(?=\{|$)/, '')
+            .replace(/\{\w+="([^"]*)"\}$/, ' $1')
+            .replaceAll('_', ' ')} <b>${typeof value === 'number' ? count(Math.round(value)) : String(value)}</b></li>`,
+      )}</ul>`,
   },
 ]
 
@@ -37,7 +45,7 @@ export function SystemPage() {
           <dt>Counted until</dt><dd>${data.complete_through === null ? 'nothing yet' : html`<${Time} at=${data.complete_through} /> <span class="quiet">${ago(Date.parse(data.complete_through))}</span>`}</dd>
           <dt>Silent journals</dt><dd>${data.silent.length === 0 ? 'none' : data.silent.map(({ journal, since }) => html`<div key=${journal}><code>${journal}</code> since <${Time} at=${since} /></div>`)}</dd>
           <dt>Gaps, 24 hours</dt><dd>${data.gaps === null ? 'not known' : data.gaps.length === 0 ? 'none' : data.gaps.map(({ cause, topic, count: lost }) => html`<div key=${`${cause} ${topic}`}>${cause}: ${count(lost)} of ${topic}</div>`)}</dd>
-          <dt>Deliveries that failed</dt><dd>${data.failed_deliveries === null ? 'not known' : data.failed_deliveries.length === 0 ? 'none' : data.failed_deliveries.map(({ endpoint, count: failed }) => html`<div key=${endpoint}>${endpoint}: ${failed}</div>`)}</dd>
+          <dt>Deliveries that failed</dt><dd>${data.failed_deliveries === null ? 'not known' : data.failed_deliveries.length === 0 ? 'none' : data.failed_deliveries.map(({ endpoint, count: failed }) => html`<div key=${endpoint}><a href=${notDeliveredHref()}>${endpoint}: ${failed}</a></div>`)}</dd>
           <dt>Redis</dt><dd>${data.redis ?? 'answers'}</dd>
           <dt>Policy</dt><dd>${data.policy === null ? 'none yet' : html`<a href=${hrefOf(`/changes/${data.policy.change}`)}>changed</a> by ${data.policy.by}, <${Time} at=${data.policy.at} />`}</dd>
         </dl>

@@ -1,129 +1,170 @@
 import type { Usage, UsageRow } from '../answers.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { change, count, percent } from '../format.ts'
+import { change, count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'
+import { Field } from '../parts/field.ts'
+import { columnNames, Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
-import { useSpan } from '../parts/span.ts'
+import { rangeBefore, useSpan } from '../parts/span.ts'
 import { type Column, Table } from '../parts/table.ts'
-import { Subject } from '../parts/words.ts'
+import { type Measure, measureNames, UsageChart } from '../parts/usage-chart.ts'
+import { Subject, valueName } from '../parts/words.ts'
 import { hrefOf, setParams, usePlace } from '../place.ts'
-import { UsageChart } from './overview.ts'
+import { AnswersPanels } from './answers-of-upstreams.ts'
+import { asFilter } from './subjects.ts'
 
-const dimensions = ['subject', 'route', 'plan', 'key_id', 'method', 'outcome', 'denied_by'] as const
-type Dimension = (typeof dimensions)[number]
-const isDimension = (name: string): name is Dimension => dimensions.some((one) => one === name)
-const names: Readonly<Record<Dimension, string>> = {
-  ...{ subject: 'Subject', route: 'Route', plan: 'Plan', key_id: 'Key', method: 'Method' },
-  ...{ outcome: 'Outcome', denied_by: 'Refused by' },
+const dimensions = ['outcome', 'subject', 'route', 'denied_by', 'key_id', 'plan', 'method'] as const
+const groupings: Readonly<Record<string, string>> = {
+  ...{ subject: 'by subject', route: 'by route', denied_by: 'by limit', key_id: 'by key', plan: 'by plan' },
+  ...{ method: 'by method', outcome: 'by outcome', 'subject,route': 'by subject and route' },
+  ...{ 'subject,denied_by': 'by subject and limit', 'subject,key_id': 'by subject and key' },
 }
-const orders = { '-cost': 'units', '-count': 'decisions', '-denied': 'refusals' }
+const tops = { 5: 'the first 5', 10: 'the first 10', 20: 'the first 20', 50: 'the first 50', 200: 'the first 200' }
+/** Lines of a chart that can be told apart. */
+const linesMax = 6
 
-/** What the address asks: who, by what, the largest how many. */
-function useUsageQuestion(fixed: Readonly<Record<string, string>> = {}) {
-  const { params } = usePlace()
-  const { from, zone } = useSpan()
-  const by = (params.get('by') ?? 'subject').split(',').filter(isDimension)
-  const filters = Object.fromEntries(dimensions.map((name) => [name, params.getAll(name)]))
-  const given = {
-    ...{ from, time_zone: zone, numbers: 'text' },
-    ...filters,
-    ...fixed,
-  }
-  const order = params.get('order') ?? '-cost'
-  const ranking = { top: params.get('top') ?? '20', order }
-  const compare = params.get('compare') === 'previous' ? { compare: 'previous' } : {}
-  return { by, order, given, ranking, compare, after: params.get('after') }
-}
-
-function Filters({ by, order }: { readonly by: readonly string[]; readonly order: string }) {
-  const { params } = usePlace()
-  const value = (event: Event) => (event.currentTarget as HTMLSelectElement).value
-  const shown = dimensions.flatMap((name) => params.getAll(name).map((one) => ({ name, one })))
-  const without = ({ name, one }: { name: Dimension; one: string }) => {
-    const rest = params.getAll(name).filter((other) => other !== one)
-    const url = new URLSearchParams(params)
-    url.delete(name)
-    for (const other of rest) url.append(name, other)
-    return `/usage?${url}`
-  }
-  const add = (event: Event) => {
-    event.preventDefault()
-    const form = new FormData(event.currentTarget as HTMLFormElement)
-    setParams({ [String(form.get('name'))]: String(form.get('value')), after: undefined })
-    ;(event.currentTarget as HTMLFormElement).reset()
-  }
-  return html`<div class="row">
-    <label>by
-      <select value=${by.join(',')} onChange=${(event: Event) => setParams({ by: value(event), after: undefined })}>
-        ${[...dimensions, 'subject,route', 'route,denied_by'].map(
-          (one) =>
-            html`<option value=${one}>${one
-              .split(',')
-              .map((name) => names[name as Dimension])
-              .join(' and ')}</option>`,
-        )}
-      </select>
-    </label>
-    <label>the most
-      <select value=${order} onChange=${(event: Event) => setParams({ order: value(event) })}>
-        ${Object.entries(orders).map(([one, name]) => html`<option value=${one}>${name}</option>`)}
-      </select>
-    </label>
-    <label>
-      <input type="checkbox" checked=${params.get('compare') === 'previous'} onChange=${(event: Event) => setParams({ compare: (event.currentTarget as HTMLInputElement).checked ? 'previous' : undefined })} />
-      compare with before
-    </label>
-    <form class="row" onSubmit=${add}>
-      <select name="name" aria-label="Filter by">${dimensions.map((name) => html`<option value=${name}>${names[name]}</option>`)}</select>
-      <input name="value" required placeholder="is exactly…" aria-label="Value of the filter" />
-      <button type="submit">Add filter</button>
-    </form>
-    ${shown.map((filter) => html`<a class="button small" href=${without(filter)} title="Take this filter away">${names[filter.name]}: ${filter.one} ✕</a>`)}
-  </div>`
-}
+/** What is said of a group that is divided below. */
+const All = ({ of = '', by }: { readonly of?: string; readonly by: string }) =>
+  of === '' ? 'all' : html`<a href=${hrefOf('/usage', { subject: of, by })}>all</a>`
 
 /** The columns of grouped usage. */
 export function usageColumns(by: readonly string[], hasChange: boolean, total: string): Column<UsageRow>[] {
-  const cell = (name: Dimension) => (row: UsageRow) => {
-    if (row.other === true) return name === by[0] ? html`<span class="quiet">${count(row.groups)} others</span>` : ''
-    const value = row[name] ?? ''
+  const [first, second = ''] = by
+  const cell = (name: string) => (row: UsageRow) => {
+    if (row.other === true)
+      return name === first ? html`<span class="quiet">${counted(Number(row.groups), 'other')}</span>` : ''
+    // What a group divides into stands below it, without its name.
+    if (name === first && row[second as 'route'] !== undefined) return ''
+    const value = row[name as 'subject']
+    if (value === undefined) return html`<${All} of=${row.subject} by=${name} />`
     if (name === 'subject') return html`<${Subject} id=${value} />`
-    return value === '' ? html`<span class="quiet">none</span>` : value
+    return value === '' ? html`<span class="quiet">none</span>` : valueName(name, value)
   }
   return [
-    ...by.filter(isDimension).map((name) => ({ name: names[name], cell: cell(name) })),
-    { name: 'Units', isNumber: true, cell: ({ cost }) => count(cost) },
-    { name: 'Share', isNumber: true, cell: ({ cost }) => percent(Number(cost), Number(total)) },
-    ...(hasChange ? [{ name: '± before', isNumber: true, cell: (row: UsageRow) => change(row.change) }] : []),
-    { name: 'Decisions', isNumber: true, cell: ({ count: all }) => count(all) },
-    { name: 'Refused', isNumber: true, cell: ({ denied }) => count(denied) },
+    ...by.map((name) => ({ name: columnNames[name] ?? name, cell: cell(name), isPlain: true })),
+    { name: 'Units', isNumber: true, order: '-cost', cell: ({ cost }) => count(cost) },
+    { name: 'Share', isNumber: true, isMinor: true, cell: ({ cost }) => percent(Number(cost), Number(total)) },
+    ...(hasChange
+      ? [{ name: '± before', isNumber: true, order: '-change', cell: (row: UsageRow) => change(row.change) }]
+      : []),
+    { name: 'Decisions', isNumber: true, order: '-count', cell: ({ count: all }) => count(all) },
+    { name: 'Refused', isNumber: true, order: '-denied', cell: ({ denied }) => count(denied) },
   ]
 }
 
-export function UsagePage() {
-  const { label, step } = useSpan()
-  const { by, order, given, ranking, compare } = useUsageQuestion()
-  const chartPath = pathOf('/v1/usage', { ...given, step, fill: 'zero' })
-  const listPath = pathOf('/v1/usage', { ...given, step: 'total', by: by.join(','), ...ranking, ...compare })
-  const csvPath = pathOf('/v1/usage', { ...given, numbers: '', step: 'total', by: by.join(','), format: 'csv' })
+const upper = (text: string) => text.replace(/^./, (first) => first.toUpperCase())
+
+const rowKey = (by: readonly string[]) => (row: UsageRow, at: number) =>
+  `${at} ${by.map((name) => row[name as 'subject']).join(' ')}`
+
+/** What the address asks: of whom, by what, the first how many. */
+function useQuestion() {
+  const { params } = usePlace()
+  const span = useSpan()
+  const by = params.get('by') ?? 'subject'
+  const isComparing = params.get('compare') === 'previous'
+  const given = { ...span.range, time_zone: span.zone, ...filtersOf(params, dimensions) }
+  const isMeasure = (name: string | null): name is Measure => name !== null && Object.hasOwn(measureNames, name)
+  const asked = params.get('measure')
+  return {
+    ...{ by, isComparing, given, span },
+    measure: isMeasure(asked) ? asked : 'cost',
+    isSplit: params.get('split') !== 'off',
+    top: params.get('top') ?? '20',
+    order: params.get('order') ?? '-cost',
+  }
+}
+type Question = ReturnType<typeof useQuestion>
+
+function Tools({ by, top, measure, isComparing, isSplit }: Question) {
+  const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
+  const check = (name: string, on: string | undefined, off: string | undefined) => (event: Event) =>
+    setParams({ [name]: (event.currentTarget as HTMLInputElement).checked ? on : off })
+  return html`<div class="row">
+    <${Field} isTool label="Measure" options=${measureNames} value=${measure} onValue=${set('measure')} />
+    <${Field} isTool label="By" options=${groupings} value=${by} onValue=${set('by')} />
+    <${Field} isTool label="How many" options=${tops} value=${top} onValue=${set('top')} />
+    <label><input type="checkbox" checked=${isComparing} onChange=${check('compare', 'previous', undefined)} />compare with before</label>
+    <label><input type="checkbox" checked=${isSplit} disabled=${measure === 'decisions' || by.includes(',')} onChange=${check('split', undefined, 'off')} />a line each</label>
+  </div>`
+}
+
+/** The same question as a file, whole: however many rows it has. */
+function Exports({ question: { by, given } }: { readonly question: Question }) {
+  const path = (format: string) => pathOf('/v1/usage', { ...given, step: 'total', by, format })
+  const formats = { csv: 'CSV', jsonl: 'JSON lines', parquet: 'Parquet' }
+  return html`<span class="row small">Export ${Object.entries(formats).map(([format, name]) => html`<a key=${format} href=${path(format)} download=${`usage.${format}`}>${name}</a>`)}</span>`
+}
+
+/** Rows below a group, at most: the group itself leads to all of them. */
+const partsMax = 5
+
+/** The first groups; of two columns the first subjects, and below each the largest parts of it. */
+function useGroups({ by, given, isComparing, top, order: wanted }: Question) {
+  const order = wanted === '-change' && !isComparing ? '-cost' : wanted
+  const [first = by, second] = by.split(',')
+  const compare = isComparing ? 'previous' : undefined
+  const question = { ...given, numbers: 'text', step: 'total', order, compare }
+  const path = pathOf('/v1/usage', { ...question, by: first, top })
+  const groups = useAnswer<Usage>(path)
+  const subject = asFilter(groups.data?.rows.flatMap((row) => row.subject ?? []) ?? [])
+  const isDivided = second !== undefined && subject.length > 0
+  const partsPath = isDivided
+    ? pathOf('/v1/usage', { ...question, by, subject, top: '1000', other: 'false' })
+    : undefined
+  const parts = useAnswer<Usage>(partsPath)
+  const isThere = partsPath === undefined || parts.data !== undefined || parts.error !== undefined
+  const partsOf = (row: UsageRow) => parts.data?.rows.filter((one) => one.subject === row.subject).slice(0, partsMax)
+  const rows = groups.data?.rows.flatMap((row) => [row, ...(partsOf(row) ?? [])]) ?? []
+  const asked = { ...groups, data: isThere ? groups.data : undefined, error: groups.error ?? parts.error }
+  return { path: partsPath ?? path, asked, rows, order }
+}
+
+function DecisionsView({ question }: { readonly question: Question }) {
+  const { by, isComparing, given, span, measure, isSplit, top } = question
+  const asked = { ...given, numbers: 'text' }
+  const chartPath = pathOf('/v1/usage', { ...asked, step: span.step, fill: 'zero' })
+  const isByLine = isSplit && measure !== 'decisions' && !by.includes(',')
+  const linesPath = pathOf('/v1/usage', {
+    ...{ ...asked, step: span.step, by, top: String(linesMax), limit: '10000', order: `-${measure}` },
+  })
+  const beforePath = pathOf('/v1/usage', { ...asked, ...rangeBefore(span), step: span.step, fill: 'zero' })
   const chart = useAnswer<Usage>(chartPath)
-  const list = useAnswer<Usage>(listPath)
+  const lines = useAnswer<Usage>(isByLine ? linesPath : undefined)
+  const before = useAnswer<Usage>(isComparing && !isByLine ? beforePath : undefined)
+  const groups = useGroups(question)
+  const title = `${upper(measure === 'decisions' ? measure : measureNames[measure])}${isByLine ? ` ${groupings[by]}` : ''}, ${span.label}`
   const nothing = ({ totals }: Usage) =>
     totals.count === '0'
-      ? html`Nothing in this span with these filters. <a href=${hrefOf('/usage', { span: '365d' })}>Look at a whole year</a>`
+      ? html`Nothing in this span with these filters. <a class="button" href=${hrefOf('/usage', { span: '365d' })}>Look at a whole year</a>`
       : undefined
+  const columns = by.split(',')
+  const listTitle = `${upper(groupings[by] ?? by)}, the first ${top}`
   return html`
-    <div class="head"><h1>Usage</h1><a class="button" href=${csvPath} download="usage.csv">CSV of all</a></div>
-    <${Filters} by=${by} order=${order} />
-    <${Panel} title=${`Decisions, ${label}`} asked=${chart} path=${chartPath} rows=${9} empty=${nothing}>
-      ${(data: Usage) => html`<${UsageChart} usage=${data} title=${`Decisions, ${label}`} />`}
+    <${Panel} title=${title} asked=${chart} path=${isByLine ? linesPath : chartPath} rows=${11} empty=${nothing}>
+      ${(data: Usage) => html`<${UsageChart} usage=${data} title=${title} measure=${measure} groups=${lines.data} by=${by} before=${before.data} />`}
     <//>
-    <${Panel} title="Who, and how much" asked=${list} path=${listPath} rows=${10} empty=${nothing}>
-      ${(data: Usage) =>
-        html`<div class="stack">
-          <${Table} caption="Usage by group" columns=${usageColumns(by, compare.compare !== undefined, data.totals.cost)} rows=${data.rows} keyOf=${(row: UsageRow, at: number) => `${at} ${by.map((name) => row[name as Dimension]).join(' ')}`} />
-          <p class="quiet">In all ${count(data.totals.cost)} units in ${count(data.totals.count)} decisions, ${count(data.totals.denied)} of them refused.</p>
-        </div>`}
+    <${Panel} title=${listTitle} asked=${groups.asked} path=${groups.path} rows=${22} empty=${nothing} tools=${html`<${Exports} question=${question} />`}>
+      ${(data: Usage) => html`<div class="stack">
+        <${Table} caption="Usage by group" columns=${usageColumns(columns, isComparing, data.totals.cost)} rows=${groups.rows} keyOf=${rowKey(columns)} order=${groups.order} onOrder=${(one: string) => setParams({ order: one })} />
+        <p class="quiet">In all ${count(data.totals.cost)} units in ${count(data.totals.count)} decisions, ${count(data.totals.denied)} of them refused${data.totals.change === undefined ? '' : `; units ${change(data.totals.change)} against the span before`}.</p>
+      </div>`}
     <//>
+  `
+}
+
+export function UsagePage() {
+  const question = useQuestion()
+  const isAnswers = usePlace().params.get('view') === 'answers'
+  const address = (view: Record<string, string>) => hrefOf('/usage', view)
+  return html`
+    <div class="head"><h1>Usage</h1></div>
+    <nav class="tabs" aria-label="Of what">
+      <a href=${address({})} aria-current=${isAnswers ? undefined : 'page'}>Decisions</a>
+      <a href=${address({ view: 'answers' })} aria-current=${isAnswers ? 'page' : undefined}>Answers of upstreams</a>
+    </nav>
+    ${!isAnswers && html`<${Tools} ...${question} />`}
+    <${Filters} names=${isAnswers ? ['subject', 'route', 'method'] : dimensions} />
+    ${isAnswers ? html`<${AnswersPanels} />` : html`<${DecisionsView} question=${question} />`}
   `
 }

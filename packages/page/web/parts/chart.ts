@@ -1,80 +1,97 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { count, short } from '../format.ts'
 import { html } from '../html.ts'
+import { type Bounds, labelled, linePath, niceMax, placed, type Series, ticksShown } from './chart-geometry.ts'
 import { Table } from './table.ts'
-
-/** What is drawn of one measure: null where nothing is known yet. */
-export interface Series {
-  readonly name: string
-  readonly kind: 'allowed' | 'refused' | 'shadow'
-  readonly values: readonly (number | null)[]
-}
 
 export interface ChartProps {
   readonly title: string
   /** One for each value. */
   readonly labels: readonly string[]
+  /** Below the axis, one for each value; empty for none. As `labels` if not given. */
+  readonly ticks?: readonly string[]
   readonly series: readonly Series[]
-  /** How many values are whole; those behind are drawn paler. */
-  readonly wholeCount?: number
+  /** Which values are whole, from and to: those before and behind are dots. */
+  readonly whole?: readonly [from: number, to: number]
   /** What is said below, such as until when is counted. */
   readonly note?: string
+  /** On wide screens; in a panel that `fills` at least. */
+  readonly height?: number
+  /** How a value is written. */
+  readonly write?: (value: number | null | undefined) => string
 }
 
-const [top, bottom, left, right] = [8, 20, 44, 8]
 const gridLines = 2
+/** Below it a chart is low, as on a telephone. */
+const narrowPx = 500
 
-/** The least round number that is not below, whose half is round as well. */
-function niceMax(value: number): number {
-  if (value <= 4) return 4
-  const power = 10 ** Math.floor(Math.log10(value))
-  return ([1, 2, 4, 6, 8, 10].find((one) => one * power >= value) ?? 10) * power
-}
-
-/** The line through the values; a hole is a hole. */
-function linePath(values: readonly (number | null)[], x: (at: number) => number, y: (value: number) => number): string {
-  let path = ''
-  for (const [at, value] of values.entries()) {
-    if (value === null) continue
-    const isFirst = at === 0 || values[at - 1] === null
-    path += `${isFirst ? 'M' : 'L'}${x(at).toFixed(1)},${y(value).toFixed(1)}`
-    // A value between two holes is a point.
-    if (isFirst && (values[at + 1] ?? null) === null) path += 'h1'
-  }
-  return path
-}
-
-function useWidth() {
+function useSize(wideHeight: number) {
   const frame = useRef<HTMLDivElement>(null)
-  const [width, setWidth] = useState(600)
+  const [{ width, height }, setSize] = useState({ width: 600, height: wideHeight })
   useEffect(() => {
-    const watched = new ResizeObserver(([entry]) => setWidth(Math.max(200, entry?.contentRect.width ?? 600)))
+    const watched = new ResizeObserver(([entry]) => {
+      const { width: wide = 600, height: high = 0 } = entry?.contentRect ?? {}
+      // The drawing itself gives no height to a frame that fills its panel.
+      const isFilling = frame.current !== null && getComputedStyle(frame.current).position === 'relative'
+      setSize({ width: Math.max(200, wide), height: isFilling ? Math.max(wideHeight, high) : wideHeight })
+    })
     if (frame.current !== null) watched.observe(frame.current)
     return () => watched.disconnect()
-  }, [])
-  return { frame, width }
+  }, [wideHeight])
+  return { frame, width, height: width < narrowPx ? Math.min(160, wideHeight) : height }
 }
 
-/** Labels of the axis: as many as have room. */
-const labelsShown = (labels: readonly string[], width: number) => {
-  const every = Math.max(1, Math.ceil(labels.length / Math.max(2, Math.floor(width / 110))))
-  return labels.flatMap((label, at) => (at % every === 0 ? [{ label, at }] : []))
-}
-
-function ChartTable({ title, labels, series, onChart }: ChartProps & { readonly onChart: () => void }) {
+function ChartTable({ title, labels, series, write = count }: ChartProps) {
   const rows = labels.map((label, at) => ({ label, at })).toReversed()
   const columns = [
-    { name: 'Time', cell: ({ label }: { label: string }) => label },
+    { name: 'Time', cell: ({ label }: { label: string }) => label, isPlain: true },
     ...series.map(({ name, values }) => ({
-      name,
-      isNumber: true,
-      cell: ({ at }: { at: number }) => count(values[at]),
+      ...{ name, isNumber: true },
+      cell: ({ at }: { at: number }) => write(values[at]),
     })),
   ]
-  return html`<div class="stack">
-    <${Table} caption=${title} columns=${columns} rows=${rows} keyOf=${({ at }: { at: number }) => String(at)} />
-    <div><button class="small" onClick=${onChart}>Chart</button></div>
-  </div>`
+  return html`<div class="chart-table"><${Table} caption=${title} columns=${columns} rows=${rows} keyOf=${({ at }: { at: number }) => String(at)} /></div>`
+}
+
+function Grid({
+  bounds,
+  max,
+  ticks,
+  labels,
+}: { readonly bounds: Bounds; readonly max: number } & Pick<ChartProps, 'ticks' | 'labels'>) {
+  const { x, y, left, right, height } = placed(bounds, labels.length, max)
+  const values = Array.from({ length: gridLines + 1 }, (_, line) => (max * line) / gridLines)
+  return html`
+    ${values.map(
+      (value) => html`<g key=${value}>
+        <line class="axis" x1=${left} x2=${right} y1=${y(value)} y2=${y(value)} />
+        <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${short(value)}</text>
+      </g>`,
+    )}
+    ${ticksShown(ticks ?? labels, x, left, right).map(
+      ({ text, at, anchor }) => html`<text key=${at} x=${x(at)} y=${height - 4} text-anchor=${anchor}>${text}</text>`,
+    )}`
+}
+
+function Lines({
+  bounds,
+  max,
+  series,
+  labels,
+  whole: [from, to],
+}: { readonly bounds: Bounds; readonly max: number; readonly whole: readonly [number, number] } & Pick<
+  ChartProps,
+  'series' | 'labels'
+>) {
+  const { x, y } = placed(bounds, labels.length, max)
+  return html`${series.map(({ name, kind, values }) => {
+    const whole = values.map((value, at) => (at >= from && at < to ? value : null))
+    return html`<g key=${name} class=${kind}>
+      ${kind === 'allowed' && html`<path class="area" d=${linePath(whole, x, y, y(0))} />`}
+      <path class="line" d=${linePath(whole, x, y)} />
+      ${values.map((value, at) => value !== null && (at < from || at >= to) && html`<circle key=${at} class="open" cx=${x(at)} cy=${y(value)} r="2.5" />`)}
+    </g>`
+  })}`
 }
 
 /**
@@ -82,100 +99,51 @@ function ChartTable({ title, labels, series, onChart }: ChartProps & { readonly 
  * dashed: nothing is told by colour alone.
  */
 export function Chart(props: ChartProps) {
-  const { title, labels, series, wholeCount = labels.length, note } = props
-  const { frame, width } = useWidth()
+  const {
+    title,
+    labels,
+    ticks,
+    series,
+    whole = [0, labels.length],
+    note,
+    height: wideHeight = 240,
+    write = count,
+  } = props
+  const { frame, width, height } = useSize(wideHeight)
   const [at, setAt] = useState<number>()
   const [isTable, setTable] = useState(false)
-  const height = width < 500 ? 160 : 220
+  const bounds = { width, height }
   const max = niceMax(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))))
-  const inner = width - left - right
-  const x = (index: number) => left + (labels.length < 2 ? inner / 2 : (inner * index) / (labels.length - 1))
-  const y = (value: number) => top + (height - top - bottom) * (1 - value / max)
+  const { x, y, left, right, top, bottom } = placed(bounds, labels.length, max)
+  const clamped = (value: number) => Math.max(0, Math.min(labels.length - 1, value))
   const near = (event: PointerEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect()
-    const share = (event.clientX - box.left - left) / inner
-    setAt(Math.max(0, Math.min(labels.length - 1, Math.round(share * (labels.length - 1)))))
+    setAt(clamped(Math.round(((event.clientX - box.left - left) / (right - left)) * (labels.length - 1))))
   }
   const walk = (event: KeyboardEvent) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
-    if (step === undefined) return
+    if (step === undefined || labels.length === 0) return
     event.preventDefault()
-    setAt(Math.max(0, Math.min(labels.length - 1, (at ?? (step > 0 ? -1 : labels.length)) + step)))
+    setAt(clamped((at ?? (step > 0 ? -1 : labels.length)) + step))
   }
-  const told =
-    at === undefined
-      ? undefined
-      : `${labels[at]}: ${series.map(({ name, values }) => `${count(values[at])} ${name}`).join(', ')}`
-  const grid = Array.from({ length: gridLines + 1 }, (_, line) => (max * line) / gridLines)
-  if (isTable) return html`<${ChartTable} ...${props} onChart=${() => setTable(false)} />`
-  return html`<div class="stack" ref=${frame}>
-    <svg
-      class="chart"
-      viewBox=${`0 0 ${width} ${height}`}
-      tabindex="0"
-      role="img"
-      aria-label=${`${title}. Arrow keys read its values.`}
-      onPointerMove=${near}
-      onPointerLeave=${() => setAt(undefined)}
-      onKeyDown=${walk}
-    >
-      ${grid.map(
-        (value) => html`<g key=${value}>
-          <line class="axis" x1=${left} x2=${width - right} y1=${y(value)} y2=${y(value)} />
-          <text x=${left - 6} y=${y(value) + 4} text-anchor="end">${short(value)}</text>
-        </g>`,
-      )}
-      ${labelsShown(labels, inner).map(
-        ({ label, at: index }) =>
-          html`<text x=${x(index)} y=${height - 4} text-anchor=${index === 0 ? 'start' : index === labels.length - 1 ? 'end' : 'middle'}>${label}</text>`,
-      )}
-      ${series.map(({ name, kind, values }) => {
-        const whole = values.map((value, index) => (index < wholeCount ? value : null))
-        const open = values.map((value, index) => (index >= wholeCount - 1 ? value : null))
-        return html`<g key=${name}>
-          <path class=${`line ${kind}`} d=${linePath(whole, x, y)} />
-          <path class=${`line open ${kind}`} d=${linePath(open, x, y)} />
-        </g>`
-      })}
-      ${at !== undefined && html`<line class="at" x1=${x(at)} x2=${x(at)} y1=${top} y2=${height - bottom} />`}
-    </svg>
-    <div class="row apart">
-      <div class="legend">
-        ${series.map(({ name, kind }) => html`<span class=${kind} key=${name}><i />${name}</span>`)}
-      </div>
-      <span class="small" role="status">${told ?? ''}</span>
-      <button class="bare small" onClick=${() => setTable(true)}>Table</button>
+  const told = at === undefined ? '' : labelled(labels[at] ?? '', series, at, write)
+  return html`<div class="stack chart-frame">
+    <div class="drawn" ref=${frame}>${
+      isTable
+        ? html`<${ChartTable} ...${props} />`
+        : html`<svg class="chart" height=${height} viewBox=${`0 0 ${width} ${height}`} tabindex="0" role="img"
+            aria-label=${`${title}. Arrow keys read its values.`} onPointerMove=${near} onPointerLeave=${() => setAt(undefined)} onBlur=${() => setAt(undefined)} onKeyDown=${walk}>
+            <${Grid} bounds=${bounds} max=${max} labels=${labels} ticks=${ticks} />
+            <${Lines} bounds=${bounds} max=${max} labels=${labels} series=${series} whole=${whole} />
+            ${at !== undefined && html`<line class="at" x1=${x(at)} x2=${x(at)} y1=${top} y2=${bottom} />`}
+            ${at !== undefined && series.map(({ name, kind, values }) => typeof values[at] === 'number' && html`<circle key=${name} class=${kind} cx=${x(at)} cy=${y(values[at])} r="3.5" />`)}
+          </svg>`
+    }</div>
+    <div class="row apart under">
+      <div class="legend">${series.map(({ name, kind }) => html`<span class=${kind} key=${name}><svg width="20" height="8" aria-hidden="true"><path class="line" d="M0,4h20" /></svg>${name}</span>`)}</div>
+      <span class="small told" role="status">${told}</span>
+      <button class="bare small as-table" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>${isTable ? 'Chart' : 'Table'}</button>
     </div>
     ${note !== undefined && html`<p class="quiet small">${note}</p>`}
-  </div>`
-}
-
-export interface Bar {
-  readonly name: string
-  readonly href?: string | undefined
-  readonly value: number
-  readonly aside?: string
-}
-
-/** Who has how much, the largest first. */
-export function Bars({
-  bars,
-  kind = 'allowed',
-}: {
-  readonly bars: readonly Bar[]
-  readonly kind?: 'allowed' | 'refused'
-}) {
-  const max = Math.max(1, ...bars.map(({ value }) => value))
-  return html`<div class=${`bars ${kind}`}>
-    ${bars.map(
-      ({ name, href, value, aside = '' }) => html`
-        <span class="name">${href === undefined ? name : html`<a href=${href}>${name}</a>`}</span>
-        <svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">
-          <rect width=${Math.max(0.5, (100 * value) / max)} height="12" rx="1" />
-        </svg>
-        <span class="number">${count(value)}</span>
-        <span class="number quiet aside">${aside}</span>
-      `,
-    )}
   </div>`
 }

@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Refusal } from '../api.ts'
+import { Refusal } from '../api.ts'
 import { type Children, html } from '../html.ts'
-import { Fault } from './panel.ts'
+import { Field } from './field.ts'
+import { Copy, Fault } from './panel.ts'
 
 /** What a button does that changes something. */
 export interface ActionProps {
@@ -9,20 +10,36 @@ export interface ActionProps {
   /** What it will do, said before it is done. */
   readonly about: Children
   readonly run: () => Promise<Children | undefined>
+  /** The scope that it takes: without it the button says so, and does nothing. */
+  readonly scope?: string
+  readonly mayRun?: boolean
   readonly isDanger?: boolean
   readonly isDisabled?: boolean
+  /** What must be typed first, where what is done cannot be undone. */
+  readonly confirm?: string | undefined
+  /** Open from the start and without a button of its own; called when it was closed. */
+  readonly opened?: () => void
+}
+
+interface State {
+  readonly error?: Refusal
+  readonly done?: Children
+  readonly isBusy?: boolean
 }
 
 /**
  * A button that says first what it will do, and does it once confirmed. What `run` answers is shown until it is closed:
  * a key that is told only once.
  */
-export function Action({ label, about, run, isDanger = false, isDisabled = false }: ActionProps) {
+export function Action(props: ActionProps) {
+  const { label, about, run, scope, mayRun = true, isDanger = false, isDisabled = false, confirm, opened } = props
   const dialog = useRef<HTMLDialogElement>(null)
-  const [isOpen, setOpen] = useState(false)
-  const [state, setState] = useState<{ readonly error?: Refusal; readonly done?: Children; readonly isBusy?: boolean }>(
-    {},
-  )
+  const [isOpen, setOpen] = useState(opened !== undefined)
+  const [state, setState] = useState<State>({})
+  const [given, setGiven] = useState('')
+  // Once it is done there may be nothing more to do, which a label then says.
+  const title = useRef(label)
+  if (state.done === undefined) title.current = label
   useEffect(() => {
     if (isOpen) dialog.current?.showModal()
     else dialog.current?.close()
@@ -30,8 +47,10 @@ export function Action({ label, about, run, isDanger = false, isDisabled = false
   const close = () => {
     setOpen(false)
     setState({})
+    setGiven('')
+    opened?.()
   }
-  const confirm = async (event: Event) => {
+  const submit = async (event: Event) => {
     event.preventDefault()
     setState({ isBusy: true })
     try {
@@ -39,31 +58,30 @@ export function Action({ label, about, run, isDanger = false, isDisabled = false
       if (done === undefined) close()
       else setState({ done })
     } catch (error) {
-      setState({ error: error as Refusal })
+      if (!(error instanceof Refusal)) throw error
+      setState({ error })
     }
   }
-  return html`
-    <button class=${isDanger ? 'danger' : ''} disabled=${isDisabled} onClick=${() => setOpen(true)}>${label}</button>
-    <dialog ref=${dialog} onClose=${close} aria-label=${label}>
-      ${
-        isOpen &&
-        html`<form class="stack" onSubmit=${confirm}>
-        <h2>${label}</h2>
-        <div class="stack">${state.done ?? about}</div>
+  const isHeld = state.isBusy === true || (confirm !== undefined && given !== confirm)
+  const content = () =>
+    state.done !== undefined
+      ? html`<div class="stack" role="status">${state.done}</div>
+        <div class="row"><button type="button" onClick=${close}>Done</button></div>`
+      : html`<div class="stack">${about}</div>
+        ${confirm !== undefined && html`<${Field} label=${`Type ${confirm} to confirm`} value=${given} onValue=${setGiven} autocomplete="off" />`}
         ${state.error !== undefined && html`<${Fault} error=${state.error} />`}
         <div class="row">
-          ${
-            state.done === undefined
-              ? html`<button class=${isDanger ? 'danger' : 'main'} type="submit" disabled=${state.isBusy === true}>${label}</button>
-                  <button type="button" onClick=${close}>Cancel</button>`
-              : html`<button type="button" class="main" onClick=${close}>Done</button>`
-          }
-        </div>
-      </form>`
-      }
+          <button class=${isDanger ? 'danger' : 'main'} type="submit" disabled=${isHeld}>${label}</button>
+          <button type="button" onClick=${close}>Cancel</button>
+        </div>`
+  return html`
+    ${opened === undefined && html`<button class=${isDanger ? 'danger' : ''} disabled=${isDisabled || !mayRun} title=${mayRun ? undefined : `Your token lacks the scope ${scope}`} onClick=${() => setOpen(true)}>${label}</button>`}
+    <dialog ref=${dialog} onClose=${close} aria-label=${title.current}>
+      ${isOpen && html`<form class="stack" onSubmit=${submit}><h2>${title.current}</h2>${content()}</form>`}
     </dialog>
   `
 }
 
-/** The value that somebody typed into a field. */
-export const typed = (event: Event): string => (event.currentTarget as HTMLInputElement).value
+/** A secret that is shown this once. */
+export const Secret = ({ about, text }: { readonly about: Children; readonly text: string }) =>
+  html`<p>${about}</p><pre class="wrapped">${text}</pre><div><${Copy} text=${text} label="Copy" kind="main" /></div>`

@@ -16,16 +16,21 @@ function Waiting({ rows }: { readonly rows: number }) {
   </div>`
 }
 
-const wordOf = ({ status, type, body }: Refusal) => {
+const wordOf = ({ status, type, body, retryAfterS }: Refusal) => {
   if (type === 'scope-missing') return `Your token lacks the scope ${body.scope}.`
-  return status === 404 ? 'There is no such thing.' : 'No answer.'
+  if (status === 404) return retryAfterS > 0 ? 'Not there yet; asking again.' : 'There is no such thing.'
+  if (status === 401) return 'Signed out.'
+  return status >= 400 && status < 500 ? 'Refused.' : 'No answer.'
 }
+
+const isForGood = ({ type, status, retryAfterS }: Refusal) =>
+  type === 'scope-missing' || status === 401 || (status === 404 && retryAfterS === 0)
 
 /** What went wrong, in the API's own words, and what to do. */
 export function Fault({ error, again }: { readonly error: Refusal; readonly again?: (() => void) | undefined }) {
   return html`<div class="fault stack" role="alert">
     <div><b>${wordOf(error)}</b> ${error.message}</div>
-    ${again !== undefined && error.type !== 'scope-missing' && html`<div><button onClick=${again}>Try again</button></div>`}
+    ${again !== undefined && !isForGood(error) && html`<div><button onClick=${again}>Try again</button></div>`}
   </div>`
 }
 
@@ -55,7 +60,7 @@ export function Panel<T>(props: PanelProps<T>) {
   return html`<section class=${`panel ${props.class ?? ''} ${isStale ? 'stale' : ''}`} aria-label=${title}>
     <header>
       <h2>${title}</h2>
-      <div class="row">${tools}${path !== undefined && html`<${CopyCommand} path=${path} />`}</div>
+      <div class="row">${path !== undefined && html`<${CopyCommand} path=${path} />`}${tools}</div>
     </header>
     <div class="stack">
       ${error !== undefined && html`<${Fault} error=${error} again=${again} />`}
@@ -70,10 +75,12 @@ export function Copy({
   text,
   label,
   title,
+  kind = 'bare small',
 }: {
   readonly text: string
   readonly label: string
   readonly title?: string
+  readonly kind?: string
 }) {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
@@ -81,12 +88,14 @@ export function Copy({
     setCopied(true)
     setTimeout(() => setCopied(false), 1_500)
   }
-  return html`<button class="bare small" title=${title ?? label} onClick=${copy}>${isCopied ? 'Copied' : label}</button>`
+  return html`<button type="button" class=${kind} title=${title ?? label} onClick=${copy}>${isCopied ? 'Copied' : label}</button>`
 }
 
-const CopyCommand = ({ path }: { readonly path: string }) =>
+/** Copies a question as a command. */
+export const CopyCommand = ({ path }: { readonly path: string }) =>
   html`<${Copy}
     text=${`curl -H "Authorization: Bearer $TOKEN" '${location.origin}${path}'`}
     label="as curl"
+    kind="bare small as-curl"
     title="Copy this question as a command"
   />`

@@ -1,33 +1,55 @@
 import { type Children, html } from '../html.ts'
+import { setParams, usePlace } from '../place.ts'
 
 export interface Column<Row> {
   readonly name: string
   readonly cell: (row: Row) => Children
   readonly isNumber?: boolean
+  /** Left out of the cards of narrow screens. */
+  readonly isMinor?: boolean
+  /** In cards without its name before it: what it says is clear by itself. */
+  readonly isPlain?: boolean
+  /** The order of the question that this column is for: a click sorts by it. */
+  readonly order?: string
 }
 
-/** Rows of a kind; on narrow screens each is a card. */
-export function Table<Row>(props: {
+export interface TableProps<Row> {
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row, at: number) => string
-}) {
-  const { caption, columns, rows, keyOf } = props
-  return html`<div class="scroll">
+  /** The order that is in force, and what chooses another. */
+  readonly order?: string
+  readonly onOrder?: (order: string) => void
+}
+
+const classOf = <Row>({ isNumber = false, isMinor = false, isPlain = false }: Column<Row>) =>
+  [isNumber && 'number', isMinor && 'minor', isPlain && 'plain'].filter(Boolean).join(' ')
+
+function Head<Row>({
+  column,
+  order,
+  onOrder,
+}: Pick<TableProps<Row>, 'order' | 'onOrder'> & { readonly column: Column<Row> }) {
+  const isSorted = column.order !== undefined && column.order === order
+  const name =
+    column.order === undefined || onOrder === undefined
+      ? column.name
+      : html`<button class="bare" onClick=${() => onOrder(column.order ?? '')}>${column.name}${isSorted && ' ↓'}</button>`
+  return html`<th scope="col" class=${classOf(column)} aria-sort=${isSorted ? 'descending' : undefined}>${name}</th>`
+}
+
+/** Rows of a kind; on narrow screens each is a card. The keys j and k walk along what the rows lead to. */
+export function Table<Row>({ caption, columns, rows, keyOf, order, onOrder }: TableProps<Row>) {
+  return html`<div class="scroll" tabindex="0" role="group" aria-label=${caption}>
     <table class="cards">
       <caption class="hidden">${caption}</caption>
-      <thead>
-        <tr>${columns.map(({ name, isNumber }) => html`<th scope="col" class=${isNumber ? 'number' : ''}>${name}</th>`)}</tr>
-      </thead>
+      <thead><tr>${columns.map((column) => html`<${Head} key=${column.name} column=${column} order=${order} onOrder=${onOrder} />`)}</tr></thead>
       <tbody>
         ${rows.map(
           (row, at) =>
             html`<tr key=${keyOf(row, at)}>
-              ${columns.map(
-                ({ name, cell, isNumber }) =>
-                  html`<td data-name=${name} class=${isNumber ? 'number' : ''}>${cell(row)}</td>`,
-              )}
+              ${columns.map((column) => html`<td data-name=${column.name} class=${classOf(column)}>${column.cell(row)}</td>`)}
             </tr>`,
         )}
       </tbody>
@@ -35,16 +57,17 @@ export function Table<Row>(props: {
   </div>`
 }
 
-/** Leads to the next page of a list, and back to its first. */
-export function Pages(props: {
-  readonly after: string | null
-  readonly next: string | null
-  readonly onPage: (after: string | undefined) => void
-}) {
-  const { after, next, onPage } = props
-  if (after === null && next === null) return null
-  return html`<div class="row">
-    <button disabled=${after === null} onClick=${() => onPage(undefined)}>First</button>
-    <button disabled=${next === null} onClick=${() => onPage(next ?? undefined)}>Next</button>
+/** Rows that come in pages, whose place is in the address. */
+export function PagedTable<Row>({ next, ...table }: TableProps<Row> & { readonly next: string | null }) {
+  const after = usePlace().params.get('after')
+  return html`<div class="stack">
+    <${Table} ...${table} />
+    ${
+      (after !== null || next !== null) &&
+      html`<div class="row">
+        <button disabled=${after === null} onClick=${() => setParams({ after: undefined })}>First</button>
+        <button disabled=${next === null} onClick=${() => setParams({ after: next ?? undefined })}>Next</button>
+      </div>`
+    }
   </div>`
 }

@@ -1,41 +1,65 @@
-import { ago, longTime, time } from '../format.ts'
+import { ago, fullTime, longTime, time } from '../format.ts'
 import { html } from '../html.ts'
-import { hrefOf } from '../place.ts'
-import { useSpan } from './span.ts'
+import { hrefOf, zoneNow } from '../place.ts'
+import { isOwn, may } from '../session.ts'
 
 /** Allowed or refused: by a sign and a word, never by colour alone. */
-export function Verdict({ outcome, mode = 'enforce' }: { readonly outcome: string; readonly mode?: string }) {
+export function Verdict(of: { readonly outcome: string; readonly mode: string; readonly reason: string }) {
+  const { outcome, mode, reason } = of
   if (outcome === 'deny') return html`<span class="word refused">✕ refused</span>`
   if (mode === 'shadow') return html`<span class="word shadow">◌ allowed, in shadow refused</span>`
-  if (mode === 'degrade') return html`<span class="word degraded">▽ allowed, degraded</span>`
+  if (reason === 'unavailable') return html`<span class="word degraded">▽ allowed without Redis</span>`
+  if (reason !== 'ok') return html`<span class="word degraded">▽ allowed, degraded</span>`
   return html`<span class="word allowed">✓ allowed</span>`
 }
 
-/** A time in the chosen zone; hovering shows it in UTC. */
-export function Time({ at, isLong = false }: { readonly at: string; readonly isLong?: boolean }) {
-  const { zone } = useSpan()
-  return html`<time class="time" datetime=${at} title=${`${new Date(at).toISOString()}, ${ago(Date.parse(at))}`}>
-    ${isLong ? longTime(at, zone) : time(at, zone)}
-  </time>`
+/** A time in the chosen zone; hovering shows its offset, and the time in UTC. */
+export function Time(props: { readonly at: string; readonly isLong?: boolean; readonly zone?: string }) {
+  const { at, isLong = false, zone = zoneNow() } = props
+  return html`<time class="time" datetime=${at} title=${`${fullTime(at, zone)}, ${ago(Date.parse(at))}`}>${isLong ? longTime(at, zone) : time(at, zone)}</time>`
 }
 
 /** Subjects that no customer has the name of. */
 const meant: Readonly<Record<string, string>> = { '': 'nobody', _unauthenticated: 'no valid key', _all: 'everybody' }
 
-/** A subject's name, which leads to it. */
-export const Subject = ({ id }: { readonly id: string }) =>
-  id === ''
-    ? html`<span class="quiet">${meant['']}</span>`
-    : html`<a href=${hrefOf(`/subjects/${encodeURIComponent(id)}`)}>${nameOf(id)}</a>`
+/** A subject's name, which leads to it; customers are where it would lead. */
+export function Subject({ id }: { readonly id: string }) {
+  if (id === '') return html`<span class="quiet">${meant['']}</span>`
+  return isOwn() ? nameOf(id) : html`<a href=${hrefOf(`/subjects/${encodeURIComponent(id)}`)}>${nameOf(id)}</a>`
+}
 
 /** How a subject is called. */
 export const nameOf = (id: string): string => meant[id] ?? id
+
+/** How a value of a column of usage is called. */
+export function valueName(column: string, value: string): string {
+  if (column === 'subject') return nameOf(value)
+  return column === 'route' && value === '*' ? 'no route of the policy' : value
+}
+
+/** A part of the policy by its name, which leads to its settings. */
+export const Part = ({ kind, name }: { readonly kind: string; readonly name: string }) =>
+  may('read') ? html`<a href=${hrefOf('/policy', { kind, name })}>${name}</a>` : name
+
+/** Parts of the policy that the API names by a word before them. */
+const partKinds: Readonly<Record<string, string>> = { plan: 'plans', route: 'routes', 'own version of': 'subjects' }
+
+/** Why a limit applies: `plan free`, `route POST /v1/search`, `applies: all`. */
+export const Because = ({ words }: { readonly words: readonly string[] }) =>
+  html`${words.map((one, at) => {
+    const [, word = '', rest = ''] = /^(plan|route|own version of) (.*)$/.exec(one) ?? []
+    const kind = partKinds[word]
+    return html`${at > 0 && ', '}${kind === undefined ? one : html`${word} <${Part} kind=${kind} name=${rest} />`}`
+  })}`
+
+/** From this share on a limit is near. */
+const nearShare = 0.8
 
 /** How much of a size is used. */
 export function Meter({ used, size }: { readonly used: number; readonly size: number }) {
   const share = size === 0 ? 1 : Math.min(1, used / size)
   return html`<span
-    class=${`meter ${share >= 1 ? 'full' : ''}`}
+    class=${`meter ${share >= 1 ? 'full' : share >= nearShare ? 'near' : ''}`}
     role="meter"
     aria-valuemin="0"
     aria-valuemax=${size}

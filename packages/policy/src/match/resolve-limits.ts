@@ -84,6 +84,10 @@ export interface ExplainedLimit {
   readonly own: boolean
 }
 
+/** Returns why a limit applies to a subject, and whose version it is where that is the subject's own. */
+export const becauseOf = ({ because, own }: ExplainedLimit, { id }: Pick<Subject, 'id'>): readonly string[] =>
+  own ? [...because, `own version of ${id}`] : because
+
 /**
  * Why which limits apply to a subject's requests to a route, in the order in which they decide; without a route, to its
  * requests to any. For people: decisions use `createLimitResolver`, which says the same.

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Policy, Subject } from '../policy.ts'
 import { parsePolicy } from '../reader/parse-policy.ts'
 import { unmatchedRoute } from './match-route.ts'
-import { createLimitResolver, explainLimits } from './resolve-limits.ts'
+import { becauseOf, createLimitResolver, explainLimits } from './resolve-limits.ts'
 import { createUpstreamResolver } from './resolve-upstream.ts'
 
 const policy = parsed(`
@@ -150,6 +150,11 @@ test('every limit says why it applies, and whether the subject has its own versi
   expect(explainLimits(explained, explainedSubject, undefined).at(-1)?.because).toEqual([
     'route GET /a',
     'route GET /b',
+  ])
+  expect(explanation.map((one) => becauseOf(one, explainedSubject))).toEqual([
+    ['plan free'],
+    ['plan free', 'applies: all'],
+    ['route GET /a', 'own version of s'],
   ])
 })
 

@@ -1,5 +1,6 @@
+import { parseTimeZone, timeZonePattern } from '@weir/core/calendar/time-zone.ts'
 import { type ApiKey, type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
-import { parseTimeZone, subjectPattern, subjectRule, timeZonePattern } from '../policy-values.ts'
+import { subjectPattern, subjectRule } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'

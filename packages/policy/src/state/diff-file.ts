@@ -5,10 +5,14 @@ import type { PolicyState } from './policy-state.ts'
 /**
  * What makes the state hold a file: the file's entities that are missing or differ, and the deletion of those that came
  * from a file and are not in this one. What the admin API has made stays, unless the file has it too: then it is the
- * file's. Entities whose order is still as it was keep their positions, so that a line put in is one change. One at
- * a step.
+ * file's. With `isWhole` the file is all there is: what is not in it is deleted. Entities whose order is as it was keep
+ * their positions, so that a line put in is one change. One at a step.
  */
-export function* diffSteps(state: PolicyState, fileEntities: readonly Entity[]): Steps<readonly EntityChange[]> {
+export function* diffSteps(
+  state: PolicyState,
+  fileEntities: readonly Entity[],
+  isWhole = false,
+): Steps<readonly EntityChange[]> {
   const changes: EntityChange[] = []
   const byKind = Map.groupBy(fileEntities, ({ kind }) => kind)
   const names = new Map(entityKinds.map((kind) => [kind, new Set<string>()]))
@@ -22,7 +26,7 @@ export function* diffSteps(state: PolicyState, fileEntities: readonly Entity[]):
   for (const kind of entityKinds.toReversed()) {
     for (const { name, origin } of state.list(kind)) {
       yield
-      if (origin === 'file' && names.get(kind)?.has(name) === false) changes.push(deleteEntity(kind, name))
+      if ((isWhole || origin === 'file') && names.get(kind)?.has(name) === false) changes.push(deleteEntity(kind, name))
     }
   }
   return changes

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue, PolicyFault } from '../entities.ts'
+import type { Entity, JsonObject, JsonValue, PolicyFault } from '../entities.ts'
 import type { ApiKey, Contact, Lookup, Policy, Subject, SubjectLookup, SubjectSettings } from '../policy.ts'
 import { contact } from '../reader/read-endpoints.ts'
 import { SubjectReader, subjectSettings } from '../reader/read-subjects.ts'
@@ -77,6 +77,23 @@ function liveSubjects(identities: () => PackedIdentities, rules: SubjectRules): 
     keys: () => identities().subjects.keys(),
     values: () => made(identities().subjects.values(), make),
     settings: () => made(identities().shapes.values(), (shape) => rules.of(shape).settings),
+  }
+}
+
+/** Finds a subject by its id. */
+export type FindSubject = (id: string) => Subject | undefined
+
+/** Finds subjects as an edit makes them, and all others as they are. */
+export function findEdited(
+  subjects: SubjectLookup,
+  edited: ReadonlyMap<string, Entity | undefined>,
+  rules: SubjectRules,
+): FindSubject {
+  return (id) => {
+    if (!edited.has(id)) return subjects.get(id)
+    const body = edited.get(id)?.body
+    const settings = body === undefined ? undefined : rules.read(body).settings
+    return settings === undefined ? undefined : { id, ...settings }
   }
 }
 

@@ -22,7 +22,7 @@ import {
   newDefinitions,
   usesOfDeleted,
 } from './definitions.ts'
-import { type CompiledPolicy, compiledPolicy, SubjectRules } from './live-policy.ts'
+import { type CompiledPolicy, compiledPolicy, type FindSubject, findEdited, SubjectRules } from './live-policy.ts'
 import { keyList, type NewKey, PackedIdentities } from './packed-identities.ts'
 
 interface Problems {
@@ -92,6 +92,19 @@ export class PolicyState {
   *checkSteps(changes: readonly EntityChange[]): Steps<{ readonly kind: 'fine' } | Problems> {
     const prepared = yield* this.#prepare(changeSet(changes))
     return prepared.kind === 'problems' ? prepared : { kind: 'fine' }
+  }
+
+  /**
+   * Gives the policy as it would be after the changes, in steps; this state stays as it is. `policy` has the subjects
+   * as they are now, under its own definitions; `subjectOf` has them as the changes make them.
+   */
+  *previewSteps(
+    changes: readonly EntityChange[],
+  ): Steps<{ readonly kind: 'preview'; readonly policy: Policy; readonly subjectOf: FindSubject } | Problems> {
+    const prepared = yield* this.#prepare(changeSet(changes))
+    if (prepared.kind === 'problems') return prepared
+    const { policy, rules } = prepared.compiled
+    return { kind: 'preview', policy, subjectOf: findEdited(policy.subjects, prepared.change.subjects, rules) }
   }
 
   /** Applies the changes atomically: all of them, or none. */

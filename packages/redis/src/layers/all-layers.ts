@@ -43,9 +43,7 @@ export class LayeredStore implements LimitStore {
   /** Counts since the start, for metrics; only ever growing. */
   get counters() {
     return {
-      local: this.#local.counters,
-      lease: this.#leasing.counters,
-      refusedFromMemory: this.#denials.answered,
+      leasedUnits: this.#leasing.counters.granted,
       overflowedAddresses: this.#addresses.overflowed,
     }
   }

@@ -45,7 +45,6 @@ export class DenyCache implements LimitStore {
   readonly #inner: LimitStore
   readonly #monotonicMs: () => number
   readonly #denials: LRUCache<string, Denial>
-  #answered = 0
   /** How often the cache was invalidated: the answer to a request from before that is not cached. */
   #invalidations = 0
 
@@ -55,26 +54,17 @@ export class DenyCache implements LimitStore {
     this.#denials = new LRUCache({ max: options.denialsMax ?? denialsMaxDefault })
   }
 
-  /** Denials that were answered from memory since the start. */
-  get answered(): number {
-    return this.#answered
-  }
-
   decide(request: LimitRequest): Promise<Decision> {
     if (request.peek || request.hasOverrides === true) return this.#inner.decide(request)
     const shut = shutLimit(request)
     if (shut !== undefined) {
-      this.#answered += 1
       const resetMs = shut.span.kind === 'window' ? shut.span.ms : 0
       const state = { used: 0, resetMs, retryAfterMs: 0 }
-      return Promise.resolve(deniedByLimit('cost_exceeds_limit', shut, request, state))
+      return Promise.resolve({ ...deniedByLimit('cost_exceeds_limit', shut, request, state), source: 'deny_cache' })
     }
     const askedMs = this.#monotonicMs()
     const denial = this.#denials.size === 0 ? undefined : this.#find(request, askedMs)
-    if (denial !== undefined) {
-      this.#answered += 1
-      return Promise.resolve(answerAgain(denial, request, askedMs))
-    }
+    if (denial !== undefined) return Promise.resolve(answerAgain(denial, request, askedMs))
     const invalidations = this.#invalidations
     return this.#inner.decide(request).then((decision) => {
       if (!decision.allowed && invalidations === this.#invalidations) this.#keep(request, decision, askedMs)
@@ -169,6 +159,7 @@ function answerAgain(denial: Denial, request: LimitRequest, nowMs: number): Deci
   return {
     ...decision,
     ...{ charged: 'no', atUs: 0, exceededMask: 2 ** limits.indexOf(limit), retryAfterMs: left(decision.retryAfterMs) },
+    source: 'deny_cache',
     isCached: true,
     limits: known.map((state): LimitState => ({ ...state, resetMs: left(state.resetMs) })),
   }

@@ -63,7 +63,7 @@ export class Leasing implements LimitStore {
   /** Units of the latest requests, for refunds, in two generations; a WeakMap costs a microsecond more. */
   #held = new Map<LimitRequest, Held>()
   #heldBefore = new Map<LimitRequest, Held>()
-  readonly #counters = { fromMemory: 0, calls: 0, granted: 0 }
+  readonly #counters = { calls: 0, granted: 0 }
 
   constructor(inner: LimitStore, options: LeasingOptions = {}) {
     this.#inner = inner
@@ -75,7 +75,7 @@ export class Leasing implements LimitStore {
   }
 
   /** Counts since the start, for metrics; only ever growing. `granted` units were charged in Redis, by `calls`. */
-  get counters(): { readonly fromMemory: number; readonly calls: number; readonly granted: number } {
+  get counters(): { readonly calls: number; readonly granted: number } {
     return { ...this.#counters }
   }
 
@@ -106,7 +106,6 @@ export class Leasing implements LimitStore {
     if (held === undefined || held.size === 0) return this.#inner.decide(request)
     if (held.size === request.limits.length) {
       if (!request.peek) this.#remember(request, held)
-      this.#counters.fromMemory += 1
       const charged = request.peek ? 'no' : 'yes'
       return { ...admitted, charged, limits: [...held.values()].map((taken) => taken.state(this.#monotonicMs())) }
     }
@@ -160,7 +159,7 @@ export class Leasing implements LimitStore {
   }
 }
 
-const admitted = allowed('ok')
+const admitted = allowed('ok', { source: 'lease' })
 
 /** The limits of a request that are not held, with their positions among all of its limits. */
 function restOf(request: LimitRequest, held: Held): Pick<SlotPart, 'positions' | 'request'> {

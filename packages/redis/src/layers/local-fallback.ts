@@ -47,17 +47,11 @@ export class LocalFallback implements LimitStore {
   readonly #options: LocalFallbackOptions
   readonly #cells: LRUCache<string, ModelCell>
   readonly #shares = new WeakMap<Limit, Share>()
-  readonly #counters = { admitted: 0, refused: 0 }
 
   constructor(inner: LimitStore, options: LocalFallbackOptions) {
     this.#inner = inner
     this.#options = options
     this.#cells = new LRUCache({ maxSize: options.cellsMax ?? cellsMaxDefault })
-  }
-
-  /** Counts since the start, for metrics; only ever growing. */
-  get counters(): { readonly admitted: number; readonly refused: number } {
-    return { ...this.#counters }
   }
 
   decide(request: LimitRequest): Promise<Decision> {
@@ -85,15 +79,12 @@ export class LocalFallback implements LimitStore {
 
     const found = {
       ...unavailable,
+      source: 'local' as const,
       shadowedBy: decision.shadowedBy,
       repeats: decision.repeats,
       limits: decision.limits,
     }
-    if (decision.allowed) {
-      this.#counters.admitted += 1
-      return { ...found, deniedBy: decision.deniedBy }
-    }
-    this.#counters.refused += 1
+    if (decision.allowed) return { ...found, deniedBy: decision.deniedBy }
     const { reason, deniedBy } = decision
     // Above the share but not the size: only Redis can admit it.
     const fitsSize = reason === 'cost_exceeds_limit' && fitsCapacity(asked, deniedBy, request)

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import { describeAlert, digestLines } from '@weir/contracts/describe-alert.ts'
 import { type AlertType, alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/policy/policy.ts'
@@ -8,7 +9,6 @@ import { languagePattern } from '@weir/policy/policy-values.ts'
 import { namesInTemplate } from '@weir/policy/template.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
-import { describeAlert } from './describe-alert.ts'
 
 /** Files of a folder: all types of alerts in some thirty languages. */
 const filesMax = 1_000
@@ -30,6 +30,7 @@ const names: readonly string[] = [
   'subject_in_url',
   'title',
   'lines',
+  'alerts',
   'unsubscribe',
   ...dataNames,
 ]
@@ -53,7 +54,9 @@ export function templateValues(
   const ofData = dataNames.map((name) => [name, String(data[name] ?? '')] as const)
   const plain = { id, type, time, subject, subject_in_url: encodeURIComponent(subject), title, unsubscribe }
   const values = [...Object.entries(plain), ...ofData].map(([name, value]) => [name, escapeText(value)] as const)
-  return { ...Object.fromEntries(values), lines: lines.map(escapeText).join(lineBreak) }
+  const joined = (some: readonly string[]) => some.map(escapeText).join(lineBreak)
+  const alerts = alert.type === 'weir.alerts.digest' ? digestLines(alert) : []
+  return { ...Object.fromEntries(values), lines: joined(lines), alerts: joined(alerts) }
 }
 
 /** Returns whether a name is `TYPE[.LANGUAGE].KIND`, where TYPE may be `default`. */

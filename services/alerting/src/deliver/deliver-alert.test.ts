@@ -90,7 +90,9 @@ test('an alert that an endpoint accepts is recorded once, and its job ends', asy
   const { deliver, rows, counters } = open([good])
   expect(await deliver(job)).toEqual({ kind: 'over' })
   expect(rows).toMatchObject([{ outcome: 'delivered', attempt: 1, status: 204, ms: 40, error: '', next_try: null }])
-  expect(counters).toMatchObject({ delivered: 1, failedAttempts: 0 })
+  const { results, attemptSeconds, delaySeconds } = counters.deliveries.webhook
+  expect(results).toEqual({ delivered: 1, failed: 0, given_up: 0, dropped: 0 })
+  expect([attemptSeconds.sum, delaySeconds.sum]).toEqual([0.04, 0.04])
 })
 
 test('a failed attempt is recorded with the time of the next, and the job waits until then even if it runs too early', async () => {
@@ -121,7 +123,7 @@ test('an alert is given up after ten attempts, and after four days', async () =>
     { outcome: 'given_up', attempt: 10, next_try: null },
     { outcome: 'given_up', attempt: 1, error: 'not tried again: its time is over' },
   ])
-  expect(counters.givenUp).toBe(2)
+  expect(counters.deliveries.webhook.results.given_up).toBe(2)
 })
 
 test('an endpoint that answers 410 is disabled, and later alerts for it are dropped with the reason', async () => {

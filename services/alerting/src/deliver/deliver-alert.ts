@@ -94,45 +94,55 @@ const goneReason = (job: DeliveryJob, error: string) =>
 const unknownReason = (job: DeliveryJob) =>
   `the ${isOfContact(job) ? "subject's contact has no such address that gets this alert" : 'policy has no such endpoint'} any more`
 
+/** Returns the function that records the outcome of a run, and counts it once it is recorded. */
+const createCountingRecorder =
+  ({ record, counters }: DeliverOptions) =>
+  async (type: keyof Counters['deliveries'], row: DeliveryV1): Promise<void> => {
+    await record([row])
+    const { results } = counters.deliveries[type]
+    const { outcome } = row
+    if (outcome !== 'queued' && outcome !== 'requested' && outcome !== 'silenced') results[outcome] += 1
+  }
+
 /**
  * Returns the function that runs a job: at most one attempt, its record, and the decision what comes next. It rejects
  * if the record could not be written; the whole run is then repeated.
  */
 export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => Promise<JobOutcome> {
-  const { policyInForce, limiter, disabled, clock, counters, record, crash = noCrash } = options
+  const { policyInForce, limiter, disabled, clock, counters, crash = noCrash } = options
+  const record = createCountingRecorder(options)
 
-  const drop = async (job: DeliveryJob, error: string): Promise<JobOutcome> => {
+  const drop = async (job: DeliveryJob, error: string, type: Target['type'] | 'unknown'): Promise<JobOutcome> => {
     const nowMs = clock.nowMs()
-    await record([rowOf(job, { outcome: 'dropped', atMs: nowMs, endMs: nowMs, error })])
-    counters.dropped += 1
+    await record(type, rowOf(job, { outcome: 'dropped', atMs: nowMs, endMs: nowMs, error }))
     return { kind: 'over' }
   }
 
-  const giveUp = async (job: DeliveryJob, reason: string, row: DeliveryV1): Promise<JobOutcome> => {
-    await record([row])
-    counters.givenUp += 1
+  const giveUp = async (job: DeliveryJob, { type }: Target, reason: string, row: DeliveryV1): Promise<JobOutcome> => {
+    await record(type, row)
     return { kind: 'given_up', reason: `${job.endpoint}: ${reason}` }
   }
 
   const settle = async (job: DeliveryJob, endpoint: Target, atMs: number, result: AttemptResult) => {
     const endMs = clock.nowMs()
     const attempts = job.attempts + 1
+    const { attemptSeconds, delaySeconds } = counters.deliveries[endpoint.type]
+    attemptSeconds.observe((endMs - atMs) / 1_000)
     if (result.error === undefined) {
       if (job.alert.type === 'weir.endpoint.test') await disabled.enable(endpoint)
-      await record([rowOf(job, { outcome: 'delivered', atMs, endMs }, result)])
-      counters.delivered += 1
+      await record(endpoint.type, rowOf(job, { outcome: 'delivered', atMs, endMs }, result))
+      delaySeconds.observe((endMs - (job.requestedMs || Date.parse(job.alert.time))) / 1_000)
       return { kind: 'over' } as const
     }
-    counters.failedAttempts += 1
     if (result.isGone === true) {
       await disabled.disable(endpoint, goneReason(job, result.error))
-      return giveUp(job, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
+      return giveUp(job, endpoint, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
     }
     const nextMs = nextTryMs({ attempts, nowMs: endMs, retryAfterMs: result.retryAfterMs }, options.random)
     if (nextMs === undefined || nextMs > job.giveUpMs) {
-      return giveUp(job, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
+      return giveUp(job, endpoint, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
     }
-    await record([rowOf(job, { outcome: 'failed', atMs, endMs, nextMs }, result)])
+    await record(endpoint.type, rowOf(job, { outcome: 'failed', atMs, endMs, nextMs }, result))
     return { kind: 'later', job: { ...job, attempts, dueMs: nextMs }, atMs: nextMs } as const
   }
 
@@ -144,15 +154,15 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
       // Another process may have read the newer policy first.
       const isYoung = nowMs < job.giveUpMs - giveUpAfterMs + policyBehindMs
       if (isYoung) return { kind: 'later', job, atMs: nowMs + unknownLookMs }
-      return drop(job, unknownReason(job))
+      return drop(job, unknownReason(job), 'unknown')
     }
     // A test alert finds out whether a disabled endpoint works again.
     const isTest = job.alert.type === 'weir.endpoint.test'
     const reasonNot = isTest ? undefined : await disabled.reasonFor(endpoint)
-    if (reasonNot !== undefined) return drop(job, reasonNot)
+    if (reasonNot !== undefined) return drop(job, reasonNot, endpoint.type)
     if (nowMs > job.giveUpMs) {
       const error = 'not tried again: its time is over'
-      return giveUp(job, error, rowOf(job, { outcome: 'given_up', atMs: nowMs, endMs: nowMs, error }))
+      return giveUp(job, endpoint, error, rowOf(job, { outcome: 'given_up', atMs: nowMs, endMs: nowMs, error }))
     }
     if (endpoint.isPaused && !isTest) return { kind: 'later', job, atMs: nowMs + pausedLookMs }
     const permit = limiter.acquire(job.endpoint, nowMs)

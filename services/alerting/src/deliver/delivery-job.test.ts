@@ -1,3 +1,4 @@
+import { deliveryAttemptsMax } from '@weir/contracts/delivery.v1.ts'
 import { expect, test } from 'vitest'
 import { giveUpAfterMs, nextTryMs, parseRetryAfter } from './delivery-job.ts'
 
@@ -11,7 +12,7 @@ test('ten attempts span more than three days, and end before an alert is given u
       nowMs = next
       next = nextTryMs({ attempts: attempts + 1, nowMs }, () => random)
     }
-    expect(attempts).toBe(10)
+    expect(attempts).toBe(deliveryAttemptsMax)
     expect(nowMs).toBeGreaterThan(75 * hourMs)
     expect(nowMs).toBeLessThan(giveUpAfterMs)
   }

@@ -3,7 +3,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import type { Target } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import type { PublishAlerts } from '../raise/raise-alerts.ts'
 
 /** A hash in the queue's Redis: name → JSON of the address, the reason, and since when. */
@@ -27,7 +27,7 @@ export type DisabledEndpoints = ReturnType<typeof createDisabledEndpoints>
  * address in the policy enables it. After a loss of data in Redis the next attempt finds out again.
  */
 export function createDisabledEndpoints(options: {
-  readonly redis: Redis
+  readonly redis: Redis | Cluster
   readonly publish: PublishAlerts
   readonly clock: Clock
   readonly log: Logger

@@ -3,11 +3,17 @@ import { encodeKeyPart } from '@weir/core/key-encoding.ts'
 import { backoffMs } from '@weir/runtime/backoff.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type ConnectionOptions, DelayedError, type Job, Queue, UnrecoverableError, Worker } from 'bullmq'
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
+import type { QueueState } from '../metrics.ts'
 import type { JobOutcome } from './deliver-alert.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 
 const queueName = 'weir-deliveries'
+/**
+ * The start of its keys' names. On a Cluster the hash tag puts all of them in one slot, as BullMQ's scripts need;
+ * elsewhere it is BullMQ's own, by which processes of other versions find the same jobs.
+ */
+const prefixOf = ({ isCluster }: Redis | Cluster) => (isCluster ? `{${queueName}}` : 'bull')
 /** How long BullMQ remembers a finished job: the same alert, queued again, finds it and is not sent twice. */
 const finishedKeptSeconds = 48 * 3_600
 /**
@@ -51,6 +57,29 @@ class PatientWorker extends Worker<DeliveryJob> {
   }
 }
 
+const defaultJobOptions = {
+  // A run that rejects, because Redis or Kafka was unavailable, is repeated without a limit.
+  attempts: Number.MAX_SAFE_INTEGER,
+  backoff: { type: 'custom' },
+  removeOnComplete: { age: finishedKeptSeconds },
+  removeOnFail: { age: finishedKeptSeconds },
+}
+
+/** BullMQ adds on the left, and takes on the right. */
+async function readState(queue: Pick<Queue, 'toKey'>, redis: Redis | Cluster, nowMs: number): Promise<QueueState> {
+  const key = (name: string) => queue.toKey(name)
+  const [ready, delayed, active, [oldest]] = await Promise.all([
+    redis.llen(key('wait')),
+    redis.zcard(key('delayed')),
+    redis.llen(key('active')),
+    redis.lrange(key('wait'), -1, -1),
+  ])
+  // It may have been taken meanwhile.
+  const data = oldest === undefined ? null : await redis.hget(key(oldest), 'data')
+  const job: DeliveryJob | undefined = data === null ? undefined : JSON.parse(data)
+  return { waiting: { ready, delayed, active }, oldestReadyMs: Math.max(0, nowMs - (job?.dueMs ?? nowMs)) }
+}
+
 /** The queue of deliveries, with this process's workers. */
 export type Dispatcher = ReturnType<typeof createDispatcher>
 
@@ -60,22 +89,14 @@ export type Dispatcher = ReturnType<typeof createDispatcher>
  */
 export function createDispatcher(options: {
   readonly deliver: (job: DeliveryJob) => Promise<JobOutcome>
-  readonly redis: Redis
+  readonly redis: Redis | Cluster
   readonly clock: Clock
   readonly log: Logger
 }) {
   const { deliver, redis, clock, log } = options
   const connection: ConnectionOptions = redis
-  const queue = new Queue<DeliveryJob>(queueName, {
-    connection,
-    defaultJobOptions: {
-      // A run that rejects, because Redis or Kafka was unavailable, is repeated without a limit.
-      attempts: Number.MAX_SAFE_INTEGER,
-      backoff: { type: 'custom' },
-      removeOnComplete: { age: finishedKeptSeconds },
-      removeOnFail: { age: finishedKeptSeconds },
-    },
-  })
+  const prefix = prefixOf(redis)
+  const queue = new Queue<DeliveryJob>(queueName, { connection, prefix, defaultJobOptions })
 
   const process = async (job: Job<DeliveryJob>, token?: string) => {
     const after = await deliver(job.data)
@@ -88,6 +109,7 @@ export function createDispatcher(options: {
   }
   const worker = new PatientWorker(queueName, process, {
     connection,
+    prefix,
     concurrency: concurrentAttemptsMax,
     lockDuration: lockMs,
     stalledInterval: stalledLookMs,
@@ -122,6 +144,8 @@ export function createDispatcher(options: {
       }
       return missing
     },
+    /** As all processes share it. */
+    state: () => readState(queue, redis, clock.nowMs()),
     async close(): Promise<void> {
       await worker.close()
       await queue.close()

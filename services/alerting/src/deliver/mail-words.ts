@@ -1,8 +1,8 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import { describeAlert } from '@weir/contracts/describe-alert.ts'
 import type { EmailEndpoint } from '@weir/policy/policy.ts'
 import { fillTemplate } from '@weir/policy/template.ts'
 import { type AlertTemplates, mailForm, templateValues } from './alert-templates.ts'
-import { describeAlert } from './describe-alert.ts'
 import type { UnsubscribeUrl } from './unsubscribe-url.ts'
 
 /** Where the words of mail come from. */
@@ -16,8 +16,11 @@ const escapes: Readonly<Record<string, string>> = {
 }
 const escapeText = (text: string) => text.replace(/[&<>"']/g, (character) => escapes[character] ?? character)
 
+/** Whose words a mail is in. */
+type Worded = Pick<EmailEndpoint, 'templates' | 'language'>
+
 /** Returns the words of a template; without one for the HTML the mail is text alone. */
-function ownBodies(endpoint: EmailEndpoint, alert: AlertV1, unsubscribe: string, templates: MailSources['templates']) {
+function ownBodies(endpoint: Worded, alert: AlertV1, unsubscribe: string, templates: MailSources['templates']) {
   const template = templates.find(endpoint, alert.type, 'txt')
   if (template === undefined) return undefined
   const values = templateValues(alert, undefined, { unsubscribe })
@@ -26,6 +29,10 @@ function ownBodies(endpoint: EmailEndpoint, alert: AlertV1, unsubscribe: string,
   const escaped = templateValues(alert, escapeText, { lineBreak: '<br>', unsubscribe })
   return { subject, text, html: fillTemplate(template.html, escaped) }
 }
+
+/** Returns the subject of a mail about an alert. */
+export const mailSubject = (endpoint: Worded, alert: AlertV1, templates: MailSources['templates']): string =>
+  ownBodies(endpoint, alert, '', templates)?.subject ?? describeAlert(alert).title
 
 function weirsBodies(alert: AlertV1, unsubscribe: string) {
   const { title, lines } = describeAlert(alert)

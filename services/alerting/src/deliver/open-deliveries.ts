@@ -5,7 +5,8 @@ import type { Policy } from '@weir/policy/policy.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
-import type { Redis } from 'ioredis'
+import type { Tracing } from '@weir/runtime/tracing.ts'
+import type { Cluster, Redis } from 'ioredis'
 import type { Counters } from '../metrics.ts'
 import type { PublishAlerts } from '../raise/raise-alerts.ts'
 import { createDeliveryRecorder } from '../record/delivery-recorder.ts'
@@ -19,6 +20,7 @@ import type { EndpointSecrets } from './endpoint-secrets.ts'
 import { createQueueing } from './queue-alerts.ts'
 import { createAlertSender } from './send-alert.ts'
 import { createEmailSender } from './send-email.ts'
+import { traceDeliveries } from './trace-deliveries.ts'
 import type { UnsubscribeUrl } from './unsubscribe-url.ts'
 
 /**
@@ -28,7 +30,7 @@ import type { UnsubscribeUrl } from './unsubscribe-url.ts'
 const sweepEveryMs = 15_000
 
 interface DeliveriesOptions {
-  readonly queueRedis: Redis
+  readonly queueRedis: Redis | Cluster
   readonly clickhouse: ClickHouseClient
   readonly sender: RecordSender
   readonly publish: PublishAlerts
@@ -40,6 +42,8 @@ interface DeliveriesOptions {
   readonly proxyUrl: () => string
   readonly smtp: { readonly smtpUrl: () => string; readonly from: string }
   readonly counters: Counters
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined
   readonly clock: Clock
   readonly crash: CrashPoint
   readonly stopping: AbortSignal
@@ -51,16 +55,17 @@ export type Deliveries = ReturnType<typeof openDeliveries>
 
 /** Opens the queue of deliveries with its workers and its sweep. */
 export function openDeliveries(options: DeliveriesOptions) {
-  const { queueRedis, publish, proxyUrl, clock, stopping, log } = options
+  const { queueRedis, publish, proxyUrl, tracing, clock, stopping, log } = options
   const outgoing = createOutgoing({ proxyUrl })
   const email = createEmailSender({ ...options.smtp, words: options })
   const limiter = new EndpointLimiter()
   const record = createDeliveryRecorder(options)
+  const send = createAlertSender({ ...options, outgoing, sendEmail: email.send })
   const deliver = createDeliverer({
     ...options,
     limiter,
     disabled: createDisabledEndpoints({ redis: queueRedis, publish, clock, log }),
-    send: createAlertSender({ ...options, outgoing, sendEmail: email.send }),
+    send: tracing === undefined ? send : traceDeliveries(send, tracing),
     record,
     random: Math.random,
   })
@@ -73,6 +78,7 @@ export function openDeliveries(options: DeliveriesOptions) {
   return {
     queueAlerts,
     requeue,
+    queueState: () => queue.state(),
     /** Returns how many endpoints have an open circuit. */
     circuitsOpen: () => limiter.openCount(clock.nowMs()),
     async close(): Promise<void> {

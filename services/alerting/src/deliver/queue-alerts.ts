@@ -109,7 +109,7 @@ export function createQueueing(options: {
       const rows = [...jobs.map(queuedRow), ...silenced]
       if (rows.length > 0) await record(rows)
       // After the record: a batch whose record failed is queued again, and would count twice.
-      counters.silenced += silencedAlerts
+      counters.suppressed.silenced += silencedAlerts
     },
 
     /** Queues a job for each requested redelivery of an alert that ClickHouse has. Safe to repeat. */

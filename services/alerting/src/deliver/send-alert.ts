@@ -1,4 +1,5 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import { describeAlert } from '@weir/contracts/describe-alert.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { EmailEndpoint, SlackEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
 import { fillTemplate } from '@weir/policy/template.ts'
@@ -7,7 +8,6 @@ import { Webhook } from 'standardwebhooks'
 import { type AlertTemplates, templateValues } from './alert-templates.ts'
 import type { AttemptResult, SendAlert } from './deliver-alert.ts'
 import { parseRetryAfter } from './delivery-job.ts'
-import { describeAlert } from './describe-alert.ts'
 import type { EndpointSecrets } from './endpoint-secrets.ts'
 
 /** Standard Webhooks gives receivers 15 to 30 s. */
@@ -107,8 +107,9 @@ export function createAlertSender(options: {
     const own = secrets.signingSecrets(endpoint)
     if (own.length === 0) return { status: 0, error: `${endpoint.secretEnv} holds no secret`, answer: '' }
     const body = webhookBody(alert)
-    const headers = signatureHeaders(own, alert.id, new Date(clock.nowMs()), body)
-    return post(endpoint.url, endpoint.allowPrivate, body, headers)
+    const signed = signatureHeaders(own, alert.id, new Date(clock.nowMs()), body)
+    const traced = alert.traceparent === undefined ? {} : { traceparent: alert.traceparent }
+    return post(endpoint.url, endpoint.allowPrivate, body, { ...signed, ...traced })
   }
 
   const sendSlack: SendAlert<SlackEndpoint> = async (endpoint, alert) => {

@@ -1,4 +1,5 @@
 import { blockCountKey } from '@weir/core/alerts/claim.ts'
+import { type RedisServers, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { ChainableCommander, Redis } from 'ioredis'
 
 /** The state in which a claim was found. */
@@ -60,55 +61,50 @@ const furtherKey = (hourStartMs: number) => `weir:1:watches:blocks:${hourStartMs
 /** Decides which process raises an alert; all processes share its answer. */
 export type ClaimStore = ReturnType<typeof createClaimStore>
 
-/** Stores claims in Redis: `pending` with an expiry if the key is free, `done` instead once the alert is published. */
-export function createClaimStore(redis: Redis) {
+/**
+ * Stores claims in Redis: `pending` with an expiry if the key is free, `done` instead once the alert is published. On a
+ * Cluster each master gets its part of a batch, all concurrently; the whole batch fails if one of them does.
+ */
+export function createClaimStore(redis: RedisServers) {
+  const serverOf = serverFinder(redis)
   return {
     /** Acquires every free claim, in one round trip. Returns the states in the order of the keys. */
     async claim(claims: readonly ClaimedKey[]): Promise<FoundClaim[]> {
-      const pipeline = redis.pipeline()
-      for (const { key, lifetimeMs, occurrenceId, counted } of claims) {
+      const replies = await runEach(serverOf, claims, (pipeline, { key, lifetimeMs, occurrenceId, counted }) => {
         const value = occurrenceId === '' ? 'pending' : `pending ${occurrenceId}`
-        if (counted === undefined) pipeline.set(key, value, 'PX', lifetimeMs, 'NX')
-        else {
-          const hour = Math.floor(counted.nowMs / hourMs) * hourMs
-          const counter = blockCountKey(counted.subject, counted.limit, hour)
-          const bounds = [lifetimeMs, countedKeptMs, blockAlertsMax, `counted ${hour}`]
-          pipeline.eval(claimCounted, 2, key, counter, value, ...bounds)
-        }
-      }
-      // The value now: ours if the SET succeeded, else that of the first claimant.
-      for (const { key, counted } of claims) if (counted === undefined) pipeline.get(key)
-      const answers = await run(pipeline)
-      let next = claims.length
+        // The value then: ours if the SET succeeded, else that of the first claimant.
+        if (counted === undefined) return pipeline.set(key, value, 'PX', lifetimeMs, 'NX').get(key)
+        const hour = Math.floor(counted.nowMs / hourMs) * hourMs
+        const counter = blockCountKey(counted.subject, counted.limit, hour)
+        const bounds = [lifetimeMs, countedKeptMs, blockAlertsMax, `counted ${hour}`]
+        return pipeline.eval(claimCounted, 2, key, counter, value, ...bounds)
+      })
       return claims.map(({ counted }, at) => {
-        const answer = answers[at]
-        if (counted === undefined) return foundClaim(answer, answers[next++])
-        const [taken, stands] = Array.isArray(answer) ? answer : []
+        const own = replies[at] ?? []
+        const [taken, stands] = counted === undefined ? own : [own[0]].flat()
         return foundClaim(taken, stands)
       })
     },
     /** Keeps which subjects and limits, by any text that names both, have counted blocks in an hour. */
     async keepFurther(hourStartMs: number, further: ReadonlyMap<string, Further>): Promise<void> {
-      const pipeline = redis.pipeline()
-      for (const [field, one] of further) pipeline.hset(furtherKey(hourStartMs), field, JSON.stringify(one))
-      pipeline.pexpire(furtherKey(hourStartMs), countedKeptMs)
-      await run(pipeline)
+      const key = furtherKey(hourStartMs)
+      await runEach(serverOf, [{ key }], (pipeline) => {
+        for (const [field, one] of further) pipeline.hset(key, field, JSON.stringify(one))
+        return pipeline.pexpire(key, countedKeptMs)
+      })
     },
     /** Returns what was counted in an hour, each with how many blocks had no alert of their own. */
     async readFurther(hourStartMs: number): Promise<(Further & { readonly more: number })[]> {
-      const kept = Object.values(await redis.hgetall(furtherKey(hourStartMs))).map((text): Further => JSON.parse(text))
-      if (kept.length === 0) return []
-      const pipeline = redis.pipeline()
-      for (const { subject, limit } of kept) pipeline.get(blockCountKey(subject, limit, hourStartMs))
-      const counts = await run(pipeline)
-      return kept.map((one, at) => ({ ...one, more: Math.max(1, Number(counts[at] ?? 0) - blockAlertsMax) }))
+      const kept = await serverOf(furtherKey(hourStartMs)).hgetall(furtherKey(hourStartMs))
+      const all = Object.values(kept).map((text): Further => JSON.parse(text))
+      const counters = all.map(({ subject, limit }) => ({ key: blockCountKey(subject, limit, hourStartMs) }))
+      const counts = await runEach(serverOf, counters, (pipeline, { key }) => pipeline.get(key))
+      return all.map((one, at) => ({ ...one, more: Math.max(1, Number(counts[at]?.[0] ?? 0) - blockAlertsMax) }))
     },
     /** Marks claims as done, because their alerts are published or superseded; they stay done until they expire. */
     async finish(claims: readonly Omit<ClaimedKey, 'occurrenceId'>[]): Promise<void> {
-      const pipeline = redis.pipeline()
       // Not KEEPTTL: a Redis that forgot the claim meanwhile would keep this for good.
-      for (const { key, lifetimeMs } of claims) pipeline.set(key, 'done', 'PX', lifetimeMs)
-      await run(pipeline)
+      await runEach(serverOf, claims, (pipeline, { key, lifetimeMs }) => pipeline.set(key, 'done', 'PX', lifetimeMs))
     },
   }
 }
@@ -120,11 +116,31 @@ function foundClaim(taken: unknown, stands: unknown): FoundClaim {
   return { state: state === 'done' || state === 'counted' ? state : 'pending', occurrenceId }
 }
 
-/** Returns the replies of a pipeline. Throws the first error; the caller repeats its whole step. */
-async function run(pipeline: ChainableCommander): Promise<unknown[]> {
-  const results = await pipeline.exec()
-  return (results ?? []).map(([error, reply]) => {
-    if (error !== null) throw error
-    return reply
+/**
+ * Runs the commands of all items, in one pipeline for each server that holds some of their keys. Returns each item's
+ * replies. Throws the first error once every server has answered; the caller repeats its whole step.
+ */
+async function runEach<Item extends { readonly key: string }>(
+  serverOf: (key: string) => Redis,
+  items: readonly Item[],
+  add: (pipeline: ChainableCommander, item: Item) => unknown,
+): Promise<unknown[][]> {
+  const pipelines = new Map<Redis, ChainableCommander>()
+  const places = items.map((item) => {
+    const server = serverOf(item.key)
+    const pipeline = pipelines.get(server) ?? server.pipeline()
+    pipelines.set(server, pipeline)
+    const from = pipeline.length
+    add(pipeline, item)
+    return { pipeline, from, until: pipeline.length }
   })
+  const all = [...pipelines.values()]
+  const answers = await Promise.all(all.map((pipeline) => pipeline.exec()))
+  const replies = new Map(all.map((pipeline, at) => [pipeline, (answers[at] ?? []).map(replyOf)]))
+  return places.map(({ pipeline, from, until }) => replies.get(pipeline)?.slice(from, until) ?? [])
+}
+
+function replyOf([error, reply]: [Error | null, unknown]): unknown {
+  if (error !== null) throw error
+  return reply
 }

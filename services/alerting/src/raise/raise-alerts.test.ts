@@ -71,6 +71,7 @@ const crossing = (used: number, percents: readonly number[]): Crossing => ({
   size: 20,
   used,
   decisionId: `decision-${used}`,
+  decidedMs: nowMs - 40,
   kind: 'reached',
   startMs: Date.parse('2026-11-21T00:00:00Z'),
   endMs: Date.parse('2026-11-22T00:00:00Z'),
@@ -98,7 +99,9 @@ describe('raising alerts', () => {
     await raise([crossing(20, [100, 80])])
     await start().raise([crossing(20, [80]), crossing(20, [100, 80])])
     expect(published.map(({ data }) => data.percent)).toEqual([100])
-    expect(counters).toMatchObject({ raised: 1, superseded: 1 })
+    expect(counters.suppressed).toMatchObject({ superseded: 1 })
+    // Raised a second after `nowMs`, and decided 40 ms before it.
+    expect([counters.alertSeconds.count, counters.alertSeconds.sum]).toEqual([1, 1.04])
   })
 
   it('raises nothing that another process has raised', async () => {
@@ -128,7 +131,7 @@ describe('raising alerts', () => {
     const over = { ...crossing(20, [100, 80]), endMs: nowMs - 16 * 60_000 }
     await raise([over])
     await raise([over])
-    expect([published.length, counters.late]).toEqual([0, 1])
+    expect([published.length, counters.suppressed.late]).toEqual([0, 1])
     expect(late.map(({ data }) => data.percent)).toEqual([100])
   })
 
@@ -140,7 +143,18 @@ describe('raising alerts', () => {
     const { raise, counters } = start()
     await raise([crossing(16, [80]), crossing(20, [100])])
     expect(published.map(({ data }) => data.percent)).toEqual([80, 100])
-    expect(counters).toMatchObject({ raised: 1, forgotten: 1 })
+    expect(counters.suppressed).toMatchObject({ forgotten: 1 })
+    expect(claims.get('quota_alert:{acme}:day:20:80:2026-11-21')).toBe('done')
+  })
+
+  it('raises nothing again that ClickHouse knows and a process claimed before it was killed', async () => {
+    const { start, published, claims, known } = world()
+    await start().raise([crossing(16, [80])])
+    for (const { id } of published) known.add(id)
+    claims.set('quota_alert:{acme}:day:20:80:2026-11-21', 'pending')
+    const { raise, counters } = start()
+    await raise([crossing(16, [80])])
+    expect([published.length, counters.suppressed.forgotten]).toEqual([1, 1])
     expect(claims.get('quota_alert:{acme}:day:20:80:2026-11-21')).toBe('done')
   })
 

@@ -1,7 +1,9 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import { formatTraceparent, newSpanId, parseTraceparent } from '@weir/contracts/trace-context.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { Tracing } from '@weir/runtime/tracing.ts'
 import { LRUCache } from 'lru-cache'
 import type { Counters } from '../metrics.ts'
 import type { AlertHistory } from '../record/alert-table.ts'
@@ -40,7 +42,10 @@ function occurrenceOf(candidate: AlertCandidate): string {
 
 function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurrenceId: string, nowMs: number): AlertV1 {
   const id = uuidv5(alertNamespace, occurrenceId === '' ? key : `${key} ${occurrenceId}`)
-  const attributes = { id, subject: candidate.subject, time: new Date(nowMs).toISOString() }
+  const trace = 'trace' in candidate ? candidate.trace : undefined
+  // The span that raises it, be it recorded by this process or not.
+  const traced = trace && { traceparent: formatTraceparent({ traceId: trace.traceId, spanId: newSpanId() }) }
+  const attributes = { id, subject: candidate.subject, time: new Date(nowMs).toISOString(), ...traced }
   const [from, until] = [new Date(candidate.startMs).toISOString(), new Date(candidate.endMs).toISOString()]
   if (candidate.kind === 'changed') {
     const { watch, alert, count, usual } = candidate
@@ -81,6 +86,8 @@ interface RaiserOptions {
   readonly clock: Clock
   readonly counters: Counters
   readonly crash?: CrashPoint
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Tracing | undefined
 }
 
 /** Raises the candidates of a batch, in a handful of round trips however many there are. */
@@ -117,13 +124,13 @@ export class AlertRaiser {
       candidate.thresholds.slice(0, 1).map((highest) => alertOf(candidate, highest, occurrenceOf(candidate), nowMs)),
     )
     await this.#options.history.keepLate(alerts)
-    this.#options.counters.late += alerts.length
+    this.#options.counters.suppressed.late += alerts.length
     // A rate change is evaluated again and may be timely then.
     this.#remember(candidates.filter(({ kind }) => kind !== 'changed'))
   }
 
   async #raiseSome(candidates: readonly AlertCandidate[], nowMs: number): Promise<void> {
-    const { claims, history, publish, counters, crash = noCrash } = this.#options
+    const { claims, history, publish, clock, counters, crash = noCrash, tracing } = this.#options
     // 1. Claim. A crash here leaves `pending`; the process that reads the decisions again continues from there.
     const keys = candidates.flatMap((candidate) => {
       const { thresholds, lifetimeMs } = candidate
@@ -136,8 +143,8 @@ export class AlertRaiser {
     // Before the offset is committed, so that what is counted is told when its hour is over.
     for (const [hour, further] of furtherOf(candidates, foundByKey)) await claims.keepFurther(hour, further)
     const due = dueOf(candidates, foundByKey, nowMs)
-    // 2. Look up new claims in ClickHouse: their alerts may have been raised before Redis lost its data.
-    const asked = due.filter(({ isNew }) => isNew).map(({ alert }) => alert)
+    // 2. Look them up in ClickHouse: they may have been raised before Redis lost its data, or before a crash.
+    const asked = due.filter(({ isRecurring }) => !isRecurring).map(({ alert }) => alert)
     const before = asked.length === 0 ? new Set<string>() : await history.raised(asked)
     const toPublish = due.filter(({ alert }) => !before.has(alert.id))
     // 3. Finish the lower thresholds. Finished after the publish, a crash in between would raise them as well.
@@ -146,13 +153,17 @@ export class AlertRaiser {
     crash('supersede')
     // 4. Publish. After a crash here the alerts are published again, under the same ids.
     if (toPublish.length > 0) await publish(toPublish.map(({ alert }) => alert))
+    const publishedMs = clock.nowMs()
+    for (const { decidedMs, alert, trace } of toPublish) {
+      if (tracing !== undefined && trace !== undefined) traceRaised(tracing, alert, trace.spanId, nowMs, publishedMs)
+      if (decidedMs !== undefined) counters.alertSeconds.observe(Math.max(0, publishedMs - decidedMs) / 1_000)
+    }
     crash('publish')
     // 5. Finish the claims. The batch's offset is committed after this.
     if (due.length > 0) await claims.finish(due.map(({ highest }) => highest))
     crash('done')
-    counters.raised += toPublish.length
-    counters.forgotten += due.length - toPublish.length
-    counters.superseded += lower.length
+    counters.suppressed.forgotten += due.length - toPublish.length
+    counters.suppressed.superseded += lower.length
     this.#remember(candidates)
   }
 
@@ -197,14 +208,23 @@ function dueOf(
       return state !== 'done' && state !== 'counted'
     })
     if (highest === undefined) return []
-    const { lifetimeMs } = candidate
+    const { lifetimeMs, isRecurring } = candidate
     const claimed = ({ key }: Threshold) => ({ key, lifetimeMs })
     const claim = found.get(highest.key)
-    // The claim was free in Redis; ClickHouse may know the alert nevertheless.
-    const isNew = claim?.state === 'acquired' && !candidate.isRecurring
     // The first claimant, which died, may have published the alert under its occurrenceId.
     const occurrenceId = (claim?.state === 'pending' && claim.occurrenceId) || occurrenceOf(candidate)
     const alert = alertOf(candidate, highest, occurrenceId, nowMs)
-    return [{ alert, isNew, highest: claimed(highest), lower: lower.map(claimed) }]
+    const decidedMs = 'decidedMs' in candidate ? candidate.decidedMs : undefined
+    const trace = 'trace' in candidate ? candidate.trace : undefined
+    return [{ alert, isRecurring, decidedMs, trace, highest: claimed(highest), lower: lower.map(claimed) }]
   })
+}
+
+/** The span of an alert between the reading of its decision and Kafka; `deliver` spans are its children. */
+function traceRaised(tracing: Tracing, alert: AlertV1, parentSpanId: string, startMs: number, endMs: number): void {
+  const context = parseTraceparent(alert.traceparent ?? '')
+  if (context === undefined) return
+  const { traceId, spanId } = context
+  const attributes = { 'weir.alert.id': alert.id, 'weir.alert.type': alert.type, 'messaging.system': 'kafka' }
+  tracing.record({ name: 'raise alert', kind: 'producer', traceId, spanId, parentSpanId, startMs, endMs, attributes })
 }

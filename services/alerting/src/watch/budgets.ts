@@ -47,8 +47,6 @@ export function periodsToPrice(subject: Subject, last: LastInvoice | undefined, 
 /**
  * Returns which thresholds the price of a period has reached; undefined for none. The claim has the month and not its
  * first instant, which a change of the subject's zone may move.
- *
- * @throws RangeError where corrections have made a quantity negative, which has no price.
  */
 export function findReached(
   { subject, prices, budget }: Payer,

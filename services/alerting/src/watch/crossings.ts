@@ -1,4 +1,5 @@
 import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
+import { parseTrace, type TraceContext } from '@weir/contracts/trace-context.ts'
 import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { runsOutMs } from '@weir/core/alerts/forecast.ts'
 import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
@@ -25,8 +26,12 @@ interface Found extends Candidate {
   readonly size: number
   readonly used: number
   readonly decisionId: string
+  /** The time of that decision. */
+  readonly decidedMs: number
   /** What the limit counted by beyond the subject; undefined for nothing. */
   readonly by?: Readonly<Record<string, string>> | undefined
+  /** The span of the request, where the decision is traced. */
+  readonly trace?: TraceContext | undefined
 }
 
 /**
@@ -93,11 +98,12 @@ const lengthOfBlock = ({ blockMs, blockLengths }: Limit, resetMs: number): numbe
 export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: number): Crossing[] {
   const crossings: Crossing[] = []
   const { subject, reason, id: decisionId } = record
+  const trace = parseTrace(record.trace)
   const known = policy.subjects.get(subject)
   for (const { name, size, used, reset_ms: resetMs, by } of record.limits) {
     const limit = known?.ownLimits?.get(name) ?? policy.limits.get(name)
     if (limit === undefined) continue
-    const about = { subject, limit: name, size, used, decisionId, by }
+    const about = { subject, limit: name, size, used, decisionId, decidedMs: tsMs, by, trace }
     const keyOf = (threshold: string, periodStart: string) =>
       claimKey({ subject, limit: name, size, threshold, periodStart })
     if (isBlockedBy(limit, record)) {

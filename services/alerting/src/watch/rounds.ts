@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type RedisServers, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Redis } from 'ioredis'
 import { repeatUntilStopped } from '../repeat.ts'
 
 /** Windows are whole minutes, and metering is a second or two behind. */
@@ -15,9 +15,13 @@ const stopMs = 2_000
 const lockMs = 50_000
 
 /** Returns what takes the lock of a round: true for one process of all, also when it tries its round again. */
-export function createRoundLock(redis: Redis, key: string): () => Promise<boolean> {
+export function createRoundLock(servers: RedisServers, key: string): () => Promise<boolean> {
   const own = randomUUID()
-  return async () => (await redis.set(key, own, 'PX', lockMs, 'NX')) === 'OK' || (await redis.get(key)) === own
+  const serverOf = serverFinder(servers)
+  return async () => {
+    const redis = serverOf(key)
+    return (await redis.set(key, own, 'PX', lockMs, 'NX')) === 'OK' || (await redis.get(key)) === own
+  }
 }
 
 /** Rounds that go on until a process stops. */

@@ -3,8 +3,8 @@ import { askUsageOf, readLastInvoices } from '@weir/clickhouse/budget-queries.ts
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { hasBudgets, type Policy } from '@weir/policy/policy.ts'
+import type { RedisServers } from '@weir/redis/limit-connection.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Redis } from 'ioredis'
 import { type BudgetReached, findReached, payerOf, periodsToPrice } from './budgets.ts'
 import { createRoundLock, startRounds } from './rounds.ts'
 
@@ -19,7 +19,7 @@ const lockKey = 'weir:1:watches:budgets'
 
 interface BudgetWatchOptions {
   readonly clickhouse: ClickHouseClient
-  readonly redis: Redis
+  readonly redis: RedisServers
   readonly policyInForce: () => Policy
   readonly raise: (reached: readonly BudgetReached[]) => Promise<void>
   readonly clock: Clock
@@ -48,7 +48,7 @@ function createSweep(policyInForce: () => Policy) {
 }
 
 /** Finds the budgets that these subjects have reached. Rejects if ClickHouse does not answer. */
-async function findAll({ clickhouse, policyInForce, clock, log }: BudgetWatchOptions, ids: readonly string[]) {
+async function findAll({ clickhouse, policyInForce, clock }: BudgetWatchOptions, ids: readonly string[]) {
   const policy = policyInForce()
   const last = await readLastInvoices(clickhouse, ids)
   const priced = ids.flatMap((id) => {
@@ -64,13 +64,8 @@ async function findAll({ clickhouse, policyInForce, clock, log }: BudgetWatchOpt
       asked.map(({ payer, period: { fromMs, toMs } }) => ({ subject: payer.subject.id, fromMs, toMs })),
     )
     for (const { payer, period } of asked) {
-      try {
-        const found = findReached(payer, period, usage.get(payer.subject.id) ?? [])
-        if (found !== undefined) reached.push(found)
-      } catch (error) {
-        if (!(error instanceof RangeError)) throw error
-        log.warn({ err: error, subject: payer.subject.id, period: period.name }, 'a period has no price')
-      }
+      const found = findReached(payer, period, usage.get(payer.subject.id) ?? [])
+      if (found !== undefined) reached.push(found)
     }
   }
   return reached

@@ -4,8 +4,8 @@ import { topics } from '@weir/contracts/topics.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Policy, Watch } from '@weir/policy/policy.ts'
+import { type RedisServers, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Redis } from 'ioredis'
 import {
   changesMax,
   evaluateWindow,
@@ -27,22 +27,26 @@ const evaluatedKeptMs = 3_600_000
  * Decides in Redis which process evaluates the watches. If it dies, the next process evaluates the same windows, and
  * raises the same alerts under the same ids.
  */
-export const createEvaluationLock = (redis: Redis) => ({
-  /** Returns until when each watch was evaluated if this process gets the lock; else undefined. */
-  async take(): Promise<ReadonlyMap<string, number> | undefined> {
-    if ((await redis.set(lockKey, '1', 'PX', lockMs, 'NX')) !== 'OK') return undefined
-    const evaluated = await redis.hgetall(evaluatedKey)
-    return new Map(Object.entries(evaluated).map(([watch, endMs]) => [watch, Number(endMs)]))
-  },
-  /** Stores that a watch was evaluated until `endMs` and its alerts are raised. */
-  async storeEvaluated(watch: string, endMs: number): Promise<void> {
-    await redis.multi().hset(evaluatedKey, watch, endMs).pexpire(evaluatedKey, evaluatedKeptMs).exec()
-  },
-})
+export function createEvaluationLock(redis: RedisServers) {
+  const serverOf = serverFinder(redis)
+  return {
+    /** Returns until when each watch was evaluated if this process gets the lock; else undefined. */
+    async take(): Promise<ReadonlyMap<string, number> | undefined> {
+      if ((await serverOf(lockKey).set(lockKey, '1', 'PX', lockMs, 'NX')) !== 'OK') return undefined
+      const evaluated = await serverOf(evaluatedKey).hgetall(evaluatedKey)
+      return new Map(Object.entries(evaluated).map(([watch, endMs]) => [watch, Number(endMs)]))
+    },
+    /** Stores that a watch was evaluated until `endMs` and its alerts are raised. */
+    async storeEvaluated(watch: string, endMs: number): Promise<void> {
+      const both = serverOf(evaluatedKey).multi().hset(evaluatedKey, watch, endMs)
+      await both.pexpire(evaluatedKey, evaluatedKeptMs).exec()
+    },
+  }
+}
 
 interface RateWatchOptions {
   readonly clickhouse: ClickHouseClient
-  readonly redis: Redis
+  readonly redis: RedisServers
   readonly policyInForce: () => Pick<Policy, 'watches'>
   readonly raise: (changes: readonly RateChange[]) => Promise<void>
   readonly clock: Clock

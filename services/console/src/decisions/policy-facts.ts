@@ -9,7 +9,7 @@ import {
   type JsonObject,
 } from '@weir/policy/entities.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
+import { becauseOf, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { unlistedSubject } from '@weir/policy/named-subject.ts'
 import { noPlan, type Policy } from '@weir/policy/policy.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
@@ -44,7 +44,10 @@ export function factsOf(policy: Policy, { subject: id, plan: name, route: templa
   const subject = { ...(policy.subjects.get(id) ?? unlistedSubject(id, plan)), plan }
   const route = policy.routes.find((one) => one.template === template) ?? unmatchedRoute
   return {
-    limits: explainLimits(policy, subject, route).map(({ limit, because }) => ({ limit, because })),
+    limits: explainLimits(policy, subject, route).map((one) => ({
+      limit: one.limit,
+      because: becauseOf(one, subject),
+    })),
     plans: [...policy.plans.values()].map((one) => ({
       name: one.name,
       limits: explainLimits(policy, { ...subject, plan: one }, route).map(({ limit }) => limit),

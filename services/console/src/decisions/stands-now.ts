@@ -27,28 +27,41 @@ function askedNow(policy: Policy, row: DecisionRow): AskedLimits | undefined {
   return { subject, route, limits: explainLimits(policy, subject, route), scope }
 }
 
+/** Says what a request of this cost would get now, and how its limits stand, as far as the caller may know it. */
+export async function standingOf(
+  peekLimits: PeekLimits,
+  { asked, cost }: { readonly asked: AskedLimits; readonly cost: number },
+  { isOwn }: Reach,
+) {
+  const found = await peekLimits(asked, cost)
+  const both = asked.limits.map((explained, at) => ({ explained, now: found[at] as LimitNow }))
+  const enforced = both.filter(({ explained }) => explained.limit.mode === 'enforce')
+  const refusing = enforced.find(({ now }) => now.admits === false)
+  return {
+    // What one limit refuses is refused, whatever is not known of the others.
+    allowed: refusing !== undefined ? false : enforced.every(({ now }) => now.admits === true) ? true : null,
+    denied_by: refusing?.now.name ?? '',
+    limits: (isOwn ? enforced : both).map(({ explained, now }) => {
+      const isHidden = isOwn && !isOfOneSubject(explained.limit.by)
+      return { explained, now: isHidden ? { ...now, used: null, remaining: null } : now }
+    }),
+  }
+}
+
+/** How a limit stands, in the names of the wire. */
+export const shownLimit = ({ name, size, used, remaining, admits, retryMs }: LimitNow) => ({
+  ...{ name, size, used, remaining, admits },
+  retry_ms: retryMs,
+})
+
 /** Says what the same request would get now, as far as the caller may know it; null where that cannot be said. */
 export async function standsNow(
   { policy, peekLimits }: { readonly policy: Policy | undefined; readonly peekLimits: PeekLimits | undefined },
   row: DecisionRow,
-  { isOwn }: Reach,
+  reach: Reach,
 ) {
   const asked = policy === undefined ? undefined : askedNow(policy, row)
   if (asked === undefined || peekLimits === undefined) return null
-  const limits = asked.limits.map(({ limit }) => limit)
-  const enforced = limits.filter(({ mode }) => mode === 'enforce').map(({ name }) => name)
-  const shared = limits.filter(({ by }) => !isOfOneSubject(by)).map(({ name }) => name)
-  const found = await peekLimits(asked, row.cost)
-  const counting = found.filter(({ name }) => enforced.includes(name))
-  const refusing = counting.find(({ admits }) => admits === false)
-  return {
-    // What one limit refuses is refused, whatever is not known of the others.
-    allowed: refusing !== undefined ? false : counting.every(({ admits }) => admits === true) ? true : null,
-    plan: asked.subject.plan.name,
-    denied_by: refusing?.name ?? '',
-    limits: (isOwn ? counting : found).map(({ name, size, used, remaining, admits, retryMs: retry_ms }) => {
-      const isHidden = isOwn && shared.includes(name)
-      return { name, size, used: isHidden ? null : used, remaining: isHidden ? null : remaining, admits, retry_ms }
-    }),
-  }
+  const { limits, ...standing } = await standingOf(peekLimits, { asked, cost: row.cost }, reach)
+  return { ...standing, plan: asked.subject.plan.name, limits: limits.map(({ now }) => shownLimit(now)) }
 }

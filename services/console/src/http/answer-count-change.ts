@@ -16,11 +16,13 @@ export const noRedis = limitsUnavailable(
   'This console was started without WEIR_REDIS_URL, so it cannot reach what limits have counted.',
 )
 
+const mayBeHalf = 'Redis did not answer. What was done may be half of it; it is safe to repeat.'
+
 /** Only the log gets Redis's own words: they may hold an address or a user. */
-export function redisProblem(error: unknown, log: FastifyBaseLogger): Problem {
+export function redisProblem(error: unknown, log: FastifyBaseLogger, detail = mayBeHalf): Problem {
   if (!(error instanceof WeirError) && !isRedisFault(error)) throw error
   log.error({ err: error }, 'limits could not be reached')
-  return limitsUnavailable('Redis did not answer. What was done may be half of it; it is safe to repeat.')
+  return limitsUnavailable(detail)
 }
 
 /** A change of counts in Redis, and what is said of it. */

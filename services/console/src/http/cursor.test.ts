@@ -1,6 +1,6 @@
 import { Reach } from '@weir/core/usage/reach.ts'
 import { expect, it } from 'vitest'
-import { type CursorOwner, readCursor, writeCursor } from './cursor.ts'
+import { type CursorOwner, linkOf, readCursor, writeCursor } from './cursor.ts'
 
 const owner: CursorOwner = {
   ...{ path: '/v1/usage', by: 'ci', reach: Reach.of(['acme']) },
@@ -31,6 +31,12 @@ it.each([
   forged(),
   forged('hash', 1, 'a'),
   forged(hash, -1, 'a'),
+  forged(hash, 9e15, 'a'),
   forged(hash, 'now', 'a'),
   forged(hash, 1, 2),
 ])('The forged cursor %s is none', (text) => expect(readCursor(text, owner)).toBeUndefined())
+
+it('The link to the next page keeps a question that has question marks', () => {
+  const link = linkOf('/v1/usage', '/v1/usage?not_route=a?b&from=now-2h', 'next')
+  expect(link).toBe('</v1/usage?not_route=a%3Fb&from=now-2h&after=next>; rel="next"')
+})

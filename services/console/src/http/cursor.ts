@@ -23,6 +23,8 @@ export interface CursorPlace {
 }
 
 const [hashBytes, partsMax] = [16, 8]
+/** The last instant of the year 9999: later ones no server here can write. */
+const lastMs = 253_402_300_799_999
 const notOfTheQuestion: readonly string[] = formParameters
 
 /** The cursor's own problem: it was made up, damaged, or made for another question or reader. */
@@ -59,13 +61,14 @@ export function readCursor(text: string, owner: CursorOwner): CursorPlace | unde
   }
   if (!Array.isArray(read) || read.length > partsMax || read[0] !== ownerHash(owner)) return undefined
   const [, atMs, ...place] = read
-  if (!Number.isSafeInteger(atMs) || atMs < 0 || !place.every((part) => typeof part === 'string')) return undefined
+  if (!Number.isSafeInteger(atMs) || atMs < 0 || atMs > lastMs || !place.every((part) => typeof part === 'string'))
+    return undefined
   return { atMs, place }
 }
 
 /** The value of the header `Link` for the page that `next` begins: the same address with another `after`. */
 export function linkOf(path: string, url: string, next: string): string {
-  const query = new URLSearchParams(url.split('?')[1])
+  const query = new URLSearchParams(url.split('?').slice(1).join('?'))
   query.set('after', next)
   return `<${path}?${query}>; rel="next"`
 }

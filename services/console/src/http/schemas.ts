@@ -1,4 +1,6 @@
+import { pageRows, pageRowsMax } from '@weir/core/usage/read-parameters.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
+import type { Described } from './authorize.ts'
 
 /** JSON Schemas that several routes have; the served OpenAPI is made of them. */
 
@@ -42,19 +44,22 @@ const words: Readonly<Record<number, string>> = {
   409: 'It is in the way of something that is there',
   412: 'If-Match or If-None-Match does not hold',
   413: 'The body is too large',
+  414: 'A name in the path is too long',
   415: 'The body is of another type',
   422: 'What is sent would not be right, or too much is asked for; nothing was changed',
+  431: 'The headers, or the path with its query, are too large',
   429: 'There are too many already; try again after Retry-After',
   503: 'A server is down; try again after Retry-After',
   504: 'The answer took too long; ask for less',
 }
 
-const problemAnswers = (statuses: readonly number[]) =>
+/** Returns error answers by status. */
+export const problemAnswers = (statuses: readonly number[]) =>
   Object.fromEntries(statuses.map((status) => [status, problemAnswer(words[status] ?? '')]))
 
-/** Returns the error answers of a route by status; every route has 400, 401 and 403. */
+/** Returns the error answers of a route by status; every route has 400, 401, 403 and 431. */
 export const problems = (...statuses: readonly (404 | 409 | 412 | 422 | 429 | 503 | 504)[]): Record<number, object> =>
-  problemAnswers([400, 401, 403, ...statuses])
+  problemAnswers([400, 401, 403, 431, ...statuses])
 
 /** An object with any properties. */
 export const anyObject = { type: 'object', additionalProperties: true } as const
@@ -71,6 +76,13 @@ export const object = (properties: Readonly<Record<string, object>>, optional: r
 
 /** A text. */
 export const text = (description: string) => ({ type: 'string', description })
+/** An address, for descriptions: handlers word what is none better. */
+export const address = (description: string) => ({
+  ...text(description),
+  anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }],
+})
+/** A request, such as `POST /v1/search`, for descriptions. */
+export const methodAndPath = (description: string) => ({ ...text(description), pattern: '^[A-Z]+ /' })
 /** A text, or null. */
 export const textOrNull = (description: string) => ({ type: ['string', 'null'], description })
 
@@ -104,11 +116,13 @@ interface Operation {
   /** Open to callers who are limited to subjects, too: the handler keeps to their reach. */
   readonly reach?: 'own'
   /** What the description says in place of what Fastify checks: the handler words these rules better. */
-  readonly described?: { readonly params?: object; readonly headers?: object; readonly body?: object }
+  readonly described?: Described
 }
 
 /** What a body can be refused for before anybody reads it. */
-const ofBodies = problemAnswers([413, 415])
+export const ofBodies = problemAnswers([413, 415])
+/** What a name in a path can be refused for. */
+const ofNames = problemAnswers([414])
 
 /** Returns the options of a route: the scope that a token needs, and the operation in the served OpenAPI. */
 export const operation = (
@@ -123,7 +137,11 @@ export const operation = (
     summary,
     ...(query === undefined ? {} : { querystring: closed(query, required) }),
     ...schema,
-    response: { ...response, ...(schema.body === undefined && schema.consumes === undefined ? {} : ofBodies) },
+    response: {
+      ...response,
+      ...(schema.params === undefined ? {} : ofNames),
+      ...(schema.body === undefined && schema.consumes === undefined ? {} : ofBodies),
+    },
   },
 })
 
@@ -131,12 +149,10 @@ export const operation = (
 export const page = (items: object) =>
   object({ items: { type: 'array', items }, next: textOrNull('`after` of the next page; null on the last') })
 
-/** The answer of a page: more rows than this in one are for programs, which can ask again. */
-const pageRowsMax = 1_000
 /** The query parameters of a page. */
 export const pageQuery = {
   after: { type: 'string', maxLength: 512, description: '`next` of the page before' },
-  limit: { type: 'integer', minimum: 1, maximum: pageRowsMax, default: 100 },
+  limit: { type: 'integer', minimum: 1, maximum: pageRowsMax, default: pageRows, description: 'rows of a page' },
 } as const
 
 /** The query of a page, as a handler gets it. */

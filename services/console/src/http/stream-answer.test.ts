@@ -4,8 +4,8 @@ import { problem } from '@weir/runtime/problem.ts'
 import fastify from 'fastify'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openConsole } from '../testing/open-console.ts'
+import { PlaceCounter } from './places.ts'
 import { answerStream } from './stream-answer.ts'
-import { StreamPlaces } from './stream-places.ts'
 
 const said = new Error('password in the message')
 
@@ -37,7 +37,7 @@ describe('a stream of usage', () => {
 
   it('that takes longer than it may is 504 before it begins, and cut off after that', async () => {
     const app = fastify()
-    const places = new StreamPlaces()
+    const places = new PlaceCounter({ all: 8, perCredential: 2 })
     const rest = (signal: AbortSignal) => new Promise<never>((_, fail) => (signal.onabort = () => fail(signal.reason)))
     const endless = async (signal: AbortSignal) => {
       const stream = new Readable({ read: () => undefined })

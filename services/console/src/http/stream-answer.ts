@@ -4,9 +4,9 @@ import type { StreamFormat } from '@weir/core/usage/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { PlaceCounter } from './places.ts'
 import { answerProblem, tooManyStreams } from './problems.ts'
 import { questionFailure } from './question-failure.ts'
-import type { StreamPlaces } from './stream-places.ts'
 
 /** The media type of each format that is streamed. */
 export const streamTypes: Readonly<Record<StreamFormat, string>> = {
@@ -36,7 +36,7 @@ export interface StreamedAnswer {
 export async function answerStream(
   request: FastifyRequest,
   reply: FastifyReply,
-  places: StreamPlaces,
+  places: PlaceCounter,
   { format, name, askCompleteness, readGaps, open, unavailable, msMax = streamMsMax }: StreamedAnswer,
 ): Promise<FastifyReply> {
   const place = places.take(request.by)

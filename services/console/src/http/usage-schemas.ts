@@ -7,10 +7,12 @@ import { querySteps, usageDimensions } from '@weir/core/usage/usage-query.ts'
 import { object, text, textOrNull } from './schemas.ts'
 import { streamTypes } from './stream-answer.ts'
 
-const time = (description: string) => ({ type: 'string', description })
+const [day, clock] = ['\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])', '([01]\\d|2[0-3]):[0-5]\\d']
+const momentPattern = `^(now(-\\d{1,4}[mhd])?|${day}(T${clock}(:[0-5]\\d(\\.\\d{1,3})?)?(Z|[+-]${clock}))?)$`
+/** A time as `from` has it. For descriptions: handlers word what is wrong better than a pattern. */
+export const time = (description: string) => ({ type: 'string', pattern: momentPattern, description })
 const values = (description: string) => ({
-  type: 'array',
-  maxItems: 100,
+  ...{ type: 'array', minItems: 1, maxItems: 100 },
   items: { type: 'string', maxLength: 512 },
   description,
 })
@@ -36,7 +38,7 @@ const rankingQuery = {
       'what rows are sorted by within a step; with - the largest first. `-cost` with `top`; `change`: with `compare`',
   },
   compare: {
-    type: 'string',
+    ...{ type: 'string', pattern: `^previous$|${momentPattern}` },
     description:
       '`previous`: with the span before, of the same length, by the calendar for whole days and months; or a time as in `from`: with one that begins then',
   },
@@ -62,8 +64,14 @@ export const questionQuery = (dimensions: readonly string[], isUsage: boolean) =
     subject_prefix: { type: 'string', maxLength: 512, description: 'only subjects that begin so' },
     from: time('RFC 3339, a date, which begins in `time_zone`, `now` or `now-24h`; 24 hours before `to` if absent'),
     to: time('the same; now if absent'),
-    period: time('instead of both, with one `subject`: its month, 2026-11, `current` or `previous`'),
-    by: { type: 'string', description: `up to 4 of ${dimensions.join(', ')}, separated by commas` },
+    period: {
+      ...{ type: 'string', pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$' },
+      description: 'instead of both, with one `subject`: its month, 2026-11, `current` or `previous`',
+    },
+    by: {
+      ...{ type: 'string', pattern: `^((${dimensions.join('|')})(,(${dimensions.join('|')})){0,3})?$` },
+      description: `up to 4 of ${dimensions.join(', ')}, separated by commas`,
+    },
     step: { type: 'string', enum: querySteps.filter((one) => isUsage || one !== 'minute'), default: 'hour' },
     time_zone: { type: 'string', description: 'IANA; UTC if absent, with `period` the subject’s own' },
     ...(isUsage ? rankingQuery : {}),
@@ -99,7 +107,8 @@ export const completeness = {
   },
 }
 
-const gaps = {
+/** What is missing of an answer. */
+export const gaps = {
   type: 'array',
   description: 'what is missing for good and may be of this time, the last noticed first, at most 100',
   items: object(
@@ -134,7 +143,7 @@ export const questionAnswer = (description: string, row: object, more: Readonly<
   headers: {
     ETag: { type: 'string', description: 'of pages, where all until `to` is counted; send it as `If-None-Match`' },
     'Weir-Gaps': { type: 'integer', description: 'of streams: how many gaps there are, at most 100' },
-    'Weir-Complete-Through': { ...time('of streams: as `complete_through`; absent: nothing is known yet') },
+    'Weir-Complete-Through': text('of streams: as `complete_through`; absent: nothing is known yet'),
     'Weir-Silent': { type: 'integer', description: 'of streams: how many journals are silent' },
   },
   content: {

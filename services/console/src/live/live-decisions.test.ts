@@ -24,24 +24,24 @@ function openLive() {
     hand = onRecords
     return { ready: Promise.resolve(), problem: undefined, close: () => (counted.ended += 1) }
   })
-  return { live, counted, decide: (offset: bigint) => hand(0, [recordOf(offset)]) }
+  return { live, counted, decide: (offset: bigint, subject?: string) => hand(0, [recordOf(offset, subject)]) }
 }
 
-function recordOf(offset: bigint): LogRecord {
+function recordOf(offset: bigint, subject = 'acme'): LogRecord {
   const decision = encodeDecisionOpen({
-    ...{ id: `id-${offset}`, tsMs: 1, subject: 'acme', keyId: '', plan: 'free', route: '*', method: 'GET', cost: 1 },
+    ...{ id: `id-${offset}`, tsMs: 1, subject, keyId: '', plan: 'free', route: '*', method: 'GET', cost: 1 },
     ...{ count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
   })
   const value = Buffer.from(`${decision},"journal":"a","seq":1}`)
   return { offset, key: null, value, headers: {}, timestampMs: 1 }
 }
 
-function openReader(live: LiveDecisions, lastId?: string) {
+function openReader(live: LiveDecisions, lastId?: string, more: object = {}) {
   const output = new ServerResponse(new IncomingMessage(new Socket()))
   const said: string[] = []
   output.write = (text: string) => said.push(text) > 0
   const filter = { only: {}, except: {}, subjectPrefix: undefined, minCost: 0 }
-  const listener = { by: 'one', reach: Reach.everybody, filter, isSumsOnly: false, lastId }
+  const listener = { by: 'one', reach: Reach.everybody, filter, isSumsOnly: false, isBySubject: false, lastId, ...more }
   const open = () => live.open({ ...listener, isAllowed: async () => true }, output)
   return { open, output, text: () => said.join('') }
 }
@@ -91,5 +91,19 @@ it('sends an empty comment every fifteen seconds, and sums every second', () => 
   vi.advanceTimersByTime(30_000)
   expect(reader.text().match(/^:$/gm)).toHaveLength(2)
   expect(reader.text().match(/^event: sums$/gm)).toHaveLength(30)
+  live.close()
+})
+
+it('by subject, sums are exact for all decisions together, and name at most 500 subjects a second', () => {
+  const { live, decide } = openLive()
+  const reader = openReader(live, undefined, { isSumsOnly: true, isBySubject: true })
+  reader.open()
+  for (let one = 0; one < 600; one += 1) decide(BigInt(one), `subject-${one}`)
+  for (let one = 600; one < 610; one += 1) decide(BigInt(one), 'subject-7')
+  vi.advanceTimersByTime(1_000)
+  const { rows, subjects } = JSON.parse(/^data: (.*"subjects".*)$/m.exec(reader.text())?.[1] ?? '{}')
+  expect(rows).toEqual([{ outcome: 'allow', denied_by: '', count: 610, cost: 610 }])
+  expect(subjects).toHaveLength(500)
+  expect(subjects[7]).toEqual({ subject: 'subject-7', outcome: 'allow', denied_by: '', count: 11, cost: 11 })
   live.close()
 })

@@ -16,12 +16,18 @@ describe('alerts', () => {
     const { ask } = openConsole()
     const listed = (await ask('/v1/alerts')).json()
     expect(listed).toMatchObject({
-      items: [{ id: knownAlert, data: { limit: 'day' }, deliveries: { ops: 'given_up' } }],
+      items: [
+        {
+          ...{ id: knownAlert, data: { limit: 'day' }, deliveries: { ops: 'given_up' } },
+          summary: 'acme has used 80 % of its limit day',
+        },
+      ],
       next: null,
     })
     const shown = (await ask(`/v1/alerts/${knownAlert}`)).json()
     expect(shown).toMatchObject({
       subject: 'acme',
+      attempts_max: 10,
       deliveries: [{ endpoint: 'ops', attempt: 10, error: 'answered 500' }],
     })
   })
@@ -41,6 +47,32 @@ describe('alerts', () => {
       { subject: 'acme', type: 'weir.quota.reached', fromMs: day('2026-11-01'), toMs: day('2026-11-02') },
       { fromMs: Date.parse('2026-11-14T12:00:00.001Z') },
     ])
+  })
+
+  it('are asked for by the last outcome of their deliveries, of which there are some', async () => {
+    const asked: unknown[] = []
+    const list = async (_within: object, { outcome }: { outcome?: readonly string[] | undefined }) => {
+      asked.push(outcome)
+      return []
+    }
+    const { ask } = openConsole({ alerts: { ...awayPorts.alerts, list } })
+    await ask('/v1/alerts?outcome=given_up')
+    await ask('/v1/alerts?outcome=failed&outcome=dropped')
+    expect(asked).toEqual([['given_up'], ['failed', 'dropped']])
+    for (const wrong of ['outcome=lost', 'outcome=', 'outcome=failed,dropped']) {
+      expect([wrong, (await ask(`/v1/alerts?${wrong}`)).statusCode]).toEqual([wrong, 400])
+    }
+  })
+
+  it.each([
+    ['/v1/alerts?from=2016-12-31T23:59:60Z', undefined, 'bad-request'],
+    ['/v1/alerts?to=2016-12-31T23:59:60Z', undefined, 'bad-request'],
+    ['POST /v1/deliveries/redeliver', { from: '2016-12-31T23:59:60Z' }, 'bad-request'],
+    ['/v1/alerts?after=x', undefined, 'cursor-invalid'],
+    ['/v1/alerts?after=%2B275760-01-01T00:00:00Z%20x', undefined, 'cursor-invalid'],
+  ])('are not asked for at a time that does not exist, nor after what is no alert: %s', async (path, body, code) => {
+    const answer = await openConsole().ask(path, body === undefined ? {} : { body })
+    expect([answer.statusCode, answer.json().type]).toEqual([400, `urn:weir:problem:${code}`])
   })
 
   it('are delivered again to the endpoints they were sent to, or to the one that is asked for', async () => {

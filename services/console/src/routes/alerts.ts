@@ -1,4 +1,11 @@
-import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
+import type { ListedAlert } from '@weir/clickhouse/delivery-queries.ts'
+import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
+import {
+  type DeliveryOutcome,
+  type DeliveryV1,
+  deliveryAttemptsMax,
+  deliveryOutcomes,
+} from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
@@ -8,7 +15,9 @@ import type { Endpoint } from '@weir/policy/policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
+import { cursorInvalid } from '../http/cursor.ts'
 import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
+import { questionFailure } from '../http/question-failure.ts'
 import {
   answer,
   anyObject,
@@ -25,7 +34,7 @@ import {
   textOrNull,
 } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
-import { hiddenLimitsOf, ownData } from './own-alerts.ts'
+import { hiddenLimitsOf, ownData, summaryOf } from './own-alerts.ts'
 
 const tag = 'alerts'
 const dayMs = 86_400_000
@@ -51,12 +60,26 @@ interface FilterQuery {
   readonly endpoint?: string
 }
 
+/** Only lists filter by what deliveries came to: what starts again is what failed. */
+const outcomeQuery = {
+  outcome: {
+    ...{ type: 'array', minItems: 1, maxItems: deliveryOutcomes.length },
+    items: { type: 'string', enum: deliveryOutcomes },
+    description:
+      'only those whose last outcome at an endpoint is this; several times: any of these; not for callers limited to subjects',
+  },
+}
+interface ListQuery extends FilterQuery, PageQuery {
+  readonly outcome?: readonly DeliveryOutcome[]
+}
+
 const alertProperties = {
   id: text('as subscribers and receivers get it'),
   type: text('`ce_type`'),
   subject: text('whom it is about'),
   time: text('when it was raised'),
   state: text('`raised`, or `late`: its period was over, and no subscriber was notified'),
+  summary: text('the same in a sentence'),
   data: { ...anyObject, description: 'what it says' },
 }
 
@@ -72,6 +95,8 @@ const delivery = object({
   answer: text('the beginning of the answer’s body; empty for endpoints with allowPrivate'),
 })
 
+const attemptsMax = { type: 'integer', description: 'attempts at an endpoint before it is given up, or 4 days' }
+
 const accepted = object({ requested: { type: 'integer', description: 'deliveries that start again' } })
 
 function filterOf({ from, to, ...rest }: FilterQuery, nowMs: number) {
@@ -79,9 +104,14 @@ function filterOf({ from, to, ...rest }: FilterQuery, nowMs: number) {
   return { ...rest, fromMs: from === undefined ? toMs - lookBackMs : Date.parse(from), toMs }
 }
 
-/** `after` is the time and the id of the last alert of the page before. */
-function parseAfter(after: string | undefined): { timeMs: number; id: string } | undefined {
-  const [time = '', id = ''] = after?.split(' ') ?? []
+/** A leap second has the form of a time, and no instant. */
+const isInstants = ({ fromMs, toMs }: { readonly fromMs: number; readonly toMs: number }) =>
+  !Number.isNaN(fromMs) && !Number.isNaN(toMs)
+const noInstant = badRequest('from or to is a time that does not exist, such as 23:59:60: give one that does')
+
+/** `after` is the time and the id of the last alert of the page before. Undefined for what no page ends with. */
+function parseAfter(after: string): { timeMs: number; id: string } | undefined {
+  const [, time = '', id = ''] = /^(\d{4}-\S+) ([0-9a-f-]{36})$/.exec(after) ?? []
   const timeMs = Date.parse(time)
   return Number.isNaN(timeMs) ? undefined : { timeMs, id }
 }
@@ -97,7 +127,8 @@ const orUnavailable =
     } catch (error) {
       request.log.error({ err: error }, 'alerts unavailable')
       const isDenied = error instanceof WeirError && error.code === 'KAFKA_DENIED'
-      return answerProblem(reply, alertsUnavailable(isDenied ? error.message : noAnswer))
+      const unavailable = alertsUnavailable(isDenied ? error.message : noAnswer)
+      return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable }))
     }
   }
 
@@ -118,30 +149,36 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
     reach,
     hiddenLimits: reach.isOwn ? hiddenLimitsOf(policy.state?.policy, reach) : [],
   })
-  const shownData = ({ isOwn }: Reach, text: string): JsonValue => {
-    const data: JsonValue = JSON.parse(text)
-    return isOwn ? ownData(policy.state?.policy, data) : data
+  const shown = ({ isOwn }: Reach, { data: text, ...alert }: Omit<ListedAlert, 'deliveries'>) => {
+    const whole: JsonValue = JSON.parse(text)
+    const data = isOwn ? ownData(policy.state?.policy, whole) : whole
+    return { ...alert, data, summary: summaryOf(alert, whole, data) }
   }
   const deliveries = { type: 'object', additionalProperties: { type: 'string' } }
-  app.get<{ Querystring: FilterQuery & PageQuery }>(
+  app.get<{ Querystring: ListQuery }>(
     '/v1/alerts',
     operation('read', tag, 'Alerts, newest first, with the last outcome at each endpoint', {
       reach: 'own',
-      query: { ...filterQuery, ...pageQuery },
-      response: { 200: answer('A page', page(object({ ...alertProperties, deliveries }))), ...problems(503) },
+      query: { ...filterQuery, ...outcomeQuery, ...pageQuery },
+      response: { 200: answer('A page', page(object({ ...alertProperties, deliveries }))), ...problems(422, 503, 504) },
     }),
     orUnavailable(async (request, reply) => {
       const { after, limit, ...filter } = request.query
       const { reach } = request
-      if (filter.subject !== undefined && !reach.covers([filter.subject])) {
+      const asksOfDeliveries = reach.isOwn && filter.outcome !== undefined
+      if (asksOfDeliveries || (filter.subject !== undefined && !reach.covers([filter.subject]))) {
         return answerProblem(reply, subjectForbidden(request))
       }
-      const part = { limit: limit + 1, after: parseAfter(after) }
-      const found = (await alerts.list(within(reach), filterOf(filter, clock.nowMs()), part)).map((alert) => ({
-        ...alert,
-        data: shownData(reach, alert.data),
-        deliveries: reach.isOwn ? {} : Object.fromEntries(alert.deliveries),
-      }))
+      const wanted = filterOf(filter, clock.nowMs())
+      if (!isInstants(wanted)) return answerProblem(reply, noInstant)
+      const place = after === undefined ? undefined : parseAfter(after)
+      if (after !== undefined && place === undefined) return answerProblem(reply, cursorInvalid)
+      const found = (await alerts.list(within(reach), wanted, { limit: limit + 1, after: place })).map(
+        ({ deliveries: last, ...alert }) => ({
+          ...shown(reach, alert),
+          deliveries: reach.isOwn ? {} : Object.fromEntries(last),
+        }),
+      )
       return pageOf(found, limit, ({ time, id }) => `${time} ${id}`)
     }),
   )
@@ -152,15 +189,18 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
       reach: 'own',
       params: oneAlert,
       response: {
-        200: answer('The alert', object({ ...alertProperties, deliveries: { type: 'array', items: delivery } })),
+        200: answer(
+          'The alert',
+          object({ ...alertProperties, attempts_max: attemptsMax, deliveries: { type: 'array', items: delivery } }),
+        ),
         ...problems(404, 503),
       },
     }),
     orUnavailable(async ({ params: { id }, reach }, reply) => {
       const found = await alerts.find(within(reach), id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
-      const shown = reach.isOwn ? [] : found.deliveries
-      return { ...found.alert, data: shownData(reach, found.alert.data), deliveries: shown }
+      const deliveries = reach.isOwn ? [] : found.deliveries
+      return { ...shown(reach, found.alert), attempts_max: deliveryAttemptsMax, deliveries }
     }),
   )
 }
@@ -210,6 +250,7 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
     }),
     orUnavailable(async ({ body }, reply) => {
       const filter = filterOf(body, clock.nowMs())
+      if (!isInstants(filter)) return answerProblem(reply, noInstant)
       if (filter.fromMs >= filter.toMs) return answerProblem(reply, badRequest('from is not before to'))
       const found = await alerts.listFailed(filter, redeliveredMax)
       const nowMs = clock.nowMs()

@@ -8,7 +8,7 @@ import { noRedis } from '../http/answer-count-change.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { etagOf, isKnown } from '../http/etag.ts'
 import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
-import { object, operation, problems, text, textOrNull } from '../http/schemas.ts'
+import { address, closed, object, operation, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
 const path = '/v1/blocks'
@@ -96,6 +96,7 @@ const shown = ({ sinceMs, untilMs, isAddressHidden: _, ...one }: Block) => ({
 
 const listed = operation('read', 'blocks', 'Who is blocked now', {
   query,
+  described: { querystring: closed({ ...query, ip: address(query.ip.description) }) },
   response: { 200: answered, 304: unchanged, ...problems(409, 503) },
 })
 

@@ -31,12 +31,25 @@ describe('POST /v1/invoices', () => {
     expect((await ask('/v1/invoices?subject=acme')).json()).toEqual({ items: [], next: null })
   })
 
+  it('closes nothing while the history lacks the newest change, which may be of the month', async () => {
+    const { ask, store, stored } = await withPrices({ hasChange: async (id) => id !== october.period })
+    Object.assign(store, { checkpoint: { offset: 1n, id: october.period } })
+    const answer = await ask('POST /v1/invoices', { body: october })
+    expect([answer.statusCode, answer.body, stored.size]).toEqual([
+      503,
+      expect.stringContaining('the newest change'),
+      0,
+    ])
+    Object.assign(store, { checkpoint: { offset: 2n, id: 'copied' } })
+    expect((await ask('POST /v1/invoices', { body: october })).statusCode).toBe(200)
+  })
+
   it.each([
     [{ ...october, period: '2026-11' }, 409, 'the month ends at 2026-12-01'],
     [{ ...october, period: '2026-13' }, 400, 'period'],
     [{ ...october, grace: 'soon' }, 400, 'grace'],
     [{ ...october, subjects: [] }, 400, 'subjects'],
-    [{ ...october, subjects: ['acme'] }, 404, 'no subject "acme" with a price list'],
+    [{ ...october, subjects: ['nobody'] }, 409, 'neither the policy nor its history has this subject'],
   ])('refuses %j', async (body, status, words) => {
     const { ask, stored } = await withPrices()
     const answer = await ask('POST /v1/invoices', { body })
@@ -69,8 +82,36 @@ describe('POST /v1/invoices', () => {
     const { items, problems } = answer.json()
     expect([answer.statusCode, items, stored.size]).toEqual([409, [expect.objectContaining({ subject: 'payer' })], 1])
     expect(new Set(problems.map(({ path }: { path: string }) => path))).toEqual(new Set(['late', 'later']))
-    const one = await ask('POST /v1/invoices', { body: { ...october, subjects: ['payer', 'nobody'] } })
-    expect([one.statusCode, stored.size]).toEqual([404, 1])
+  })
+
+  it('closes every month of a request of which one has fewer than no units, as corrections of a lost decision leave it', async () => {
+    const askUsageUpTo = async (subject: string) => [
+      { route: '', units: subject === 'payer' ? -6n : 2n, decisions: 1n },
+    ]
+    const { ask } = await withPrices({ askUsageUpTo })
+    await ask('PUT /v1/subjects/other', { body: { plan: 'free', prices: 'api' } })
+    const answer = await ask('POST /v1/invoices', { body: { ...october, subjects: ['payer', 'other'] } })
+    expect([answer.statusCode, answer.json().items?.length]).toEqual([200, 2])
+    const { quote } = (await ask(`/v1/invoices/${answer.json().items[0].id}`)).json()
+    expect(quote).toMatchObject({ lines: [{ quantity: '-6', amount: '0.00' }], total: '0.00' })
+  })
+
+  it('closes the others of a request where a subject is unknown, and says of whom there is nothing to invoice', async () => {
+    async function* readPoliciesIn(subject: string) {
+      const before = createMemoryLedger(nowMs).ledger.readPoliciesIn(subject, { fromMs: 0, toMs: 1 })
+      if (subject === 'acme') yield { entities: [{ kind: 'subject', name: 'acme', body: '{}' }] }
+      else yield* before
+    }
+    const { ask } = await withPrices({ readPoliciesIn })
+    const answer = await ask('POST /v1/invoices', { body: { ...october, subjects: ['nobody', 'acme', 'payer'] } })
+    expect([answer.statusCode, answer.json()]).toMatchObject([
+      409,
+      {
+        items: [{ subject: 'payer' }],
+        nothing: [{ path: 'acme', message: 'the subject had no price list in the month' }],
+        problems: [{ path: 'nobody' }],
+      },
+    ])
   })
 
   it('reports that ClickHouse is down, and an invoice that is not there', async () => {

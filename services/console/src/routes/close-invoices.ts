@@ -2,16 +2,9 @@ import type { StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { durationPattern, parseDurationMs } from '@weir/policy/policy-values.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import { type BilledSubject, findBilled } from '../billed-subject.ts'
+import { findBilled } from '../billed-subject.ts'
 import { closeMonth, openMoment } from '../close-month.ts'
-import {
-  answerProblem,
-  type OpenPeriod,
-  periodOpen,
-  policyUnread,
-  unknown,
-  usageUnavailable,
-} from '../http/problems.ts'
+import { answerProblem, type OpenPeriod, periodOpen, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { answer, closed, object, operation, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 import { invoiceSummary } from './read-invoices.ts'
@@ -44,6 +37,10 @@ interface Close {
 }
 
 const down = usageUnavailable('ClickHouse did not answer. What is closed stays closed; repeat it.')
+/** It would say which price list counted then, for good. */
+const behind = usageUnavailable(
+  'The history of the policy has not the newest change yet. Nothing was closed; repeat it.',
+)
 
 /** `POST /v1/invoices` closes a month of each subject of which nothing stands in the way. */
 export function registerClosing(app: FastifyInstance, ports: Ports): void {
@@ -52,34 +49,46 @@ export function registerClosing(app: FastifyInstance, ports: Ports): void {
     operation('billing', 'invoices', 'Close a month of these subjects', {
       body,
       response: {
-        200: answer('Closed, now or before', object({ items: { type: 'array', items: invoiceSummary } })),
-        ...problems(404, 409, 503),
+        200: answer(
+          'Closed, now or before',
+          object({
+            items: { type: 'array', items: invoiceSummary },
+            nothing: {
+              type: 'array',
+              description: 'of whom there is nothing to invoice, and why',
+              items: object({ path: text('the subject'), message: text('why') }),
+            },
+          }),
+        ),
+        ...problems(409, 503),
       },
     }),
     async ({ body: { period: month, subjects, grace, accept_gaps: acceptGaps }, log }, reply) => {
-      const { state } = ports.policy
+      const { state, checkpoint } = ports.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const graceMs = parseDurationMs(grace)
       if (graceMs === undefined) return answerProblem(reply, badRequest('grace must be a duration such as 1h or 2d'))
       const items: object[] = []
+      const nothing: object[] = []
       const open: OpenPeriod[] = []
       const moment = openMoment(ports.ledger)
       try {
-        const billed: BilledSubject[] = []
+        if (checkpoint !== undefined && !(await ports.ledger.hasChange(checkpoint.id)))
+          return answerProblem(reply, behind)
         for (const id of subjects) {
           const found = await findBilled(state.policy, id, ports.ledger)
           if (found === undefined) {
-            return answerProblem(reply, unknown(`There is no subject ${JSON.stringify(id)} with a price list`))
+            open.push({ subject: id, because: ['neither the policy nor its history has this subject'] })
+            continue
           }
-          billed.push(found)
-        }
-        for (const found of billed) {
           const closing = { ...found, month, graceMs, acceptGaps }
           const one = await closeMonth(ports.ledger, moment, closing, ports.clock.nowMs())
-          if (one.kind === 'open') open.push({ subject: found.subject.id, because: one.because })
+          if (one.kind === 'open') open.push({ subject: id, because: one.because })
+          else if (one.kind === 'nothing') nothing.push({ path: id, message: one.because })
           else items.push(summaryOf(one.invoice))
         }
-        return open.length === 0 ? { items } : answerProblem(reply, { ...periodOpen(month, open), items })
+        if (open.length === 0) return { items, nothing }
+        return answerProblem(reply, { ...periodOpen(month, open), items, nothing })
       } catch (error) {
         log.error({ err: error, month }, 'a month could not be closed')
         return answerProblem(reply, down)

@@ -120,10 +120,13 @@ const explanation = object({
   alerts: list('ids of the alerts that it raised', { type: 'string' }),
 })
 
+const decisionId = text('a UUID of version 7, as in the header Weir-Decision')
+const idPattern = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$'
+const isId = new RegExp(idPattern)
+
 /** What an id in lower case says of its time; undefined for what is no UUID of version 7. */
 function timeInId(id: string): number | undefined {
-  const isId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id)
-  return isId ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined
+  return isId.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined
 }
 
 /** Metering is seldom further behind than this. */
@@ -136,7 +139,8 @@ export function registerDecisions(app: FastifyInstance, ports: Ports): void {
     '/v1/decisions/:id',
     operation('usage', tag, 'Why a request was allowed or refused', {
       reach: 'own',
-      params: object({ id: text('a UUID of version 7, as in the header Weir-Decision') }),
+      params: object({ id: decisionId }),
+      described: { params: object({ id: { ...decisionId, pattern: idPattern } }) },
       response: { 200: answer('The decision, explained', explanation), ...problems(404, 503) },
     }),
     async (request, reply) => {

@@ -10,14 +10,13 @@ import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.t
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, unknownName, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
-import { answer, object, operation, page, problems, text } from '../http/schemas.ts'
-import { completeness, shownSilent, sumNames } from '../http/usage-schemas.ts'
+import { answer, closed, object, operation, page, problems, text } from '../http/schemas.ts'
+import { completeness, shownSilent, sumNames, time } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
 
 /** Values of a page: a person chooses one of them, or types more of its name. */
 const pageMax = 100
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
-const time = (description: string) => ({ type: 'string', description })
 
 const answered = object({
   ...{ from: text('RFC 3339, widened'), to: text('RFC 3339, widened'), source: text('the table'), ...completeness },
@@ -33,15 +32,19 @@ interface Asked {
   readonly after?: string
 }
 
+const query = {
+  prefix: { type: 'string', maxLength: 512, description: 'only values that begin so' },
+  subject: { type: 'array', maxItems: 100, items: { type: 'string' }, description: 'only of these subjects' },
+  from: text('as in /v1/usage; 24 hours before `to` if absent'),
+  to: text('the same; now if absent'),
+  time_zone: text('where dates begin; UTC if absent'),
+  after: text('`next` of the page before'),
+}
 const described = operation('usage', 'usage', 'The values of a column of usage, the most frequent first', {
   params: object({ name: text(usageDimensions.join(', ')) }),
-  query: {
-    prefix: { type: 'string', maxLength: 512, description: 'only values that begin so' },
-    subject: { type: 'array', maxItems: 100, items: { type: 'string' }, description: 'only of these subjects' },
-    from: time('as in /v1/usage; 24 hours before `to` if absent'),
-    to: time('the same; now if absent'),
-    time_zone: time('where dates begin; UTC if absent'),
-    after: time('`next` of the page before'),
+  query,
+  described: {
+    querystring: closed({ ...query, from: time(query.from.description), to: time(query.to.description) }),
   },
   reach: 'own',
   response: { 200: answer('A page of values', answered), ...problems(404, 422, 503, 504) },

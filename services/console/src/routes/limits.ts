@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { type PolicyChanger, type Rejected, reject } from '../change-policy.ts'
 import { answerCountChange, noRedis } from '../http/answer-count-change.ts'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
-import { answer, object, operation, optionalBody, problems, text } from '../http/schemas.ts'
+import { address, answer, methodAndPath, object, operation, optionalBody, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
 const what: Readonly<Record<LimitChange, string>> = {
@@ -28,6 +28,12 @@ const fields = {
   route: text('only what counts for this request, such as `POST /v1/search`'),
 }
 
+const describedFields = {
+  ...fields,
+  ip: address(fields.ip.description),
+  route: methodAndPath(fields.route.description),
+}
+
 const limitOf = text('of the limit')
 const done = object({
   subject: text('whose'),
@@ -45,7 +51,8 @@ const done = object({
   left: { type: 'array', items: object({ name: limitOf, because: text('why it is as it was') }) },
 })
 
-function find(
+/** Finds the limits of a question; a rejection says what is wrong with it. */
+export function findLimits(
   { policy: { state } }: Ports,
   question: LimitQuery,
 ): Rejected | { readonly kind: 'found'; readonly asked: AskedLimits } {
@@ -61,6 +68,7 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
     operation('limits', 'limits', what[change], {
       params: object({ id: text('of the subject') }),
       body: optionalBody(fields),
+      described: { body: optionalBody(describedFields) },
       response: { 200: answer('What was done', done), ...problems(404, 503) },
     }),
     async (request, reply) => {
@@ -70,7 +78,7 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
       const { key_id: keyId, ...rest } = request.body ?? {}
       const question = { subject: id, ...rest, ...(keyId === undefined ? {} : { keyId }) }
       return await answerCountChange(request, reply, changer, () => {
-        const found = find(ports, question)
+        const found = findLimits(ports, question)
         if (found.kind === 'problem') return found
         const lines = [
           { what: change, kind: 'subject', name: id } as const,

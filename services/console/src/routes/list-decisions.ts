@@ -1,3 +1,4 @@
+import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { decisionDimensions, parseDecisionQuery } from '@weir/core/usage/decision-query.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
@@ -5,12 +6,12 @@ import { shownDecision } from '../decisions/shown-decision.ts'
 import { subjectForbidden } from '../http/authorize.ts'
 import { type CursorPlace, cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, decisionsUnavailable } from '../http/problems.ts'
-import { answer, object, problems, text, textOrNull } from '../http/schemas.ts'
-import { completeness, filterQuery, shownSilent } from '../http/usage-schemas.ts'
+import { questionFailure } from '../http/question-failure.ts'
+import { answer, object, pageQuery, problems, text, textOrNull } from '../http/schemas.ts'
+import { completeness, filterQuery, shownSilent, time } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
 
 const path = '/v1/decisions'
-const time = (description: string) => ({ type: 'string', description })
 const whole = (description: string) => ({ type: 'integer', description })
 
 /** The parameters that say which decisions are meant, whenever they were made. */
@@ -32,7 +33,7 @@ const query = {
     from: time('RFC 3339, a date, which begins in `time_zone`, `now` or `now-24h`; an hour before `to` if absent'),
     to: time('the same; now if absent. At most 24 hours, 31 days with `subject`, `key_id` or `ip`'),
     time_zone: { type: 'string', default: 'UTC', description: 'IANA' },
-    limit: { type: 'integer', minimum: 1, maximum: 1_000, default: 100, description: 'rows of a page' },
+    limit: pageQuery.limit,
     after: { type: 'string', description: '`next` of the page before, with the same question' },
   },
 }
@@ -88,7 +89,7 @@ const schema = {
         rows: { type: 'array', items: row },
       }),
     ),
-    ...problems(503),
+    ...problems(422, 503, 504),
   },
 }
 
@@ -141,7 +142,8 @@ export function registerDecisionList(app: FastifyInstance, ports: Ports): void {
         }
       } catch (error) {
         request.log.error({ err: error }, 'decisions could not be listed')
-        return answerProblem(reply, decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.'))
+        const unavailable = decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
+        return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable }))
       }
     },
   )

@@ -98,6 +98,31 @@ describe('a policy file', () => {
     expect(wrong.statusCode).toBe(400)
   })
 
+  it('is edited as a whole: parts stay whose they are, what the text lacks is deleted, and the file applied last stays the last', async () => {
+    const { ask, applyFile, store } = openConsole()
+    await applyFile()
+    await ask('PUT /v1/plans/team', { body: { limits: ['minute'] } })
+    await ask('PUT /v1/subjects/beta', { body: { plan: 'team' } })
+    const origins = () => ['acme', 'beta'].map((name) => store.state.get('subject', name)?.origin)
+    const { body, headers } = await ask('/v1/policy', yaml)
+    const edit = (text: string, ifMatch: unknown, query = '') =>
+      ask(`PUT /v1/policy${query}`, { body: text, headers: { 'weir-origin': 'admin', 'if-match': String(ifMatch) } })
+    expect((await edit(body, headers.etag)).json().changed).toBe(false)
+    const edited = body.replace('size: 100', 'size: 200').replace(/ {2}beta: .*\n/, '')
+    expect((await edit(edited, headers.etag, '?dry_run=true')).json()).toMatchObject({ updated: 1, deleted: 1 })
+    const applied = await edit(edited, headers.etag)
+    expect(applied.json()).toMatchObject({ created: 0, updated: 1, deleted: 1 })
+    expect([origins(), store.state.policy.limits.get('minute')?.size]).toEqual([['file', undefined], 200])
+    expect((await ask(`PUT /v1/policy?if_changed=true`, { body: smallPolicy })).json().changed).toBe(false)
+    expect((await ask('/v1/changes?limit=1')).json().items[0].summary).toEqual([
+      { what: 'put', kind: 'limit', name: 'minute' },
+      { what: 'delete', kind: 'subject', name: 'beta' },
+    ])
+    const late = await edit(body, headers.etag)
+    expect([late.statusCode, late.json().detail]).toEqual([412, expect.stringContaining('root has changed it')])
+    expect((await ask('/v1/policy', yaml)).headers.etag).toBe(`"${applied.headers['weir-change']}"`)
+  })
+
   it('that renames a subject does not bring a revoked key of it back', async () => {
     const { ask, applyFile, store } = openConsole()
     await applyFile()

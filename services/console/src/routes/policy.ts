@@ -1,21 +1,22 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Entity } from '@weir/policy/entities.ts'
+import type { Entity, EntityOrigin } from '@weir/policy/entities.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
 import { policySchema } from '@weir/policy/reader/parse-policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { badRequest } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type FileChange, planFile } from '../apply-file.ts'
-import { type ChangePlan, inSlices, type PolicyChanger, reject } from '../change-policy.ts'
+import { type ChangePlan, inSlices, type PolicyChanger, type Rejected, reject } from '../change-policy.ts'
 import { exportPolicy } from '../export-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
-import { answerProblem, changeRejected, policyUnavailable, policyUnread } from '../http/problems.ts'
-import { answer, anyObject, object, operation, problems, text } from '../http/schemas.ts'
+import { answerProblem, changeRejected, policyUnavailable, policyUnread, preconditionFailed } from '../http/problems.ts'
+import { answer, anyObject, object, operation, origin, problems, text } from '../http/schemas.ts'
 import { FileParser } from '../policy-file/file-parser.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
+import { registerImpact } from './impact.ts'
 
 /** As long as a policy may be (policy-reader.ts), plus bytes for characters beyond ASCII. */
 const bodyBytesMax = 17 * 1024 * 1024
@@ -66,13 +67,14 @@ async function planApply(
   entities: readonly Entity[],
   how: {
     readonly isDryRun: boolean
+    readonly isEdit: boolean
     readonly revision: string
     readonly lastRevision: string | undefined
     readonly request: FastifyRequest
   },
 ): Promise<ChangePlan<ReturnType<typeof describe>>> {
-  const { isDryRun, revision, lastRevision, request } = how
-  const file = await inSlices(planFile(state, entities, revision))
+  const { isDryRun, isEdit, revision, lastRevision, request } = how
+  const file = await inSlices(planFile(state, entities, isEdit ? undefined : revision))
   const missing = missingChangeScope(request, state, file.changes)
   if (missing !== undefined) return reject(missing)
   const result = describe(revision, file.shown, isDryRun)
@@ -81,7 +83,8 @@ async function planApply(
     if (checked.kind === 'problems') return reject(changeRejected(checked.problems))
     return { kind: 'nothing', answer: result }
   }
-  if (file.changes.length === 0 && lastRevision === revision) return { kind: 'nothing', answer: result }
+  const isNothing = isEdit ? !result.changed : file.changes.length === 0 && lastRevision === revision
+  if (isNothing) return { kind: 'nothing', answer: result }
   return { kind: 'change', changes: file.changes, lines: file.lines, answer: result }
 }
 
@@ -108,11 +111,35 @@ function registerGet(app: FastifyInstance, ports: Ports): void {
       }
       const as = accept.includes('yaml') ? 'yaml' : 'json'
       reply.header('content-type', `application/${as}`)
+      reply.header('etag', newestTag(ports))
       const may = (scope: TokenScope) => missingScope(request, scope) === undefined
       const hashes = { ofKeys: may('keys'), ofTokens: may('admin') }
       return reply.send(Readable.from(exportPolicy(state, as, { subject, hashes })))
     },
   )
+}
+
+/** The policy is as the newest change left it. */
+const newestTag = ({ audit }: Ports): string => `"${audit.page(undefined, 1)[0]?.id ?? ''}"`
+
+/** Says who was faster, where `If-Match` no longer names the newest change. */
+function overtaken(ports: Ports, ifMatch: string | undefined): Rejected | undefined {
+  if (ifMatch === undefined || ifMatch === '*' || ifMatch === newestTag(ports)) return undefined
+  const [newest] = ports.audit.page(undefined, 1)
+  const words = `${newest?.by ?? 'Somebody'} has changed it: its ETag is ${newestTag(ports)} by now.`
+  return reject(preconditionFailed(words))
+}
+
+const headers = {
+  type: 'object',
+  properties: {
+    'if-match': text('only if the ETag of `GET /v1/policy` is still this: the newest change'),
+    'weir-origin': {
+      ...origin,
+      description:
+        '`admin`: no file but an edit of the whole policy: each part stays whose it is, what the text lacks is deleted, and the file applied last stays the last. `file` if absent',
+    },
+  },
 }
 
 const flag = (description: string) => ({ type: 'boolean', default: false, description })
@@ -124,6 +151,17 @@ const applyQuery = {
 
 const { $schema: _, $id: __, ...policyFile } = policySchema
 
+/** What routes say that a body is a policy file. */
+const fileBody = { consumes: ['application/yaml', 'application/json'], described: { body: policyFile } }
+
+async function readFile(parser: FileParser, body: unknown): Promise<readonly Entity[] | Problem> {
+  if (typeof body !== 'string' || body === '') return badRequest('Send a policy, as YAML or JSON.')
+  const parsed = await parser.parse(body)
+  if (parsed.kind === 'unavailable') return policyUnavailable(parsed.why)
+  if (parsed.kind === 'entities') return parsed.entities
+  return changeRejected(parsed.problems.map(({ file: _, ...problem }) => problem))
+}
+
 /** `GET|PUT /v1/policy`: the whole of it, as a file. */
 export function registerPolicy(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   registerGet(app, ports)
@@ -134,36 +172,37 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
     scope.addContentTypeParser(['application/json', ...yamlTypes], { parseAs: 'string' }, (_request, body, done) =>
       done(null, body),
     )
-    scope.put<{ Querystring: ApplyQuery; Body: string }>(
+    scope.put<{ Querystring: ApplyQuery; Body: string; Headers: { readonly 'weir-origin'?: EntityOrigin } }>(
       '/v1/policy',
       {
         bodyLimit: bodyBytesMax,
         ...operation('write', tag, 'Apply a file: what it no longer has goes, what this API has made stays', {
-          consumes: ['application/yaml', 'application/json'],
+          ...fileBody,
           query: applyQuery,
-          described: { body: policyFile },
-          response: { 200: answer('What changed, or would', applied), ...problems(409, 422, 503) },
+          headers,
+          response: { 200: answer('What changed, or would', applied), ...problems(409, 412, 422, 503) },
         }),
       },
       async (request, reply) => {
-        const { body, by, query } = request
-        if (typeof body !== 'string' || body === '')
-          return answerProblem(reply, badRequest('Send a policy, as YAML or JSON.'))
-        const parsed = await parser.parse(body)
-        if (parsed.kind === 'unavailable') return answerProblem(reply, policyUnavailable(parsed.why))
-        if (parsed.kind === 'problems') {
-          const problems = parsed.problems.map(({ file: _, ...problem }) => problem)
-          return answerProblem(reply, changeRejected(problems))
-        }
+        const { body, by, query, headers: given } = request
+        const file = await readFile(parser, body)
+        if ('status' in file) return answerProblem(reply, file)
         const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
         const changed = await changer.change<ReturnType<typeof describe>>(by, async (state) => {
           const lastRevision = ports.audit.fileRevision
+          const broken = overtaken(ports, given['if-match'])
+          if (broken !== undefined) return broken
           if (if_changed && lastRevision === revision)
             return { kind: 'nothing', answer: describe(revision, [], isDryRun) }
-          return planApply(state, parsed.entities, { isDryRun, revision, lastRevision, request })
+          const isEdit = given['weir-origin'] === 'admin'
+          return planApply(state, file, { isDryRun, isEdit, revision, lastRevision, request })
         })
         return answerChange(reply, changed, (result) => result)
       },
     )
+    registerImpact(scope, ports, changer, {
+      ...{ bodyLimit: bodyBytesMax, fileBody },
+      readFile: (body) => readFile(parser, body),
+    })
   })
 }

@@ -23,7 +23,7 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
   app.get<{ Querystring: Record<string, string | string[]> }>(
     '/v1/decisions/stream',
     {
-      config: { scope: 'usage', reach: 'own' },
+      config: { scope: 'usage', reach: 'own', isLive: true },
       // A stream has no end that a HEAD could wait for.
       exposeHeadRoute: false,
       schema: {
@@ -34,12 +34,14 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
           properties: {
             ...decisionFilterQuery,
             of: { type: 'string', enum: ['sums'], description: 'only sums; without it decisions come, too' },
+            by: { type: 'string', enum: ['subject'], description: 'each `sums` has `subjects`, too: sums by subject' },
           },
         },
         response: {
           200: {
             description: `Server-sent events: ${events}`,
-            content: { 'text/event-stream': { schema: { type: 'string' } } },
+            // OpenAPI 3.1 has no schema of one event: what is here, readers take for the event's or for the text's.
+            content: { 'text/event-stream': { schema: { description: 'server-sent events' } } },
           },
           ...problems(429),
         },
@@ -51,7 +53,7 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
       const { query: given, by, reach } = request
       const parsed = parseStreamQuery(given)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
-      const { filter, isSumsOnly } = parsed
+      const { filter, isSumsOnly, isBySubject } = parsed
       if (!reach.covers(filter.only.subject ?? [])) return answerProblem(reply, subjectForbidden(request))
       const refusal = live.refusal(by)
       if (refusal !== undefined) return answerProblem(reply, tooManyStreams(refusal))
@@ -60,7 +62,8 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
       const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
       reply.raw.writeHead(200, headers)
       const isAllowed = () => request.isStillAllowed()
-      live.open({ by, reach, filter, isSumsOnly, lastId: lastIdOf(request), isAllowed }, reply.raw)
+      const listener = { by, reach, filter, isSumsOnly, isBySubject, lastId: lastIdOf(request), isAllowed }
+      live.open(listener, reply.raw)
       return reply
     },
   )

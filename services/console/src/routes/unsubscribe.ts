@@ -5,6 +5,7 @@ import { type Unsubscription, verifyUnsubscription } from '@weir/policy/unsubscr
 import { signingKeysOf } from '@weir/runtime/signing-keys.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ChangePlan, PolicyChanger } from '../change-policy.ts'
+import { anyObject, object, problemAnswers, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
 /** What a mail program posts has 26 bytes, as a form some more. Nothing of it is read. */
@@ -29,6 +30,14 @@ const send = (reply: FastifyReply, status: number, title: string, more: string) 
     .code(status)
     .headers(headers)
     .send(`<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${more}</html>`)
+
+const page = (description: string) => ({ description, content: { 'text/html': { schema: text('a page for people') } } })
+
+/** Open to everybody who has a link. */
+const schemaOf = (summary: string, response: object) => ({
+  ...{ tags: ['unsubscribe'], security: [], summary, params: object({ token: text('as the mail has it') }) },
+  response: { ...response, 404: page('Weir made no such link'), ...problemAnswers([400, 414, 431]) },
+})
 
 /** Makes the policy say that an address gets no mail. An address that the contact does not have needs no entry. */
 function planUnsubscribe(state: PolicyState, { subject, addressHash }: Unsubscription): ChangePlan<undefined> {
@@ -58,7 +67,19 @@ export function registerUnsubscribe(app: FastifyInstance, ports: Ports, changer:
   interface Asked {
     readonly Params: { readonly token: string }
   }
-  const options = { schema: { hide: true }, bodyLimit: bodyBytesMax }
+  const asking = { schema: schemaOf('The page of a link to unsubscribe', { 200: page('A page with a button') }) }
+  const posting = {
+    schema: {
+      ...schemaOf('Unsubscribe an address', {
+        200: page('Unsubscribed'),
+        503: page('Try again'),
+        ...problemAnswers([413]),
+      }),
+      consumes: ['application/x-www-form-urlencoded', 'multipart/form-data'],
+    },
+    bodyLimit: bodyBytesMax,
+    config: { described: { body: { ...anyObject, type: ['object', 'null'], description: 'RFC 8058; not read' } } },
+  }
 
   app.register(async (pages) => {
     pages.removeAllContentTypeParsers()
@@ -66,14 +87,14 @@ export function registerUnsubscribe(app: FastifyInstance, ports: Ports, changer:
       done(null),
     )
 
-    pages.get<Asked>('/unsubscribe/:token', options, async ({ params: { token } }, reply) => {
+    pages.get<Asked>('/unsubscribe/:token', asking, async ({ params: { token } }, reply) => {
       const found = read(token)
       if (found === undefined) return unknown(reply)
       const about = `<p>This address gets no more mail about ${escapeText(found.subject)}.</p>`
       return send(reply, 200, 'Unsubscribe', `${about}<form method="post"><button>Unsubscribe</button></form>`)
     })
 
-    pages.post<Asked>('/unsubscribe/:token', options, async ({ params: { token }, log }, reply) => {
+    pages.post<Asked>('/unsubscribe/:token', posting, async ({ params: { token }, log }, reply) => {
       const found = read(token)
       if (found === undefined) return unknown(reply)
       const changed = await changer.change(author, (state) => planUnsubscribe(state, found))

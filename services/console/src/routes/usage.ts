@@ -4,7 +4,7 @@ import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
 import { filledSteps } from '@weir/core/usage/fill.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import { listOf } from '@weir/core/usage/read-parameters.ts'
+import { listOf, parametersOf } from '@weir/core/usage/read-parameters.ts'
 import type { MonthCalendar } from '@weir/core/usage/read-period.ts'
 import {
   type AskedAt,
@@ -23,11 +23,11 @@ import { missingScope, subjectForbidden } from '../http/authorize.ts'
 import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
 import { etagOf, isKnown } from '../http/etag.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
+import { PlaceCounter } from '../http/places.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
-import { problems } from '../http/schemas.ts'
+import { ofBodies, problems } from '../http/schemas.ts'
 import { answerStream } from '../http/stream-answer.ts'
-import { StreamPlaces } from '../http/stream-places.ts'
 import {
   outcomeRow,
   questionAnswer,
@@ -69,6 +69,12 @@ interface RollupRoute<Dimension extends string> {
     rows: readonly object[],
   ) => Promise<readonly object[] | string>
 }
+
+/**
+ * Each stream is a connection to ClickHouse and a large question there: half of what the console's client opens. A
+ * caller that downloads does so one after the other; the second is for one that begins while another ends.
+ */
+const streams = { all: 8, perCredential: 2 }
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
@@ -158,7 +164,7 @@ function sendPage(
 ): FastifyReply {
   const write = (value: object) => (sumsAreText ? JSON.stringify(value) : jsonWithNumbers(value, sumNames))
   // What is not counted yet changes with every answer; what is counted only where it is corrected.
-  if (body.complete_through !== null && body.complete_through >= body.to) {
+  if (request.method !== 'POST' && body.complete_through !== null && body.complete_through >= body.to) {
     const etag = etagOf(ownerHash(owner), write({ ...body, complete_through: null, next: body.next !== null }))
     reply.header('etag', etag).header('cache-control', 'private, no-cache')
     if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send()
@@ -166,77 +172,102 @@ function sendPage(
   return reply.type('application/json; charset=utf-8').send(write(body))
 }
 
+interface Sources {
+  readonly ports: Ports
+  readonly places: PlaceCounter
+}
+
+/** Answers a question with a page, or with a stream of the whole answer. */
+async function answerQuestion<Dimension extends string>(
+  { ports, places }: Sources,
+  route: RollupRoute<Dimension>,
+  { given, request, reply }: { given: GivenParameters; request: FastifyRequest; reply: FastifyReply },
+): Promise<FastifyReply> {
+  const { path, unavailable, parse } = route
+  const { by, reach, method } = request
+  // First, and whether there is such a subject or not: nothing was read or looked up.
+  if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
+  const owner = { path, given, by, reach }
+  const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
+  const atMs = cursor?.atMs ?? ports.clock.nowMs()
+  const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
+  reply.header('vary', 'Accept')
+  const { state } = ports.policy
+  if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
+  const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
+  const parsed = parse({ ...given, format }, { nowMs: atMs, calendar, isNarrow: reach.isOwn })
+  if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
+  const { query, form } = parsed
+  if (form.format !== 'json') {
+    const question = { source: route.sourceOf(reach, query), query, form: { ...form, format: form.format } }
+    return answerStream(request, reply, places, {
+      format: form.format,
+      name: path.slice('/v1/'.length),
+      askCompleteness: () => ports.askCompleteness(route.rows),
+      readGaps: () => ports.readGaps(route.rows, spanOf(query)),
+      open: (signal, completeMs) =>
+        ports.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
+      unavailable: unavailable(noAnswer),
+    })
+  }
+  const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
+  if (missing !== undefined) return answerProblem(reply, missing)
+  const order = sortKeyOf(query)
+  const after = cursor?.place
+  if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
+    return answerProblem(reply, cursorInvalid)
+  }
+  try {
+    // One more than the page has says whether there is a next one.
+    const place = { after, rowsMax: form.limit + 1 }
+    const { body, last } = await answerOf(ports, route, { reach, query, place })
+    if (last !== undefined) {
+      body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
+      if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
+    }
+    const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
+    if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
+    if (priced !== undefined) body.rows = [...priced]
+    return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
+  } catch (error) {
+    request.log.error({ err: error }, 'a question could not be answered')
+    return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: unavailable(noAnswer) }))
+  }
+}
+
+/** A question in the query, or in a body where it is too long for an address. */
 function register<Dimension extends string>(
   app: FastifyInstance,
-  { ports, places }: { readonly ports: Ports; readonly places: StreamPlaces },
+  sources: Sources,
   route: RollupRoute<Dimension>,
 ): void {
-  const { path, unavailable, parse } = route
+  const { path } = route
+  const options = {
+    config: { scope: 'usage', reach: 'own' },
+    // The question's parser reports everything that is wrong in one answer.
+    validatorCompiler: () => () => true,
+  } as const
   app.get<{ Querystring: Record<string, string | string[]> }>(
     path,
-    {
-      config: { scope: 'usage', reach: 'own' },
-      schema: schemaOf(route),
-      // The parser below reports everything that is wrong in one answer.
-      validatorCompiler: () => () => true,
-    },
+    { ...options, schema: schemaOf(route) },
+    async (request, reply) => answerQuestion(sources, route, { given: request.query, request, reply }),
+  )
+  const { querystring, response, ...schema } = schemaOf(route)
+  const { 304: _, ...answers } = response
+  app.post(
+    path,
+    { ...options, schema: { ...schema, body: querystring, response: { ...answers, ...ofBodies } } },
     async (request, reply) => {
-      const { query: given, by, reach } = request
-      // First, and whether there is such a subject or not: nothing was read or looked up.
-      if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
-      const owner = { path, given, by, reach }
-      const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
-      const atMs = cursor?.atMs ?? ports.clock.nowMs()
-      const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
-      reply.header('vary', 'Accept')
-      const { state } = ports.policy
-      if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
-      const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
-      const parsed = parse({ ...given, format }, { nowMs: atMs, calendar, isNarrow: reach.isOwn })
-      if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
-      const { query, form } = parsed
-      if (form.format !== 'json') {
-        const question = { source: route.sourceOf(reach, query), query, form: { ...form, format: form.format } }
-        return answerStream(request, reply, places, {
-          format: form.format,
-          name: path.slice('/v1/'.length),
-          askCompleteness: () => ports.askCompleteness(route.rows),
-          readGaps: () => ports.readGaps(route.rows, spanOf(query)),
-          open: (signal, completeMs) =>
-            ports.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
-          unavailable: unavailable(noAnswer),
-        })
-      }
-      const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
-      if (missing !== undefined) return answerProblem(reply, missing)
-      const order = sortKeyOf(query)
-      const after = cursor?.place
-      if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
-        return answerProblem(reply, cursorInvalid)
-      }
-      try {
-        // One more than the page has says whether there is a next one.
-        const place = { after, rowsMax: form.limit + 1 }
-        const { body, last } = await answerOf(ports, route, { reach, query, place })
-        if (last !== undefined) {
-          body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
-          reply.header('link', linkOf(path, request.url, body.next))
-        }
-        const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
-        if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
-        if (priced !== undefined) body.rows = [...priced]
-        return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
-      } catch (error) {
-        request.log.error({ err: error }, 'a question could not be answered')
-        return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: unavailable(noAnswer) }))
-      }
+      const { given, problems: wrong } = parametersOf(request.body)
+      if (wrong.length > 0) return answerProblem(reply, badRequest(wrong.join('; ')))
+      return answerQuestion(sources, route, { given, request, reply })
     },
   )
 }
 
-/** `GET /v1/usage`: who used what and when. `GET /v1/outcomes`: how upstreams answered, and how fast. */
+/** `/v1/usage`: who used what and when. `/v1/outcomes`: how upstreams answered, and how fast. */
 export function registerUsage(app: FastifyInstance, ports: Ports): void {
-  const sources = { ports, places: new StreamPlaces() }
+  const sources = { ports, places: new PlaceCounter(streams) }
   register(app, sources, {
     path: '/v1/usage',
     dimensions: usageDimensions,

@@ -15,27 +15,28 @@ export interface ProcessStatus extends StatusAddress {
 
 /** A process on the same network answers within milliseconds; one that does not is said to be silent. */
 const answerMs = 1_000
-/** A page of metrics has some 50 kB; a line of /readyz for each of some ten parts. */
+/** A page of metrics has up to some 300 kB; a line of /readyz for each of some ten parts. */
 const answerBytesMax = 1024 * 1024
 
-/** What a person looks at first, of each service. docs/operating.md says what each means. */
+/** What a person looks at first, of each service. docs/monitoring.md says what each means. */
 const mainMetrics: readonly string[] = [
-  'weir_metering_lag_records',
-  'weir_metering_partitions_stopped',
-  'weir_records_waiting',
+  'weir_consumer_lag_records',
+  'weir_consumer_stopped_partitions',
+  'weir_journal_records_waiting',
   'weir_journal_gaps_total',
   'weir_dead_letters_total',
   'weir_redis_servers_gone',
-  'weir_decisions_unavailable_total',
+  'weir_decision_source_total{source="unavailable"}',
   'weir_endpoint_circuits_open',
 ]
 
-/** The sums of the main metrics in a page of Prometheus' text format. */
+/** The main metrics in a page of Prometheus' text format: a series by its labels, others summed over theirs. */
 function readMetrics(page: string): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const line of page.split('\n')) {
-    const [, name = '', value] = /^(\w+)(?:\{.*\})? (\S+)/.exec(line) ?? []
-    if (mainMetrics.includes(name)) sums[name] = (sums[name] ?? 0) + Number(value)
+    const [, series = '', name = '', value] = /^((\w+)(?:\{.*\})?) (\S+)/.exec(line) ?? []
+    const main = mainMetrics.find((one) => one === name || one === series)
+    if (main !== undefined) sums[main] = (sums[main] ?? 0) + Number(value)
   }
   return sums
 }

@@ -30,7 +30,7 @@ const lateMs = 60_000
 
 /** Metrics that are 0 where nothing is wrong now, in words. */
 const troubles: Readonly<Record<string, string>> = {
-  weir_metering_partitions_stopped: 'partitions wait for a person: weir dlq, weir metering seek',
+  weir_consumer_stopped_partitions: 'partitions wait for a person: weir dlq, weir metering seek',
   weir_redis_servers_gone: 'servers of Redis are gone',
   weir_endpoint_circuits_open: 'endpoints take no deliveries: weir alerts ls',
 }

@@ -17,10 +17,12 @@ async function opsServer(ready: string, metrics: string) {
 }
 
 const lag = [
-  '# HELP weir_metering_lag_records x',
-  'weir_metering_lag_records{of="a b"} 3',
-  'weir_metering_lag_records 4',
+  '# HELP weir_consumer_lag_records x',
+  'weir_consumer_lag_records{of="a b"} 3',
+  'weir_consumer_lag_records 4',
 ]
+
+const sources = ['redis', 'unavailable'].map((source, n) => `weir_decision_source_total{source="${source}"} ${n + 1}`)
 
 test('processes are asked at once; one that hangs, one that is gone and one that is not ready are said to be so', async () => {
   const hanging = createServer(() => undefined)
@@ -31,13 +33,13 @@ test('processes are asked at once; one that hangs, one that is gone and one that
   const goneUrl = urlOf(gone)
   await new Promise((done) => gone.close(done))
   const found = await askProcesses([
-    { name: 'well', url: await opsServer('ok', [...lag, 'weir_other 9'].join('\n')) },
+    { name: 'well', url: await opsServer('ok', [...lag, ...sources, 'weir_other 9'].join('\n')) },
     { name: 'waits', url: await opsServer('kafka: no answer', '') },
     { name: 'hangs', url: urlOf(hanging) },
     { name: 'gone', url: goneUrl },
   ])
   expect(found.map(({ name, ready, said, metrics }) => [name, ready, said, metrics])).toEqual([
-    ['well', true, [], { weir_metering_lag_records: 7 }],
+    ['well', true, [], { weir_consumer_lag_records: 7, 'weir_decision_source_total{source="unavailable"}': 2 }],
     ['waits', false, ['kafka: no answer'], {}],
     ['hangs', false, ['no answer within 1 s'], {}],
     ['gone', false, ['no answer: ECONNREFUSED'], {}],
@@ -46,12 +48,12 @@ test('processes are asked at once; one that hangs, one that is gone and one that
 
 const nowMs = Date.parse('2026-11-20T10:00:00Z')
 const well = { name: 'metering', url: 'http://m', ready: true, said: [], metrics: {} }
-const sources = { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [well] }
+const statusParts = { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [well] }
 const counted = { askCompleteness: async () => ({ completeThroughMs: nowMs - 2_000, silent: [] }) }
 const clock = { nowMs: () => nowMs }
 
 async function lookOf(overrides: Parameters<typeof openConsole>[0]) {
-  const { ask, applyFile } = openConsole({ clock, statusSources: sources, ...counted, ...overrides })
+  const { ask, applyFile } = openConsole({ clock, statusSources: statusParts, ...counted, ...overrides })
   await applyFile()
   const answer = await ask('/v1/status')
   const { ok, look, warnings } = answer.json()

@@ -2,6 +2,14 @@ import type { StoredInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { Ledger } from '../close-month.ts'
 
+/** The price list that every subject has at every time. */
+const entities = (subject: string) =>
+  Object.entries({
+    price: ['api', { currency: 'EUR', lines: [{ name: 'all', measure: 'units', tiers: [{ unit_amount: '1' }] }] }],
+    plan: ['paid', { limits: [], prices: 'api' }],
+    subject: [subject, { plan: 'paid' }],
+  }).map(([kind, [name, body]]) => ({ kind, name: String(name), body: JSON.stringify(body) }))
+
 /** A ledger in memory, in which nothing is missing and each period has two units of one decision. */
 export function createMemoryLedger(nowMs: number, overrides: Partial<Ledger> = {}) {
   const stored = new Map<string, StoredInvoice>()
@@ -36,6 +44,10 @@ export function createMemoryLedger(nowMs: number, overrides: Partial<Ledger> = {
         .slice(0, rowsMax)
     },
     readFormerPolicy: async () => undefined,
+    async *readPoliciesIn(subject) {
+      yield { entities: entities(subject) }
+    },
+    hasChange: async () => true,
     async storeInvoice(invoice) {
       if (!stored.has(invoice.id)) stored.set(invoice.id, invoice)
       return stored.get(invoice.id) ?? invoice

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
+import type { Impact } from '@weir/clickhouse/impact/impact.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -77,11 +78,29 @@ const change = {
 export const knownAlert = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
 const alert = {
   ...{ id: knownAlert, type: 'weir.quota.reached', subject: 'acme', time: '2026-11-21T11:00:00Z', state: 'raised' },
-  data: '{"limit":"day"}',
+  data: JSON.stringify({
+    ...{ limit: 'day', percent: 80, size: 5_000, used: 4_000, decision_id: knownAlert },
+    ...{ period_start: '2026-11-21T00:00:00Z', period_end: '2026-11-22T00:00:00Z' },
+  }),
 }
 const givenUp = {
   ...{ endpoint: 'ops', attempt: 10, at: '2026-11-21T11:00:00Z', outcome: 'given_up', status: 500, ms: 12 },
   ...{ error: 'answered 500', next_try: null, answer: 'oops' },
+}
+
+/** How every limit stands. */
+const stands = { used: 1, remaining: 99, admits: true, retryMs: 0, resetMs: 9, blockedMs: 0 }
+
+/** What every edit does. */
+const refusals = { before: 41, atLeast: 3, atMost: 5 }
+const named = { notEstimated: undefined, subjects: [{ subject: 'acme', ...refusals }], moreSubjects: 0 }
+const impact: Impact = {
+  ...{ method: 'minutes', isExact: false, assumptions: ['The same requests come.'], requests: 90, subjects: 1 },
+  total: refusals,
+  limits: [
+    { limit: 'minute', edit: 'changed', ...refusals, ...named },
+    { limit: 'per-ip', edit: 'changed', ...refusals, ...named, notEstimated: 'shared' },
+  ],
 }
 
 /** What a test sends in addition to method and path. */
@@ -110,8 +129,9 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       return []
     },
     openStream: async () => Readable.from([]),
+    askImpact: async () => impact,
     ledger: createMemoryLedger(nowMs).ledger,
-    askPeriodUsage: async () => [],
+    ...{ askPeriodUsage: async () => [], askUtilization: async () => [] },
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     ...{ readGaps: async () => [], decisions, blocks, publicUrl: undefined, unsubscribeKey: () => '' },
@@ -130,8 +150,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
         return knownAlert
       },
     },
-    peekLimits: async ({ limits }) =>
-      limits.map(({ limit: { name, size } }) => ({ name, size, used: 1, remaining: 99, admits: true, retryMs: 0 })),
+    peekLimits: async ({ limits }) => limits.map(({ limit: { name, size } }) => ({ name, size, ...stands })),
     policy: store,
     publish: store.publish,
     audit,

@@ -50,12 +50,14 @@ beforeEach(() => {
   decisionService = new DecisionService(parts)
 })
 
+const fromCheck = { entryPoint: 'check', startedAt: 0 } as const
+
 function ask(given: Partial<DecisionRequest> & { readonly id?: string } = {}): DecisionRequest {
   const { id = 'globex', ...rest } = given
   const subject = policy.subjects.get(id)
   if (subject === undefined) throw new Error(`no subject ${id}`)
   const plain = { keyId: 'k', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false }
-  return { view, subject, ...plain, named: undefined, idempotencyKey: undefined, ...rest }
+  return { ...fromCheck, view, subject, ...plain, named: undefined, idempotencyKey: undefined, ...rest }
 }
 
 test('what a shadow limit would have refused is allowed, and recorded under its name', async () => {
@@ -127,7 +129,13 @@ test('an idempotency key is charged and recorded once, and answered with the fir
 
 const unrecorded = { allowed: false, reason: 'journal_full', charged: 'no', retryAfterMs: 5_000 }
 const unauthenticated = () =>
-  decisionService.rejectUnauthenticated({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
+  decisionService.rejectUnauthenticated({
+    ...fromCheck,
+    ip: '192.0.2.1',
+    route: unmatchedRoute,
+    method: 'GET',
+    retryAfterMs: 0,
+  })
 const used = async () => (await decisionService.decide(ask({ peek: true }))).decision.limits.map((limit) => limit.used)
 
 test('what cannot be recorded is refused without an id, and its charge is given back', async () => {
@@ -228,7 +236,7 @@ test('a repeat of an admission whose write is in doubt is put off, and has no re
 
 test('unauthenticated callers are counted in one record a second, whatever their addresses', async () => {
   const from = (ip: string, method = 'GET') =>
-    decisionService.rejectUnauthenticated({ ip, route: unmatchedRoute, method, retryAfterMs: 0 })
+    decisionService.rejectUnauthenticated({ ...fromCheck, ip, route: unmatchedRoute, method, retryAfterMs: 0 })
   const ids = [await from('192.0.2.1'), await from('192.0.2.2'), await from('192.0.2.1', 'PUT')]
   nowMs += 1_000
   ids.push(await from('192.0.2.1'))
@@ -306,6 +314,7 @@ test('while the policy is stale every request is denied, charged nothing and rec
   const [known, unauthenticated] = [
     await decisionService.decide(ask()),
     await decisionService.rejectUnauthenticated({
+      ...fromCheck,
       ip: '192.0.2.1',
       route: unmatchedRoute,
       method: 'GET',
@@ -322,4 +331,47 @@ test('while the policy is stale every request is denied, charged nothing and rec
   isStale = false
   const [first] = (await decisionService.decide(ask())).decision.limits
   expect(first).toMatchObject({ name: 'trial', used: 1 })
+})
+
+/** Cells that are not 0. */
+const countsOf = (cells: {
+  entries(): Iterable<readonly [string, { readonly allow: number; readonly deny: number }]>
+}) =>
+  [...cells.entries()]
+    .filter(([, { allow, deny }]) => allow + deny > 0)
+    .map(([name, { allow, deny }]) => [name, allow, deny])
+
+test('Every answered decision is counted once, by entry point, source, route, plan and limit; a peek is not', async () => {
+  const { metrics } = decisionService
+  for (let n = 0; n < 4; n += 1) await decisionService.decide(ask({ entryPoint: 'proxy' }))
+  await decisionService.decide(ask({ peek: true }))
+  await unauthenticated()
+  isStale = true
+  await decisionService.decide(ask())
+  isStale = false
+  log.isFull = true
+  await decisionService.decide(ask({ id: 'initech' }))
+  const { proxy, check } = metrics.entryPoints
+  expect([proxy.allow.ok, proxy.deny.limit, proxy.duration.count]).toEqual([3, 1, 4])
+  expect([check.deny.unauthorized, check.deny.unavailable, check.deny.journal_full, check.duration.count]).toEqual([
+    1, 1, 1, 3,
+  ])
+  expect(metrics.sources).toMatchObject({ redis: 5, none: 2 })
+  expect(countsOf(metrics.routes)).toEqual([['*', 3, 4]])
+  expect(countsOf(metrics.plans)).toEqual([
+    ['free', 3, 2],
+    ['watched', 0, 1],
+  ])
+  expect(countsOf(metrics.limits)).toEqual([
+    ['trial', 5, 0],
+    ['minute', 3, 1],
+  ])
+  expect([...metrics.limits.find('minute').utilization.cells]).toEqual([1, 1, 0, 2, 0, 1 / 3 + 2 / 3 + 2])
+})
+
+test('A limit that no policy names, as a gateway may ask for, is counted among others', async () => {
+  const [limit] = policy.limits.values()
+  if (limit === undefined) throw new Error('no limit')
+  await decisionService.decide(ask({ limits: [{ ...limit, name: 'of-the-caller' }] }))
+  expect(countsOf(decisionService.metrics.limits)).toEqual([['_other', 1, 0]])
 })

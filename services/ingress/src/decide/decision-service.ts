@@ -2,6 +2,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { Corrections } from './correct/corrections.ts'
+import { DecisionMetrics } from './decision-metrics.ts'
 import { policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
 import { countExceeded, type ExceededCounts } from './limits/exceeded.ts'
 import { limitsOf, requestOf, reservedDecisionOf } from './limits/limit-request.ts'
@@ -40,6 +41,7 @@ export class DecisionService {
   readonly recorder: DecisionRecorder
   /** The requests that wait for capacity. To be drained before the listeners close. */
   readonly delays = new DelayQueues()
+  readonly metrics = new DecisionMetrics()
   /** Requests beyond a limit, by what was done with them. */
   readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
   readonly #parts: DecisionServiceParts
@@ -59,43 +61,64 @@ export class DecisionService {
   /** One function for the usual way, because every promise between would cost every request. */
   async decide(asked: DecisionRequest): Promise<RecordedDecision> {
     const { policy, store, log, clock } = this.#parts
-    const { client } = asked
+    const { client, trace } = asked
     let ask = asked
     let limits = limitsOf(ask)
     let reserved = reservedDecisionOf(ask, limits, clock)
     let request = requestOf(ask, limits, reserved, clock)
+    trace?.asked()
     const busyLimit = this.delays.busyKeys > 0 ? limitWaitedFor(this.delays, ask, request) : undefined
     const first = busyLimit === undefined ? (policy.isStale() ? policyStale : await store.decide(request)) : undefined
     // Without a first decision the request waits, and the one that it comes to replaces this.
     let decision = first ?? policyStale
-    if (ask.peek) return { id: undefined, decision, limits }
+    trace?.decided()
+    if (ask.peek) return this.#peeked(ask, { id: undefined, decision, limits })
     const limit = first === undefined ? busyLimit : limitToWaitFor(first, limits, ask.waitMs)
+    let waitedMs = 0
     if (limit !== undefined && client !== undefined) {
+      const fromMs = performance.now()
       const undecided = { ask, request, reserved, decision: first }
       // Denials meanwhile are not recorded; only the final one is.
       const last = await waitForCapacity(this.delays, this.#parts, undecided, limit, client, this.exceeded)
       ;({ ask, request, reserved, decision } = last)
       limits = request.limits
+      waitedMs = performance.now() - fromMs
+      trace?.decided()
+    }
+    const counted = (recorded: RecordedDecision) => {
+      this.metrics.count(ask, limits, decision, recorded.decision, waitedMs)
+      trace?.recorded(ask, recorded)
+      return recorded
     }
     if (decision.deniedBy !== '') countExceeded(this.exceeded, decision, limits)
     if (!decision.allowed) {
       const { lateRefund } = decision
-      return lateRefund === undefined
-        ? this.recorder.denyRequest(ask, limits, decision)
-        : this.#denyAndCorrectLater(ask, limits, decision, lateRefund)
+      return counted(
+        await (lateRefund === undefined
+          ? this.recorder.denyRequest(ask, limits, decision)
+          : this.#denyAndCorrectLater(ask, limits, decision, lateRefund)),
+      )
     }
     const tsMs = reserved?.tsMs ?? clock.nowMs()
     const { idempotency } = request
-    if (idempotency !== undefined) return this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id)
+    if (idempotency !== undefined) {
+      return counted(await this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id))
+    }
     const id = reserved?.reservation.id ?? uuidv7(tsMs)
     const outcome = this.recorder.append(id, tsMs, ask, limits, decision)
     // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await log.writtenInTime()
     if (outcome !== undefined && isWritten) {
-      if (ask.route.refundOn === undefined) return { id, decision, limits }
-      return { id, decision, limits, charged: { id, context: contextOf(ask, tsMs), request, decision } }
+      if (ask.route.refundOn === undefined) return counted({ id, decision, limits })
+      return counted({ id, decision, limits, charged: { id, context: contextOf(ask, tsMs), request, decision } })
     }
-    return this.#answerUnrecorded(id, tsMs, { ask, request, decision }, outcome)
+    return counted(await this.#answerUnrecorded(id, tsMs, { ask, request, decision }, outcome))
+  }
+
+  /** A peek counts nowhere. */
+  #peeked(ask: DecisionRequest, peeked: RecordedDecision): RecordedDecision {
+    ask.trace?.recorded(ask, peeked)
+    return peeked
   }
 
   /** Answers an admission that has no record: refunded and denied, or admitted as `onJournalFull` says. */
@@ -141,10 +164,13 @@ export class DecisionService {
    * Records a request without a valid credential, or (`isUnverifiable`) one whose token cannot be verified now. Touches
    * no limit.
    */
-  rejectUnauthenticated(ask: UnauthenticatedRequest): Promise<RecordedDecision> {
+  async rejectUnauthenticated(ask: UnauthenticatedRequest): Promise<RecordedDecision> {
     const { retryAfterMs, isUnverifiable } = ask
     const recorded = this.#parts.policy.isStale() ? policyStale : isUnverifiable === true ? unverified : unauthorized
     const answered = retryAfterMs === 0 ? recorded : { ...recorded, retryAfterMs }
-    return this.recorder.deny(unauthenticatedDenial(ask, recorded), undefined, answered)
+    const rejected = await this.recorder.deny(unauthenticatedDenial(ask, recorded), undefined, answered)
+    this.metrics.countUnauthenticated(ask, rejected.decision)
+    ask.trace?.recorded(ask, rejected)
+    return rejected
   }
 }

@@ -6,8 +6,16 @@ import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { NamedValues } from '../http/named-scopes.ts'
 import type { PolicyView } from '../policy-view.ts'
 
+/** The ways to ask for a decision. */
+export const entryPoints = ['proxy', 'check', 'batch', 'authorize', 'grpc'] as const
+/** One of `entryPoints`. */
+export type EntryPoint = (typeof entryPoints)[number]
+
 /** Says who asks for what, however the request came in. */
 export interface DecisionRequest {
+  readonly entryPoint: EntryPoint
+  /** When its head was read, or its body where the cost is in it, by `performance.now()`. */
+  readonly startedAt: number
   /** The policy by which subject and route were found. */
   readonly view: PolicyView
   readonly subject: Subject
@@ -39,6 +47,8 @@ export interface DecisionRequest {
    * know it. Without it the caller stays as it was.
    */
   readonly reauthenticate?: (view: PolicyView) => Promise<Pick<DecisionRequest, 'subject' | 'keyId'> | undefined>
+  /** Undefined for a request that is not traced, as nearly all. */
+  readonly trace?: DecisionTrace | undefined
 }
 
 /** What a request is answered from. */
@@ -57,8 +67,23 @@ export interface RecordedDecision {
   readonly charged?: ChargedDecision
 }
 
+/** What a decision is traced by. */
+export interface DecisionTrace {
+  /** The store is about to be asked. */
+  asked(): void
+  /** It has decided, or capacity came. */
+  decided(): void
+  /** Returns the field `trace` of the record that gets this id. */
+  fieldFor(decisionId: string): string
+  /** The record's line goes to the journal. */
+  appended(line: string): void
+  /** The decision may be answered. */
+  recorded(ask: DecisionRequest | UnauthenticatedRequest, recorded: RecordedDecision): void
+}
+
 /** A request without a valid credential. */
-export interface UnauthenticatedRequest extends Pick<DecisionRequest, 'ip' | 'route' | 'method'> {
+export interface UnauthenticatedRequest
+  extends Pick<DecisionRequest, 'entryPoint' | 'startedAt' | 'ip' | 'route' | 'method' | 'trace'> {
   readonly retryAfterMs: number
   /** Its token cannot be verified at the moment. */
   readonly isUnverifiable?: boolean | undefined

@@ -4,9 +4,12 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import type { DecisionService } from '../decide/decision-service.ts'
 import { createTokenCheck } from '../http/check-token.ts'
 import type { Ports } from '../ports.ts'
+import type { RequestTrace } from '../trace/request-trace.ts'
 import { answerOf, refusalOf } from './answer.ts'
 import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
 import { readQuestion } from './read-question.ts'
+
+const rpcMethod = 'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 
 type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
 
@@ -22,35 +25,52 @@ export function createShouldRateLimit(
   log: Logger,
 ) {
   const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
-  const decide = async (request: RateLimitRequest): Promise<RateLimitResponse | { readonly wrong: string }> => {
+  const decide = async (
+    request: RateLimitRequest,
+    startedAt: number,
+    trace: RequestTrace | undefined,
+  ): Promise<RateLimitResponse | { readonly wrong: string }> => {
     const { view } = ports.policy
     const question = readQuestion(view, request, ports.clock.nowMs())
     if (question.kind === 'wrong') return { wrong: question.detail }
     const count = request.descriptors.length
     if (question.kind === 'refused') return refusalOf(question.detail, count)
     const { ip, route, method } = question
+    const from = { entryPoint: 'grpc', startedAt, ip, route, method, trace: trace?.decision() } as const
     if (question.kind === 'unauthenticated') {
-      const rejected = await decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 })
+      const rejected = await decisionService.rejectUnauthenticated({ ...from, retryAfterMs: 0 })
       return answerOf(rejected, count, undefined, ports)
     }
     const { subject, keyId, cost, isPeek, named, limits, hasOverrides } = question
-    const asked = { view, subject, keyId, ip, route, method, cost, named, limits, hasOverrides }
+    const asked = { ...from, view, subject, keyId, cost, named, limits, hasOverrides }
     const recorded = await decisionService.decide({ ...asked, peek: isPeek, idempotencyKey: undefined })
     return answerOf(recorded, count, question, ports)
   }
 
+  const { traces } = ports
+  const beginTrace = ({ metadata }: Call, startedAt: number) => {
+    const [traceparent] = metadata.get('traceparent')
+    // The calls of a gateway come from itself, and whether it may call at all has been asked before.
+    const trace = traces?.join(traceparent?.toString(), metadata.get('tracestate')[0]?.toString(), true)
+    return trace?.start(rpcMethod, startedAt, { 'rpc.system': 'grpc', 'rpc.method': rpcMethod })
+  }
+
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {
+    const startedAt = performance.now()
     const refusal = authorizeCall(`${call.metadata.get('authorization')[0] ?? ''}`)
     if (refusal !== undefined) {
       answer(refusal)
       return
     }
-    decide(call.request).then(
+    const trace = beginTrace(call, startedAt)
+    decide(call.request, startedAt, trace).then(
       (found) => {
+        trace?.end({}, false)
         if ('wrong' in found) answer({ code: status.INVALID_ARGUMENT, details: found.wrong })
         else answer(null, found)
       },
       (error: unknown) => {
+        trace?.end({}, true)
         log.error({ err: error }, 'ShouldRateLimit failed')
         answer({ code: status.INTERNAL, details: 'The request could not be decided; the log says why.' })
       },

@@ -9,6 +9,7 @@ import { connectionNamed } from '../http/client-headers.ts'
 import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
 import { ownBodyOf, ownRefusalOf, settingsOf } from '../http/own-refusal.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
+import { startedAtOf } from '../http/timed-response.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import {
@@ -25,7 +26,8 @@ import { hasBody } from './proxy/client-body.ts'
 /** What gateways accept from their clients, Envoy 60 kB, and the client's path a second time. */
 export const askHeaderBytesMax = 81_920
 
-const authorizePath = '/v1/authorize'
+/** The endpoint's address; those below it are the client's. */
+export const authorizePath = '/v1/authorize'
 
 /**
  * Makes all addresses under the endpoint's one for the router: the rest of the path is the client's request, which no
@@ -67,7 +69,11 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const { view, method, url, path, options } = asked
     const route = view.matchRoute(method, path) ?? unmatchedRoute
     const origin = { headers: request.headers, url, socket: request.raw.socket }
-    const who = { ip: ports.authenticator.addressOf(view.policy, origin), route, method }
+    const ip = ports.authenticator.addressOf(view.policy, origin)
+    const startedAt = startedAtOf(reply.raw)
+    const trace = ports.traces?.begin(origin, view.policy)
+    trace?.startHttp(request.method, authorizePath, startedAt, reply.raw)
+    const who = { entryPoint: 'authorize', startedAt, ip, route, method, trace: trace?.decision() } as const
     const refuse = (recorded: RecordedDecision) => {
       const own = ownRefusalOf(recorded, route.refusal)
       setDecisionHeaders(reply, recorded, settingsOf(ports, own))

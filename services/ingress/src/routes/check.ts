@@ -14,10 +14,12 @@ import {
   setDecisionHeaders,
 } from '../http/decision-reply.ts'
 import { sendJson } from '../http/send-json.ts'
+import { startedAtOf } from '../http/timed-response.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, type Checked } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
 import { batchSchema, checkRoute, checkSchema, notBoth, readBatch, readCheck } from './check/check-body.ts'
+import { batchPath, checkPath } from './check/check-paths.ts'
 
 /** The body of a request as the proxy reads one, up to 64 kB, and 16 kB for everything else. */
 const checkBodyBytesMax = 81_920
@@ -50,25 +52,35 @@ export function addCheckRoutes(
 
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
   const single = { ...checkRoute({ ...checkSchema, ...notBoth }, authorizeCaller), bodyLimit: checkBodyBytesMax }
-  app.post('/v1/check', single, (request, reply) => {
+  app.post(checkPath, single, (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const read = readCheck(request.body)
     if ('wrong' in read) {
       sendProblem(reply, badRequest(read.wrong))
       return
     }
-    const parts = { decisionService, view, nowMs: ports.clock.nowMs(), client: reply.raw }
+    const startedAt = startedAtOf(reply.raw)
+    const trace = ports.traces
+      ?.begin(request.raw, view.policy, principal.kind === 'token')
+      ?.startHttp('POST', checkPath, startedAt, reply.raw)
+    const from = { entryPoint: 'check', startedAt, client: reply.raw, trace } as const
+    const parts = { ...from, decisionService, view, nowMs: ports.clock.nowMs() }
     const checked = answerCheck(parts, principal, read.value)
     if (checked instanceof Promise) checked.then((found) => send(reply, found)).catch((error) => reply.send(error))
     else send(reply, checked)
   })
 
   const options = { ...checkRoute(batchSchema, authorizeCaller), bodyLimit: batchBodyBytesMax }
-  app.post('/v1/check/batch', options, async (request, reply) => {
+  app.post(batchPath, options, async (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const batch = readBatch(request.body)
     if ('wrong' in batch) return sendProblem(reply, badRequest(batch.wrong))
-    const parts = { decisionService, view, nowMs: ports.clock.nowMs(), client: undefined }
+    const startedAt = startedAtOf(reply.raw)
+    const trace = ports.traces
+      ?.begin(request.raw, view.policy, principal.kind === 'token')
+      ?.startHttp('POST', batchPath, startedAt, reply.raw)
+    const from = { entryPoint: 'batch', startedAt, client: undefined, trace } as const
+    const parts = { ...from, decisionService, view, nowMs: ports.clock.nowMs() }
     // All are asked in one tick of the event loop, so that they share calls of the script. Each is a promise from its
     // beginning: one that throws must not leave others behind that nothing waits for.
     const checked = batch.value.checks.map(async (body) => {

@@ -4,6 +4,8 @@ import { problem } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import type { FastifyInstance } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
+import { HttpMetrics } from '../http/http-metrics.ts'
+import { startedAtOf, timedResponses } from '../http/timed-response.ts'
 import type { Ports } from '../ports.ts'
 import { answerProblem, writeProblem } from './proxy/answers.ts'
 import { createForwarder, type ForwardPorts } from './proxy/forward.ts'
@@ -16,15 +18,24 @@ export function createProxy(
   ports: Ports & ForwardPorts,
   decisionService: DecisionService,
   log: Logger,
-  { bounds, tls }: { readonly bounds?: ListenerBounds; readonly tls?: ListenerTls | undefined } = {},
+  {
+    bounds,
+    tls,
+    metrics = new HttpMetrics(),
+  }: {
+    readonly bounds?: ListenerBounds
+    readonly tls?: ListenerTls | undefined
+    readonly metrics?: HttpMetrics
+  } = {},
 ) {
-  const forwarder = createForwarder(ports, log)
+  const forwarder = createForwarder(ports, log, metrics)
+  const Answer = timedResponses(() => metrics.answers.proxy)
   let isClosing = false
   const serve = createServe(ports, decisionService, forwarder.forward)
 
   const closing = () => isClosing
   const serveRequest: ServeRequest = (request, response, target, mayContinue, protocol) => {
-    const startedAt = performance.now()
+    const startedAt = startedAtOf(response)
     const incoming = { request, response, target, startedAt, protocol, mayContinue, isClosing: closing }
     serve(incoming).catch((error: unknown) => {
       log.error({ err: error }, 'request failed')
@@ -34,7 +45,7 @@ export function createProxy(
 
   return {
     /** The server that Fastify listens with: requests come to the proxy directly, past Fastify's own routing. */
-    listener: (): Server => createListener(serveRequest, bounds, tls),
+    listener: (): Server => createListener(serveRequest, bounds, tls, Answer),
     /** Closes with the app: tunnels first, which would keep it open; connections to upstreams last. */
     attach(app: FastifyInstance): void {
       app.addHook('preClose', async () => {

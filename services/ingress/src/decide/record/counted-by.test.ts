@@ -27,6 +27,8 @@ subjects: { acme: { plan: free }, globex: { plan: named }, hooli: { plan: otp } 
 
 const nowMs = Date.parse('2026-11-21T12:00:10.000Z')
 
+const fromCheck = { entryPoint: 'check', startedAt: 0 } as const
+
 function open(addressForm?: AddressForm) {
   const clock = { nowMs: () => nowMs }
   const log = createMemoryDecisionLog()
@@ -39,6 +41,7 @@ function open(addressForm?: AddressForm) {
     if (subject === undefined) throw new Error(`no subject ${id}`)
     const plain = { keyId: 'k', ip: '203.0.113.5', route: unmatchedRoute, method: 'GET', cost: 1, peek: false }
     return decisionService.decide({
+      ...fromCheck,
       ...{ view: live.view, subject, ...plain, named: undefined, idempotencyKey: undefined, ...given },
     })
   }
@@ -96,7 +99,13 @@ test('a refusal says how long to wait, and -1 where waiting does not help', asyn
   const { ask, log, decisionService } = open()
   for (let n = 0; n < 2; n += 1) await ask('hooli')
   await ask('acme', { cost: 10 })
-  await decisionService.rejectUnauthenticated({ ip: '', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
+  await decisionService.rejectUnauthenticated({
+    ...fromCheck,
+    ip: '',
+    route: unmatchedRoute,
+    method: 'GET',
+    retryAfterMs: 0,
+  })
   expect(log.records.map(({ reason, retry_ms: retry }) => [reason, retry])).toEqual([
     ['ok', undefined],
     ['limit', 120_000],

@@ -72,7 +72,9 @@ export class DecisionRecorder {
     decision: Decision,
   ): Promise<boolean> | undefined {
     const admission = admissionOf(id, tsMs, ask, limits, decision, this.#addressForm)
-    const isAccepted = this.#log.append(ask.subject.id, encodeDecisionOpen(admission), true)
+    const line = encodeDecisionOpen(admission)
+    ask.trace?.appended(line)
+    const isAccepted = this.#log.append(ask.subject.id, line, true)
     return isAccepted ? this.#log.finallyWritten() : undefined
   }
 
@@ -83,7 +85,7 @@ export class DecisionRecorder {
 
   /** Records a denial, as one of many where that is possible. */
   async deny(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<RecordedDecision> {
-    const id = this.appendDenial(denial, decision.isCached === true)
+    const id = this.appendDenial(denial, decision.isCached === true && denial.traced === undefined)
     // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await this.#log.writtenInTime()
     return id !== undefined && isWritten ? { id, decision, limits } : this.answerUnrecorded(limits, decision)
@@ -111,7 +113,9 @@ export class DecisionRecorder {
     const shared = mayShareRecord ? this.#coalesce(denial, tsMs) : undefined
     if (shared !== undefined) return shared
     const id = uuidv7(tsMs)
-    return this.#log.append(denial.key, encodeDecisionOpen(denialRecordOf(denial, id, tsMs, 1))) ? id : undefined
+    const line = encodeDecisionOpen(denialRecordOf(denial, id, tsMs, 1))
+    denial.traced?.appended(line)
+    return this.#log.append(denial.key, line) ? id : undefined
   }
 
   #coalesce(denial: Denial, tsMs: number): string | undefined {

@@ -2,11 +2,14 @@ import { hash } from 'node:crypto'
 import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { DecisionRequest, UnauthenticatedRequest } from '../types.ts'
+import type { DecisionRequest, DecisionTrace, UnauthenticatedRequest } from '../types.ts'
 import { type AddressForm, countedBy } from './counted-by.ts'
 
 /** A denial as it is recorded, but for its id, time and count. */
-export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction'> {
+export interface Denial
+  extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction' | 'trace'> {
+  /** Undefined for what is not traced; what is has a record of its own. */
+  readonly traced?: DecisionTrace | undefined
   /** The key of its record in Kafka; a coalesced record has that of its first denial. */
   readonly key: string
 }
@@ -24,7 +27,7 @@ export function admissionOf(
   decision: Decision,
   form: AddressForm,
 ): DecisionInput {
-  const { subject, keyId, route, method, cost, view } = ask
+  const { subject, keyId, route, method, cost, view, trace } = ask
   const { reason, deniedBy, shadowedBy, repeats, charged } = decision
   const { limits, ip } = countedBy(ask, asked, decision.limits, form)
   const isShadowed = shadowedBy !== '' && deniedBy === ''
@@ -47,6 +50,7 @@ export function admissionOf(
     limits,
     policy: view.offset(),
     ip,
+    trace: trace?.fieldFor(id),
   }
 }
 
@@ -56,7 +60,7 @@ const retryMsOf = ({ reason, retryAfterMs }: Decision) =>
 
 /** Returns what is recorded of a denial. */
 export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision: Decision, form: AddressForm): Denial {
-  const { subject, keyId, route, method, cost, view } = ask
+  const { subject, keyId, route, method, cost, view, trace } = ask
   const { reason, charged, deniedBy } = decision
   const { limits, ip } = countedBy(ask, asked, decision.limits, form)
   return {
@@ -74,6 +78,7 @@ export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision
     policy: view.offset(),
     retryMs: retryMsOf(decision),
     ip,
+    traced: trace,
   }
 }
 
@@ -81,7 +86,10 @@ export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision
  * Returns what is recorded of a denied request without a valid credential. Its key is spread by address, so that a
  * flood of wrong keys does not pile up on one partition.
  */
-export function unauthenticatedDenial({ ip, route, method }: UnauthenticatedRequest, decision: Decision): Denial {
+export function unauthenticatedDenial(
+  { ip, route, method, trace }: UnauthenticatedRequest,
+  decision: Decision,
+): Denial {
   const { reason, charged, deniedBy, limits } = decision
   return {
     key: hash('sha256', ip, 'hex').slice(0, 16), // the address itself stays out
@@ -96,6 +104,7 @@ export function unauthenticatedDenial({ ip, route, method }: UnauthenticatedRequ
     deniedBy,
     limits,
     retryMs: retryMsOf(decision),
+    traced: trace,
   }
 }
 
@@ -121,4 +130,5 @@ export const denialRecordOf = (denial: Denial, id: string, tsMs: number, count: 
   count,
   outcome: 'deny',
   mode: 'enforce',
+  trace: denial.traced?.fieldFor(id),
 })

@@ -49,6 +49,8 @@ async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
     return found === undefined ? undefined : { subject: found, keyId: '' }
   }
   const asked = {
+    entryPoint: 'check' as const,
+    startedAt: 0,
     view,
     subject,
     keyId: '',

@@ -81,7 +81,16 @@ function openGate() {
     const subject = policy.subjects.get(id)
     if (subject === undefined) throw new Error(`no subject ${id}`)
     const plain = { keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false, named: undefined }
-    const whole = { view, subject, ...plain, idempotencyKey: undefined, client: newClient(), ...given }
+    const whole = {
+      entryPoint: 'check' as const,
+      startedAt: 0,
+      view,
+      subject,
+      ...plain,
+      idempotencyKey: undefined,
+      client: newClient(),
+      ...given,
+    }
     return decisionService.decide(whole).then((verdict) => {
       answered.push({ subject: id, atMs: time.nowMs(), verdict })
       return verdict
@@ -104,6 +113,9 @@ test('50 clients of three subjects are served evenly, in the order in which they
   expect(log.records).toHaveLength(50)
   expect(log.records.every(({ outcome, reason }) => outcome === 'allow' && reason === 'ok')).toBe(true)
   expect([delays.waiting, delays.busyKeys, decisionService.exceeded.delay]).toEqual([0, 0, 49])
+  // Deciding takes no time on this clock, and waiting is left out.
+  const { duration } = decisionService.metrics.entryPoints.check
+  expect([duration.count, duration.sum]).toEqual([50, 0])
 })
 
 test('A client that leaves while its request is denied holds back none of those behind it', async () => {

@@ -16,6 +16,7 @@ import { isProblem } from '../../http/decision-reply.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
 import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
 import type { PolicyView } from '../../policy-view.ts'
+import type { RequestTrace } from '../../trace/request-trace.ts'
 import type { CheckPrincipal } from './authorize-caller.ts'
 import type { CheckBody } from './check-body.ts'
 
@@ -34,15 +35,20 @@ const tooLongToSettle = badRequest('settle is a duration of at most 24h, such as
 /** What a check is decided with. */
 export interface CheckParts {
   readonly decisionService: DecisionService
+  readonly entryPoint: 'check' | 'batch'
+  /** As in `DecisionRequest`. */
+  readonly startedAt: number
   readonly view: PolicyView
   readonly nowMs: number
   /** The answer that a check with `wait` waits for; undefined where checks do not wait. */
   readonly client: ServerResponse | undefined
+  /** Of the request, which may hold many checks. */
+  readonly trace: RequestTrace | undefined
 }
 
 /** Decides one check. It calls the store before it returns, so that all checks of one tick go to Redis together. */
 export function answerCheck(
-  { decisionService, view, nowMs, client }: CheckParts,
+  { decisionService, entryPoint, startedAt, view, nowMs, client, trace }: CheckParts,
   principal: CheckPrincipal,
   body: CheckBody,
 ): Checked | Promise<Checked> {
@@ -53,7 +59,8 @@ export function answerCheck(
   const ip = isOwn ? principal.ip : addressScope(body.ip ?? '')
   if (body.ip !== undefined && ip === '') return badRequest('ip must be an IPv4 or IPv6 address.')
   const who = checkedSubject(view, principal, body, nowMs)
-  if (who === 'unauthenticated') return decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 })
+  const asked = { entryPoint, startedAt, ip, route, method, trace: trace?.decision() }
+  if (who === 'unauthenticated') return decisionService.rejectUnauthenticated({ ...asked, retryAfterMs: 0 })
   if (isProblem(who)) return who
   const notOwn = isOwn ? whyNotOwn(view, principal, body, route) : undefined
   if (notOwn !== undefined) return notOwn
@@ -66,7 +73,8 @@ export function answerCheck(
   const claims = isOwn ? principal.claims : undefined
   const ofBody = pointers === undefined ? undefined : valuesOfJson(body.body, pointers)
   return decisionService.decide({
-    ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
+    ...asked,
+    ...{ view, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
     named: view.readScopes({ route, path, attributes: body.attributes, claims, body: ofBody }),

@@ -9,8 +9,10 @@ import type { DecisionService } from '../../decide/decision-service.ts'
 import type { UnauthenticatedRequest } from '../../decide/types.ts'
 import { createTokenCheck } from '../../http/check-token.ts'
 import { denialProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
+import { startedAtOf } from '../../http/timed-response.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
+import { batchPath } from './check-paths.ts'
 
 /** The authorized caller of a check: a token may check any subject, a subject's own credential only that subject. */
 export type CheckPrincipal =
@@ -61,7 +63,9 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
     const ip = ports.authenticator.addressOf(view.policy, origin(request))
-    const asked = { ip, route: unmatchedRoute, method: request.method }
+    const entryPoint = request.url === batchPath ? 'batch' : 'check'
+    const from = { entryPoint, startedAt: startedAtOf(reply.raw) } as const
+    const asked = { ...from, ip, route: unmatchedRoute, method: request.method }
     const { retryAfterMs, isUnverifiable } = why
     const recorded = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
     setDecisionHeaders(reply, recorded, ports)

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { Dispatcher } from 'undici'
+import { clientGoneStatus } from '../../http/timed-response.ts'
 import { busyRetrySeconds, upstreamBusy, upstreamFailure, writeProblem } from './answers.ts'
 import { ClientBody } from './client-body.ts'
 import { addAnswerHeaders, answerTrailers } from './proxied-headers.ts'
@@ -145,7 +146,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #clientGone(): void {
     if (this.#hasEnded) return
-    this.#end(this.#status || 499, 'client_gone')
+    this.#end(this.#status || clientGoneStatus, 'client_gone')
     this.#abort(new Error('the client hung up'))
   }
 

@@ -1,10 +1,14 @@
 import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
 import type { CredentialPlace } from '@weir/identity/caller.ts'
+import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Dispatcher } from 'undici'
 import type { Settling } from '../../decide/correct/settle.ts'
+import type { HttpMetrics } from '../../http/http-metrics.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
+import { clientGoneStatus, observeBrokenOff } from '../../http/timed-response.ts'
 import type { Ports } from '../../ports.ts'
+import type { RequestTrace } from '../../trace/request-trace.ts'
 import { ClientBody, createUploadWatch, hasBody } from './client-body.ts'
 import { Exchange } from './exchange.ts'
 import { headersForUpstream } from './proxied-headers.ts'
@@ -20,16 +24,22 @@ export type ForwardPorts = Pick<Ports, 'outcomes' | 'clock' | 'upstreamBounds'> 
   readonly settling?: Pick<Settling, 'refund'> | undefined
 }
 
+/** A request that is with its upstream, since `atMs` by `performance.now()`. */
+interface Sent {
+  readonly atMs: number
+  readonly duration: Histogram
+}
+
 /** The way to the upstreams and back. */
-export function createForwarder(ports: ForwardPorts, log: Logger) {
+export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }: Pick<HttpMetrics, 'upstreams'>) {
   const bounds = { ...upstreamBounds, ...ports.upstreamBounds }
-  const pools = createUpstreamPools(bounds)
+  const pools = createUpstreamPools(bounds, upstreams)
   const uploads = createUploadWatch(bounds.bodyRateMin, bounds.rateEveryMs)
   const tunnels = new Set<() => void>()
   let isClosing = false
 
-  const end = (proxied: ProxiedRequest, outcome: ProxyOutcome) => {
-    recordOutcome(ports, proxied, outcome)
+  const end = (proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: Sent) => {
+    recordOutcome(ports, proxied, outcome, observeEnd(proxied, outcome, sent))
     refund(ports, proxied, outcome, log)
   }
 
@@ -37,15 +47,15 @@ export function createForwarder(ports: ForwardPorts, log: Logger) {
     const { request, response, view, protocol, upstream, readBody } = proxied
     const subject = proxied.caller.subject.id
     if (response.destroyed || request.socket.destroyed) {
-      return end(proxied, { status: 499, bytesIn: 0, bytesOut: 0, error: 'client_gone' })
+      return end(proxied, { status: clientGoneStatus, bytesIn: 0, bytesOut: 0, error: 'client_gone' })
     }
     const body = readBody ?? (hasBody(request) ? new ClientBody(request) : null)
-    let place: Place | undefined
+    let [place, sent]: [Place?, Sent?] = []
     const exchange = new Exchange(proxied, body, {
       ended: (outcome) => {
         if (body instanceof ClientBody) uploads.remove(body)
         place?.stopWaiting()
-        end(proxied, outcome)
+        end(proxied, outcome, sent)
       },
       released: () => place?.leave(),
       failed: (error) => log.warn({ err: error, upstream: upstream.name }, 'upstream failed'),
@@ -63,11 +73,12 @@ export function createForwarder(ports: ForwardPorts, log: Logger) {
     })
     const enter = () => {
       if (exchange.hasEnded) return
-      const { pool, places } = pools.of(upstream, view.policy)
+      const { pool, places, duration } = pools.of(upstream, view.policy)
       place = places.enter(subject)
       if (place === undefined) return exchange.refuseBusy()
       const send = () => {
         if (body instanceof ClientBody) uploads.add(body, () => exchange.refuseSlow())
+        sent = { atMs: performance.now(), duration }
         pool.dispatch(dispatchOf(proxied, body), exchange)
       }
       place.whenConnected(upstream.timeoutMs, send, () => exchange.refuseBusy())
@@ -106,8 +117,45 @@ function dispatchOf(proxied: ProxiedRequest, body: ClientBody | Buffer | null): 
   }
 }
 
+/** Observes the upstream's time, and the answer's where it does not come to its own end. Returns when that was. */
+function observeEnd(proxied: ProxiedRequest, outcome: ProxyOutcome, sent: Sent | undefined): number {
+  const { request, response, trace } = proxied
+  const { error } = outcome
+  const endedAt = performance.now()
+  if (trace !== undefined) traceEnd(proxied, trace, outcome, { startedAt: sent?.atMs ?? endedAt, endedAt })
+  const isClientGone = error === 'client_gone'
+  if (sent !== undefined && !isClientGone) sent.duration.observe((endedAt - sent.atMs) / 1_000)
+  const isBrokenOff = response.destroyed || request.socket.destroyed || response.headersSent
+  if (error !== '' && isBrokenOff) observeBrokenOff(response, isClientGone ? clientGoneStatus : 502)
+  return endedAt
+}
+
+/** The span of the upstream's work, which the upstream was given as the parent of its own. */
+function traceEnd(
+  { upstream }: ProxiedRequest,
+  trace: RequestTrace,
+  { status, error }: ProxyOutcome,
+  times: { readonly startedAt: number; readonly endedAt: number },
+): void {
+  const attributes = {
+    'weir.upstream': upstream.name,
+    'http.response.status_code': status,
+    'error.type': error || undefined,
+  }
+  const ids = { name: 'proxy', kind: 'client', spanId: trace.upstreamSpanId } as const
+  trace.addChild({ ...ids, ...times, attributes, isError: error !== '' })
+  if (error !== '' && error !== 'client_gone') trace.breakOff(502)
+  // The answer of a tunnel was detached from its connection, and is not closed with it.
+  if (status === 101) trace.end({ 'http.response.status_code': status }, false)
+}
+
 /** Records how the request ended. An outcome that the journal rejects is only missed. */
-function recordOutcome({ outcomes, clock }: ForwardPorts, proxied: ProxiedRequest, outcome: ProxyOutcome): void {
+function recordOutcome(
+  { outcomes, clock }: ForwardPorts,
+  proxied: ProxiedRequest,
+  outcome: ProxyOutcome,
+  endedAt: number,
+): void {
   const { decisionId, request, route, caller, upstream, startedAt } = proxied
   // Without a record of the decision, the outcome could not be looked up.
   if (decisionId === '') return
@@ -119,7 +167,7 @@ function recordOutcome({ outcomes, clock }: ForwardPorts, proxied: ProxiedReques
     route: route.template,
     method: recordedMethod(request.method ?? ''),
     ...outcome,
-    durationMs: Math.round((performance.now() - startedAt) * 1_000) / 1_000,
+    durationMs: Math.round((endedAt - startedAt) * 1_000) / 1_000,
     upstream: upstream.name,
   })
   outcomes.append(subject, line)

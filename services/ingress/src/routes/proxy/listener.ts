@@ -47,6 +47,7 @@ export function createListener(
   serveRequest: ServeRequest,
   bounds: ListenerBounds = listenerBounds,
   tls?: ListenerTls,
+  Answer: typeof ServerResponse = ServerResponse,
 ): Server {
   const answering = new WeakMap<Duplex, ServerResponse>()
   /** Connections on which a head was refused: where the next one would begin is unknown. */
@@ -64,6 +65,7 @@ export function createListener(
   }
 
   const options = {
+    ServerResponse: Answer,
     maxHeaderSize: headerBytesMax,
     joinDuplicateHeaders,
     headersTimeout: bounds.headTimeoutMs,
@@ -89,7 +91,7 @@ export function createListener(
     // Node has released the connection, and the answers before this one could not be written to their ends.
     if (isAnswering(answering.get(socket))) return socket.destroy()
     socket.unshift(head)
-    const response = responseOn(request)
+    const response = responseOn(request, Answer)
     const read = hasBody(request) ? { problem: upgradeWithBody } : readTarget(request)
     if ('problem' in read) writeProblem(response, read.problem, ['connection', 'close'])
     else serveRequest(request, response, read.target, nothing, protocolAsked(request) ?? '')
@@ -120,8 +122,8 @@ function passOnClose(socket: Socket, response: ServerResponse): void {
 }
 
 /** Writes an answer on a connection that Node's server has released; the connection ends with it. */
-function responseOn(request: IncomingMessage): ServerResponse {
-  const response = new ServerResponse(request)
+function responseOn(request: IncomingMessage, Answer: typeof ServerResponse): ServerResponse {
+  const response = new Answer(request)
   response.shouldKeepAlive = false
   const { socket } = request
   response.assignSocket(socket)

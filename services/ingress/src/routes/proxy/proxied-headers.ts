@@ -18,7 +18,7 @@ const fromProxiesOnly: ReadonlySet<string> = new Set(clientAddressHeaders)
  * Weir's own, last, so that nothing the client names can remove them. Returns names and values in turns.
  */
 export function headersForUpstream(proxied: ProxiedRequest): string[] {
-  const { request, view, hopByHop, decisionId, degradedBy } = proxied
+  const { request, view, hopByHop, decisionId, degradedBy, trace } = proxied
   const { subject, keyId, carriedIn } = proxied.caller
   const { rawHeaders, headers } = request
   const { dropped, isTwin } = view.readHeaders
@@ -32,6 +32,7 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
     if (dropped.has(known) || known === credential || known.startsWith(weirPrefix) || hopByHop?.has(lower)) continue
     if (!fromProxy && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
     if (isTwin(lower, known)) continue
+    if (trace !== undefined && (lower === 'traceparent' || lower === 'tracestate')) continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
@@ -41,6 +42,8 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
   if (decisionId !== '') forwarded.push('weir-decision', decisionId)
   if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
   if (degradedBy !== '') forwarded.push('weir-degraded', degradedBy)
+  if (trace !== undefined) forwarded.push('traceparent', trace.upstreamTraceparent)
+  if (trace !== undefined && trace.tracestate !== '') forwarded.push('tracestate', trace.tracestate)
   return forwarded
 }
 

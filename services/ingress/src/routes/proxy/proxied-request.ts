@@ -4,6 +4,7 @@ import type { Caller } from '@weir/identity/caller.ts'
 import type { Route, Upstream } from '@weir/policy/policy.ts'
 import type { ChargedDecision } from '../../decide/types.ts'
 import type { PolicyView } from '../../policy-view.ts'
+import type { RequestTrace } from '../../trace/request-trace.ts'
 import type { Target } from './read-target.ts'
 
 /** A request as it came, before anything is known about it but where it goes. */
@@ -39,6 +40,8 @@ export interface ProxiedRequest extends IncomingRequest {
   readonly ownHeaders: readonly string[]
   /** The body, where it was read for the cost. */
   readonly readBody: Buffer | undefined
+  /** Undefined for a request that is not traced. */
+  readonly trace: RequestTrace | undefined
 }
 
 /** How a proxied request ended. */

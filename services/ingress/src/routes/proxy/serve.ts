@@ -26,7 +26,7 @@ export function createServe(
   const reading = new FairPlaces(connectionsMax + waitingMax, subjectShare)
 
   return async function serve(incoming) {
-    const { request, target } = incoming
+    const { request, response, target, startedAt } = incoming
     const { view } = ports.policy
     const { headers, method = '', url = '', socket } = request
     const hopByHop = connectionNamed(headers.connection)
@@ -37,7 +37,10 @@ export function createServe(
     if (target.readings !== undefined && mayBeRoute(view, method, [target.path, ...target.readings])) {
       return answerProblem(incoming, oddPathOfRoute)
     }
-    const asked = { ip: ports.authenticator.addressOf(view.policy, origin), route, method: recordedMethod(method) }
+    const ip = ports.authenticator.addressOf(view.policy, origin)
+    const recordedAs = recordedMethod(method)
+    const trace = ports.traces?.begin(origin, view.policy)?.startHttp(recordedAs, route.template, startedAt, response)
+    const asked = { entryPoint: 'proxy', startedAt, ip, route, method: recordedAs, trace: trace?.decision() } as const
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
@@ -56,29 +59,25 @@ export function createServe(
     const { cost = 1, problem } = said === 'body' ? read : { cost: said }
     const recorded = await decisionService.decide({
       ...{ ...asked, view, subject, keyId, cost },
+      // The client takes its time to send a body.
+      startedAt: isRead ? performance.now() : startedAt,
       named: view.readScopes({ route, path: target.path, headers, url, claims: caller.claims, body: read.values }),
       peek: false,
       idempotencyKey: undefined,
-      client: problem === undefined ? incoming.response : undefined,
+      client: problem === undefined ? response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
     if (!recorded.decision.allowed) return refuse(incoming, recorded, ports, route.refusal)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
-    if (problem !== undefined) return writeProblem(incoming.response, problem, ownHeaders)
+    if (problem !== undefined) return writeProblem(response, problem, ownHeaders)
     const upstream = view.resolveUpstream(headers.host ?? '', route)
-    if (upstream === undefined) return writeProblem(incoming.response, noUpstream, ownHeaders)
+    if (upstream === undefined) return writeProblem(response, noUpstream, ownHeaders)
     forward({
-      ...incoming,
-      view,
-      route,
-      upstream,
-      caller,
-      hopByHop,
+      ...{ ...incoming, view, route, upstream, caller, hopByHop, ownHeaders, trace },
       decisionId: recorded.id ?? '',
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
-      ownHeaders,
       readBody: read.bytes,
     })
   }

@@ -1,4 +1,6 @@
 import type { Policy, Upstream } from '@weir/policy/policy.ts'
+import type { Histogram } from '@weir/runtime/histogram.ts'
+import type { LabelCells } from '@weir/runtime/label-cells.ts'
 import { Pool } from 'undici'
 import { subjectShareDefault } from '../../fair-places.ts'
 import { UpstreamPlaces } from './upstream-places.ts'
@@ -15,6 +17,8 @@ interface UpstreamPool {
   readonly pool: Pool
   /** Taken before a request is dispatched: the pool never has more requests than connections. */
   readonly places: UpstreamPlaces
+  /** Of its requests, from their sending until the end of the answer. */
+  readonly duration: Histogram
 }
 
 /** Bounds of the way to an upstream, unless configured otherwise. */
@@ -40,8 +44,8 @@ export type UpstreamBounds = Readonly<typeof upstreamBounds>
 const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
 
 /** A pool for each upstream that was asked; those that the policy has no more are closed when a new one is opened. */
-export function createUpstreamPools(bounds: UpstreamBounds) {
-  const pools = new Map<string, UpstreamPool>()
+export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCells<Histogram>) {
+  const pools = new Map<string, Omit<UpstreamPool, 'duration'>>()
   const latest = new WeakMap<Upstream, UpstreamPool>()
 
   const closeUnused = (policy: Policy) => {
@@ -55,7 +59,7 @@ export function createUpstreamPools(bounds: UpstreamBounds) {
     }
   }
 
-  const open = (upstream: Upstream): UpstreamPool => ({
+  const open = (upstream: Upstream): Omit<UpstreamPool, 'duration'> => ({
     places: new UpstreamPlaces(bounds.connectionsMax, bounds.waitingMax, bounds.subjectShare),
     pool: new Pool(upstream.url, {
       connections: bounds.connectionsMax,
@@ -76,9 +80,10 @@ export function createUpstreamPools(bounds: UpstreamBounds) {
       const key = keyOf(upstream)
       const found = pools.get(key) ?? open(upstream)
       pools.set(key, found)
-      latest.set(upstream, found)
+      const ofUpstream = { ...found, duration: durations.of(upstream.name) }
+      latest.set(upstream, ofUpstream)
       closeUnused(policy)
-      return found
+      return ofUpstream
     },
     /** Breaks off what still runs. */
     async close(): Promise<void> {

@@ -1,0 +1,116 @@
+/** A part of the site, in the order in which people come to need them. */
+export interface Part {
+  readonly title: string
+  /** Pages from the root of the repository, by the words of the sidebar. */
+  readonly pages: Readonly<Record<string, string>>
+}
+
+export const parts: readonly Part[] = [
+  {
+    title: 'What it is',
+    pages: {
+      Weir: 'README.md',
+      Architecture: 'ARCHITECTURE.md',
+      Words: 'docs/glossary.md',
+      Security: 'docs/security.md',
+      'What failures cost': 'docs/reliability.md',
+      'What a decision costs': 'docs/cost.md',
+    },
+  },
+  {
+    title: 'The first ten minutes',
+    pages: { 'The first ten minutes': 'docs/first-ten-minutes.md', Examples: 'examples/README.md' },
+  },
+  {
+    title: 'Put it before your API',
+    pages: {
+      'Which way': 'docs/before-your-api.md',
+      'The reverse proxy': 'docs/proxy.md',
+      'Behind a gateway': 'docs/integrations/README.md',
+      nginx: 'docs/integrations/nginx.md',
+      Caddy: 'docs/integrations/caddy.md',
+      HAProxy: 'docs/integrations/haproxy.md',
+      'Envoy, by HTTP': 'docs/integrations/envoy.md',
+      Traefik: 'docs/integrations/traefik.md',
+      'Envoy, by gRPC': 'docs/grpc.md',
+      'The check API': 'docs/check-api.md',
+      'The library for Node': 'packages/client/README.md',
+      'Who calls': 'docs/identity.md',
+      'Rate-limit headers': 'docs/headers.md',
+      'From another limiter': 'docs/migrations/README.md',
+      'From Envoy ratelimit': 'docs/migrations/envoy-ratelimit.md',
+      'From express-rate-limit': 'docs/migrations/express-rate-limit.md',
+      'From @fastify/rate-limit': 'docs/migrations/fastify-rate-limit.md',
+      'From rate-limiter-flexible': 'docs/migrations/rate-limiter-flexible.md',
+    },
+  },
+  {
+    title: 'Limits',
+    pages: {
+      'The policy': 'docs/policy.md',
+      Algorithms: 'docs/limits.md',
+      'Why a request was refused': 'docs/why.md',
+      Blocks: 'docs/blocks.md',
+      'Changing it while it runs': 'docs/admin-api.md',
+    },
+  },
+  {
+    title: 'Who used what',
+    pages: { Usage: 'docs/usage.md', 'Prices and invoices': 'docs/prices.md' },
+  },
+  { title: 'Alerts', pages: { Alerts: 'docs/alerts.md' } },
+  {
+    title: 'Run it',
+    pages: {
+      'With Docker': 'docs/deploy/docker.md',
+      'On Kubernetes': 'docs/deploy/kubernetes.md',
+      'With systemd': 'docs/deploy/systemd.md',
+      'The chart': 'infra/helm/weir/README.md',
+      Operating: 'docs/operating.md',
+      Monitoring: 'docs/monitoring.md',
+      Runbook: 'docs/runbook.md',
+      'How far it grows': 'docs/scaling.md',
+      'Running Redis': 'docs/redis.md',
+      'High availability': 'docs/high-availability.md',
+      'Backup and restore': 'docs/backup.md',
+      'Trying a load': 'docs/load.md',
+      'Following one request': 'docs/debugging.md',
+      Tracing: 'docs/tracing.md',
+      Audit: 'docs/audit.md',
+      'The journal': 'docs/journal.md',
+      Metering: 'docs/metering.md',
+      Benchmarks: 'docs/benchmarks.md',
+    },
+  },
+  {
+    title: 'Reference',
+    pages: {
+      'Every name': 'docs/names.md',
+      Errors: 'docs/errors.md',
+      Variables: 'docs/configuration.md',
+      Decisions: 'docs/decisions/README.md',
+      Changes: 'CHANGELOG.md',
+      Contributing: 'CONTRIBUTING.md',
+      Tests: 'test/README.md',
+      'Reporting a weakness': 'SECURITY.md',
+    },
+  },
+]
+
+/** Pages that are no entry of the sidebar: another page lists them. */
+const listedElsewhere = /^(?:docs\/decisions\/\d{4}-.*|examples\/[\w-]+\/README)\.md$/
+
+const entries = parts.flatMap(({ pages }) => Object.values(pages))
+
+/** Whether a Markdown file is a page of the site. */
+export const isPage = (path: string): boolean => entries.includes(path) || listedElsewhere.test(path)
+
+/**
+ * Where a page is in the site: README.md is its start, the folder docs its root. Names in capitals could be those of
+ * other pages where a disk does not tell them apart.
+ */
+export function placeOf(path: string): string {
+  if (path === 'SECURITY.md') return 'reporting.md'
+  const place = path.replace(/^docs\//, '').replace(/README\.md$/, 'index.md')
+  return place.toLowerCase()
+}

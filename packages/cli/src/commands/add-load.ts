@@ -1,0 +1,53 @@
+import { resolve } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { CommandContext } from '../command-context.ts'
+import { withExamples } from '../help-examples.ts'
+import { wholeNumber } from '../option-values.ts'
+
+/** What the command is added to, and with. */
+interface Parts {
+  readonly program: Command
+  readonly common: (command: Command) => Command
+  readonly context: CommandContext
+  readonly exitUnless: (isYes: boolean) => void
+}
+
+const number = (value: string): number => {
+  if (/^\d+(?:\.\d+)?$/.test(value)) return Number(value)
+  throw new InvalidArgumentError('It must be a number.')
+}
+
+/** Adds `weir load`. */
+export function addLoadCommand({ program, common, context, exitUnless }: Parts): void {
+  const file = (flags: string, about: string) =>
+    new Option(flags, about).argParser((path: string) => resolve(context.cwd, path))
+  const command = common(program.command('load'))
+    .description(
+      'Load a Weir, and say how fast it answers and whether every limit holds: exit code 1 if one is broken.',
+    )
+    .addOption(file('--profile <file>', 'the load, in YAML; flags stand above it'))
+    .addOption(new Option('--via <way>', 'what is asked: check').choices(['check', 'proxy', 'grpc']))
+    .option('--target <url>', 'where, if that is not this machine; the `weir up` on the data directory')
+    .option('--subject <id...>', "who asks, such as acme or customer-{1..1000}; the policy's without it")
+    .option('--skew <s>', 'how unequally often: 0 equally, 1 the second half as often as the first', number)
+    .option('--route <request...>', 'what is asked for, such as "POST /v1/search"; the policy\'s routes without it')
+    .option('--rate <n>', 'requests a second, however long answers take', wholeNumber(1, 100_000))
+    .addOption(
+      new Option('--users <n>', 'instead: users who each wait for their answer')
+        .argParser(wholeNumber(1, 1_000))
+        .conflicts('rate'),
+    )
+    .option('--think <duration>', 'how long a user waits after an answer, such as 500ms')
+    .option('--for <duration>', 'how long: 30s without it')
+    .addOption(file('--keys <file>', 'for the proxy: a line "acme: KEY" for each subject'))
+    .addOption(file('--policy <file>', "the policy whose limits are checked; the console's if none is named"))
+    .addOption(file('--compare <file>', 'what an earlier --json has printed: what changed since'))
+    .action(async (options) => exitUnless((await (await import('./load.ts')).load(options, context)).isHeld))
+  withExamples(command, [
+    ['load --rate 100 --for 10s', "the policy's subjects and routes, by the check API"],
+    [
+      'load --via proxy --subject demo --route "GET /hello" --users 5 --think 200ms --for 5s',
+      'five users by the proxy',
+    ],
+  ])
+}

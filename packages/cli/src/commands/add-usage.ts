@@ -1,0 +1,67 @@
+import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import type { CommandContext } from '../command-context.ts'
+import { withExamples } from '../help-examples.ts'
+import { wholeNumber } from '../option-values.ts'
+
+/** What the commands are added to, and with. */
+interface Parts {
+  readonly program: Command
+  readonly common: (command: Command) => Command
+  readonly context: CommandContext
+}
+
+/** Adds `weir usage` and `weir why`. */
+export function addUsageCommands({ program, common, context }: Parts): void {
+  const inCwd = (path: string) => resolve(context.cwd, path)
+  const usage = common(program.command('usage'))
+    .description('Say who used what: units, decisions and refusals, by any of their dimensions.')
+    .option(
+      '--from <time>',
+      'RFC 3339, a date, which begins in the time zone, or now-24h; 24 hours before --to without it',
+    )
+    .option('--to <time>', 'the same; now without it')
+    .option(
+      '--by <names>',
+      'up to four of subject, key_id, plan, route, method, outcome, denied_by, reason, mode, ip and met_limit, in commas',
+      '',
+    )
+    .option('--step <step>', 'minute, quarter_hour, hour, day, week, month or total', 'total')
+    .option('--period <month>', 'instead of both, with one --subject: its month, 2026-11, current or previous')
+    .option('--time-zone <zone>', "where dates, days, weeks and months begin: UTC, with --period the subject's own")
+    .option('--top <n>', 'only so many groups, and one row for the others', wholeNumber(1, 1_000))
+    .option('--order <measure>', 'cost, count, allowed, denied or change; with - before it the largest first')
+    .option('--fill <how>', 'zero: every group has a row of each step')
+    .option('--no-other', 'no row for the other groups')
+    .option('--compare [time]', 'with the span before, or the one that begins then, of the same length')
+    .option('--price', 'what whole months of each subject cost, by --step month or total', false)
+    .option('--subject-prefix <text>', 'only subjects that begin so')
+    .option('--limit <n>', 'rows at most', wholeNumber(1, 1_000_000), 1_000)
+    .addOption(
+      new Option('--format <format>', 'the whole answer as a file, instead of a table')
+        .choices(['csv', 'jsonl', 'parquet'])
+        .conflicts('json'),
+    )
+    .addOption(
+      new Option('--output <file>', 'where that is written, once it is whole; standard output').argParser(inCwd),
+    )
+    .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
+  const usageFilters = 'subject key-id plan route method outcome denied-by reason mode ip met-limit'
+  for (const name of usageFilters.split(' ')) {
+    usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
+  }
+  usage.action(async (options) => (await import('./usage.ts')).showUsage(options, context))
+  withExamples(usage, [
+    ['usage --by subject --top 10', 'who used most in the last 24 hours'],
+    ['usage --subject acme --by route,outcome --step day --from now-7d', 'one customer, day by day'],
+    ['usage --by subject --format csv --output usage.csv', 'the whole answer as a file'],
+  ])
+
+  const why = common(program.command('why'))
+    .description('Explain a decision: why it came out as it did, and what would have admitted it.')
+    .argument('[id]', 'as in the header Weir-Decision; - takes it from an answer that is pasted on standard input')
+    .option('--subject <id>', 'with --last: whose')
+    .option('--last', 'the newest refusal of --subject')
+    .action(async (id: string | undefined, options) => (await import('./why.ts')).explainDecision(id, options, context))
+  withExamples(why, [['why --subject acme --last', 'the newest refusal of a customer']])
+}

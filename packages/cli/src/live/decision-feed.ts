@@ -1,0 +1,133 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { WeirError } from '@weir/core/errors.ts'
+import { parseDurationMs } from '@weir/policy/policy-values.ts'
+import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
+import type { StreamEvent } from '../console/event-stream.ts'
+import { followStream } from './follow-stream.ts'
+
+/** Which decisions are meant: options of `weir tail` and `weir top`. */
+export interface FeedOptions {
+  readonly denied?: boolean
+  readonly subject?: readonly string[]
+  readonly keyId?: readonly string[]
+  readonly route?: readonly string[]
+  readonly since?: string
+}
+
+/** A decision, as the console lists and streams it. */
+export interface Decision {
+  readonly id: string
+  readonly ts: string
+  readonly subject: string
+  readonly key_id: string
+  readonly route: string
+  readonly method: string
+  readonly cost: number
+  readonly count: number
+  readonly outcome: string
+  readonly denied_by: string
+  readonly limits?: readonly { readonly name: string; readonly used: number; readonly size: number }[]
+}
+interface Page {
+  readonly rows: readonly Decision[]
+  readonly next: string | null
+  readonly to: string
+  readonly complete_through: string | null
+}
+
+/** What decisions are given to. */
+export interface FeedSink {
+  readonly decision: (decision: Decision) => void
+  /** What is to be known between two decisions. */
+  readonly note: (text: string) => void
+  /** What is to be known about the feed itself. */
+  readonly report: (text: string) => void
+}
+
+/** Decisions of before that are given; more are for `GET /v1/decisions`. */
+const historyMax = 10_000
+const pageRowsMax = 1_000
+/** How long the tables may be behind the stream: what is not in them by then is said to be missing. */
+const meteredWithinMs = 15_000
+
+/** What is asked of the list and of the stream alike. */
+export const filterOf = ({ denied = false, subject, keyId, route }: FeedOptions) => ({
+  ...{ subject, key_id: keyId, route },
+  outcome: denied ? 'deny' : undefined,
+})
+
+/** Gives decisions to a sink, each once. */
+export class DecisionFeed {
+  readonly #options: FeedOptions
+  readonly #console: ConsoleAddress
+  readonly #sink: FeedSink
+  /** Ids that came from the tables: the stream may bring the last of them again. */
+  readonly #given = new Set<string>()
+  #needsHistory: boolean
+
+  constructor(options: FeedOptions, console: ConsoleAddress, sink: FeedSink) {
+    this.#options = options
+    this.#console = console
+    this.#sink = sink
+    this.#needsHistory = options.since !== undefined
+  }
+
+  /** Gives what was decided since then, the oldest first. `live`: all until now, as far as it comes in time. */
+  async history(live?: AbortSignal): Promise<void> {
+    const { since = '5m' } = this.#options
+    const sinceMs = parseDurationMs(since)
+    if (sinceMs === undefined)
+      throw new WeirError('CONFIG_INVALID', `--since is a duration such as 5m, but is ${since}`)
+    const from = new Date(Date.now() - sinceMs).toISOString()
+    const ask = async (more: object) => {
+      const query = { ...filterOf(this.#options), from, ...more }
+      const request = { path: '/v1/decisions', query, ...(live === undefined ? {} : { signal: live }) }
+      return (await askConsole<Page>(this.#console, request)).body
+    }
+    let page = await ask({ limit: pageRowsMax })
+    const followedMs = Date.parse(page.to)
+    const isComplete = ({ complete_through: through }: Page) => through !== null && Date.parse(through) >= followedMs
+    const endsMs = performance.now() + meteredWithinMs
+    while (live !== undefined && !isComplete(page) && performance.now() < endsMs) {
+      await delay(500, undefined, { signal: live })
+      page = await ask({ limit: pageRowsMax })
+    }
+    const counted = page.complete_through ?? 'nothing is known yet'
+    if (live !== undefined && !isComplete(page))
+      this.#sink.report(`decisions may be missing here: counted until ${counted}`)
+    const rows = [...page.rows]
+    while (page.next !== null && rows.length < historyMax) {
+      page = await ask({ limit: pageRowsMax, after: page.next })
+      rows.push(...page.rows)
+    }
+    if (page.next !== null) this.#sink.report(`older decisions are left out: ${historyMax} are printed`)
+    for (const row of rows.toReversed()) {
+      this.#given.add(row.id)
+      this.#sink.decision(row)
+    }
+  }
+
+  /** Gives decisions as they are made, until the signal. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const query = filterOf(this.#options)
+    const onBreak = (pauseMs: number, isGap: boolean) => {
+      if (isGap) this.#sink.note('decisions may be missing here')
+      this.#sink.report(`the stream ended; listening again in ${pauseMs / 1_000} s`)
+    }
+    for await (const event of followStream({ console: this.#console, query, signal, onBreak })) {
+      await this.#take(event, signal)
+    }
+  }
+
+  async #take({ event, data }: StreamEvent, signal: AbortSignal): Promise<void> {
+    if (event === 'comment' && data === 'following' && this.#needsHistory) {
+      this.#needsHistory = false
+      await this.history(signal)
+    }
+    if (event === 'dropped') this.#sink.note(`${JSON.parse(data).count} dropped`)
+    if (event === 'gap') this.#sink.note('decisions are missing here')
+    if (event !== 'decision') return
+    const decision: Decision = JSON.parse(data)
+    if (!this.#given.delete(decision.id)) this.#sink.decision(decision)
+  }
+}

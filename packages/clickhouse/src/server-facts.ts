@@ -1,0 +1,36 @@
+import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
+
+/** A label and its number. */
+type Labelled = readonly [label: string, value: number]
+
+/** What decides how long ClickHouse can go on as it is. */
+export interface ServerFacts {
+  /** The most active parts that a partition of each table has: ClickHouse slows inserts beyond some thousand. */
+  readonly partsMax: readonly Labelled[]
+  readonly diskFreeRatio: readonly Labelled[]
+  /** Of each replicated table, how far this server is behind. */
+  readonly replicaDelaySeconds: readonly Labelled[]
+}
+
+const partsMax = `SELECT table AS label, max(parts) AS value FROM
+  (SELECT table, partition_id, count() AS parts FROM system.parts
+    WHERE active AND database = currentDatabase() GROUP BY table, partition_id)
+  GROUP BY table ORDER BY value DESC LIMIT 20`
+
+const diskFreeRatio = `SELECT name AS label, free_space / total_space AS value
+  FROM system.disks WHERE total_space > 0 ORDER BY value LIMIT 8`
+
+/** Only columns for which Keeper is not asked. */
+const replicaDelay = `SELECT table AS label, max(absolute_delay) AS value
+  FROM system.replicas WHERE database = currentDatabase() GROUP BY table ORDER BY value DESC LIMIT 20`
+
+/** Reads the worst of each kind. Rejects with ClickHouse's error, and after `deadlineMs`. */
+export async function readServerFacts(client: ClickHouseClient, deadlineMs: number): Promise<ServerFacts> {
+  const more = { abort_signal: AbortSignal.timeout(deadlineMs), clickhouse_settings: countsAsNumbers }
+  const ask = async (query: string): Promise<Labelled[]> => {
+    const rows = await readRows<{ label: string; value: number }>(client, query, {}, more)
+    return rows.map(({ label, value }) => [label, value])
+  }
+  const [parts, disks, delays] = await Promise.all([partsMax, diskFreeRatio, replicaDelay].map(ask))
+  return { partsMax: parts ?? [], diskFreeRatio: disks ?? [], replicaDelaySeconds: delays ?? [] }
+}

@@ -1,0 +1,33 @@
+import { watchedAlerts } from '@weir/policy/policy.ts'
+import { expect, test } from 'vitest'
+import type { AlertV1 } from './alert.v1.ts'
+import { describeAlert } from './describe-alert.ts'
+
+const window = { window_start: '2026-11-21T11:55:00.000Z', window_end: '2026-11-21T12:00:00.000Z' }
+
+test('A sudden change says which requests it counted, and which way they changed', () => {
+  const texts = watchedAlerts.map((type) => {
+    const data = { watch: 'one', ...window, count: 1_200, usual: 12.5 }
+    const alert: AlertV1 = { id: '01a1fdfa-6d10-4540-81b4-576e9d55a36f', type, subject: 'acme', time: '', data }
+    const { title, lines } = describeAlert(alert)
+    return [title, lines[0]]
+  })
+  expect(texts).toEqual([
+    ['acme is refused far more often than usual', 'Refused: 1,200, usually 12.5'],
+    ['Far more requests of acme than usual', 'Accepted: 1,200, usually 12.5'],
+    ['Far fewer requests of acme than usual', 'Accepted: 1,200, usually 12.5'],
+  ])
+})
+
+test('A reached budget says what the month costs so far, of how much', () => {
+  const of = { prices: 'api', currency: 'EUR', budget: '20.00', amount: '17.00', percent: 80, period: '2026-11' }
+  const data = { ...of, period_start: '2026-11-01T00:00:00.000Z', period_end: '2026-12-01T00:00:00.000Z' }
+  const about = { id: '01a1fdfa-6d10-4540-81b4-576e9d55a36f', subject: 'acme', time: '' }
+  expect(describeAlert({ ...about, type: 'weir.budget.reached', data })).toEqual({
+    title: 'acme has reached 80 % of its budget',
+    lines: [
+      'Costs so far: 17.00 of 20.00 EUR, by the price list api',
+      'Period: 2026-11-01 00:00 UTC to 2026-12-01 00:00 UTC',
+    ],
+  })
+})

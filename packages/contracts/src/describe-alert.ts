@@ -1,0 +1,134 @@
+import type { Watch } from '@weir/policy/policy.ts'
+import type { AlertOf, AlertV1 } from './alert.v1.ts'
+
+const grouped = new Intl.NumberFormat('en')
+const number = (value: number) => grouped.format(value)
+/** Formats a time to the minute, which is precise enough for quotas. An alert of an older Weir may lack one. */
+const time = (rfc3339 = '') => `${rfc3339.slice(0, 16).replace('T', ' ')} UTC`
+
+/** Returns how a subject reads before *refused* and after *of*. */
+function namesOf(subject: string): readonly [who: string, whose: string] {
+  if (subject === '_all') return ['All subjects together are', 'all subjects']
+  if (subject === '_unauthenticated') return ['Callers without a valid key are', 'callers without a valid key']
+  return [`${subject} is`, subject]
+}
+
+/** A line for each value that the limit counted by: `ip: 192.0.2.1`. */
+const countedBy = (by: Readonly<Record<string, string>> = {}) =>
+  Object.entries(by).map(([part, value]) => `${part}: ${value}`)
+
+/** Returns the sentence about a sudden change, and what its count counts. */
+function describeChange(type: Watch['alert'], subject: string): readonly [title: string, counted: string] {
+  const [who, whose] = namesOf(subject)
+  switch (type) {
+    case 'weir.denied_rate.high':
+      return [`${who} refused far more often than usual`, 'Refused']
+    case 'weir.allowed.high':
+      return [`Far more requests of ${whose} than usual`, 'Accepted']
+    case 'weir.allowed.dropped':
+      return [`Far fewer requests of ${whose} than usual`, 'Accepted']
+  }
+}
+
+function describeBudget({ subject, data }: AlertOf<'weir.budget.reached'>) {
+  const { percent, amount, budget, currency, prices, period_start, period_end } = data
+  return {
+    title: `${subject} has reached ${percent} % of its budget`,
+    lines: [
+      `Costs so far: ${amount} of ${budget} ${currency}, by the price list ${prices}`,
+      `Period: ${time(period_start)} to ${time(period_end)}`,
+    ],
+  }
+}
+
+/** Returns a line for each alert that a digest names. */
+export const digestLines = ({ data: { alerts = [] } }: AlertOf<'weir.alerts.digest'>): readonly string[] =>
+  alerts.map((one) => `${time(one.time)}: ${one.title}`)
+
+function describeDigest(alert: AlertOf<'weir.alerts.digest'>) {
+  const { subject, data } = alert
+  const { count, digest, period_start, period_end, alerts = [] } = data
+  const more = count - alerts.length
+  const what = count === 1 ? 'alert' : 'alerts'
+  return {
+    title: `${number(count)} ${what} about ${subject} in a ${digest === 'weekly' ? 'week' : 'day'}`,
+    lines: [
+      `From ${time(period_start)} to ${time(period_end)}`,
+      ...digestLines(alert),
+      ...(more > 0 ? [`and ${number(more)} more`] : []),
+    ],
+  }
+}
+
+/**
+ * Describes an alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes
+ * for its markup.
+ */
+export function describeAlert(alert: AlertV1): { readonly title: string; readonly lines: readonly string[] } {
+  const { subject } = alert
+  switch (alert.type) {
+    case 'weir.quota.reached':
+    case 'weir.quota.forecast': {
+      const { limit, size, used, period_start, period_end, decision_id, by } = alert.data
+      const isForecast = alert.type === 'weir.quota.forecast'
+      return {
+        title: isForecast
+          ? `At this pace ${subject} has used up its limit ${limit} before the period ends`
+          : `${subject} has used ${alert.data.percent} % of its limit ${limit}`,
+        lines: [
+          `Used: ${number(used)} of ${number(size)}`,
+          ...countedBy(by),
+          ...(isForecast ? [`Used up: about ${time(alert.data.runs_out)}`] : []),
+          `Period: ${time(period_start)} to ${time(period_end)}`,
+          `Decision: ${decision_id}`,
+        ],
+      }
+    }
+    case 'weir.budget.reached':
+      return describeBudget(alert)
+    case 'weir.limit.blocked': {
+      const { limit, size, until, decision_id, by, more } = alert.data
+      if (more !== undefined) {
+        return {
+          title: `The limit ${limit} has blocked ${number(more)} more of ${subject} than alerts were sent for`,
+          lines: [`In the hour until ${time(until)}`, `The last of them: decision ${decision_id}`],
+        }
+      }
+      return {
+        title: `${subject} is blocked by the limit ${limit}`,
+        lines: [
+          ...countedBy(by),
+          `Until: ${time(until)}`,
+          `Size of the limit: ${number(size)}`,
+          `Decision: ${decision_id}`,
+        ],
+      }
+    }
+    case 'weir.denied_rate.high':
+    case 'weir.allowed.high':
+    case 'weir.allowed.dropped': {
+      const { watch, count, usual, window_start, window_end } = alert.data
+      const [title, counted] = describeChange(alert.type, subject)
+      return {
+        title,
+        lines: [
+          `${counted}: ${number(count)}, usually ${number(usual)}`,
+          `From ${time(window_start)} to ${time(window_end)}`,
+          `Found by the watch ${watch}`,
+        ],
+      }
+    }
+    case 'weir.alerts.digest':
+      return describeDigest(alert)
+    case 'weir.endpoint.disabled':
+      return {
+        title: `The endpoint ${alert.data.endpoint} takes no more alerts, and gets none`,
+        lines: [`It said: ${alert.data.reason}`, 'weir alerts test-endpoint enables it once it takes a test.'],
+      }
+    case 'weir.endpoint.test':
+      return {
+        title: `A test of the endpoint ${alert.data.endpoint}`,
+        lines: ['Somebody asked whether alerts arrive.'],
+      }
+  }
+}

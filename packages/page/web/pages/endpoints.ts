@@ -1,0 +1,148 @@
+import { useState } from 'preact/hooks'
+import type { Entity, Page } from '../answers.ts'
+import { send, useAnswer } from '../api.ts'
+import { html } from '../html.ts'
+import { Action } from '../parts/dialog.ts'
+import { Field } from '../parts/field.ts'
+import { Panel } from '../parts/panel.ts'
+import { inline } from '../parts/settings.ts'
+import { type Column, Table } from '../parts/table.ts'
+import { Tabs } from '../parts/tabs.ts'
+import { Part, Subject, Time } from '../parts/words.ts'
+import { hrefOf } from '../place.ts'
+import { needs } from '../session.ts'
+import { alertTabs, alertTypes } from './alerts.ts'
+
+function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
+  const isOfSubjects = body.type === 'subject'
+  const [subject, setSubject] = useState('')
+  const run = async () => {
+    const { id } = await send<{ id: string }>(
+      'POST',
+      `/v1/endpoints/${encodeURIComponent(name)}/test`,
+      isOfSubjects ? { subject } : {},
+    )
+    return html`<p>It is on its way. <a href=${hrefOf(`/alerts/${id}`)}>Its alert</a> shows what becomes of it.</p>`
+  }
+  const about = html`<p>A test alert is sent to ${name}. An endpoint that was disabled and takes it is enabled.</p>
+    ${isOfSubjects && html`<${Field} label="To the contact of" suggest="subject" required value=${subject} onValue=${setSubject} />`}`
+  return html`<${Action} label="Send a test" ...${needs('write')} about=${about} run=${run} />`
+}
+
+const endpointColumns: readonly Column<Entity>[] = [
+  {
+    ...{ name: 'Endpoint', isPlain: true },
+    cell: ({ name }) => html`<b><${Part} kind="endpoints" name=${name} /></b>`,
+  },
+  { name: 'Kind', isPlain: true, cell: ({ body }) => String(body.type ?? 'webhook') },
+  {
+    name: 'Where',
+    cell: ({ body }) =>
+      html`<code>${String(body.url ?? body.urlEnv ?? inline(body.to ?? 'the contact of the subject'))}</code>`,
+  },
+  {
+    name: 'Which alerts',
+    isMinor: true,
+    cell: ({ body }) => inline(Object.values(Object(body.only)).flat()).slice(1, -1) || 'all',
+  },
+  {
+    name: 'State',
+    isPlain: true,
+    cell: ({ body }) => (body.paused === true ? html`<span class="word degraded">❚❚ paused</span>` : ''),
+  },
+  { name: '', isPlain: true, cell: (endpoint) => html`<div class="row end"><${Test} endpoint=${endpoint} /></div>` },
+]
+
+interface Silence {
+  readonly name: string
+  readonly subjects?: readonly string[]
+  readonly limits?: readonly string[]
+  readonly types?: readonly string[]
+  readonly until: string
+  readonly by: string
+  readonly reason?: string
+  readonly state: string
+}
+
+function NewSilence({ again }: { readonly again: () => void }) {
+  const [subject, setSubject] = useState('')
+  const [type, setType] = useState('')
+  const [length, setLength] = useState('2h')
+  const [reason, setReason] = useState('')
+  const run = async () => {
+    await send('POST', '/v1/silences', {
+      ...{ for: length, ...(reason === '' ? {} : { reason }) },
+      ...(subject === '' ? {} : { subjects: [subject] }),
+      ...(type === '' ? {} : { types: [type] }),
+    })
+    again()
+    return undefined
+  }
+  const about = html`
+    <p>Alerts that meet all of this are raised and listed, and sent to no endpoint.</p>
+    <${Field} label="About the subject" suggest="subject" placeholder="any" required=${type === ''} value=${subject} onValue=${setSubject} />
+    <${Field} label="Of the type" options=${{ '': 'any', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }} value=${type} onValue=${setType} />
+    <${Field} label="For" options=${{ '1h': 'an hour', '2h': 'two hours', '24h': 'a day', '7d': 'a week' }} value=${length} onValue=${setLength} />
+    <${Field} label="Why" value=${reason} onValue=${setReason} />`
+  return html`<${Action} label="New silence" ...${needs('write')} about=${about} run=${run} />`
+}
+
+function Silences() {
+  const asked = useAnswer<Page<Silence>>('/v1/silences')
+  const end =
+    ({ name }: Silence) =>
+    async () => {
+      await send('DELETE', `/v1/silences/${name}`)
+      asked.again()
+      return undefined
+    }
+  const columns: readonly Column<Silence>[] = [
+    {
+      name: 'Of whom',
+      isPlain: true,
+      cell: ({ subjects = [] }) =>
+        subjects.length === 0 ? 'everybody' : subjects.map((one) => html`<${Subject} key=${one} id=${one} /> `),
+    },
+    {
+      name: 'Which',
+      isPlain: true,
+      cell: ({ types = [], limits = [] }) => [...types, ...limits].join(', ') || 'all alerts',
+    },
+    { name: 'Until', cell: ({ until }) => html`<${Time} at=${until} />` },
+    { name: 'By', isMinor: true, cell: ({ by }) => by },
+    { name: 'Why', cell: ({ reason = '' }) => reason },
+    {
+      name: 'State',
+      isPlain: true,
+      cell: ({ state }) =>
+        state === 'active'
+          ? html`<span class="word degraded">◌ active</span>`
+          : html`<span class="quiet">${state}</span>`,
+    },
+    {
+      name: '',
+      isPlain: true,
+      cell: (one) =>
+        html`<div class="row end"><${Action} label="End" ...${needs('write')} isDisabled=${one.state === 'ended'} about="Alerts from now on are sent." run=${end(one)} /></div>`,
+    },
+  ]
+  const empty = ({ items }: Page<Silence>) => (items.length === 0 ? 'No alert is silenced.' : undefined)
+  return html`<${Panel} title="Silences" asked=${asked} path="/v1/silences" empty=${empty} tools=${html`<${NewSilence} again=${asked.again} />`}>
+    ${({ items }: Page<Silence>) => html`<${Table} caption="Silences" columns=${columns} rows=${items} keyOf=${({ name }: Silence) => name} />`}
+  <//>`
+}
+
+/** Where alerts go, and what is kept from going there for a while. */
+export function EndpointsPage() {
+  const asked = useAnswer<Page<Entity>>('/v1/endpoints')
+  const empty = ({ items }: Page<Entity>) =>
+    items.length === 0 ? 'Alerts go to no endpoint: the policy has none.' : undefined
+  return html`
+    <h1>Endpoints</h1>
+    <${Tabs} of=${alertTabs} label="Alerts" />
+    <${Panel} title="Where alerts go" asked=${asked} path="/v1/endpoints" empty=${empty}>
+      ${({ items }: Page<Entity>) => html`<${Table} caption="Endpoints" columns=${endpointColumns} rows=${items} keyOf=${({ name }: Entity) => name} />`}
+    <//>
+    <${Silences} />
+  `
+}

@@ -1,0 +1,178 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Change, ChangeWhole, Page } from '../answers.ts'
+import { ask, askText, Refusal, send } from '../api.ts'
+import { counted } from '../format.ts'
+import { type Children, html } from '../html.ts'
+import { Action } from '../parts/dialog.ts'
+import { Editor, type Problem } from '../parts/editor.ts'
+import { ImpactPanel } from '../parts/impact.ts'
+import { Fault } from '../parts/panel.ts'
+import { type Difference, DifferenceLines } from '../parts/settings.ts'
+import { Tabs } from '../parts/tabs.ts'
+import { Time } from '../parts/words.ts'
+import { hrefOf } from '../place.ts'
+import { may, needs } from '../session.ts'
+import { describeChange } from './changes.ts'
+import { policyTabs } from './policy.ts'
+
+/** What applying a file would do. */
+interface Planned {
+  readonly changed: boolean
+  readonly created: number
+  readonly updated: number
+  readonly deleted: number
+  readonly changes: readonly (Difference & { readonly action: string })[]
+}
+
+const problemsOf = ({ body }: Refusal): readonly Problem[] =>
+  Array.isArray(body.problems) ? (body.problems as Problem[]) : []
+
+function Plan({ plan }: { readonly plan: Planned }) {
+  if (!plan.changed) return html`<p class="empty">Nothing would change.</p>`
+  return html`<div class="stack">${plan.changes.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}</div>`
+}
+
+/** What others have changed since the text was loaded, beside what is about to be applied. */
+function Overtaken({
+  since,
+  onLoad,
+  onKeep,
+}: {
+  readonly since: readonly ChangeWhole[]
+  readonly onLoad: () => void
+  readonly onKeep: () => void
+}) {
+  const last = since[0]
+  return html`<div class="fault stack" role="alert">
+    <p><b>${last?.by} has changed the policy meanwhile</b>${last !== undefined && html`, <${Time} at=${last.at} />`}. Nothing of yours was applied. Theirs:</p>
+    ${since.map(
+      (change) => html`<div class="stack" key=${change.id}>
+      ${change.entities.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}
+      ${change.entities.length === 0 && html`<a href=${hrefOf(`/changes/${change.id}`)}>${describeChange(change)}</a>`}
+    </div>`,
+    )}
+    <div class="row"><button onClick=${onLoad}>Load theirs, drop mine</button><button onClick=${onKeep}>Keep my text: it undoes theirs</button></div>
+  </div>`
+}
+
+/** The changes behind one, newest first; a page of them is more than anybody reads. */
+async function changesSince(base: string | undefined): Promise<readonly ChangeWhole[]> {
+  const { items } = await ask<Page<Change>>('/v1/changes?limit=20')
+  const at = items.findIndex(({ id }) => id === base)
+  const wholeOf = (one: Change) =>
+    ask<ChangeWhole>(`/v1/changes/${one.id}`).catch((): ChangeWhole => ({ ...one, entities: [] }))
+  return Promise.all(items.slice(0, at < 0 ? items.length : at).map(wholeOf))
+}
+
+/** An edit of the whole policy, and no file: each part stays whose it is. */
+const asEdit = { 'Weir-Origin': 'admin' }
+
+function usePolicyText() {
+  /** The newest change that the text has. */
+  const [base, setBase] = useState<string>()
+  const [text, setText] = useState<string>()
+  const [failed, setFailed] = useState<Refusal>()
+  const load = () => {
+    setFailed(undefined)
+    askText('/v1/policy', 'application/yaml').then(
+      ({ text: policy, etag }) => {
+        setBase(etag.replaceAll('"', ''))
+        setText(policy)
+      },
+      (error: Refusal) => setFailed(error),
+    )
+  }
+  useEffect(load, [])
+  return { base, setBase, text, setText, failed, load }
+}
+
+/** How long somebody has stopped typing before the console is asked what would change. */
+const restMs = 400
+
+function usePlan(text: string | undefined) {
+  const [state, setState] = useState<{ readonly plan?: Planned; readonly error?: Refusal; readonly of?: string }>({})
+  useEffect(() => {
+    if (text === undefined || text === '') return
+    const timer = setTimeout(() => {
+      send<Planned>('PUT', '/v1/policy?dry_run=true', text, asEdit).then(
+        (plan) => setState({ plan, of: text }),
+        (error: Refusal) => setState({ error, of: text }),
+      )
+    }, restMs)
+    return () => clearTimeout(timer)
+  }, [text])
+  return state
+}
+
+/** Edits the policy as a file: what would change is shown before it is applied. */
+export function PolicyChangePage() {
+  const { base, setBase, text, setText, failed, load } = usePolicyText()
+  const { plan, error, of } = usePlan(text)
+  const [since, setSince] = useState<readonly ChangeWhole[]>([])
+  const area = useRef<HTMLTextAreaElement>(null)
+  const loadTheirs = () => {
+    setSince([])
+    load()
+  }
+  const keepMine = () => {
+    setBase(since[0]?.id)
+    setSince([])
+  }
+  const apply = async (): Promise<Children | undefined> => {
+    try {
+      await send('PUT', '/v1/policy', text, { ...asEdit, 'If-Match': `"${base}"` })
+    } catch (refusal) {
+      if (!(refusal instanceof Refusal && refusal.status === 412)) throw refusal
+      setSince(await changesSince(base))
+      return undefined
+    }
+    load()
+    return html`<p>Applied. Every ingress has it within a second.</p>`
+  }
+  const count = plan === undefined ? 0 : plan.created + plan.updated + plan.deleted
+  const ended = plan?.changes.find(({ action, kind }) => action === 'delete' && (kind === 'key' || kind === 'subject'))
+  const problems = error === undefined ? [] : problemsOf(error)
+  return html`
+    <div class="head"><h1>Change the policy</h1><div class="row">
+      <button onClick=${loadTheirs}>Load again</button>
+      <${Action} label=${count === 0 ? 'Apply' : `Apply ${counted(count, 'change')}`} ...${needs('write')} isDisabled=${count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} confirm=${ended?.name} />
+    </div></div>
+    <${Tabs} of=${policyTabs} label="Policy" />
+    ${failed !== undefined && html`<${Fault} error=${failed} again=${load} />`}
+    ${since.length > 0 && html`<${Overtaken} since=${since} onLoad=${loadTheirs} onKeep=${keepMine} />`}
+    ${!may('admin') && html`<p class="note">Changing the policy here takes a token with the scope admin: others do not see the hashes of keys and tokens, which a whole policy has.</p>`}
+    <div class="grid">
+      <section class="panel half" aria-label="weir.yaml"><header><h2>weir.yaml</h2><span class="small quiet">${base !== undefined && html`based on <a href=${hrefOf(`/changes/${base}`)}>change ${base.slice(0, 13)}…</a>`}</span></header>
+        <${Editor} label="Policy" area=${area} text=${text ?? ''} onText=${setText} problems=${problems} />
+      </section>
+      <div class="half stack">
+      <section class="panel" aria-live="polite" aria-label="What would change"><header><h2>What would change</h2><span class="small quiet">${plan !== undefined && error === undefined && counted(count, 'change')}</span></header>
+        ${error !== undefined ? (problems.length === 0 ? html`<${Fault} error=${error} />` : html`<${ProblemList} problems=${problems} area=${area} />`) : plan === undefined ? html`<p class="empty">…</p>` : html`<${Plan} plan=${plan} />`}
+      </section>
+      ${count > 0 && of !== undefined && may('usage') && html`<${ImpactPanel} text=${of} />`}
+      </div>
+    </div>
+  `
+}
+
+/** Problems of a file: each leads to its line. */
+function ProblemList({
+  problems,
+  area,
+}: {
+  readonly problems: readonly Problem[]
+  readonly area: { readonly current: HTMLTextAreaElement | null }
+}) {
+  const toLine = (line: number) => {
+    const field = area.current
+    if (field === null) return
+    const lines = field.value.split('\n')
+    const start = lines.slice(0, line - 1).join('\n').length + (line > 1 ? 1 : 0)
+    field.focus()
+    field.setSelectionRange(start, start + (lines[line - 1] ?? '').length)
+    field.scrollTop = (field.scrollHeight / lines.length) * Math.max(0, line - 5)
+  }
+  return html`<ul class="fault problems" role="alert">
+    ${problems.map(({ path, message, line, column }) => html`<li key=${`${path} ${message}`}>${line !== undefined && html`<button class="bare small" onClick=${() => toLine(line)}>${line}:${column}</button>`} <b>${path}</b> ${message}</li>`)}
+  </ul>`
+}

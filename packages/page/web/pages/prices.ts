@@ -1,0 +1,93 @@
+import { useState } from 'preact/hooks'
+import type { Entity, Page, Quote } from '../answers.ts'
+import { pathOf, send, useAnswer } from '../api.ts'
+import { count } from '../format.ts'
+import { html } from '../html.ts'
+import { Action } from '../parts/dialog.ts'
+import { Field } from '../parts/field.ts'
+import { Panel } from '../parts/panel.ts'
+import { QuoteTable } from '../parts/quote.ts'
+import { type Column, PagedTable, Table } from '../parts/table.ts'
+import { Tabs } from '../parts/tabs.ts'
+import { Part } from '../parts/words.ts'
+import { usePlace } from '../place.ts'
+import { needs } from '../session.ts'
+import { moneyTabs } from './invoices.ts'
+
+interface Tier {
+  readonly up_to?: number
+  readonly unit_amount: string
+  readonly flat_amount?: string
+}
+interface Line {
+  readonly name: string
+  readonly measure: string
+  readonly routes?: readonly string[]
+  readonly included?: number
+  readonly mode?: string
+  readonly tiers: readonly Tier[]
+}
+
+const tierText = ({ up_to: to, unit_amount: unit, flat_amount: flat = '0' }: Tier) =>
+  `${unit}${flat === '0' ? '' : ` and ${flat}`}${to === undefined ? '' : ` up to ${count(to)}`}`
+
+const lineColumns: readonly Column<Line>[] = [
+  { name: 'Line', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
+  { name: 'Counts', cell: ({ measure }) => measure },
+  { name: 'Of', isMinor: true, cell: ({ routes }) => routes?.join(', ') ?? 'all other routes' },
+  { name: 'Included', isNumber: true, cell: ({ included = 0 }) => count(included) },
+  {
+    name: 'Prices',
+    cell: ({ tiers, mode }) => `${tiers.map(tierText).join(', then ')}${mode === 'volume' ? ' (all at the last)' : ''}`,
+  },
+]
+
+/** What some use would cost, step by step. */
+function QuoteOf({ name, lines }: { readonly name: string; readonly lines: readonly Line[] }) {
+  const [given, setGiven] = useState<Readonly<Record<string, string>>>({})
+  const run = async () => {
+    const usage = lines.map(({ name: line, measure, routes }) => ({
+      ...(routes?.[0] === undefined ? {} : { route: routes[0] }),
+      [measure]: Number(given[line] ?? 0),
+    }))
+    return html`<${QuoteTable} quote=${await send<Quote>('POST', `/v1/prices/${encodeURIComponent(name)}/quote`, { usage })} />`
+  }
+  const about = html`<p>What a month of so much costs by ${name}:</p>
+    ${lines.map(({ name: line, measure }) => html`<${Field} key=${line} label=${`${line}, ${measure}`} type="number" min="0" step="1" value=${given[line] ?? '0'} onValue=${(value: string) => setGiven({ ...given, [line]: value })} />`)}`
+  return html`<${Action} label="Quote" ...${needs('billing')} about=${about} run=${run} />`
+}
+
+/** The price lists. */
+export function PricesPage() {
+  const path = pathOf('/v1/prices', { limit: '50', after: usePlace().params.get('after') ?? '' })
+  const columns: readonly Column<Entity>[] = [
+    { name: 'List', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="prices" name=${name} /></b>` },
+    {
+      name: 'Each month',
+      isPlain: true,
+      cell: ({ body }) =>
+        `${String(body.flat ?? '0')} ${String(body.currency)}${body.minimum === undefined ? '' : `, at least ${String(body.minimum)}`}`,
+    },
+    {
+      name: 'Lines',
+      isPlain: true,
+      cell: ({ name, body }) =>
+        html`<${Table} caption=${`Lines of ${name}`} columns=${lineColumns} rows=${(body.lines ?? []) as readonly Line[]} keyOf=${(line: Line) => line.name} />`,
+    },
+    {
+      name: '',
+      isPlain: true,
+      cell: ({ name, body }) =>
+        html`<div class="row end"><${QuoteOf} name=${name} lines=${(body.lines ?? []) as readonly Line[]} /></div>`,
+    },
+  ]
+  const empty = ({ items }: Page<Entity>) =>
+    items.length === 0 ? html`There is no price list: <code>prices</code> of the policy has them.` : undefined
+  return html`
+    <h1>Prices</h1>
+    <${Tabs} of=${moneyTabs} label="Money" />
+    <${Panel} title="Price lists" asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${5} empty=${empty}>
+      ${({ items, next }: Page<Entity>) => html`<${PagedTable} caption="Price lists" columns=${columns} rows=${items} next=${next} keyOf=${({ name }: Entity) => name} />`}
+    <//>
+  `
+}

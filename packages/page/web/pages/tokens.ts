@@ -1,0 +1,99 @@
+import { useState } from 'preact/hooks'
+import type { Page } from '../answers.ts'
+import { pathOf, send, useAnswer } from '../api.ts'
+import { html } from '../html.ts'
+import { Action, Secret } from '../parts/dialog.ts'
+import { Field } from '../parts/field.ts'
+import { Ends } from '../parts/key-list.ts'
+import { Panel } from '../parts/panel.ts'
+import { type Column, PagedTable } from '../parts/table.ts'
+import { Tabs } from '../parts/tabs.ts'
+import { usePlace } from '../place.ts'
+import { needs } from '../session.ts'
+import { credentialTabs } from './keys.ts'
+
+interface Token {
+  readonly name: string
+  readonly scopes: readonly string[]
+  readonly subjects?: readonly string[]
+  readonly expires?: string
+}
+
+const scopes: Readonly<Record<string, string>> = {
+  read: 'the policy, alerts, blocks, the audit',
+  usage: 'usage and decisions of all',
+  billing: 'prices and invoices',
+  check: 'decisions for any subject, at the ingress',
+  write: 'change the policy',
+  keys: 'make and end keys, portal links',
+  limits: 'reset limits, lift blocks',
+  admin: 'everything, tokens included',
+}
+
+function NewToken({ again }: { readonly again: () => void }) {
+  const [name, setName] = useState('')
+  const [subjects, setSubjects] = useState('')
+  const [last, setLast] = useState('')
+  const [chosen, setChosen] = useState<readonly string[]>(['read'])
+  const toggle = (scope: string) => () =>
+    setChosen(chosen.includes(scope) ? chosen.filter((one) => one !== scope) : [...chosen, scope])
+  const run = async () => {
+    const only = subjects.split(/[\s,]+/).filter((one) => one !== '')
+    const { token } = await send<{ token: string }>('POST', '/v1/tokens', {
+      ...{ name, scopes: chosen },
+      ...(only.length === 0 ? {} : { subjects: only }),
+      ...(last === '' ? {} : { expires: `${last}T23:59:59Z` }),
+    })
+    again()
+    return html`<${Secret} about=${`The token ${name}. It is shown this once:`} text=${token} />`
+  }
+  const about = html`
+    <${Field} label="Name" required pattern="[A-Za-z0-9._\\-]{1,64}" value=${name} onValue=${setName} />
+    <fieldset><legend>May</legend>
+      ${Object.entries(scopes).map(([scope, what]) => html`<label key=${scope}><input type="checkbox" checked=${chosen.includes(scope)} onChange=${toggle(scope)} /><b>${scope}</b><span class="quiet small">${what}</span></label>`)}
+    </fieldset>
+    <${Field} label="Only of these subjects (scopes usage and billing alone)" placeholder="everybody" value=${subjects} onValue=${setSubjects} />
+    <${Field} label="Last day (UTC), if it shall end" type="date" value=${last} onValue=${setLast} />`
+  return html`<${Action} label="New token" ...${needs('admin')} about=${about} run=${run} />`
+}
+
+function Revoke({ name, again }: { readonly name: string; readonly again: () => void }) {
+  const run = async () => {
+    await send('DELETE', `/v1/tokens/${encodeURIComponent(name)}`)
+    again()
+    return undefined
+  }
+  const about = html`<p>The token opens nothing from then on; browsers that signed in with it are signed out.</p>`
+  return html`<${Action} label="Revoke" isDanger ...${needs('admin')} about=${about} run=${run} confirm=${name} />`
+}
+
+/** Who may use this API, and for what. */
+export function TokensPage() {
+  const path = pathOf('/v1/tokens', { limit: '50', after: usePlace().params.get('after') ?? '' })
+  const asked = useAnswer<Page<Token>>(path)
+  const { again } = asked
+  const columns: readonly Column<Token>[] = [
+    { name: 'Token', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
+    { name: 'May', cell: (token) => token.scopes.join(', ') },
+    {
+      name: 'Of whom',
+      isMinor: true,
+      cell: ({ subjects }) => subjects?.join(', ') ?? html`<span class="quiet">everybody</span>`,
+    },
+    { name: 'Ends', cell: ({ expires }) => html`<${Ends} at=${expires} />` },
+    {
+      name: '',
+      isPlain: true,
+      cell: ({ name }) => html`<div class="row end"><${Revoke} name=${name} again=${again} /></div>`,
+    },
+  ]
+  const empty = ({ items }: Page<Token>) =>
+    items.length === 0 ? 'There is only the token of the environment.' : undefined
+  return html`
+    <div class="head"><h1>Tokens</h1><${NewToken} again=${again} /></div>
+    <${Tabs} of=${credentialTabs} label="Credentials" />
+    <${Panel} title="Who may use this API" asked=${asked} path=${path} rows=${6} empty=${empty}>
+      ${({ items, next }: Page<Token>) => html`<${PagedTable} caption="Tokens" columns=${columns} rows=${items} next=${next} keyOf=${({ name }: Token) => name} />`}
+    <//>
+  `
+}

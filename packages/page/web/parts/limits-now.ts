@@ -1,0 +1,115 @@
+import { useState } from 'preact/hooks'
+import type { LimitStands, Limits } from '../answers.ts'
+import { askText, send, useAnswer } from '../api.ts'
+import { count, length } from '../format.ts'
+import { html } from '../html.ts'
+import { hrefOf } from '../place.ts'
+import { needs } from '../session.ts'
+import { Action } from './dialog.ts'
+import { Field } from './field.ts'
+import { Panel } from './panel.ts'
+import { type Column, Table } from './table.ts'
+import { Because, Meter, Part } from './words.ts'
+
+const pathOfSubject = (id: string) => `/v1/subjects/${encodeURIComponent(id)}`
+
+const used = ({ used: now, capacity, by }: LimitStands) =>
+  now === null
+    ? html`<span class="quiet">counts by ${by.filter((one) => one !== 'subject').join(', ')}</span>`
+    : html`<span class="row tight"><${Meter} used=${now} size=${capacity} />${count(now)} of ${count(capacity)}</span>`
+
+const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: units }: LimitStands) => {
+  if (blocked !== null && blocked > 0) return html`<span class="word refused">✕ shut out, for ${length(blocked)}</span>`
+  if (mode === 'shadow') return html`<span class="word shadow">◌ in shadow</span>`
+  if (remaining === 0)
+    return html`<span class="word refused">✕ used up</span>${reset !== null && ` for ${length(reset)}`}`
+  if (reset === null) return ''
+  return reset === 0 || units === 0 ? html`<span class="quiet">unused</span>` : `free again in ${length(reset)}`
+}
+
+const columns: readonly Column<LimitStands>[] = [
+  { name: 'Limit', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="limits" name=${name} /></b>` },
+  { name: 'Used', isPlain: true, cell: used },
+  { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
+  { name: 'State', isPlain: true, cell: state },
+  { name: 'Because of', isMinor: true, cell: ({ because }) => html`<${Because} words=${because} />` },
+]
+
+interface Done {
+  readonly changed: readonly { readonly name: string; readonly used_up: number }[]
+}
+
+/** Forgets what a limit of a subject counted. */
+function Reset({ id, limit, again }: { readonly id: string; readonly limit: LimitStands; readonly again: () => void }) {
+  const run = async () => {
+    await send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
+    again()
+    return undefined
+  }
+  const about = html`<p>${limit.used === null ? 'All' : count(limit.used)} units of ${limit.name} come back, and a block of it is lifted. It goes to the audit.</p>`
+  return html`<${Action} label="Reset" ...${needs('limits')} about=${about} run=${run} />`
+}
+
+function LiftBlock({
+  id,
+  limit,
+  again,
+}: {
+  readonly id: string
+  readonly limit: LimitStands
+  readonly again: () => void
+}) {
+  const run = async () => {
+    const { changed } = await send<Done>('POST', `${pathOfSubject(id)}/limits/unblock`, { limit: limit.name })
+    again()
+    return changed.some(({ used_up: full }) => full > 0)
+      ? html`<p>The block is lifted. The count is full: the next request blocks again, unless it is reset.</p>`
+      : undefined
+  }
+  const about = html`<p>The block by ${limit.name} ends. What was counted stays.</p>`
+  return html`<${Action} label="Lift block" ...${needs('limits')} about=${about} run=${run} />`
+}
+
+/** How each limit of a subject stands; operators can give units back. */
+export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
+  const path = `${pathOfSubject(id)}/limits`
+  const asked = useAnswer<Limits>(path, 5_000)
+  const { again } = asked
+  const act: Column<LimitStands> = {
+    ...{ name: '', isPlain: true },
+    cell: (limit) => html`<div class="row end">
+      ${(limit.blocked_ms ?? 0) > 0 && html`<${LiftBlock} id=${id} limit=${limit} again=${again} />`}
+      <${Reset} id=${id} limit=${limit} again=${again} />
+    </div>`,
+  }
+  const empty = ({ limits }: Limits) => (limits.length === 0 ? 'No limit applies.' : undefined)
+  return html`<${Panel} title="Limits now" asked=${asked} path=${path} rows=${4} empty=${empty}>
+    ${({ limits }: Limits) => html`<${Table} caption="Limits now" columns=${isOwn ? columns.filter(({ isMinor }) => isMinor !== true) : [...columns, act]} rows=${limits} keyOf=${({ name }: LimitStands) => name} />`}
+  <//>`
+}
+
+/** Gives one subject a larger version of a limit that it meets. */
+export function RaiseLimit({ id, onDone }: { readonly id: string; readonly onDone: () => void }) {
+  const { data } = useAnswer<Limits>(`${pathOfSubject(id)}/limits`)
+  const own = (data?.limits ?? []).filter(({ by }) => by.includes('subject') || by.includes('key'))
+  const [name, setName] = useState('')
+  const [size, setSize] = useState('')
+  const chosen = own.find((one) => one.name === name) ?? own[0]
+  const run = async () => {
+    if (chosen === undefined) return undefined
+    const { text, etag } = await askText(pathOfSubject(id), 'application/json')
+    const body = JSON.parse(text)
+    const limits = {
+      ...Object(body.limits),
+      [chosen.name]: { ...Object(body.limits)?.[chosen.name], size: Number(size) },
+    }
+    await send('PUT', pathOfSubject(id), { ...body, limits }, { 'If-Match': etag })
+    onDone()
+    return html`<p>${chosen.name} of ${id} is ${count(Number(size))} within a second. What was counted stays. <a href=${hrefOf('/changes')}>The audit</a> has it.</p>`
+  }
+  const about = html`
+    <p>${id} gets a size of its own; the plan, and others of it, stay as they are.</p>
+    <${Field} label="Limit" options=${Object.fromEntries(own.map((one) => [one.name, `${one.name}: ${count(one.size)} now`]))} value=${chosen?.name ?? ''} onValue=${setName} />
+    <${Field} label="New size" type="number" min="0" step="1" required value=${size} onValue=${setSize} />`
+  return html`<${Action} label="Raise a limit" ...${needs('write')} isDisabled=${chosen === undefined} about=${about} run=${run} />`
+}

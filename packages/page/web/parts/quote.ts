@@ -1,0 +1,73 @@
+import type { Preview, Quote, QuoteLine } from '../answers.ts'
+import { pathOf, useAnswer } from '../api.ts'
+import { count } from '../format.ts'
+import { html } from '../html.ts'
+import { Panel } from './panel.ts'
+import { type Column, Table } from './table.ts'
+import { Time } from './words.ts'
+
+const steps = ({ tiers, mode }: QuoteLine) =>
+  tiers
+    .map(
+      ({ quantity, unit_amount: unit, flat_amount: flat }) =>
+        `${count(quantity)} × ${unit}${flat === '0' ? '' : ` + ${flat}`}`,
+    )
+    .join(mode === 'volume' ? '' : ' + ')
+
+const columns: readonly Column<QuoteLine>[] = [
+  { name: 'Line', isPlain: true, cell: ({ name }) => name },
+  { name: 'Counted', isNumber: true, cell: ({ quantity, measure }) => `${count(quantity)} ${measure}` },
+  { name: 'Included', isNumber: true, isMinor: true, cell: ({ included }) => count(included) },
+  { name: 'How', isMinor: true, cell: (line) => html`<span class="quiet">${steps(line)}</span>` },
+  { name: 'Amount', isNumber: true, cell: ({ amount }) => amount },
+]
+
+/** How a total comes about. */
+export function QuoteTable({ quote }: { readonly quote: Quote }) {
+  const plain = (name: string, amount: string) => ({
+    name,
+    measure: '',
+    mode: '',
+    quantity: 0,
+    included: 0,
+    billable: 0,
+    tiers: [],
+    amount,
+  })
+  const isSome = (amount: string) => Number(amount) !== 0
+  const rows = [
+    ...quote.lines,
+    ...(isSome(quote.flat) ? [plain('flat, each month', quote.flat)] : []),
+    ...(isSome(quote.minimum_added) ? [plain('up to the minimum', quote.minimum_added)] : []),
+  ]
+  const cells = columns.map((column) => ({
+    ...column,
+    cell: (line: QuoteLine) =>
+      line.measure === '' && column.name !== 'Line' && column.name !== 'Amount' ? '' : column.cell(line),
+  }))
+  return html`<div class="stack">
+    <${Table} caption="Lines" columns=${cells} rows=${rows} keyOf=${({ name }: QuoteLine, at: number) => `${at} ${name}`} />
+    <p class="total">Total <b>${quote.total} ${quote.currency}</b></p>
+  </div>`
+}
+
+/** What the running month of a subject costs so far, and will; nothing where it has no price list. */
+export function RunningMonth({ id }: { readonly id: string }) {
+  const question = { price: 'true', by: 'subject', step: 'total', period: 'current', subject: id, numbers: 'text' }
+  const priced = useAnswer<{ rows: readonly { amount: string | null }[] }>(pathOf('/v1/usage', question))
+  const isPriced = priced.data?.rows.some(({ amount }) => amount !== null) === true
+  const path = pathOf('/v1/invoices/preview', { subject: id })
+  const answered = useAnswer<Preview>(isPriced ? path : undefined)
+  const asked = priced.error === undefined ? answered : { ...answered, error: priced.error, again: priced.again }
+  if (priced.data !== undefined && !isPriced) return null
+  return html`<${Panel} title="This month, a draft" asked=${asked} path=${path} rows=${5}>
+    ${({ period, quote, forecast }: Preview) => html`<div class="stack">
+      <div class="figures">
+        <span class="figure"><b>${quote.total}</b>${quote.currency} so far</span>
+        ${forecast !== undefined && html`<span class="figure"><b>${forecast.total}</b>${forecast.currency} by its end, at this pace</span>`}
+      </div>
+      <p class="quiet small"><${Time} at=${period.from} zone=${period.time_zone} /> to <${Time} at=${period.to} zone=${period.time_zone} />, ${period.time_zone}.</p>
+      <${QuoteTable} quote=${quote} />
+    </div>`}
+  <//>`
+}

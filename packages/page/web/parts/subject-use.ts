@@ -1,0 +1,59 @@
+import type { Usage, UsageRow } from '../answers.ts'
+import { pathOf, useAnswer } from '../api.ts'
+import { change, count } from '../format.ts'
+import { html } from '../html.ts'
+import { usageColumns } from '../pages/usage.ts'
+import { setParams, usePlace } from '../place.ts'
+import { Field } from './field.ts'
+import { Panel } from './panel.ts'
+import { rangeBefore, useSpan } from './span.ts'
+import { Table } from './table.ts'
+import { UsageChart } from './usage-chart.ts'
+
+const groupings = { route: 'by route', denied_by: 'by limit', key_id: 'by key', method: 'by method' }
+
+/** What a subject used over time, and for what. */
+export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
+  const span = useSpan()
+  const { range, step, zone, label } = span
+  const { params } = usePlace()
+  const wanted = params.get('by') ?? 'route'
+  const by = Object.hasOwn(groupings, wanted) ? wanted : 'route'
+  const isComparing = params.get('compare') === 'previous'
+  const asked = { time_zone: zone, subject: id }
+  const chartPath = pathOf('/v1/usage', { ...range, ...asked, numbers: 'text', step, fill: 'zero' })
+  const beforePath = pathOf('/v1/usage', { ...rangeBefore(span), ...asked, numbers: 'text', step, fill: 'zero' })
+  const listPath = pathOf('/v1/usage', {
+    ...{ ...range, ...asked, numbers: 'text', step: 'total', by, top: '20', compare: 'previous' },
+  })
+  const csvPath = pathOf('/v1/usage', { ...range, ...asked, step, by, format: 'csv' })
+  const everyMs = isOwn ? 15_000 : undefined
+  const chart = useAnswer<Usage>(chartPath, everyMs)
+  const list = useAnswer<Usage>(listPath, everyMs)
+  const before = useAnswer<Usage>(isComparing ? beforePath : undefined)
+  const empty = ({ totals }: Usage) =>
+    totals.count === '0'
+      ? html`Nothing in this span. ${span.name !== '24h' && html`<button onClick=${() => setParams({ span: '24h', from: undefined, to: undefined })}>Look at the last 24 hours</button>`}<button onClick=${() => setParams({ span: '365d', from: undefined, to: undefined })}>Look at a whole year</button>`
+      : undefined
+  const compare = (event: Event) =>
+    setParams({ compare: (event.currentTarget as HTMLInputElement).checked ? 'previous' : undefined })
+  const tools = html`<label class="small"><input type="checkbox" checked=${isComparing} onChange=${compare} />compare with before</label>`
+  const listTools = html`<${Field} isTool class="small" label="By" options=${groupings} value=${by} onValue=${(one: string) => setParams({ by: one })} />
+    <a class="small" href=${csvPath} download="usage.csv">CSV</a>`
+  const title = `${isOwn ? 'Your use' : 'Use'}, ${label}`
+  return html`
+    <${Panel} title=${title} asked=${chart} path=${chartPath} rows=${14} empty=${empty} tools=${tools}>
+      ${(data: Usage) => html`<div class="stack">
+        <div class="figures">
+          <span class="figure"><b>${count(data.totals.cost)}</b>units ${list.data !== undefined && html`<span class="quiet">${change(list.data.totals.change)}</span>`}</span>
+          <span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span>
+          <span class="figure"><b>${count(data.totals.denied)}</b>refused</span>
+        </div>
+        <${UsageChart} usage=${data} title=${`Decisions of ${id}, ${label}`} measure=${isComparing ? 'count' : 'decisions'} before=${before.data} />
+      </div>`}
+    <//>
+    <${Panel} title="For what" asked=${list} path=${listPath} rows=${6} tools=${listTools} empty=${empty}>
+      ${(data: Usage) => html`<${Table} caption="Usage" columns=${usageColumns([by], true, data.totals.cost)} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
+    <//>
+  `
+}

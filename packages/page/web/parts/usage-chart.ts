@@ -1,0 +1,102 @@
+import type { Usage, UsageRow } from '../answers.ts'
+import { stepLabel, stepTick, time } from '../format.ts'
+import { html } from '../html.ts'
+import { Chart } from './chart.ts'
+import type { Series } from './chart-geometry.ts'
+import { useSpan } from './span.ts'
+import { valueName } from './words.ts'
+
+const stepMsOf = (step: string) =>
+  ({ minute: 60_000, quarter_hour: 900_000, hour: 3_600_000, week: 604_800_000 })[step] ?? 86_400_000
+
+/** Which of the steps are whole: a span may begin within its first, and the last ones may still grow. */
+const wholeSteps = ({ rows, from, step, complete_through: through }: Usage): readonly [number, number] => {
+  const endMs = through === null ? 0 : Date.parse(through)
+  const whole = rows.findLastIndex(({ ts = '' }) => Date.parse(ts) + stepMsOf(step) <= endMs) + 1
+  return [Date.parse(rows[0]?.ts ?? from) < Date.parse(from) ? 1 : 0, whole]
+}
+
+/** Sums after the last that is counted are null in a filled answer. */
+const known = (sum: string | null) => (sum === null ? null : Number(sum))
+
+/** What is drawn: decisions by their outcome, or one sum. */
+export type Measure = 'decisions' | 'cost' | 'count' | 'denied'
+export const measureNames: Readonly<Record<Measure, string>> = {
+  ...{ decisions: 'allowed and refused', cost: 'units', count: 'decisions', denied: 'refused' },
+}
+
+const sumOf = (measure: Measure) => (measure === 'decisions' ? 'count' : measure)
+
+/** A line for each of the groups, whose steps are those of the whole. */
+function seriesOf(groups: Usage, by: string, measure: Measure, steps: readonly UsageRow[]): Series[] {
+  const lines = new Map<string, Map<number, number | null>>()
+  for (const row of groups.rows) {
+    const value = String(row[by as 'subject'] ?? '')
+    const name = row.other === true ? 'others' : valueName(by, value) || 'none'
+    const line = lines.get(name) ?? new Map<number, number | null>()
+    line.set(Date.parse(row.ts ?? ''), known(row[sumOf(measure)]))
+    lines.set(name, line)
+  }
+  const total = (line: Map<number, number | null>) =>
+    [...line.values()].reduce<number>((sum, one) => sum + (one ?? 0), 0)
+  const sorted = [...lines].toSorted(([a, one], [b, two]) =>
+    a === 'others' ? 1 : b === 'others' ? -1 : total(two) - total(one),
+  )
+  return sorted.map(([name, line], at) => ({
+    ...{ name, kind: name === 'others' ? 'before' : `g${at + 1}` },
+    values: steps.map(({ ts = '', count: all }) => (all === null ? null : (line.get(Date.parse(ts)) ?? 0))),
+  }))
+}
+
+function totalsOf(usage: Usage, measure: Measure): Series[] {
+  const values = (name: 'allowed' | 'denied' | 'cost' | 'count') => usage.rows.map((row) => known(row[name]))
+  if (measure !== 'decisions') {
+    return [
+      { name: measureNames[measure], kind: measure === 'denied' ? 'refused' : 'allowed', values: values(measure) },
+    ]
+  }
+  return [
+    { name: 'allowed', kind: 'allowed', values: values('allowed') },
+    { name: 'refused', kind: 'refused', values: values('denied') },
+  ]
+}
+
+export interface UsageChartProps {
+  readonly usage: Usage
+  readonly title: string
+  readonly measure?: Measure
+  /** The same question by one column, for a line each. */
+  readonly groups?: Usage | undefined
+  readonly by?: string
+  /** The same question of the span before. */
+  readonly before?: Usage | undefined
+  readonly height?: number
+}
+
+/** Usage over time: steps that are not whole are dots, what is not counted yet is a gap. */
+export function UsageChart({
+  usage,
+  title,
+  measure = 'decisions',
+  groups,
+  by = '',
+  before,
+  height = 240,
+}: UsageChartProps) {
+  const { zone } = useSpan()
+  const { rows, step, complete_through: through } = usage
+  const labels = rows.map(({ ts = '' }) => stepLabel(ts, step, zone))
+  const lines = groups === undefined ? totalsOf(usage, measure) : seriesOf(groups, by, measure, rows)
+  const whole = wholeSteps(usage)
+  const earlier = { name: 'the span before', kind: 'before' }
+  const values = before === undefined ? [] : rows.map((_, at) => known(before.rows[at]?.[sumOf(measure)] ?? null))
+  return html`<${Chart}
+    title=${title}
+    labels=${labels}
+    ticks=${rows.map(({ ts = '' }) => stepTick(ts, step, zone, rows.length))}
+    whole=${whole}
+    series=${before === undefined ? lines : [...lines, { ...earlier, values }]}
+    height=${height}
+    note=${through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}.${whole[0] === 0 && whole[1] === rows.length ? '' : ' A dot is a step that is not whole.'}`}
+  />`
+}

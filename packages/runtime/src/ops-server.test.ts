@@ -1,0 +1,20 @@
+import type { AddressInfo } from 'node:net'
+import { Registry } from 'prom-client'
+import { expect, onTestFinished, test } from 'vitest'
+import { closeHttpServer, type Readiness, startOpsServer } from './ops-server.ts'
+
+test('The metrics show the readiness that was found last', async () => {
+  const metrics = new Registry()
+  let found: Readiness = 'waits for its server'
+  const readiness = { server: () => found, disk: () => ({ warning: 'nearly full' }) }
+  const server = await startOpsServer({ host: '127.0.0.1', port: 0, metrics, readiness })
+  onTestFinished(() => closeHttpServer(server))
+  const { port } = server.address() as AddressInfo
+  const get = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text()
+  const shown = async () => (await get('/metrics')).match(/(?<=^weir_ready\w* )\d$/gm)
+  expect(await get('/readyz')).toBe('server: waits for its server\ndisk: warning: nearly full\n')
+  expect(await shown()).toEqual(['0', '1'])
+  found = undefined
+  await get('/readyz')
+  expect(await shown()).toEqual(['1', '1'])
+})

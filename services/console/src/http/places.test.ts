@@ -1,0 +1,54 @@
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+import { openConsole } from '../testing/open-console.ts'
+
+it('answers eight questions of a credential at once and 32 of all, refuses the next, and goes on when one ends', async () => {
+  const waiting: (() => void)[] = []
+  const { ask, applyFile } = openConsole({
+    askUsage: async () => {
+      await new Promise<void>((done) => waiting.push(done))
+      return []
+    },
+  })
+  await applyFile()
+  const tokens: string[] = []
+  for (const name of ['a', 'b', 'c', 'd', 'e'])
+    tokens.push((await ask('POST /v1/tokens', { body: { name, scopes: ['usage'] } })).json().token)
+  const asked: ReturnType<typeof ask>[] = []
+  const ask8 = async (token: string) => {
+    for (let at = 0; at < 8; at += 1) asked.push(ask('/v1/usage', { token }))
+    await expect.poll(() => waiting.length).toBe(asked.length)
+  }
+  const refused = async (token: string | undefined) => {
+    const answer = await ask('/v1/usage', token === undefined ? {} : { token })
+    return [answer.statusCode, answer.json().type, answer.json().detail, answer.headers['retry-after']]
+  }
+  const why = (of: string) => [
+    ...[429, 'urn:weir:problem:too-many-questions', `As many questions ${of} are being answered as may be.`, '5'],
+  ]
+  await ask8(tokens[0] ?? '')
+  expect(await refused(tokens[0])).toEqual(why('of the credential'))
+  for (const token of tokens.slice(1, 4)) await ask8(token)
+  expect(await refused(tokens[4])).toEqual(why('of the console'))
+  waiting.shift()?.()
+  expect((await Promise.race(asked)).statusCode).toBe(200)
+  const next = ask('/v1/usage', { token: tokens[4] ?? '' })
+  await expect.poll(() => waiting.length).toBe(32)
+  for (const done of waiting) done()
+  expect((await Promise.all([...asked, next])).map(({ statusCode }) => statusCode)).toEqual(Array(33).fill(200))
+})
+
+it('keeps no place for callers that left before they were counted', async () => {
+  const { app, ask, applyFile } = openConsole()
+  let isLeaving = true
+  app.addHook('preValidation', async (request, reply) => {
+    if (!isLeaving || request.url !== '/v1/usage') return
+    const closed = once(reply.raw, 'close')
+    reply.raw.destroy()
+    await closed
+  })
+  await applyFile()
+  for (let at = 0; at < 8; at += 1) await expect(ask('/v1/usage')).rejects.toThrow('destroyed')
+  isLeaving = false
+  expect((await ask('/v1/usage')).statusCode).toBe(200)
+})

@@ -1,0 +1,77 @@
+import type { Impact } from '@weir/clickhouse/impact/impact.ts'
+import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
+import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
+import { expect, it } from 'vitest'
+import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
+
+const path = 'POST /v1/policy/impact'
+const impact: Impact = {
+  ...{ method: 'minutes', isExact: false, assumptions: [], limits: [], requests: 1, subjects: 1 },
+  total: { before: 1, atLeast: 0, atMost: 3 },
+}
+
+/** A console with a policy, and the edits whose impact it was asked for. */
+async function openAsked(answer: () => Promise<Impact> = async () => impact) {
+  const asked: { readonly edit: PolicyEdit; readonly fromMs: number; readonly toMs: number }[] = []
+  const opened = openConsole({
+    askImpact: async (edit, span) => {
+      asked.push({ edit, ...span })
+      return answer()
+    },
+  })
+  await opened.applyFile()
+  return { ...opened, asked }
+}
+
+const edited = smallPolicy
+  .replace('size: 100', 'size: 7')
+  .replace('per-ip: {', 'day: { algorithm: fixed_window, size: 5, period: day }\n  per-ip: {')
+  .replace('acme: { plan: free', 'acme: { plan: gold')
+
+it('asks about the whole minutes of the last seven days, with the edit as the file has it, and changes nothing', async () => {
+  const { ask, asked, store } = await openAsked()
+  const response = await ask(path, { body: edited })
+  expect([response.statusCode, response.json()]).toMatchObject([
+    200,
+    { method: 'minutes', estimate: true, refused: { before: 1, at_least: 0, at_most: 3 }, to_refused: null },
+  ])
+  const [{ edit, fromMs, toMs } = { edit: undefined, fromMs: 0, toMs: 0 }] = asked
+  expect([fromMs, toMs]).toEqual([nowMs - 7 * 86_400_000, nowMs])
+  expect([...(edit?.limits ?? [])]).toEqual([
+    ['minute', 'changed'],
+    ['day', 'added'],
+  ])
+  expect(edit?.resolve({ subject: 'acme', plan: 'free', route: '*' })).toMatchObject({
+    subject: { plan: { name: 'gold' } },
+    limits: [{ name: 'minute', size: 7 }, { name: 'per-ip' }],
+  })
+  expect(store.state?.get('limit', 'minute')?.body).toMatchObject({ size: 100 })
+})
+
+it('takes the scopes that applying the file takes, and usage', async () => {
+  const { ask } = await openAsked()
+  for (const token of ['reader-token', 'writer-token']) {
+    expect((await ask(path, { body: edited, token })).json()).toMatchObject({ status: 403 })
+  }
+})
+
+it('refuses a file or a span that is not right, and says so where too much is asked for', async () => {
+  const { ask } = await openAsked(async () => {
+    throw new QuestionBoundMet('too-large', undefined)
+  })
+  const statusOf = async (query: string, body = edited) => (await ask(`${path}${query}`, { body })).statusCode
+  expect(await statusOf('?from=now-8d')).toBe(400)
+  expect(await statusOf('?from=yesterday')).toBe(400)
+  expect(await statusOf('', edited.replace('size: 7', 'size: x'))).toBe(422)
+  expect(await statusOf('')).toBe(422)
+})
+
+it('tells two impacts at once, and answers the third with 429', async () => {
+  const { promise, resolve } = Promise.withResolvers<Impact>()
+  const { ask, asked } = await openAsked(() => promise)
+  const two = [1, 2].map(() => ask(path, { body: edited }).then(({ statusCode }) => statusCode))
+  expect((await ask(path, { body: edited })).statusCode).toBe(429)
+  resolve(impact)
+  expect(await Promise.all(two)).toEqual([200, 200])
+  expect(asked).toHaveLength(2)
+})

@@ -1,0 +1,113 @@
+import type { Logger } from '@weir/runtime/logger.ts'
+import type { CoalescedRecord, DecisionLog } from '../ports.ts'
+
+/** Which records are lines of the log. */
+type LoggedDecisions = 'denied' | 'sampled' | 'all'
+
+/** More lines a second are for Kafka: each costs this thread, and more where it is shipped to. */
+const linesPerSecondMax = 1_000
+/** `sampled` takes one of so many, by the id: every process takes the same ones. */
+const sampledOneOf = 100
+
+/** Where the id of a record stands in it: behind `{"v":1,"id":"`. Its last 24 bits are random. */
+const idEnd = 13 + 36
+const sampleDigits = 6
+
+const isLogged: Readonly<Record<LoggedDecisions, (record: string) => boolean>> = {
+  // Quotes within a text are escaped, so that no name can be taken for this field.
+  denied: (record) => record.includes('"outcome":"deny"'),
+  sampled: (record) => Number.parseInt(record.slice(idEnd - sampleDigits, idEnd), 16) % sampledOneOf === 0,
+  all: () => true,
+}
+
+/** A record of many denials is a line once its second is over: then it has its count. */
+interface OpenLine {
+  readonly before: string
+  readonly after: string
+  count: number
+}
+
+/**
+ * Writes a line for every record that a log accepts, with the record's fields but those of the journal (`journal`,
+ * `seq`): at most 1,000 a second, and a line after it says how many were left out.
+ */
+export class DecisionLines implements DecisionLog {
+  readonly #inner: DecisionLog
+  readonly #log: Logger
+  readonly #isLogged: (record: string) => boolean
+  readonly #dropped: () => number
+  readonly #timer: NodeJS.Timeout
+  #open: OpenLine[] = []
+  /** Those of the second before. */
+  #ending: OpenLine[] = []
+  #lines = 0
+  /** Since the start, so that a line which is dropped itself takes no count with it. */
+  #leftOut = 0
+  #said = 0
+
+  constructor(
+    inner: DecisionLog,
+    which: LoggedDecisions,
+    { log, dropped }: { readonly log: Logger; readonly dropped: () => number },
+  ) {
+    this.#inner = inner
+    this.#log = log
+    this.#isLogged = isLogged[which]
+    this.#dropped = dropped
+    this.#timer = setInterval(() => this.#endSecond(), 1_000)
+    this.#timer.unref()
+  }
+
+  append(key: string, openLine: string, isReserved?: boolean): boolean {
+    const isAccepted = this.#inner.append(key, openLine, isReserved)
+    if (isAccepted && this.#isLogged(openLine)) this.#write(openLine)
+    return isAccepted
+  }
+
+  openCoalesced(key: string, before: string, after: string): CoalescedRecord | undefined {
+    const record = this.#inner.openCoalesced(key, before, after)
+    if (record === undefined || !this.#isLogged(before + after)) return record
+    const line: OpenLine = { before, after, count: 0 }
+    this.#open.push(line)
+    return {
+      add() {
+        const isCounted = record.add()
+        if (isCounted) line.count += 1
+        return isCounted
+      },
+    }
+  }
+
+  writtenInTime(): Promise<boolean> {
+    return this.#inner.writtenInTime()
+  }
+
+  finallyWritten(): Promise<boolean> {
+    return this.#inner.finallyWritten()
+  }
+
+  /** Writes what is still being counted. */
+  close(): void {
+    clearInterval(this.#timer)
+    this.#endSecond()
+    this.#endSecond()
+  }
+
+  /** A record is added to for a second at most, which may have begun anywhere in this one. */
+  #endSecond(): void {
+    const leftOut = this.#leftOut + this.#dropped()
+    if (leftOut > this.#said) this.#log.warn({ leftOut }, 'decisions left out of the log since the start')
+    this.#said = leftOut
+    this.#lines = 0
+    const ended = this.#ending
+    this.#ending = this.#open
+    this.#open = []
+    for (const { before, after, count } of ended) if (count > 0) this.#write(`${before}${count}${after}`)
+  }
+
+  #write(openLine: string): void {
+    this.#lines += 1
+    if (this.#lines > linesPerSecondMax) this.#leftOut += 1
+    else this.#log.info(JSON.parse(`${openLine}}`), 'decision')
+  }
+}

@@ -1,0 +1,56 @@
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import { buckets, Histogram } from '@weir/runtime/histogram.ts'
+
+/** Classes of statuses; two of 4xx are apart: refusals by a limit, and clients that hung up before their answer. */
+const codes = ['2xx', '3xx', '4xx', '5xx', '429', '499'] as const
+
+/** As nginx records a client that hung up. */
+export const clientGoneStatus = 499
+
+/** By place in `codes`. None of 1xx ends a request. */
+function placeOf(status: number): number {
+  if (status === 429) return 4
+  return status === clientGoneStatus ? 5 : Math.floor(status / 100) - 2
+}
+
+/** The time from the heads of requests until the ends of their answers, by code. */
+export class AnswerTimes {
+  readonly byCode = codes.map((code) => [code, new Histogram(buckets.http)] as const)
+
+  observe(status: number, seconds: number): void {
+    this.byCode[placeOf(status)]?.[1].observe(seconds)
+  }
+}
+
+/** An answer that observes its time when it ends. */
+abstract class TimedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+  readonly startedAt = performance.now()
+  protected abstract get times(): AnswerTimes
+
+  override end(...given: unknown[]): this {
+    if (!this.writableEnded) this.observe(this.statusCode)
+    return super.end(...(given as []))
+  }
+
+  observe(status: number): void {
+    this.times.observe(status, (performance.now() - this.startedAt) / 1_000)
+  }
+}
+
+/** Returns the class of a listener's answers, by the address of a request as the router sees it. */
+export function timedResponses(timesOf: (url: string) => AnswerTimes): typeof ServerResponse {
+  return class<Request extends IncomingMessage> extends TimedResponse<Request> {
+    protected override get times(): AnswerTimes {
+      return timesOf(this.req.url ?? '')
+    }
+  }
+}
+
+/** When the head of a request was read, by `performance.now()`; now where no listener made the answer, as in tests. */
+export const startedAtOf = (response: ServerResponse): number =>
+  response instanceof TimedResponse ? response.startedAt : performance.now()
+
+/** Observes an answer that was broken off, and so never ends. */
+export function observeBrokenOff(response: ServerResponse, status: number): void {
+  if (response instanceof TimedResponse) response.observe(status)
+}

@@ -1,0 +1,227 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { join, resolve } from 'node:path'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { readMarkdown } from '../repo/rules/markdown.ts'
+import { failurePolicy, keyOf, subjectId } from '../support/failure/failure-policy.ts'
+import { fastRules } from '../support/failure/fast-rules.ts'
+import { mountJournalDisk } from '../support/failure/journal-disk.ts'
+import { type Prometheus, startPrometheus } from '../support/failure/prometheus.ts'
+import { type Stack, startStack } from '../support/failure/stack.ts'
+import { type SteadyLoad, startSteadyLoad } from '../support/steady-load.ts'
+
+/** Alerts of a stack that works, of which Kafka is a single broker: the ingress warns of that at all times. */
+const always = 'ALERTS{alertname="ReadinessWarns",job="weir-ingress"}'
+/** Whether something is slow is a matter of what else this machine does. */
+const ofFaults = 'ALERTS{alertname!~"RedisSlow|RedisScriptSlow|JournalDiskSlow|EventLoopBusy",slo!="quick"}'
+const alerts = `${ofFaults} unless ${always}`
+/** Longer than the thresholds of a minute with what comes after them. */
+const faultSeconds = 90
+/** Several times what the journal's bound of 32 MiB leaves of it. */
+const diskMegabytes = 48
+/** What the dead one gets late is to be a small part of all deliveries, as where there are many customers. */
+const livingEndpoints = 8
+/** Asks of a quota subject, of ten units each: with the fourth and the fifth it reaches a threshold. */
+const asksEach = 5
+const askEveryMs = 800
+
+let stack: Stack
+let prometheus: Prometheus
+let load: SteadyLoad
+let asking: NodeJS.Timeout
+let unmount: (() => void) | undefined
+/** Of endpoints that live, and of the one that dies. */
+let living: Server
+let dying: Server
+let dyingPort: number
+
+const openEndpoint = (port: number) =>
+  new Promise<Server>((done) => {
+    const server = createServer((request, response) =>
+      request.resume().once('end', () => response.writeHead(204).end()),
+    )
+    server.listen(port, '127.0.0.1', () => done(server))
+  })
+
+function closeEndpoint(endpoint: Server | undefined) {
+  endpoint?.closeAllConnections()
+  endpoint?.close()
+}
+
+/** The policy of the failure suite, with more endpoints: one that dies, beside several that live. */
+function policyText(livingPort: number): string {
+  const policy = parse(failurePolicy())
+  const at = (port: number) => ({ ...policy.endpoints.demo, url: `http://127.0.0.1:${port}/` })
+  for (let more = 0; more < livingEndpoints; more += 1) policy.endpoints[`living-${more}`] = at(livingPort)
+  policy.endpoints.dying = at(dyingPort)
+  return JSON.stringify(policy)
+}
+
+/** Two alerts every four seconds: one subject after another uses its quota up. */
+function askForQuotas(): NodeJS.Timeout {
+  let asked = 0
+  return setInterval(() => {
+    const key = keyOf(subjectId('quota', Math.floor(asked / asksEach)))
+    asked += 1
+    const body = JSON.stringify({ route: '/faults', method: 'GET', cost: 10 })
+    const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+    const url = `http://127.0.0.1:${stack.ports.api}/v1/check`
+    fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(5_000) })
+      .then((answer) => answer.text())
+      .catch(() => undefined)
+  }, askEveryMs)
+}
+
+/** What an operator reads: with Redis stopped these come, and these once it is back. */
+const told = readMarkdown({ path: 'docs/runbook.md', text: readFileSync(resolve('docs/runbook.md'), 'utf8') }).rows
+
+const alertsOf = (cell = '') =>
+  Array.from(cell.matchAll(/`(\w+)`(?: \((\w+)\))?/g), ([, name, slo]) => nameOf(name, slo))
+const nameOf = (name = '', slo: string | undefined) => (slo === undefined ? name : `${name} ${slo}`)
+
+interface Series {
+  readonly metric: { readonly alertname: string; readonly slo?: string }
+  readonly values: readonly (readonly [number, string])[]
+}
+
+/** The alerts that fired, by when they began. */
+async function firedSince(startSeconds: number): Promise<ReadonlyMap<string, number>> {
+  const query = encodeURIComponent(`(${alerts}) and ALERTS{alertstate="firing"}`)
+  const range = `start=${startSeconds}&end=${Date.now() / 1_000}&step=1`
+  const { result } = await prometheus.ask<{ result: Series[] }>(`query_range?query=${query}&${range}`)
+  const began = new Map<string, number>()
+  for (const { metric, values } of result) {
+    const name = nameOf(metric.alertname, metric.slo)
+    began.set(name, Math.min(began.get(name) ?? Infinity, values[0]?.[0] ?? Infinity))
+  }
+  return began
+}
+
+/** Waits until no alert fires or is about to. */
+async function untilNone(deadlineMs: number): Promise<void> {
+  const left = async () => {
+    const { result } = await prometheus.ask<{ result: Series[] }>(`query?query=${encodeURIComponent(alerts)}`)
+    return result.map(({ metric }) => nameOf(metric.alertname, metric.slo))
+  }
+  await waitUntil(async () => (await left()).length === 0, { deadlineMs, everyMs: 500 })
+  expect(await left()).toEqual([])
+}
+
+/** What the ingress warns of. */
+async function warnings(): Promise<string> {
+  const text = await (await fetch(`${stack.opsAddress('ingress')}/readyz`)).text()
+  return text
+    .split('\n')
+    .filter((line) => line.includes('warning'))
+    .map(withoutNumbers)
+    .join('\n')
+}
+const withoutNumbers = (line: string) => line.replaceAll(/\d+/g, 'n')
+
+/** Keeps the disk under the journals full, as another program that logs too much would. */
+function fillDisk(): () => void {
+  const file = join(stack.dir, 'journal', 'filler')
+  const fill = () => {
+    for (let bytes = 1024 ** 2; bytes >= 4_096; )
+      try {
+        writeFileSync(file, Buffer.alloc(bytes, 1), { flag: 'a' })
+      } catch {
+        bytes /= 16
+      }
+  }
+  const filling = setInterval(fill, 100)
+  return () => {
+    clearInterval(filling)
+    rmSync(file)
+  }
+}
+
+beforeAll(async () => {
+  const [livingPort = 0, port = 0] = await freePorts(2)
+  dyingPort = port
+  living = await openEndpoint(livingPort)
+  dying = await openEndpoint(dyingPort)
+  stack = await startStack({
+    policy: policyText(livingPort),
+    environment: {
+      ...{ WEIR_JOURNAL_EPHEMERAL: '1', WEIR_JOURNAL_MAX_BYTES: String(32 * 1024 ** 2) },
+      // A Redis that waits for a busy machine is not gone.
+      WEIR_DECISION_DEADLINE_MS: '2000',
+    },
+    onDir: (dir) => {
+      unmount = mountJournalDisk(dir, diskMegabytes)
+    },
+    beforeRemoval: () => unmount?.(),
+  })
+  prometheus = await startPrometheus(stack, fastRules)
+  load = startSteadyLoad({
+    url: `http://127.0.0.1:${stack.ports.ingress}/hello`,
+    headers: { 'x-api-key': keyOf(subjectId('wide', 0)) },
+    ...{ requestsPerSecond: 150, connections: 20, onAnswer: () => undefined },
+  })
+  asking = askForQuotas()
+  await prometheus.until('sum(weir_deliveries_total{result="delivered"}) > 4', 60_000)
+}, 240_000)
+
+afterAll(async () => {
+  clearInterval(asking)
+  await load?.stop()
+  await prometheus?.close()
+  await stack?.close()
+  closeEndpoint(living)
+  closeEndpoint(dying)
+}, 180_000)
+
+/** Holds a part of the stack down. */
+const stopped = (part: string) => async () => {
+  await stack.hold(part)
+  return () => stack.release(part)
+}
+
+const faults: Readonly<Record<string, () => Promise<() => unknown>>> = {
+  'Redis is stopped': stopped('redis'),
+  'the disk under the journal is full': async () => {
+    const end = fillDisk()
+    await prometheus.until('sum(weir_journal_records_refused_total) > 0', 120_000).catch((error: unknown) => {
+      end()
+      throw error
+    })
+    return end
+  },
+  'Kafka is stopped': stopped('kafka'),
+  'ClickHouse is stopped': stopped('clickhouse'),
+  'an endpoint is dead': async () => {
+    closeEndpoint(dying)
+    return async () => {
+      dying = await openEndpoint(dyingPort)
+    }
+  },
+}
+
+test.each(Object.entries(faults))(
+  '%s: exactly the alerts that the runbook names fire, and all end when it is over',
+  async (fault, strike) => {
+    const row = told.find(({ cells }) => cells[0] === fault)
+    await untilNone(120_000)
+    const before = await warnings()
+    const startSeconds = Date.now() / 1_000
+    const end = await strike()
+    const isOver = `vector(time()) > ${Date.now() / 1_000 + faultSeconds}`
+    const hasLasted = prometheus.until(isOver, 2 * faultSeconds * 1_000)
+    const warned = await hasLasted.then(warnings).finally(end)
+    const overSeconds = Date.now() / 1_000
+    await untilNone(300_000)
+    const fired = [...(await firedSince(startSeconds))]
+    if (warned !== before) fired.push(['ReadinessWarns', startSeconds])
+    const during = [...new Set(fired.flatMap(([name, began]) => (began <= overSeconds ? [name] : [])))]
+    const after = fired.flatMap(([name, began]) => (began > overSeconds ? [name] : []))
+    expect([during.toSorted(), after.toSorted()]).toEqual([
+      alertsOf(row?.cells[1]).toSorted(),
+      alertsOf(row?.cells[2]).toSorted(),
+    ])
+  },
+  900_000,
+)

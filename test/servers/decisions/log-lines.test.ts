@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { readTopic } from '../../support/servers/read-topic.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+/** Whatever a caller sends that is no name of the policy. */
+const secrets = {
+  key: 'secret-of-acme',
+  token: 'secret-of-the-app',
+  wrong: 'secret-that-is-wrong',
+  cookie: 'secret-in-a-cookie',
+  body: 'secret-in-a-body',
+  path: 'secret-in-a-path',
+  query: 'secret-in-a-query',
+  attribute: 'secret-in-an-attribute',
+}
+const policy = {
+  version: 1,
+  plans: { small: { limits: ['ten', 'team'] }, big: { limits: [] } },
+  limits: {
+    ten: { algorithm: 'fixed_window', size: 10, window: '7d' },
+    team: { algorithm: 'fixed_window', size: 1_000, window: '7d', by: ['subject', 'attribute:team'] },
+  },
+  routes: [{ match: 'GET /v1/users/:id' }],
+  upstreams: { api: { url: 'http://127.0.0.1:1', hosts: ['*'] } },
+  subjects: { acme: { plan: 'small', keys: [{ id: 'acme-1', sha256: sha256(secrets.key) }] }, many: { plan: 'big' } },
+  tokens: { app: { sha256: sha256(secrets.token), scopes: ['check'] } },
+}
+
+let dir: string
+let kafka: RunningServer
+let redis: RunningServer
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'weir-test-lines-'))
+  kafka = await startServer(kafkaServer)
+  redis = await startServer(redisServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  await writeFile(join(dir, 'weir.yaml'), JSON.stringify(policy))
+}, 180_000)
+afterAll(async () => {
+  await redis?.close()
+  await kafka?.close()
+  await rm(dir, { recursive: true, force: true })
+})
+
+const start = (which: string) =>
+  startIngress({
+    ...{ WEIR_POLICY_FILE: join(dir, 'weir.yaml'), WEIR_REDIS_URL: redis.address, WEIR_KAFKA_BROKERS: kafka.address },
+    ...{ WEIR_LOG_DECISIONS: which, WEIR_LOG_LEVEL: 'warn' },
+  })
+
+type Line = Readonly<Record<string, unknown>>
+const linesOf = async ({ logFile }: RunningIngress) => {
+  const lines = (await readFile(logFile, 'utf8')).split('\n').filter(Boolean)
+  return lines.map((line): Line => JSON.parse(line))
+}
+const isDecision = ({ msg }: Line) => msg === 'decision'
+
+const checkAs = (ingress: RunningIngress, path: string, body: object) =>
+  fetch(ingress.api + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secrets.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
+/** Every record of the journals that an ingress of this test wrote, in the fields that lines have. */
+async function recordsOf(journals: ReadonlySet<string>, count: number) {
+  const decoded = (records: readonly { readonly value: Buffer | null }[]) =>
+    records.flatMap(({ value }) => {
+      const parsed = value === null ? undefined : parseDecision(value)
+      return parsed?.kind === 'decision' && !journals.has(parsed.decision.journal) ? [parsed.decision] : []
+    })
+  const sum = (records: ReturnType<typeof decoded>) => records.reduce((total, one) => total + one.count, 0)
+  const found = await readTopic(kafkaOptions(kafka.address), topics.decisions, (all) => sum(decoded(all)) >= count)
+  return decoded(found)
+}
+
+const known = new Set<string>()
+const byId = (a: Line, b: Line) => (String(a.id) < String(b.id) ? -1 : 1)
+/** A line as its record has it. */
+const asRecord = ({ level: _, time: __, service: ___, pid: ____, msg: _____, ...record }: Line) => record
+
+test.each(['denied', 'all'] as const)(
+  '%s: every record is one line with its fields, that of many refusals too, and no secret is in any',
+  async (which) => {
+    const ingress = await start(which)
+    const ask = (path: string, headers: Readonly<Record<string, string>>) => fetch(ingress.proxy + path, { headers })
+    const asked = { subject: 'acme', route: 'GET /hello', attributes: { team: secrets.attribute } }
+    for (let at = 0; at < 20; at += 1) await checkAs(ingress, '/v1/check', { ...asked, body: { card: secrets.body } })
+    const path = `/v1/users/${secrets.path}?token=${secrets.query}`
+    await ask(path, { 'x-api-key': secrets.key, cookie: `session=${secrets.cookie}` })
+    await ask(path, { authorization: `Bearer ${secrets.key}` })
+    for (let at = 0; at < 10; at += 1) await ask('/', { 'x-api-key': secrets.wrong })
+    const records = await recordsOf(known, 32)
+    for (const { journal } of records) known.add(journal)
+    const wanted = records.filter(({ outcome }) => which === 'all' || outcome === 'deny')
+    expect(wanted.some(({ count }) => count > 1)).toBe(true)
+    const all = async () => (await linesOf(ingress)).filter(isDecision)
+    expect(await waitUntil(async () => (await all()).length >= wanted.length, { deadlineMs: 10_000 })).toBe(true)
+    const lines = await all()
+    const text = await readFile(ingress.logFile, 'utf8')
+    await ingress.close()
+    expect(lines.map(asRecord).toSorted(byId)).toEqual(
+      wanted.map(({ journal: _, seq: __, ...fields }) => fields).toSorted(byId),
+    )
+    for (const secret of Object.values(secrets)) expect(text).not.toContain(secret)
+    expect(text).not.toContain(sha256(secrets.key))
+  },
+)
+
+/** Decides so many batches of a hundred at once, and returns the ids. */
+async function decideBatches(ingress: RunningIngress, batches: number): Promise<readonly string[]> {
+  const checks = Array.from({ length: 100 }, () => ({ subject: 'many', route: 'GET /hello' }))
+  const answers = await Promise.all(
+    Array.from({ length: batches }, async () => {
+      const answer = await checkAs(ingress, '/v1/check/batch', { checks })
+      return (await answer.json()) as { readonly results: readonly { readonly id: string }[] }
+    }),
+  )
+  return answers.flatMap(({ results }) => results.map(({ id }) => id))
+}
+
+test('lines are at most 1,000 a second, and what is left out is counted', async () => {
+  const ingress = await start('all')
+  const ids = await decideBatches(ingress, 80)
+  const counts = async () => {
+    const lines = await linesOf(ingress)
+    const leftOut = Number(lines.findLast((line) => 'leftOut' in line)?.leftOut ?? 0)
+    return { written: lines.filter(isDecision).length, leftOut }
+  }
+  const isWhole = async () => {
+    const { written, leftOut } = await counts()
+    return leftOut > 0 && written + leftOut === ids.length
+  }
+  expect(await waitUntil(isWhole, { deadlineMs: 15_000 })).toBe(true)
+  expect((await counts()).written).toBeGreaterThanOrEqual(1_000)
+  await ingress.close()
+})
+
+test('a sample has one of a hundred records, by the ends of their ids', async () => {
+  const ingress = await start('sampled')
+  const ids = await decideBatches(ingress, 20)
+  const sample = ids.filter((id) => Number.parseInt(id.slice(-6), 16) % 100 === 0)
+  const written = async () => (await linesOf(ingress)).filter(isDecision).map(({ id }) => id)
+  expect(await waitUntil(async () => (await written()).length >= sample.length, { deadlineMs: 10_000 })).toBe(true)
+  expect((await written()).toSorted()).toEqual(sample.toSorted())
+  expect(sample.length).toBeGreaterThan(0)
+  await ingress.close()
+})

@@ -1,0 +1,323 @@
+import { writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import type { Decision } from '@weir/core/limits/decision.ts'
+import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { buildLimitRequest, buildScope } from '../support/builders/limit.ts'
+import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
+import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+
+const window = (algorithm: string, size: number, length: string, more: object = {}) => ({
+  ...{ algorithm, size, window: length, ...more },
+})
+/** What is in force, and what it is edited to. */
+const policyOf = (isEdited: boolean) => {
+  const pick = <T>(before: T, after: T) => (isEdited ? after : before)
+  return {
+    version: 1,
+    limits: {
+      fixed: window('fixed_window', pick(40, 15), pick('1s', '2s')),
+      sliding: window('sliding_window', pick(9, 30), '1s'),
+      log: window('sliding_log', pick(30, 12), '1s'),
+      bucket: window('token_bucket', pick(50, 20), '1s', { burst: pick(60, 9) }),
+      blocking: window('fixed_window', pick(60, 25), '1s', { block: '1s' }),
+      'per-key': window('sliding_log', 20, '1s', { by: ['key'] }),
+      ...(isEdited ? { search: window('fixed_window', 4, '1s') } : { gone: window('fixed_window', 5, '1s') }),
+      minute: window('fixed_window', pick(60, 30), '1m'),
+      smooth: window('sliding_window', pick(30, 60), '1m'),
+      flowing: window('token_bucket', pick(60, 20), '1m'),
+      day: { algorithm: 'fixed_window', size: pick(900, 500), period: 'day' },
+    },
+    plans: {
+      fixed: { limits: ['fixed'] },
+      sliding: { limits: ['sliding'] },
+      log: { limits: ['log'] },
+      bucket: { limits: ['bucket'] },
+      blocking: { limits: ['blocking'] },
+      all: { limits: ['fixed', 'sliding', 'log', 'bucket', 'per-key', ...(isEdited ? [] : ['gone'])] },
+      minutes: { limits: ['minute', 'day'] },
+      smooth: { limits: ['smooth', 'minute'] },
+      flowing: { limits: ['flowing'] },
+      open: { limits: [] },
+    },
+    routes: [
+      { match: 'POST /search', cost: 3, ...(isEdited ? { limits: ['search'] } : {}) },
+      { match: 'GET /one', cost: 1 },
+    ],
+    subjects: Object.fromEntries([
+      ...['fixed', 'sliding', 'log', 'bucket', 'blocking', 'all'].map((plan) => [plan, { plan }]),
+      ...['minutes', 'smooth', 'flowing'].flatMap((plan) => [1, 2, 3].map((at) => [`${plan}-${at}`, { plan }])),
+      ['mover', { plan: pick('open', 'minutes') }],
+      ['untouched', { plan: 'open' }],
+    ]),
+  }
+}
+const [policy, edited] = [policyOf(false), JSON.stringify(policyOf(true))]
+
+let weir: RunningWeir
+let clickhouse: ClickHouseClient
+beforeAll(async () => {
+  const file = join(tmpdir(), `weir-impact-${process.pid}.yaml`)
+  await writeFile(file, JSON.stringify(policy))
+  weir = await weirUp(['--policy', file])
+  clickhouse = connectClickhouse(weir.line.clickhouse, 'test')
+}, 180_000)
+afterAll(async () => {
+  await clickhouse?.close()
+  await weir?.close()
+})
+
+interface Counts {
+  readonly before: number
+  readonly at_least: number | null
+  readonly at_most: number | null
+}
+interface Impact {
+  readonly method: string
+  readonly estimate: boolean
+  readonly assumptions: readonly string[]
+  readonly requests: number
+  readonly refused: Counts
+  readonly to_refused: number | null
+  readonly to_admitted: number | null
+  readonly limits: readonly (Counts & {
+    readonly limit: string
+    readonly edit: string
+    readonly subjects: readonly (Counts & { readonly subject: string })[]
+  })[]
+}
+
+async function ask(query = ''): Promise<Impact> {
+  const response = await fetch(`${weir.line.console}/v1/policy/impact${query}`, {
+    ...{ method: 'POST', body: edited },
+    headers: { authorization: `Bearer ${weir.line.adminToken}`, 'content-type': 'application/yaml' },
+  })
+  const body = await response.json()
+  expect([response.status, body]).toEqual([200, expect.anything()])
+  return body as Impact
+}
+
+interface Row {
+  readonly subject: string
+  readonly ms: number
+  readonly key_id: string
+  readonly route: string
+  readonly method: string
+  readonly cost: number
+  readonly count: number
+  readonly outcome: string
+}
+async function recordedRows(where: string): Promise<readonly Row[]> {
+  const answer = await clickhouse.query({
+    query: `SELECT subject, toInt64(toUnixTimestamp64Milli(ts)) AS ms, key_id, route, method, cost, count, outcome
+      FROM weir.decisions WHERE ${where} ORDER BY ts, seq`,
+    ...{ format: 'JSONEachRow', clickhouse_settings: { output_format_json_quote_64bit_integers: 0 } },
+  })
+  return answer.json<Row>()
+}
+
+const after = requirePolicy(edited, 'edited')
+const limitsOf = createLimitResolver(after)
+const periodBoundaries = createBoundaryCache()
+const isDecision = (outcome: object | undefined): outcome is Decision => outcome !== undefined && 'allowed' in outcome
+
+/** Sends the recorded requests again, at the times of their records, to limits of the edited policy. */
+async function sendAgain(engine: DecideEngine, rows: readonly Row[], fromMs = 0) {
+  const refused = new Map<string, number>()
+  const turned = { to_refused: 0, to_admitted: 0 }
+  for (const { subject: id, ms, key_id: keyId, route, method, cost, count, outcome } of rows) {
+    const subject = after.subjects.get(id)
+    if (subject === undefined) continue
+    const limits = limitsOf(subject, after.routes.find(({ template }) => template === route) ?? unmatchedRoute)
+    const request = buildLimitRequest({ scope: buildScope({ subject: id, keyId, route, method }), cost, limits })
+    for (let at = 0; at < count; at += 1) {
+      const boundaries = periodBoundaries('day', 'UTC', 1, ms)
+      const decision =
+        limits.length === 0
+          ? undefined
+          : (await engine.decide({ requests: [request], nowMs: ms, boundaries })).outcomes[0]
+      const isRefused = isDecision(decision) && !decision.allowed
+      if (ms < fromMs) continue
+      if (isDecision(decision) && isRefused) {
+        refused.set(`${id} ${decision.deniedBy}`, (refused.get(`${id} ${decision.deniedBy}`) ?? 0) + 1)
+      }
+      if (isRefused && outcome === 'allow') turned.to_refused += 1
+      if (!isRefused && outcome === 'deny') turned.to_admitted += 1
+    }
+  }
+  return { refused, turned }
+}
+
+const tried = ['fixed', 'sliding', 'log', 'bucket', 'blocking', 'all'] as const
+
+test('What an edited policy would have refused one subject, through every algorithm, is what its script refuses of the same requests', {
+  timeout: 180_000,
+}, async () => {
+  const random = createSeededRandom()
+  const fromMs = Date.now()
+  let sent = 0
+  const one = async () => {
+    const route = random.oneIn(6) ? 'POST /search' : 'GET /one'
+    // Under a key of its own no refusal is repeated from memory, so that each has a record of its own.
+    const body = { subject: random.pick(tried), route, idempotency_key: `impact-${sent}` }
+    sent += 1
+    const response = await fetch(`${weir.line.api}/v1/check`, {
+      ...{ method: 'POST', body: JSON.stringify(body) },
+      headers: { authorization: `Bearer ${weir.line.adminToken}`, 'content-type': 'application/json' },
+    })
+    expect(response.status).toBe(200)
+    await response.arrayBuffer()
+  }
+  while (sent < 2_000) await Promise.all(Array.from({ length: random.integer(1, 6) }, one))
+  const total = async () =>
+    (await recordedRows("subject IN ('fixed', 'sliding', 'log', 'bucket', 'blocking', 'all')")).length
+  await waitUntil(async () => (await total()) === sent, { deadlineMs: 60_000, everyMs: 200 })
+
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const all = await ask(`?from=${new Date(fromMs).toISOString()}`)
+  for (const subject of tried) {
+    const rows = await recordedRows(`subject = '${subject}'`)
+    const { refused, turned } = await sendAgain(createRedisEngine(redis), rows)
+    const impact = await ask(`?subject=${subject}`)
+    const seed = `WEIR_TEST_SEED=${random.seed}, ${subject}: ${JSON.stringify(impact)}`
+    expect([impact.method, impact.estimate, impact.requests], seed).toEqual(['replay', false, rows.length])
+    expect({ to_refused: impact.to_refused, to_admitted: impact.to_admitted }, seed).toEqual(turned)
+    const said = impact.limits.filter(({ at_most }) => at_most !== 0)
+    expect(
+      said.map(({ limit, at_least, at_most }) => [`${subject} ${limit}`, at_least, at_most]),
+      seed,
+    ).toEqual([...refused].map(([name, count]) => [name, count, count]).sort())
+    expect(turned.to_refused + turned.to_admitted, seed).toBeGreaterThan(0)
+    // The minutes of the same traffic say the same, as far as they know.
+    const sum = [...refused.values()].reduce((sum, count) => sum + count, 0)
+    for (const { limit, subjects } of all.limits) {
+      const found = subjects.find((one) => one.subject === subject)
+      const count = refused.get(`${subject} ${limit}`) ?? 0
+      if (found !== undefined)
+        expect([(found.at_least ?? 0) <= count, count <= (found.at_most ?? 0)], seed).toEqual([true, true])
+    }
+    expect(sum).toBe(impact.refused.at_most)
+  }
+  const whole = await ask(`?subject=none`)
+  expect([whole.requests, whole.refused]).toEqual([0, { before: 0, at_least: 0, at_most: 0 }])
+})
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const inForce = requirePolicy(JSON.stringify(policy), 'policy')
+const beforeLimitsOf = createLimitResolver(inForce)
+
+/** Two days of bursts and quiet times of one subject, as the policy in force decided them. */
+async function drawHistory(random: SeededRandom, subject: string, fromMs: number, toMs: number) {
+  const engine = createModelEngine()
+  const rows: (Row & { readonly denied_by: string })[] = []
+  for (let ms = fromMs; ; ) {
+    const [length, step] = random.pick<readonly [number, number]>([
+      [80, 500],
+      [200, 400],
+      [10, 20_000],
+    ])
+    for (let at = 0; at < length; at += 1) {
+      ms += random.integer(0, step)
+      if (ms >= toMs) return rows
+      // A limit of the edit comes with this route.
+      const route = subject !== 'untouched' && random.oneIn(5) ? 'POST /search' : 'GET /one'
+      const [cost, method] = route === 'GET /one' ? [1, 'GET'] : [3, 'POST']
+      const found = inForce.subjects.get(subject)
+      if (found === undefined) throw new Error(subject)
+      const limits = beforeLimitsOf(found, inForce.routes.find(({ template }) => template === route) ?? unmatchedRoute)
+      const scope = buildScope({ subject, keyId: 'k', route, method })
+      const request = buildLimitRequest({ scope, cost, limits })
+      const boundaries = periodBoundaries('day', 'UTC', 1, ms)
+      const [decision] = (await engine.decide({ requests: [request], nowMs: ms, boundaries })).outcomes
+      const denied = isDecision(decision) && !decision.allowed ? decision.deniedBy : ''
+      const outcome = denied === '' ? 'allow' : 'deny'
+      rows.push({ subject, ms, key_id: 'k', route, method, cost, count: 1, outcome, denied_by: denied })
+    }
+    ms += random.integer(minuteMs, 3 * hourMs)
+  }
+}
+
+async function insertRows(rows: readonly (Row & { readonly denied_by: string })[]): Promise<void> {
+  const values = rows.map(({ ms, outcome, ...row }, seq) => ({
+    ...{ v: 1, id: uuidv7(ms), ts: new Date(ms).toISOString().replace('T', ' ').replace('Z', ''), plan: 'any', ...row },
+    ...{
+      outcome,
+      reason: outcome === 'deny' ? 'limit' : 'ok',
+      mode: 'enforce',
+      charged: outcome === 'deny' ? 'no' : 'yes',
+    },
+    ...{ limits: [], journal: '01a20287-6fb6-7000-8000-000000000001', seq },
+  }))
+  await clickhouse.insert({ table: 'weir.decisions', format: 'JSONEachRow', values })
+}
+
+const isWithin = (count: number, { at_least, at_most }: Counts) => (at_least ?? 0) <= count && count <= (at_most ?? 0)
+
+test('What an edited policy would have refused all subjects in days lies within the bounds, and is the number itself for fixed windows of minutes', {
+  timeout: 120_000,
+}, async () => {
+  const random = createSeededRandom()
+  const nowMs = Date.now()
+  // Not at the start of a day: its count runs by then.
+  const fromMs = nowMs - (nowMs % minuteMs) - 31 * hourMs
+  const plans = ['minutes', 'smooth', 'flowing']
+  const subjects = [...plans.flatMap((plan) => [1, 2, 3].map((at) => `${plan}-${at}`)), 'mover', 'untouched']
+  const histories = new Map<string, readonly Row[]>()
+  for (const subject of subjects) {
+    const rows = await drawHistory(random, subject, fromMs - (fromMs % (24 * hourMs)), nowMs - minuteMs)
+    await insertRows(rows)
+    histories.set(subject, rows)
+  }
+  const query = `from=${new Date(fromMs).toISOString()}`
+  const all = await ask(`?${query}`)
+  const seed = `WEIR_TEST_SEED=${random.seed}`
+  expect([all.method, all.estimate]).toEqual(['minutes', true])
+  let changed = 0
+  for (const [subject, rows] of histories) {
+    const { refused, turned } = await sendAgain(createModelEngine(), rows, fromMs)
+    const before = rows.filter(({ ms, outcome }) => ms >= fromMs && outcome === 'deny').length
+    const said = all.limits.flatMap(({ limit, subjects: of }) =>
+      of.filter((one) => one.subject === subject).map((one) => ({ ...one, limit })),
+    )
+    if (turned.to_refused + turned.to_admitted > 0) changed += 1
+    const what = `${seed}, ${subject}: ${JSON.stringify(said)}, in fact ${JSON.stringify([...refused])}`
+    for (const { limit, ...counts } of said)
+      expect(isWithin(refused.get(`${subject} ${limit}`) ?? 0, counts), what).toBe(true)
+    if (turned.to_refused + turned.to_admitted > 0) expect(said.length, what).toBeGreaterThan(0)
+    // Every second limit of a plan alone is of minutes: what it refuses is known, where the others refuse nothing.
+    const [alone] = said
+    if (subject.startsWith('minutes') && said.length === 1 && alone !== undefined)
+      expect(alone.at_least, what).toBe(alone.at_most)
+    if (!subject.startsWith('minutes')) continue
+    const one = await ask(`?${query}&subject=${subject}`)
+    expect([one.estimate, one.refused.before, one.refused.at_most, one.to_refused, one.to_admitted], what).toEqual([
+      false,
+      before,
+      [...refused.values()].reduce((sum, count) => sum + count, 0),
+      turned.to_refused,
+      turned.to_admitted,
+    ])
+  }
+  expect(changed, seed).toBeGreaterThan(3)
+  expect(JSON.stringify(all.limits), seed).not.toContain('untouched')
+
+  const file = join(weir.dir, 'edited.yaml')
+  await writeFile(file, edited)
+  const asked = ['--policy', file, '--data', weir.dir, '--impact', '--from', new Date(fromMs).toISOString()]
+  const shown = await runWeir(['diff', ...asked])
+  expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining('Estimate: ') })
+  expect(shown.stdout).toMatch(/^LIMIT +EDIT +REFUSED +WOULD BE +WHO$/m)
+  expect(shown.stdout).toMatch(/^minute +changed +\d+ +\d+( to \d+)? +[a-z]+(-\d)? \d+ → /m)
+  const printed = await runWeir(['diff', ...asked, '--subject', 'minutes-1', '--json'])
+  expect(JSON.parse(printed.stdout).impact).toMatchObject({ method: 'replay', estimate: false })
+})

@@ -1,0 +1,55 @@
+import { execFile } from 'node:child_process'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+
+let stack: MeteringStack
+beforeAll(async () => {
+  stack = await openMeteringStack()
+})
+afterAll(() => stack?.close())
+
+async function start() {
+  const one = await stack.start()
+  onTestFinished(() => one.kill('SIGKILL'))
+  return one
+}
+
+const run = promisify(execFile)
+
+test('ClickHouse is restored from a copy older than a declared block: what the copy lacks is read again, and counts once', async () => {
+  const before = await start()
+  const journals = [newJournal('one'), newJournal('other')]
+  const send = async (count: number) => {
+    for (const [partition, journal] of journals.entries()) await stack.send(journal.take(count, partition), partition)
+  }
+  const expectAll = async (count: number) => {
+    for (const { subject } of journals) expect(await settled(stack, subject, count)).toEqual(once(count))
+  }
+  await send(100)
+  await expectAll(100)
+  const [data, copy] = [join(stack.clickhouse.dir, 'data'), join(stack.clickhouse.dir, 'copy')]
+  await stack.clickhouse.kill('SIGTERM')
+  await run('cp', ['-a', data, copy])
+  await stack.clickhouse.restart()
+  await send(200)
+  await expectAll(300)
+
+  await stack.clickhouse.kill('SIGKILL')
+  await send(50)
+  const isWaiting = async () => (await before.ready()).text.includes('waits: ')
+  expect(await waitUntil(isWaiting, { deadlineMs: 40_000, everyMs: 100 })).toBe(true)
+  await before.kill('SIGTERM')
+  await rm(data, { recursive: true })
+  await run('cp', ['-a', copy, data])
+  await stack.clickhouse.restart()
+
+  const after = await start()
+  await expectAll(350)
+  await send(50)
+  await expectAll(400)
+  expect(after.said()).not.toContain('numbers that never came')
+})

@@ -1,0 +1,130 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inProject, projectRoot } from '@weir/cli/project.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+
+/** What each example prints behind its first line; a star stands for any text. */
+const printed: Readonly<Record<string, readonly string[]>> = {
+  nginx: [
+    'nginx listens on *',
+    'Without a key, then four times with one, which has a limit of three:',
+    'GET /hello -> 401  RateLimit: "unauthenticated";r=0',
+    'GET /hello -> 200  RateLimit: "example-nginx";r=2;t=20',
+    'GET /hello -> 200  RateLimit: "example-nginx";r=1;t=40',
+    'GET /hello -> 200  RateLimit: "example-nginx";r=0;t=60',
+    'GET /hello -> 429  RateLimit: "example-nginx";r=0;t=20  Retry-After: 20',
+    'The API has served 3 requests: GET /hello of shop-*',
+    'Try it: curl -i *',
+  ],
+  fastify: [
+    'The application packages/client/examples/fastify.mjs listens on *',
+    'without a key: GET /hello -> 401  *',
+    'ann, free: GET /hello -> 200  1 left',
+    'ann, free: GET /hello -> 200  0 left',
+    'ann, free: GET /hello -> 429  The limit example-fastify is used up. *',
+    'bob, paid: GET /hello -> 200  3 left',
+    'bob, paid: GET /hello -> 200  2 left',
+    'bob, paid: GET /hello -> 200  1 left',
+    'Try it: curl -i *',
+  ],
+  'llm-tokens': [
+    '"Say hello in 40 words": charged 1000, 2000 left; took 45, settled by -955',
+    '"Explain a log in 600 words": charged 1000, 1955 left; took 606, settled by -394',
+    '"Write a story of 2000 words": charged 1000, 1349 left; took 2006, settled by +1006',
+    '"Say good night in 40 words": refused, for the estimate of 1000 does not fit into the 343 tokens left',
+    '$ ./weir usage --subject writer-* --by route,outcome',
+    'ROUTE               OUTCOME  UNITS  DECISIONS  REFUSED',
+    'POST /example/chat  allow    2,657  3          0',
+    'POST /example/chat  deny     0      1          1',
+    'total                        2,657  4          1',
+  ],
+  otp: [
+    ...[11, 12, 13].map((last) => `127.0.0.${last} guesses four codes -> 200 200 200 429`),
+    '127.0.0.14 sends its first code -> 200',
+    '$ ./weir blocks --subject shop-*',
+    'UNTIL * REFUSED  ID',
+    ...[13, 12, 11].map((last) => `20* example-otp  shop-* ip=127.0.0.${last} * 1 *`),
+    'nginx has the list: 127.0.0.12 -> 403, without a question to Weir',
+    '$ ./weir blocks lift * --forget',
+    'example-otp: the block is lifted',
+    'example-otp: what was counted is forgotten',
+    '127.0.0.12 -> 200 again, and the others are blocked until two minutes have passed',
+    'Try it: curl -X POST *',
+  ],
+  prepaid: [
+    'Eleven calls of a customer with 10 credits a month leave: 9 8 7 6 5 4 3 2 1 0 refused',
+    '$ ./weir alerts ls --subject customer-*',
+    'TIME * SUBJECT * TYPE * WHAT * DELIVERIES * ID',
+    '20* weir.quota.reached  example-credits: 100 %, 10 of 10 *',
+    '20* weir.quota.reached  example-credits: 80 %, 8 of 10 *',
+    "The customer's own page, for an hour: http://*/me#weir_portal_*",
+    'Topped up by 5 credits, in force after * ms.',
+    'The next call leaves: 4',
+  ],
+  'alerts-python': [
+    'docs/alert-consumers/consume.py reads weir.alerts.v1 at *',
+    'reader-* has used its quota of 10.',
+    'python: {"id": *, "type": "weir.quota.reached", "subject": "reader-*, "used": 8, "percent": 80, *}',
+    'python: {"id": *, "type": "weir.quota.reached", "subject": "reader-*, "used": 10, "percent": 100, *}',
+    'Try it: ./weir example prepaid in a third terminal *',
+  ],
+}
+const names = readdirSync(inProject('examples'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && entry.name !== 'node_modules')
+  .map(({ name }) => name)
+
+let weir: RunningWeir
+let before: unknown
+beforeAll(async () => {
+  weir = await weirUp()
+  before = await policy()
+})
+afterAll(() => weir?.close())
+
+async function policy(): Promise<unknown> {
+  const headers = { authorization: `Bearer ${weir.line.adminToken}` }
+  return (await fetch(`${weir.line.console}/v1/policy`, { headers })).json()
+}
+
+/** The words behind `./weir` of the command that the README shows. */
+function commandOf(name: string): string[] {
+  const readme = readFileSync(inProject('examples', name, 'README.md'), 'utf8')
+  const [, command = ''] = /```sh\n\.\/weir (.*)\n```/.exec(readme) ?? []
+  return [...command.split(' '), '--data', weir.dir]
+}
+
+const asPattern = (line: string) =>
+  expect.stringMatching(new RegExp(`^${line.replaceAll(/[^\w*]/g, '\\$&').replaceAll('*', '.*')}$`))
+
+test('every example has its folder, its command and its row', () => {
+  const readme = readFileSync(inProject('examples/README.md'), 'utf8')
+  const rows = [...readme.matchAll(/^\| \[`\.\/weir example (\S+)`\]/gm)].map(([, name]) => name)
+  expect(rows.toSorted()).toEqual(names.toSorted())
+  expect(Object.keys(printed).toSorted()).toEqual(names.toSorted())
+})
+
+test.each(names)('the example %s runs by the command of its README, and leaves the policy as it was', async (name) => {
+  const checked = await runWeir(['check', '--policy', join(projectRoot, 'examples', name, 'weir.yaml')])
+  expect([checked.code, checked.stderr]).toEqual([0, expect.any(String)])
+  const { code, stdout, stderr } = await runWeir([...commandOf(name), '--once'])
+  expect([code, stderr.replaceAll(/^weir: counted until .*\n/gm, '')]).toEqual([0, ''])
+  const lines = [`In force for now: examples/${name}/weir.yaml`, ...(printed[name] ?? [])]
+  expect(stdout.trimEnd().split('\n')).toEqual(lines.map(asPattern))
+  expect(await policy()).toEqual(before)
+})
+
+test('an example goes on until Ctrl-C, and leaves the policy as it was', async () => {
+  const child = spawnBound([inProject('weir'), ...commandOf('fastify')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  child.stdout?.on('data', (part: Buffer) => (text += part))
+  expect(await waitUntil(() => text.includes('Ctrl-C ends'), { deadlineMs: 60_000 })).toBe(true)
+  expect(JSON.stringify(await policy())).toContain('example-fastify-paid')
+  const ended = once(child, 'exit')
+  child.kill('SIGINT')
+  expect(await ended).toEqual([0, null])
+  expect(await policy()).toEqual(before)
+})
