@@ -9,22 +9,24 @@ const installDeadlineMs = 600_000
 
 const git = (...args: readonly string[]) => execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8' }).trim()
 
-/** The version that was released last before this commit. Throws if the clone has no tags. */
-function lastRelease(): string {
+/** The version before this one, and its commit: the last before the version in package.json was raised. It needs no tags. */
+function lastRelease(): { version: string; commit: string } {
+  const raised = git('log', '-1', '--format=%H', '-G"version":', '--', 'package.json')
   try {
-    return git('describe', '--tags', '--abbrev=0', '--match', 'v*')
+    const commit = git('rev-parse', '--verify', `${raised}^`)
+    return { version: JSON.parse(git('show', `${commit}:package.json`)).version, commit }
   } catch (error) {
-    throw new Error('this clone has no tag of a release: run git fetch --tags', { cause: error })
+    throw new Error('this clone does not reach back to the last release: run git fetch --unshallow', { cause: error })
   }
 }
 
 /** Checks out the last release into a folder of its own, with what it depends on. */
 export function checkOutRelease() {
-  const version = lastRelease()
+  const { version, commit } = lastRelease()
   const root = mkdtempSync(join(tmpdir(), `weir-${version}-`))
   const archive = join(root, '..', `weir-${version}-${process.pid}.tar`)
   try {
-    git('archive', '--output', archive, version)
+    git('archive', '--output', archive, commit)
     execFileSync('tar', ['-xf', archive, '-C', root])
   } finally {
     rmSync(archive, { force: true })
