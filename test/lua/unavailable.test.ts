@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
+import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
@@ -84,7 +85,7 @@ describe('a Redis that is stopped', () => {
 
   test('is served again when it runs again, and its late reply is counted, not delivered', async () => {
     const { store } = await openStore()
-    process.kill(server.pid(), 'SIGSTOP')
+    stopServer()
     const decision = await decide(store, large('allow'))
     process.kill(server.pid(), 'SIGCONT')
     expect(decision.reason).toBe('unavailable')
@@ -117,10 +118,11 @@ test('a Redis that was killed and started again is served without a restart of t
 
 test('the breaker opens with the first overdue call, and an open one answers a thousand requests faster than one call takes', async () => {
   const { store } = await openStore()
+  const { breakerOpened } = store.counters // a busy machine may have opened it before
   const startedMs = performance.now()
   stopServer()
   await decide(store, large('allow'))
-  expect(store).toMatchObject({ serversDown: 1, counters: { breakerOpened: 1 } })
+  expect([store.serversDown, store.counters.breakerOpened]).toEqual([1, breakerOpened + 1])
   expect(performance.now() - startedMs).toBeLessThan(250)
   const requests = Array.from({ length: 1_000 }, () => buildLimitRequest({ limits: [large('allow')] }))
   const openMs = performance.now()
@@ -130,11 +132,12 @@ test('the breaker opens with the first overdue call, and an open one answers a t
 
 describe('a charge whose reply came too late', () => {
   /** Charges while the server is stopped, and lets it go on before the client gives up the connection. */
-  async function chargeLate(store: RedisLimitStore, limit: Limit) {
-    process.kill(server.pid(), 'SIGSTOP')
-    const decision = await decide(store, limit)
+  async function chargeLate(store: RedisLimitStore, request: LimitRequest) {
+    const { lateReplies } = store.counters
+    stopServer()
+    const decision = await store.decide(request)
     process.kill(server.pid(), 'SIGCONT')
-    await vi.waitFor(() => expect(store.counters.lateReplies).toBe(1), recoveryMs)
+    await vi.waitFor(() => expect(store.counters.lateReplies).toBeGreaterThan(lateReplies), recoveryMs)
     await untilServed(store)
     return decision
   }
@@ -144,7 +147,10 @@ describe('a charge whose reply came too late', () => {
   test.each(algorithms)('is given back once if the client was turned away (%s)', async (algorithm) => {
     const { store } = await openStore()
     const limit = { ...large('deny', `late-${randomUUID()}`), algorithm, size: 100, capacity: 100 }
-    expect(await chargeLate(store, limit)).toMatchObject({ allowed: false, charged: 'unknown' })
+    expect(await chargeLate(store, buildLimitRequest({ limits: [limit] }))).toMatchObject({
+      allowed: false,
+      charged: 'unknown',
+    })
     await vi.waitFor(() => expect(store.counters.lateRefunds).toBe(1), recoveryMs)
     expect(await usedOf(store, limit)).toBe(0)
     expect(store.counters).toMatchObject({ lateRefunds: 1, lateRefundsLost: 0 })
@@ -153,7 +159,10 @@ describe('a charge whose reply came too late', () => {
   test('stands if the client was admitted', async () => {
     const { store } = await openStore()
     const limit = large('allow', `late-${randomUUID()}`)
-    expect(await chargeLate(store, limit)).toMatchObject({ allowed: true, charged: 'unknown' })
+    expect(await chargeLate(store, buildLimitRequest({ limits: [limit] }))).toMatchObject({
+      allowed: true,
+      charged: 'unknown',
+    })
     expect(await usedOf(store, limit)).toBe(1)
     expect(store.counters).toMatchObject({ lateRefunds: 0, lateRefundsLost: 0 })
   })
@@ -162,11 +171,7 @@ describe('a charge whose reply came too late', () => {
     const { store } = await openStore()
     const limits = [large('deny', `late-${randomUUID()}`)]
     const request = buildLimitRequest({ limits, idempotency: { key: randomUUID(), id: 'first' } })
-    process.kill(server.pid(), 'SIGSTOP')
-    expect((await store.decide(request)).allowed).toBe(false)
-    process.kill(server.pid(), 'SIGCONT')
-    await vi.waitFor(() => expect(store.counters.lateReplies).toBe(1), recoveryMs)
-    await untilServed(store)
+    expect((await chargeLate(store, request)).allowed).toBe(false)
     expect(await store.decide(request)).toMatchObject({ allowed: true, repeats: 'first', charged: 'no' })
     expect(store.counters.lateRefunds).toBe(0)
   })
@@ -174,7 +179,7 @@ describe('a charge whose reply came too late', () => {
 
 test('a connection that dies under a call leaves the charge unknown, and what was not sent uncharged', async () => {
   const { store } = await openStore()
-  process.kill(server.pid(), 'SIGSTOP')
+  stopServer()
   const sent = decide(store, large('deny'))
   await new Promise((resolve) => setImmediate(resolve))
   const waiting = decide(store, large('deny'))

@@ -9,7 +9,7 @@ const installDeadlineMs = 600_000
 
 const git = (...args: readonly string[]) => execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8' }).trim()
 
-/** The version before this one, and its commit: the last before the version in package.json was raised. It needs no tags. */
+/** The version before this one and its commit, the last before package.json's version was raised. Needs no tags. */
 function lastRelease(): { version: string; commit: string } {
   const raised = git('log', '-1', '--format=%H', '-G"version":', '--', 'package.json')
   try {
