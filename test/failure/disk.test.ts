@@ -40,6 +40,9 @@ describe('a disk that is full under the journal', () => {
         await up.hold('kafka')
         await running.until('the disk is full', ({ unrecorded }) => unrecorded > 100, fullDeadlineMs)
         await running.forMs(3_000)
+        const ready = await fetch(`${up.opsAddress('ingress')}/readyz`)
+        const isFull = expect.stringContaining('journal: warning: no room for the next segment in WEIR_JOURNAL_DIR')
+        expect([ready.status, await ready.text()]).toEqual([200, isFull])
         await up.release('kafka')
         const { answered } = running.progress
         await running.until('there is room again', (now) => now.answered > answered + 1_000, 60_000)

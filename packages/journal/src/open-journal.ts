@@ -170,6 +170,11 @@ export class Journal {
     return this.#parts.writer.trouble
   }
 
+  /** The disk had no space for the next segment when last asked: what fits into the present one is still taken. */
+  get isOutOfSpace(): boolean {
+    return this.#parts.writer.isOutOfSpace
+  }
+
   /** Why Kafka does not take the records; empty while it does. */
   get unsentFor(): string {
     return this.#parts.supervisor.trouble
@@ -180,9 +185,10 @@ export class Journal {
     return this.#parts.writer.state.get('adopted')
   }
 
-  /** Copies that Kafka keeps of the records, at least; undefined until it has said so. */
-  get replicas(): number | undefined {
-    return this.#parts.writer.state.get('replicas') || undefined
+  /** Whether Kafka keeps one copy of some records although it has several brokers. */
+  get lacksCopies(): boolean {
+    const { state } = this.#parts.writer
+    return state.get('replicas') === 1 && state.get('brokers') > 1
   }
 
   /**

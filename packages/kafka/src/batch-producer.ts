@@ -95,6 +95,8 @@ export function openBatchProducer(options: KafkaOptions) {
     },
     /** What was last learnt of each topic, of those too that Kafka says nothing about. */
     topics: () => known.topics,
+    /** How many brokers there were then. */
+    brokers: () => known.brokers.length,
     /** A topic as it was last learnt; undefined if Kafka does not know it. */
     topic: topicOf,
     /** The broker to send a partition's records to; undefined while there is none. */

@@ -81,14 +81,25 @@ function traceSent(tracing: Tracing, { topic, partition, records, isAdopted, ack
   }
 }
 
-/** These are warnings: a full journal is no reason to send requests elsewhere where they are admitted all the same. */
-function healthOf({ trouble, backlog, maxBytes, replicas, unsentFor }: Journal) {
+type JournalHealth = Pick<Journal, 'trouble' | 'isOutOfSpace' | 'backlog' | 'maxBytes' | 'unsentFor' | 'lacksCopies'>
+
+/**
+ * Returns what /readyz says of the journal. These are warnings: a full journal is no reason to send requests elsewhere
+ * where they are admitted all the same.
+ */
+export function healthOf({ trouble, isOutOfSpace, backlog, maxBytes, unsentFor, lacksCopies }: JournalHealth) {
   if (trouble !== undefined) return { warning: `the journal takes nothing: ${trouble}` }
+  if (isOutOfSpace)
+    return {
+      warning:
+        'no room for the next segment in WEIR_JOURNAL_DIR: what does not fit into the present one is not recorded. ' +
+        'Free some space there',
+    }
   if (backlog.bytes > maxBytes * warnAtPart)
     return { warning: `the journal is nearly full: Kafka does not take its records${unsentFor && `: ${unsentFor}`}` }
   if (unsentFor !== '') return { warning: `Kafka does not take the journal's records: ${unsentFor}` }
-  if (replicas === 1)
-    return { warning: 'Kafka keeps one copy of each record (replication factor 1): the loss of a broker loses them' }
+  if (lacksCopies)
+    return { warning: 'Kafka has several brokers and keeps one copy of records: weir topics names the topics' }
   return undefined
 }
 

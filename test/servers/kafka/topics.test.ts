@@ -1,10 +1,12 @@
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { startSecondBroker } from '../../support/servers/changed-kafka.ts'
 import { kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
+import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 
 const options = kafkaOptions(inject('kafkaBrokers'))
@@ -28,12 +30,19 @@ test('a topic that differs is reported with both values, and left as it is', asy
   expect((await ensureTopics(options, [other])).differences).toEqual(differences)
 })
 
-test('a topic that has fewer copies than brokers could hold is reported, and one whose broker is away is not', async () => {
+test('a topic that has fewer copies than brokers could hold is reported, by the journal too, and one whose broker is away is not', async () => {
   const first = await startServer(kafkaServer)
   onTestFinished(first.close)
   const { name } = topicSpec(2)
   const spec = { name, partitions: 2, replicationFactor: 3, minInsyncReplicas: 2, config: {} }
   await ensureTopics(kafkaOptions(first.address), [spec])
+  const log = createLogger('test', 'silent')
+  const warned = vi.spyOn(log, 'warn')
+  const journal = await openTestJournal(kafkaOptions(first.address), await journalBase(), [name], { log })
+  onTestFinished(() => journal.drain(0).then(() => undefined))
+  const isLogged = () => JSON.stringify(warned.mock.calls).includes('one copy of each record')
+  expect(await waitUntil(isLogged, { deadlineMs: 30_000 })).toBe(true)
+  expect(journal.lacksCopies).toBe(false)
   const second = await startSecondBroker(first)
   onTestFinished(second.close)
   const { differences } = await ensureTopics(kafkaOptions(first.address), [spec])
@@ -41,6 +50,8 @@ test('a topic that has fewer copies than brokers could hold is reported, and one
     { topic: spec.name, what: 'replication factor', wanted: '2', found: '1' },
     { topic: spec.name, what: 'min.insync.replicas', wanted: '2', found: '1' },
   ])
+  // It asks Kafka again within half a minute.
+  expect(await waitUntil(() => journal.lacksCopies, { deadlineMs: 60_000 })).toBe(true)
   const copied = { ...spec, name: topicSpec(2).name }
   await ensureTopics(kafkaOptions(first.address), [copied])
   await second.kill('SIGKILL')
@@ -50,7 +61,7 @@ test('a topic that has fewer copies than brokers could hold is reported, and one
   expect(await waitUntil(isAlone, { deadlineMs: 30_000 })).toBe(true)
   const after = await ensureTopics(kafkaOptions(first.address), [copied])
   expect(after.differences.filter(({ what }) => what !== 'min.insync.replicas')).toEqual([])
-})
+}, 300_000)
 
 test('processes that create topics at once all succeed', async () => {
   const specs = [topicSpec(2), topicSpec(1)]

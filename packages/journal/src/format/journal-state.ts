@@ -30,8 +30,9 @@ const places = {
   quarantined: 8,
   oldestMs: 10,
   replicas: 11,
+  brokers: 12,
 } as const
-const histogramAt = 12
+const histogramAt = 13
 const bytes = 8 * histogramAt + 8 * Histogram.cellsOf(buckets.pipeline)
 type Field = Exclude<keyof typeof places, 'committed'>
 

@@ -58,12 +58,22 @@ function comparePartitions(): void {
   for (const [topic, { name }] of start.topics.entries()) {
     const found = sink.topic(name)?.partitions
     if (found === undefined || found.length === 0) continue
-    state.set('replicas', Math.min(...found.map(({ replicas }) => replicas)))
     if (found.length === counts[topic]) continue
     counts[topic] = found.length
     own.setPartitions(topic, found.length)
     post({ kind: 'partitions', topic, partitions: found.length })
   }
+}
+
+/** One copy on the only broker is a choice, and is logged once. On several brokers it is a mistake: `lacksCopies`. */
+function countCopies(): void {
+  const found = start.topics.flatMap(({ name }) => sink.topic(name)?.partitions ?? [])
+  if (found.length === 0) return
+  const copies = Math.min(...found.map(({ replicas }) => replicas))
+  if (state.get('replicas') === 0 && copies === 1 && sink.brokers() === 1)
+    log.warn({}, 'Kafka has one broker, and so one copy of each record: the loss of that broker loses them')
+  state.set('brokers', sink.brokers())
+  state.set('replicas', copies)
 }
 
 function everySecond(nowMs: number): void {
@@ -88,6 +98,7 @@ function finish(): void {
 function onTick(nowMs: number): boolean {
   const { watermarkMs } = state.read()
   comparePartitions()
+  countCopies()
   const isAllRead = own.fill(nowMs)
   for (const topic of start.topics.keys()) {
     state.set('sent', Math.max(state.get('sent', topic), own.acknowledgedCount(topic)), topic)

@@ -31,6 +31,7 @@ class Broker implements Sink {
     this.learnt += 1
   }
 
+  brokers = () => 1
   topic = () => undefined
   leaderOf = () => 1
   whyNoLeader = () => ''

@@ -24,6 +24,8 @@ export interface SinkResult {
 export interface Sink {
   /** Asks where the topics are. Rejects when no server answers. */
   learn(topics: readonly string[]): Promise<void>
+  /** How many servers there were then. */
+  brokers(): number
   /** A topic as it was last learnt; undefined if it does not exist. */
   topic(name: string): { readonly partitions: readonly { readonly replicas: number }[] } | undefined
   /** The server that takes a partition's records; undefined while there is none. */

@@ -111,6 +111,10 @@ export class FrameLog {
     return this.#queue.trouble
   }
 
+  get isOutOfSpace(): boolean {
+    return this.#store.isOutOfSpace
+  }
+
   /** A write from the main thread would hold up every request. */
   get isSlow(): boolean {
     return !this.#queue.isQuick && this.trouble !== 'disk-error'

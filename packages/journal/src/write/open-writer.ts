@@ -141,6 +141,11 @@ export class JournalWriter {
     return this.#ended ?? this.#frames.trouble ?? (this.#frames.hasSpace('reserved') ? undefined : 'full')
   }
 
+  /** The disk had no space for the next segment when last asked. */
+  get isOutOfSpace(): boolean {
+    return this.#frames.isOutOfSpace
+  }
+
   /** Of the bound: segments not yet deleted, and adopted directories. */
   get usedBytes(): number {
     return this.#frames.usedBytes

@@ -56,7 +56,7 @@ const ofProcess = ({ name, said, ready, metrics }: ProcessStatus): string[] => [
 const listed = <T>(part: readonly T[] | string, words: (one: T) => string): string[] =>
   typeof part === 'string' ? [part] : part.map(words)
 
-/** A part that serves, and may not for long. How it is set up is somebody's choice: one copy of each record. */
+/** A part that serves, and may not for long. */
 const isWarning = (line: string) => line.includes(': warning: ')
 
 /** Returns what a person has to look at, a sentence each, and what processes warn of; nothing where all is well. */
