@@ -31,7 +31,22 @@ afterAll(async () => {
   await weir?.close()
 })
 
+const pageOf = async (ops: string) => (await fetch(`${ops}/metrics`)).text()
+
+/** Decisions without Redis, and losses of Redis that were found. */
+async function troubles() {
+  const { ingress = '', console = '' } = weir.line.ops
+  return {
+    unavailable: metricIn(await pageOf(ingress), 'weir_decision_source_total{source="unavailable"'),
+    losses: metricIn(await pageOf(console), 'weir_redis_losses_total'),
+  }
+}
+
 describe('the whole pipeline', () => {
+  it('starts on new data without a decision that missed Redis, and takes the empty Redis for no loss', async () => {
+    expect(await troubles()).toEqual({ unavailable: 0, losses: 0 })
+  })
+
   it('admits exactly 100 of 1,000 requests from 8 connections, and counts every one of them in Kafka, raw and rollups', () =>
     expectHundredOfThousand(pipeline))
 
@@ -74,7 +89,8 @@ describe('the whole pipeline', () => {
       return code === 0 && JSON.parse(stdout)
     }
     const status = await waitUntil(isWell, { deadlineMs: 15_000 })
-    expect([status.look, status.processes.map(({ name }: { name: string }) => name)]).toEqual([
+    expect([status.look, status.warnings, status.processes.map(({ name }: { name: string }) => name)]).toEqual([
+      [],
       [],
       ['ingress', 'metering', 'alerting', 'console'],
     ])
@@ -83,9 +99,7 @@ describe('the whole pipeline', () => {
 
   it('shows the metrics of each service in a form that promtool finds nothing wrong with, and among them all that the documents say to watch', async () => {
     const pages = await Promise.all(
-      Object.entries(weir.line.ops).map(
-        async ([name, ops]) => [name, await (await fetch(`${ops}/metrics`)).text()] as const,
-      ),
+      Object.entries(weir.line.ops).map(async ([name, ops]) => [name, await pageOf(ops)] as const),
     )
     const found = pages.map(([name, page]) => [name, metricIn(page, 'weir_ready'), checkMetrics(page)])
     expect(found).toEqual(['ingress', 'metering', 'alerting', 'console'].map((name) => [name, 1, '']))
@@ -95,6 +109,7 @@ describe('the whole pipeline', () => {
     expect(toWatch.length).toBeGreaterThan(25)
     const isShown = (metric: string) => pages.some(([, page]) => page.includes(`# TYPE ${metric} `))
     expect(toWatch.filter((metric) => !isShown(metric))).toEqual([])
+    expect((await troubles()).losses).toBe(0)
   })
 
   it('explains a refusal by its header Weir-Decision', async () => {
