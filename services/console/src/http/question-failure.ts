@@ -1,6 +1,8 @@
-import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
+import { pageMsMax, QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
 import { streamRowsMax } from '@weir/clickhouse/usage-stream.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { answerProblem } from './problems.ts'
 
 const questionTooLarge = problem(
   'question-too-large',
@@ -25,3 +27,20 @@ export function questionFailure(
   if (isLate || bound === 'timed-out') return questionTimedOut(msMax)
   return bound === 'too-large' ? questionTooLarge : unavailable
 }
+
+/**
+ * Wraps a handler whose servers may not answer: the caller gets `unavailable`, or the bound that its question met, and
+ * the log gets the reason behind `what`.
+ */
+export const orUnavailable =
+  (what: string, unavailable: Problem | ((error: unknown) => Problem)) =>
+  <R extends FastifyRequest>(handle: (request: R, reply: FastifyReply) => Promise<unknown>) =>
+  async (request: R, reply: FastifyReply): Promise<unknown> => {
+    try {
+      return await handle(request, reply)
+    } catch (error) {
+      request.log.error({ err: error }, what)
+      const otherwise = typeof unavailable === 'function' ? unavailable(error) : unavailable
+      return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: otherwise }))
+    }
+  }

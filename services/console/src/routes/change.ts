@@ -1,5 +1,7 @@
+import { isUuid } from '@weir/contracts/fields.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnavailable, unknown } from '../http/problems.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import { answer, anyObject, object, operation, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 import { changeLine } from './changes.ts'
@@ -32,27 +34,24 @@ export function registerChange(app: FastifyInstance, { audit, findChange }: Port
       params: object({ id: text('a UUID, as in `GET /v1/changes`') }),
       response: { 200: answer('The change', change), ...problems(404, 503) },
     }),
-    async (request, reply) => {
+    orUnavailable(
+      'a change could not be read',
+      policyUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.'),
+    )(async (request, reply) => {
       const id = request.params.id.toLowerCase()
-      const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)
-      try {
-        const found = isId ? await findChange({ id, entitiesMax }) : undefined
-        if (found === undefined) {
-          const words = audit.has(id)
-            ? `The change ${id} is not in weir.policy_history: it was not copied yet, or was made before there was one.`
-            : 'There is no change of this id; GET /v1/changes lists them.'
-          return answerProblem(reply, unknown(words))
-        }
-        return {
-          ...{ id, at: new Date(found.at_ms).toISOString(), ...JSON.parse(found.body) },
-          entities: found.entities.map(({ kind, name, before, after }) => {
-            return { kind, name, before: bodyOf(before), after: bodyOf(after) }
-          }),
-        }
-      } catch (error) {
-        request.log.error({ err: error }, 'a change could not be read')
-        return answerProblem(reply, policyUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.'))
+      const found = isUuid(id) ? await findChange({ id, entitiesMax }) : undefined
+      if (found === undefined) {
+        const words = audit.has(id)
+          ? `The change ${id} is not in weir.policy_history: it was not copied yet, or was made before there was one.`
+          : 'There is no change of this id; GET /v1/changes lists them.'
+        return answerProblem(reply, unknown(words))
       }
-    },
+      return {
+        ...{ id, at: new Date(found.at_ms).toISOString(), ...JSON.parse(found.body) },
+        entities: found.entities.map(({ kind, name, before, after }) => {
+          return { kind, name, before: bodyOf(before), after: bodyOf(after) }
+        }),
+      }
+    }),
   )
 }

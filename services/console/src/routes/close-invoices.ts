@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { findBilled } from '../billed-subject.ts'
 import { closeMonth, openMoment } from '../close-month.ts'
 import { answerProblem, type OpenPeriod, periodOpen, policyUnread, usageUnavailable } from '../http/problems.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import { answer, closed, object, operation, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 import { invoiceSummary } from './read-invoices.ts'
@@ -63,7 +64,10 @@ export function registerClosing(app: FastifyInstance, ports: Ports): void {
         ...problems(409, 503),
       },
     }),
-    async ({ body: { period: month, subjects, grace, accept_gaps: acceptGaps }, log }, reply) => {
+    orUnavailable(
+      'a month could not be closed',
+      down,
+    )(async ({ body: { period: month, subjects, grace, accept_gaps: acceptGaps } }, reply) => {
       const { state, checkpoint } = ports.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const graceMs = parseDurationMs(grace)
@@ -72,27 +76,22 @@ export function registerClosing(app: FastifyInstance, ports: Ports): void {
       const nothing: object[] = []
       const open: OpenPeriod[] = []
       const moment = openMoment(ports.ledger)
-      try {
-        if (checkpoint !== undefined && !(await ports.ledger.hasChange(checkpoint.id)))
-          return answerProblem(reply, behind)
-        for (const id of subjects) {
-          const found = await findBilled(state.policy, id, ports.ledger)
-          if (found === undefined) {
-            open.push({ subject: id, because: ['neither the policy nor its history has this subject'] })
-            continue
-          }
-          const closing = { ...found, month, graceMs, acceptGaps }
-          const one = await closeMonth(ports.ledger, moment, closing, ports.clock.nowMs())
-          if (one.kind === 'open') open.push({ subject: id, because: one.because })
-          else if (one.kind === 'nothing') nothing.push({ path: id, message: one.because })
-          else items.push(summaryOf(one.invoice))
+      if (checkpoint !== undefined && !(await ports.ledger.hasChange(checkpoint.id)))
+        return answerProblem(reply, behind)
+      for (const id of subjects) {
+        const found = await findBilled(state.policy, id, ports.ledger)
+        if (found === undefined) {
+          open.push({ subject: id, because: ['neither the policy nor its history has this subject'] })
+          continue
         }
-        if (open.length === 0) return { items, nothing }
-        return answerProblem(reply, { ...periodOpen(month, open), items, nothing })
-      } catch (error) {
-        log.error({ err: error, month }, 'a month could not be closed')
-        return answerProblem(reply, down)
+        const closing = { ...found, month, graceMs, acceptGaps }
+        const one = await closeMonth(ports.ledger, moment, closing, ports.clock.nowMs())
+        if (one.kind === 'open') open.push({ subject: id, because: one.because })
+        else if (one.kind === 'nothing') nothing.push({ path: id, message: one.because })
+        else items.push(summaryOf(one.invoice))
       }
-    },
+      if (open.length === 0) return { items, nothing }
+      return answerProblem(reply, { ...periodOpen(month, open), items, nothing })
+    }),
   )
 }

@@ -1,4 +1,3 @@
-import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import { listOf } from '@weir/core/usage/read-parameters.ts'
@@ -9,7 +8,7 @@ import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, unknownName, usageUnavailable } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import { answer, closed, object, operation, page, problems, text } from '../http/schemas.ts'
 import { completeness, shownSilent, sumNames, time } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -55,7 +54,10 @@ export function registerDimensions(app: FastifyInstance, ports: Ports): void {
   app.get<{ Params: { name: string }; Querystring: Asked }>(
     '/v1/dimensions/:name',
     described,
-    async (request, reply) => {
+    orUnavailable(
+      'the values of a column could not be read',
+      unavailable,
+    )(async (request, reply) => {
       const { reach, by } = request
       const { prefix, after: given, ...asked } = request.query
       if (!reach.covers(listOf(asked.subject))) return answerProblem(reply, subjectForbidden(request))
@@ -74,29 +76,24 @@ export function registerDimensions(app: FastifyInstance, ports: Ports): void {
       if (given !== undefined && !(after !== undefined && isPlace(order, after))) {
         return answerProblem(reply, cursorInvalid)
       }
-      try {
-        // First: what comes in between the two is then more than was claimed, and never less.
-        const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
-        const found = await ports.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
-        const rows = found.slice(0, pageMax)
-        const last = found.length > rows.length ? rows.at(-1) : undefined
-        const next = last === undefined ? null : writeCursor(owner, { atMs, place: placeOf(order, { ...last }) })
-        if (next !== null) reply.header('link', linkOf(path, request.url, next))
-        const { table, bucketMs } = usageSource(reach, query)
-        const body = {
-          from: new Date(Math.floor(query.fromMs / bucketMs) * bucketMs).toISOString(),
-          to: new Date(Math.ceil(query.toMs / bucketMs) * bucketMs).toISOString(),
-          source: table,
-          complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
-          silent: shownSilent(silent, reach),
-          next,
-          items: rows.map((row) => ({ value: row[name] ?? '', count: row.count })),
-        }
-        return reply.type('application/json; charset=utf-8').send(jsonWithNumbers(body, sumNames))
-      } catch (error) {
-        request.log.error({ err: error }, 'the values of a column could not be read')
-        return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable }))
+      // First: what comes in between the two is then more than was claimed, and never less.
+      const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+      const found = await ports.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
+      const rows = found.slice(0, pageMax)
+      const last = found.length > rows.length ? rows.at(-1) : undefined
+      const next = last === undefined ? null : writeCursor(owner, { atMs, place: placeOf(order, { ...last }) })
+      if (next !== null) reply.header('link', linkOf(path, request.url, next))
+      const { table, bucketMs } = usageSource(reach, query)
+      const body = {
+        from: new Date(Math.floor(query.fromMs / bucketMs) * bucketMs).toISOString(),
+        to: new Date(Math.ceil(query.toMs / bucketMs) * bucketMs).toISOString(),
+        source: table,
+        complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
+        silent: shownSilent(silent, reach),
+        next,
+        items: rows.map((row) => ({ value: row[name] ?? '', count: row.count })),
       }
-    },
+      return reply.type('application/json; charset=utf-8').send(jsonWithNumbers(body, sumNames))
+    }),
   )
 }

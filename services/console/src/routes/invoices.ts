@@ -5,6 +5,7 @@ import { pricesOf } from '@weir/policy/policy.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { answerProblem, policyUnread, unknown, unknownName, usageUnavailable } from '../http/problems.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import { quoteAnswer } from '../http/quote-schema.ts'
 import { answer, object, operation, problems, text } from '../http/schemas.ts'
 import { completeness, shownSilent } from '../http/usage-schemas.ts'
@@ -42,9 +43,12 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       response: { 200: answer('A draft', object(previewParts, ['forecast'])), ...problems(404, 503) },
       reach: 'own',
     }),
-    async (request, reply) => {
+    orUnavailable(
+      'a preview could not be made',
+      usageUnavailable('ClickHouse did not answer. Ask again later.'),
+    )(async (request, reply) => {
       const { subject: id } = request.query
-      const { reach, log } = request
+      const { reach } = request
       if (!reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
       const { state } = ports.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
@@ -56,27 +60,22 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       if (prices === undefined) return answerProblem(reply, unknown(unpriced(id, subject.plan.name)))
       const { timeZone, anchor } = subject
       const nowMs = ports.clock.nowMs()
-      try {
-        const closed = await ports.ledger.listInvoices(reach, { subject: id, rowsMax: invoicesMax })
-        const { fromMs, toMs } = runningPeriod(subject, closed.at(-1), nowMs)
-        // First: what comes in between the two is then more than was claimed, and never less.
-        const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
-        const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })
-        const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeThroughMs ?? nowMs))
-        return {
-          subject: id,
-          draft: true,
-          period: { from: iso(fromMs), to: iso(toMs), time_zone: timeZone, anchor },
-          complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-          silent: shownSilent(silent, reach),
-          quote: quote(prices, used),
-          ...(forecast === undefined ? {} : { forecast: quote(prices, forecast) }),
-        }
-      } catch (error) {
-        log.error({ err: error }, 'a preview could not be made')
-        return answerProblem(reply, usageUnavailable('ClickHouse did not answer. Ask again later.'))
+      const closed = await ports.ledger.listInvoices(reach, { subject: id, rowsMax: invoicesMax })
+      const { fromMs, toMs } = runningPeriod(subject, closed.at(-1), nowMs)
+      // First: what comes in between the two is then more than was claimed, and never less.
+      const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+      const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })
+      const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeThroughMs ?? nowMs))
+      return {
+        subject: id,
+        draft: true,
+        period: { from: iso(fromMs), to: iso(toMs), time_zone: timeZone, anchor },
+        complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+        silent: shownSilent(silent, reach),
+        quote: quote(prices, used),
+        ...(forecast === undefined ? {} : { forecast: quote(prices, forecast) }),
       }
-    },
+    }),
   )
 }
 

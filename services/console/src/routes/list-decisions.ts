@@ -1,4 +1,3 @@
-import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { decisionDimensions, parseDecisionQuery } from '@weir/core/usage/decision-query.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
@@ -6,7 +5,7 @@ import { shownDecision } from '../decisions/shown-decision.ts'
 import { subjectForbidden } from '../http/authorize.ts'
 import { type CursorPlace, cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, decisionsUnavailable } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import { answer, object, pageQuery, problems, text, textOrNull } from '../http/schemas.ts'
 import { completeness, filterQuery, shownSilent, time } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -93,6 +92,8 @@ const schema = {
   },
 }
 
+const unavailable = decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
+
 /** Reads where the page before ended; undefined if no list of decisions ends so. */
 function placeOf({ place: [tsMs = '', id = ''] }: CursorPlace) {
   return /^\d{1,15}$/.test(tsMs) ? { tsMs: Number(tsMs), id } : undefined
@@ -108,7 +109,10 @@ export function registerDecisionList(app: FastifyInstance, ports: Ports): void {
       // The parser below reports everything that is wrong in one answer.
       validatorCompiler: () => () => true,
     },
-    async (request, reply) => {
+    orUnavailable(
+      'decisions could not be listed',
+      unavailable,
+    )(async (request, reply) => {
       const { query: given, by, reach } = request
       const owner = { path, given, by, reach }
       const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
@@ -119,32 +123,26 @@ export function registerDecisionList(app: FastifyInstance, ports: Ports): void {
       if (!reach.covers(only.subject ?? [])) return answerProblem(reply, subjectForbidden(request))
       const after = cursor === undefined ? undefined : placeOf(cursor)
       if (given.after !== undefined && after === undefined) return answerProblem(reply, cursorInvalid)
-      try {
-        // First: what comes in between the two is then more than was claimed, and never less.
-        const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
-        // One more than the page has says whether there is a next one.
-        const found = await ports.decisions.list(reach, parsed.query, { after, rowsMax: rowsMax + 1 })
-        const rows = found.slice(0, rowsMax)
-        const last = found.length > rows.length ? rows.at(-1)?.row : undefined
-        const next = last === undefined ? null : writeCursor(owner, { atMs, place: [String(last.ts_ms), last.id] })
-        if (next !== null) reply.header('link', linkOf(path, request.url, next))
-        return {
-          from: new Date(fromMs).toISOString(),
-          to: new Date(toMs).toISOString(),
-          complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
-          silent: shownSilent(silent, reach),
-          next,
-          rows: rows.map((one) => ({
-            ...shownDecision(one.row, reach),
-            outcome_record: one.outcome ?? null,
-            corrections: one.corrections,
-          })),
-        }
-      } catch (error) {
-        request.log.error({ err: error }, 'decisions could not be listed')
-        const unavailable = decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
-        return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable }))
+      // First: what comes in between the two is then more than was claimed, and never less.
+      const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+      // One more than the page has says whether there is a next one.
+      const found = await ports.decisions.list(reach, parsed.query, { after, rowsMax: rowsMax + 1 })
+      const rows = found.slice(0, rowsMax)
+      const last = found.length > rows.length ? rows.at(-1)?.row : undefined
+      const next = last === undefined ? null : writeCursor(owner, { atMs, place: [String(last.ts_ms), last.id] })
+      if (next !== null) reply.header('link', linkOf(path, request.url, next))
+      return {
+        from: new Date(fromMs).toISOString(),
+        to: new Date(toMs).toISOString(),
+        complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
+        silent: shownSilent(silent, reach),
+        next,
+        rows: rows.map((one) => ({
+          ...shownDecision(one.row, reach),
+          outcome_record: one.outcome ?? null,
+          corrections: one.corrections,
+        })),
       }
-    },
+    }),
   )
 }

@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto'
+import { isUuid } from '@weir/contracts/fields.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, unknown, usageUnavailable } from '../http/problems.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import {
   answer,
   anyObject,
@@ -47,8 +49,11 @@ function registerList(app: FastifyInstance, ports: Ports): void {
       response: { 200: answer('A page of them', page(invoiceSummary)), ...problems(503) },
       reach: 'own',
     }),
-    async (request, reply) => {
-      const { query, by, reach, log } = request
+    orUnavailable(
+      'invoices could not be read',
+      down,
+    )(async (request, reply) => {
+      const { query, by, reach } = request
       const { subject, period, limit, after: text } = query
       if (subject !== undefined && !reach.covers([subject])) return answerProblem(reply, subjectForbidden(request))
       const asked = { ...(subject === undefined ? {} : { subject }), ...(period === undefined ? {} : { period }) }
@@ -57,23 +62,14 @@ function registerList(app: FastifyInstance, ports: Ports): void {
       if (text !== undefined && cursor === undefined) return answerProblem(reply, cursorInvalid)
       const [afterSubject = '', afterPeriod = ''] = cursor?.place ?? []
       const after = cursor === undefined ? undefined : { subject: afterSubject, period: afterPeriod }
-      try {
-        // One more than the page has says whether there is a next one.
-        const found = await ports.ledger.listInvoices(reach, { subject, period, after, rowsMax: limit + 1 })
-        const listed = pageOf(found, limit, (last) =>
-          writeCursor(owner, { atMs: 0, place: [last.subject, last.period] }),
-        )
-        if (listed.next !== null) reply.header('link', linkOf(path, request.url, listed.next))
-        return listed
-      } catch (error) {
-        log.error({ err: error }, 'invoices could not be read')
-        return answerProblem(reply, down)
-      }
-    },
+      // One more than the page has says whether there is a next one.
+      const found = await ports.ledger.listInvoices(reach, { subject, period, after, rowsMax: limit + 1 })
+      const listed = pageOf(found, limit, (last) => writeCursor(owner, { atMs: 0, place: [last.subject, last.period] }))
+      if (listed.next !== null) reply.header('link', linkOf(path, request.url, listed.next))
+      return listed
+    }),
   )
 }
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** `GET /v1/invoices/{id}`: one of them, equal to the byte for ever. */
 function registerOne(app: FastifyInstance, ports: Ports): void {
@@ -92,27 +88,26 @@ function registerOne(app: FastifyInstance, ports: Ports): void {
       reach: 'own',
       described: { params: object({ id: { ...text('of the invoice'), format: 'uuid' } }) },
     }),
-    async ({ params: { id }, query: { format }, headers: { accept = '' }, reach, log }, reply) => {
-      if (!uuid.test(id)) return answerProblem(reply, badRequest('An invoice has a UUID; GET /v1/invoices lists them.'))
-      try {
-        const found = await ports.ledger.readInvoice(reach, id.toLowerCase())
-        if (found === undefined) return answerProblem(reply, unknown('There is no invoice of this id.'))
-        // As stored: nothing parses it and writes it again, but for what its own subject is not shown.
-        const [document, sha256] = reach.isOwn ? own(found.document) : [found.document, found.sha256]
-        reply.header('vary', 'accept')
-        if (format === 'csv' || (format === undefined && accept.includes('text/csv'))) {
-          return reply.type('text/csv; charset=utf-8; header=present').send(invoiceCsv(document))
-        }
-        return reply
-          .header('content-type', 'application/json; charset=utf-8')
-          .header('etag', `"${sha256}"`)
-          .serializer((text: unknown) => String(text))
-          .send(document)
-      } catch (error) {
-        log.error({ err: error }, 'an invoice could not be read')
-        return answerProblem(reply, down)
+    orUnavailable(
+      'an invoice could not be read',
+      down,
+    )(async ({ params, query: { format }, headers: { accept = '' }, reach }, reply) => {
+      const id = params.id.toLowerCase()
+      if (!isUuid(id)) return answerProblem(reply, badRequest('An invoice has a UUID; GET /v1/invoices lists them.'))
+      const found = await ports.ledger.readInvoice(reach, id)
+      if (found === undefined) return answerProblem(reply, unknown('There is no invoice of this id.'))
+      // As stored: nothing parses it and writes it again, but for what its own subject is not shown.
+      const [document, sha256] = reach.isOwn ? own(found.document) : [found.document, found.sha256]
+      reply.header('vary', 'accept')
+      if (format === 'csv' || (format === undefined && accept.includes('text/csv'))) {
+        return reply.type('text/csv; charset=utf-8; header=present').send(invoiceCsv(document))
       }
-    },
+      return reply
+        .header('content-type', 'application/json; charset=utf-8')
+        .header('etag', `"${sha256}"`)
+        .serializer((text: unknown) => String(text))
+        .send(document)
+    }),
   )
 }
 

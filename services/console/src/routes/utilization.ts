@@ -1,4 +1,3 @@
-import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { type UtilizationRow, utilizationBucketMs } from '@weir/clickhouse/utilization-queries.ts'
 import {
   isUtilizationPlace,
@@ -12,7 +11,7 @@ import type { FastifyInstance } from 'fastify'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import { answer, object, pageQuery, problems, text, textOrNull } from '../http/schemas.ts'
 import { completeness, filterQuery, gaps, shownGaps, shownSilent, time } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -93,7 +92,10 @@ export function registerUtilization(app: FastifyInstance, ports: Ports): void {
   app.get<{ Querystring: Record<string, string | string[]> }>(
     path,
     { config: { scope: 'usage' }, schema, validatorCompiler: () => () => true },
-    async (request, reply) => {
+    orUnavailable(
+      'how near limits are could not be read',
+      unavailable,
+    )(async (request, reply) => {
       const { query: given, by, reach } = request
       const { state } = ports.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
@@ -110,37 +112,32 @@ export function registerUtilization(app: FastifyInstance, ports: Ports): void {
       const [fromMs, toMs, paceFromMs] = [asked.fromMs, asked.toMs + utilizationBucketMs - 1, atMs - paceMs].map(
         (ms) => Math.floor(ms / utilizationBucketMs) * utilizationBucketMs,
       ) as [number, number, number]
-      try {
-        // First: what comes in between the two is then more than was claimed, and never less.
-        const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
-        const [found, missing] = await Promise.all([
-          ports.askUtilization(reach, asked, { after, rowsMax: asked.limit + 1, paceFromMs }),
-          ports.readGaps('decisions', { fromMs, toMs }),
-        ])
-        const rows = found.slice(0, asked.limit)
-        const last = found.length > rows.length ? rows.at(-1) : undefined
-        const next = last === undefined ? null : writeCursor(owner, { atMs, place: utilizationPlace(asked, last) })
-        if (next !== null) reply.header('link', linkOf(path, request.url, next))
-        const runsOut = createRunsOut(state.policy, { nowMs: atMs, paceFromMs })
-        const shown = (one: UtilizationRow) => {
-          const { at_ms: at, pace_cost: _, last_ms: __, last_used: ___, ...rest } = one
-          const outMs = runsOut(one)
-          return { ...rest, at: iso(at), runs_out: outMs === undefined ? null : iso(outMs) }
-        }
-        const body = {
-          ...{ from: iso(fromMs), to: iso(toMs), source: 'limits_15m' },
-          complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-          silent: shownSilent(silent, reach),
-          gaps: shownGaps(missing, reach),
-          next,
-          rows: rows.map(shown),
-        }
-        const written = asked.sumsAreText ? JSON.stringify(body) : jsonWithNumbers(body, countNames)
-        return reply.type('application/json; charset=utf-8').send(written)
-      } catch (error) {
-        request.log.error({ err: error }, 'how near limits are could not be read')
-        return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable }))
+      // First: what comes in between the two is then more than was claimed, and never less.
+      const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+      const [found, missing] = await Promise.all([
+        ports.askUtilization(reach, asked, { after, rowsMax: asked.limit + 1, paceFromMs }),
+        ports.readGaps('decisions', { fromMs, toMs }),
+      ])
+      const rows = found.slice(0, asked.limit)
+      const last = found.length > rows.length ? rows.at(-1) : undefined
+      const next = last === undefined ? null : writeCursor(owner, { atMs, place: utilizationPlace(asked, last) })
+      if (next !== null) reply.header('link', linkOf(path, request.url, next))
+      const runsOut = createRunsOut(state.policy, { nowMs: atMs, paceFromMs })
+      const shown = (one: UtilizationRow) => {
+        const { at_ms: at, pace_cost: _, last_ms: __, last_used: ___, ...rest } = one
+        const outMs = runsOut(one)
+        return { ...rest, at: iso(at), runs_out: outMs === undefined ? null : iso(outMs) }
       }
-    },
+      const body = {
+        ...{ from: iso(fromMs), to: iso(toMs), source: 'limits_15m' },
+        complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+        silent: shownSilent(silent, reach),
+        gaps: shownGaps(missing, reach),
+        next,
+        rows: rows.map(shown),
+      }
+      const written = asked.sumsAreText ? JSON.stringify(body) : jsonWithNumbers(body, countNames)
+      return reply.type('application/json; charset=utf-8').send(written)
+    }),
   )
 }
