@@ -25,6 +25,7 @@ paths.push(
   '/changes',
   '/keys',
   '/tokens',
+  ...['/search?q=opps', '/alerts?endpoint=ops'],
 )
 paths.push('/invoices', '/prices', '/system', '/subjects/northwind')
 for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'invoices'])
@@ -125,6 +126,63 @@ it('an alert that did not arrive is found, says when the next try at an endpoint
   await expect.poll(() => row.textContent(), { timeout: 20_000 }).not.toMatch(/^ops✕ failed4 of 10/)
   expect(await asked.isVisible()).toBe(true)
   await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
+  await close()
+})
+
+it('alerts are those of the chosen span; an endpoint leads to its deliveries, and says where they are held back', async () => {
+  const { page, faults, close } = await stack.open('/alerts?span=1h')
+  const told = page.getByRole('region', { name: 'What was told' }).locator('tbody tr')
+  await told.filter({ hasText: 'juniper' }).first().waitFor()
+  expect(await told.filter({ hasText: 'northwind' }).count()).toBe(0)
+  await page.getByLabel('Span').selectOption('24h')
+  await told.filter({ hasText: 'northwind' }).first().waitFor()
+  await page.getByRole('link', { name: 'Endpoints and silences' }).click()
+  const row = (name: string) => page.getByRole('table', { name: 'Endpoints' }).locator('tbody tr', { hasText: name })
+  await row('finance').getByRole('link', { name: 'Deliveries' }).click()
+  await expect.poll(() => told.count()).toBe(1)
+  expect(await told.allTextContents()).toEqual([expect.stringMatching(/juniper.*finance ✓ delivered$/)])
+  // Nothing on this machine answers to its name.
+  for (let at = 0; at < 6; at += 1) await stack.api('POST /v1/endpoints/ops/test', {})
+  await page.goto(`${stack.console}/endpoints`)
+  await row('ops').getByText('✕ fails: deliveries held back').waitFor({ timeout: 60_000 })
+  expect(await row('finance').textContent()).not.toContain('fails')
+  expect(faults).toEqual([])
+  await close()
+})
+
+it('the search says what has a name, goes there if it is one thing, and says so if it is none', async () => {
+  const { page, faults, close } = await stack.open()
+  const search = async (text: string) => {
+    await page.getByLabel('Find a subject').fill(text)
+    await page.keyboard.press('Enter')
+  }
+  await search('finance')
+  await page.getByRole('region', { name: 'finance' }).getByText('slack').first().waitFor()
+  await search('fixed')
+  const found = page.getByRole('table', { name: 'Found' })
+  await found.getByRole('link').first().waitFor()
+  expect((await found.getByRole('row').allTextContents()).toSorted()).toEqual([
+    expect.stringMatching(/^What/),
+    ...['limit', 'plan', 'subject'].map((kind) => expect.stringMatching(new RegExp(`^${kind}fixed`))),
+  ])
+  const { items } = await stack.api<{ items: { id: string; summary: string }[] }>('GET /v1/alerts?subject=harbor')
+  await search(items[0]?.id ?? '')
+  await page.getByRole('heading', { level: 1, name: items[0]?.summary ?? '' }).waitFor()
+  await search('opps')
+  await page.getByText('Nothing has the name opps').waitFor()
+  expect(faults).toEqual([])
+  await close()
+})
+
+it('a customer’s page lists the keys that act there, and no other acts', async () => {
+  const { page, close } = await stack.open('/me', portalToken)
+  await page.keyboard.press('?')
+  const dialog = page.getByRole('dialog', { name: 'Keys' })
+  const keys = (await dialog.locator('dt').allTextContents()).map((one) => one.trim())
+  expect(keys).toEqual(['j k', 'Enter', '[ ]', 't', '← →', 'Esc'])
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  for (const key of ['g', 'u']) await page.keyboard.press(key)
+  expect(new URL(page.url()).pathname).toBe('/me')
   await close()
 })
 

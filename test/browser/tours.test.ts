@@ -17,6 +17,8 @@ it('point 1: after a fresh start the page has three commands, and the first deci
   expect(commands?.split('\n')).toHaveLength(3)
   expect((await stack.ask('acme')).status).toBe(200)
   await page.locator('.figure', { hasText: /^1\s*allowed$/ }).waitFor({ timeout: 2_000 })
+  // No line can be read off one step.
+  await page.getByText(/: 1 allowed, 0 refused\. Counted until/).waitFor()
   expect(faults).toEqual([])
   await close()
 })
@@ -240,6 +242,9 @@ it('point 9: a new key is shown once, and neither after Back nor after loading a
   await dialog.getByRole('button', { name: 'Copied' }).waitFor()
   await untilLoaded(page)
   expect([await dialog.locator('pre').textContent(), await keys()]).toEqual([key, made])
+  const heights = [/^Cop/, 'Done'].map((name) => dialog.getByRole('button', { name }).boundingBox())
+  const [copied, done] = await Promise.all(heights)
+  expect([copied?.y, copied?.height]).toEqual([done?.y, done?.height])
   await dialog.getByRole('button', { name: 'Done' }).click()
   const shows = async () => (await page.content()).includes(key)
   expect(await shows()).toBe(false)

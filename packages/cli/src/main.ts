@@ -237,7 +237,8 @@ const ofAlerts = (command: Command) =>
   command
     .option('--subject <id>', 'whose')
     .option('--type <type>', 'such as weir.quota.reached')
-    .option('--from <time>', 'since when, such as 2030-01-31T00:00:00Z; a week ago if not given')
+    .option('--endpoint <name>', 'only deliveries to it')
+    .option('--from <time>', 'since when, such as now-24h or 2030-01-31; a week ago if not given')
     .option('--to <time>', 'until when')
 ofAlerts(common(alerts.command('ls')))
   .description('List alerts, newest first, with the last outcome at each endpoint.')
@@ -251,7 +252,6 @@ common(alerts.command('show'))
 ofAlerts(common(alerts.command('redeliver')))
   .description('Deliver an alert once more; without one all since --from that was given up or dropped.')
   .argument('[id]')
-  .option('--endpoint <name>', 'only there')
   .action(async (id: string | undefined, options) => {
     if (id === undefined && options.from === undefined)
       throw new WeirError('CONFIG_INVALID', 'Which? Name an alert, or a time with --from.')

@@ -10,8 +10,9 @@ export interface AlertFilter {
   readonly toMs: number
   readonly subject?: string | undefined
   readonly type?: string | undefined
+  /** Only deliveries to this endpoint, of a contact to all its addresses or to one. */
   readonly endpoint?: string | undefined
-  /** Only alerts whose last outcome at one endpoint at least is one of these; any if empty. */
+  /** Only alerts whose last outcome at one such endpoint at least is one of these; any if empty. */
   readonly outcome?: readonly string[] | undefined
 }
 
@@ -48,6 +49,9 @@ const alertColumns = `toString(id) AS id, type, subject, ${rfc3339('a.time')} AS
 
 const inTime = (column: string) =>
   `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`
+
+const atEndpoint = `({endpoint:String} = '' OR endpoint = {endpoint:String}
+          OR startsWith(endpoint, concat({endpoint:String}, '/')))`
 
 /** Returns the parameters of a filter; an empty text matches any. */
 const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '', outcome = [] }: AlertFilter) => ({
@@ -98,15 +102,16 @@ export function listAlerts(
         SELECT alert_id, groupArray((endpoint, last)) AS deliveries FROM (${lastOutcomes} ORDER BY endpoint)
         GROUP BY alert_id
       ) AS d ON d.alert_id = a.id`
-  const { outcome = [] } = filter
-  const withOutcome = `AND id IN (SELECT alert_id FROM (${lastOutcomes}) WHERE last IN {outcome:Array(String)})`
+  const { outcome = [], endpoint = '' } = filter
+  const delivered = `AND id IN (SELECT alert_id FROM (${lastOutcomes})
+            WHERE ${atEndpoint} AND (empty({outcome:Array(String)}) OR last IN {outcome:Array(String)}))`
   const { isOwn } = within.reach
   return readRows<ListedAlert>(
     client,
     `SELECT ${alertColumns}, ${isOwn ? '[] AS deliveries' : 'deliveries'} FROM (
         SELECT id, type, subject, time, state, data FROM alerts
         WHERE ${sql} AND ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
-          AND ({type:String} = '' OR type = {type:String}) ${outcome.length === 0 ? '' : withOutcome}
+          AND ({type:String} = '' OR type = {type:String}) ${outcome.length === 0 && endpoint === '' ? '' : delivered}
           AND ({afterMs:Int64} = 0 OR (time, toString(id)) < (fromUnixTimestamp64Milli({afterMs:Int64}), {afterId:String}))
         ORDER BY time DESC, toString(id) DESC LIMIT 1 BY id LIMIT {limit:UInt32}
       ) AS a
@@ -161,8 +166,7 @@ export function listFailedDeliveries(
     `SELECT toString(alert_id) AS alert_id, any(alert_type) AS alert_type, any(subject) AS subject, endpoint
       FROM deliveries AS d
       WHERE d.at >= fromUnixTimestamp64Milli({from:Int64}) AND ({subject:String} = '' OR d.subject = {subject:String})
-        AND ({type:String} = '' OR d.alert_type = {type:String}) 
-        AND ({endpoint:String} = '' OR d.endpoint = {endpoint:String} OR startsWith(d.endpoint, concat({endpoint:String}, '/')))
+        AND ({type:String} = '' OR d.alert_type = {type:String}) AND ${atEndpoint}
       GROUP BY d.alert_id, d.endpoint
       HAVING argMax(outcome, ${inTurn}) IN ('given_up', 'dropped') AND max(at) < fromUnixTimestamp64Milli({to:Int64})
       ORDER BY max(at), alert_id, endpoint LIMIT {limit:UInt32}`,

@@ -153,6 +153,7 @@ export interface Status extends Complete {
   readonly warnings: readonly string[]
   readonly gaps: readonly { readonly cause: string; readonly topic: string; readonly count: string }[] | null
   readonly failed_deliveries: readonly { readonly endpoint: string; readonly count: number }[] | null
+  readonly held_back: readonly { readonly endpoint: string; readonly addresses: number }[]
   readonly redis: string | null
   readonly policy: { readonly change: string; readonly at: string; readonly by: string } | null
   readonly processes: readonly {

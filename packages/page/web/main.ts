@@ -17,6 +17,7 @@ import { Overview } from './pages/overview.ts'
 import { PolicyPage } from './pages/policy.ts'
 import { PolicyChangePage } from './pages/policy-change.ts'
 import { PricesPage } from './pages/prices.ts'
+import { SearchPage } from './pages/search.ts'
 import { SignIn } from './pages/sign-in.ts'
 import { SubjectPage } from './pages/subject.ts'
 import { SubjectsPage } from './pages/subjects.ts'
@@ -52,6 +53,7 @@ const pages: Readonly<Record<PagePath, (id: string) => unknown>> = {
   '/invoices': () => html`<${InvoicesPage} />`,
   '/invoices/:id': (id) => html`<${InvoicePage} id=${id} key=${id} />`,
   '/prices': () => html`<${PricesPage} />`,
+  '/search': () => html`<${SearchPage} />`,
   '/system': () => html`<${SystemPage} />`,
   '/me': () =>
     html`<h1>This page is for customers</h1><p>A portal’s link, or a key with <code>selfService</code>, opens it.</p>`,

@@ -11,7 +11,7 @@ export const paths = [
     '/changes/:id',
     '/keys',
   ] as const),
-  ...(['/tokens', '/invoices', '/invoices/:id', '/prices', '/system', '/me'] as const),
+  ...(['/search', '/tokens', '/invoices', '/invoices/:id', '/prices', '/system', '/me'] as const),
 ] as const
 
 export type PagePath = (typeof paths)[number]

@@ -32,15 +32,15 @@ export function usePlace(): Place {
 /** The zone that is chosen. A new one draws the whole page again: who writes a time need not listen to it. */
 export const zoneNow = (): string => new URLSearchParams(location.search).get('zone') ?? 'UTC'
 
-/** The address of a page, with the span and the zone that are chosen here. */
+/** The address of a page, with the zone that is chosen here, and the span unless another is named. */
 export function hrefOf(path: string, params: Readonly<Record<string, string>> = {}): string {
   const here = new URLSearchParams(location.search)
   const all = new URLSearchParams()
-  for (const name of kept) {
+  for (const name of (params.span ?? '') === '' ? kept : ['zone']) {
     const value = here.get(name)
     if (value !== null) all.set(name, value)
   }
-  for (const [name, value] of Object.entries(params)) all.set(name, value)
+  for (const [name, value] of Object.entries(params)) if (value !== '') all.set(name, value)
   return all.size === 0 ? path : `${path}?${all}`
 }
 

@@ -52,7 +52,7 @@ export interface QueueState {
 export function registerMetrics(
   register: Registry,
   counters: Counters,
-  now: { readonly circuitsOpen: () => number; readonly queue: Polled<QueueState> },
+  now: { readonly circuitsOpen: () => Readonly<Record<string, number>>; readonly queue: Polled<QueueState> },
 ): void {
   const byType = Object.entries(counters.deliveries)
   const histograms = (of: (deliveries: Deliveries) => Histogram) => () =>
@@ -106,6 +106,8 @@ export function registerMetrics(
       labels: [],
       cells: () => (now.queue.answer === undefined ? [] : [[[], now.queue.answer.oldestReadyMs / 1_000]]),
     },
-    weir_endpoint_circuits_open: { help: 'Endpoints left alone for a while', read: now.circuitsOpen },
+    weir_endpoint_circuits_open: {
+      ...{ help: 'Endpoints left alone for a while', label: 'endpoint', readAll: now.circuitsOpen },
+    },
   })
 }

@@ -32,6 +32,7 @@ import { registerPolicy } from './routes/policy.ts'
 import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
 import { registerInvoiceReading } from './routes/read-invoices.ts'
+import { registerSearch } from './routes/search.ts'
 import { registerSession } from './routes/session.ts'
 import { registerSilences } from './routes/silences.ts'
 import { registerStatus } from './routes/status.ts'
@@ -123,6 +124,7 @@ export function buildApp(
     registerChanges(api, ports)
     registerChange(api, ports)
     registerStatus(api, ports)
+    registerSearch(api, ports)
     registerPage(api)
     api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
   })

@@ -40,6 +40,8 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/dimensions/colour', '/v1/dimensions/{name}'],
   ['/v1/utilization?order=-refused&limit=5', '/v1/utilization'],
   ['/v1/utilization?order=used', '/v1/utilization'],
+  ['/v1/search?q=acme', '/v1/search'],
+  ['/v1/search', '/v1/search'],
   ['/v1/alerts?subject=acme&limit=1', '/v1/alerts'],
   ['/v1/alerts?from=never', '/v1/alerts'],
   [`/v1/alerts/${knownAlert}`, '/v1/alerts/{id}'],

@@ -76,6 +76,16 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
   expect(await subjectsWith('given_up')).toEqual(['first'])
   expect(await subjectsWith('given_up', 'dropped')).toEqual(expect.arrayContaining(['second', 'first']))
   expect(await subjectsWith('failed')).toEqual([])
+  const deliveredAt = async (endpoint: string, ...outcome: string[]) => {
+    const { context, printed } = commandContext()
+    await listAlerts({ ...options, limit: 10, endpoint, ...(outcome.length === 0 ? {} : { outcome }) }, context)
+    return JSON.parse(printed[0] ?? '[]').map((one: { readonly subject: string }) => one.subject)
+  }
+  expect(await deliveredAt('gone')).toEqual(expect.arrayContaining(['second', 'first']))
+  // What one endpoint took is not what another one took.
+  expect(await deliveredAt('gone', 'delivered')).toEqual([])
+  expect(await deliveredAt('ops', 'delivered')).toEqual(expect.arrayContaining(['second']))
+  expect(await deliveredAt('op')).toEqual([])
 
   const refused = commandContext()
   expect(await testEndpoint('gone', { ...options, json: false }, refused.context)).toBe(false)

@@ -165,9 +165,9 @@ test('a limit in the version of its subject says that it is the subject’s own'
   const limits = "[('minute', 150, 148, 2, 19882, map())]"
   const id = await refuse(tsMs, { policy: made.offset, limits })
   expect((await explain(id)).body.limits).toMatchObject([
-    { name: 'minute', because: ['plan free', 'own version of acme'], size: 150, refused: true },
+    { name: 'minute', because: ['plan free', "acme's own size instead of 100"], size: 150, refused: true },
   ])
-  expect((await runWeir(['why', id], desk.environment)).stdout).toContain('plan free, own version of acme')
+  expect((await runWeir(['why', id], desk.environment)).stdout).toContain("plan free, acme's own size instead of 100")
   await change('PUT /v1/subjects/acme', { plan: 'free' })
 })
 

@@ -238,9 +238,12 @@ export const cases: Readonly<Record<string, RuleCase>> = {
 
   'DeliveriesGivenUp ticket': any('weir_deliveries_total{type="webhook",result="given_up"}'),
   'DeliveryQueueStuck ticket': gauge('weir_deliveries_oldest_ready_seconds', 61, 60),
-  'CircuitsOpen ticket': { ...one('weir_endpoint_circuits_open', (value) => `${value}+0x70`, 1, 0), minutes: 70 },
+  'CircuitsOpen ticket': {
+    ...one('weir_endpoint_circuits_open{endpoint="ops"}', (value) => `${value}+0x70`, 1, 0),
+    minutes: 70,
+  },
   'CircuitsOpen ticket, that closes for probes': {
-    ...one('weir_endpoint_circuits_open', (value) => `${value}+0x9 0 `.repeat(7), 1, 0),
+    ...one('weir_endpoint_circuits_open{endpoint="ops"}', (value) => `${value}+0x9 0 `.repeat(7), 1, 0),
     minutes: 70,
   },
 

@@ -169,6 +169,8 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [30, '/v1/alerts?outcome=failed', 403],
   [30, '/v1/alerts?outcome=delivered&outcome=queued', 403],
   [30, '/v1/alerts?outcome=failed&subject=bolt', 403],
+  [30, '/v1/alerts?endpoint=ops', 403],
+  [30, '/v1/search?q=bolt', 403],
   [30, '/v1/alerts?outcome[]=failed', 400],
   [30, `/v1/alerts/${alertIds.acme}`, 'own'],
   [31, `/v1/alerts/${alertIds.bolt}/redeliver`, 403, json],

@@ -9,6 +9,7 @@ interface Filter {
   readonly type?: string
   readonly from?: string
   readonly to?: string
+  readonly endpoint?: string
 }
 
 interface Alert {
@@ -54,8 +55,8 @@ export async function listAlerts(
   options: CommonOptions & Filter & { readonly limit: number; readonly outcome?: readonly string[] },
   context: CommandContext,
 ): Promise<void> {
-  const { subject, type, from, to, limit, outcome } = options
-  const query = { subject, type, from, to, limit, outcome }
+  const { subject, type, from, to, endpoint, limit, outcome } = options
+  const query = { subject, type, from, to, endpoint, limit, outcome }
   const { items, next } = await consoleAnswer<Page>(context, options, { path: '/v1/alerts', query })
   if (options.json) return context.print(JSON.stringify(items))
   const rows = items.map((alert) => {
@@ -92,7 +93,7 @@ export async function showAlert(id: string, options: CommonOptions, context: Com
 /** Delivers one alert again, or all alerts of some time whose delivery was given up or dropped. */
 export async function redeliver(
   id: string | undefined,
-  options: CommonOptions & Filter & { readonly endpoint?: string },
+  options: CommonOptions & Filter,
   context: CommandContext,
 ): Promise<void> {
   const { subject, type, from, to, endpoint } = options

@@ -1,11 +1,11 @@
-import { useState } from 'preact/hooks'
-import type { Alert, Page } from '../answers.ts'
+import type { Alert, Entity, Page } from '../answers.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { counted } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { Panel } from '../parts/panel.ts'
+import { NothingHere, useSpan } from '../parts/span.ts'
 import { type Column, PagedTable } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Subject, Time } from '../parts/words.ts'
@@ -34,12 +34,18 @@ const outcomeChoices = {
   ...{ '': 'delivered or not', [failedOutcomes.join(',')]: 'not delivered', failed: 'failed, tried again' },
   ...{ given_up: 'given up', dropped: 'dropped', delivered: 'delivered', silenced: 'silenced' },
 }
-/** The alerts that did not arrive at an endpoint. */
-export const notDeliveredHref = () => hrefOf('/alerts', { outcome: failedOutcomes.join(',') })
+/** The alerts that did not arrive, at this endpoint or anywhere, in the chosen span or another one. */
+export const notDeliveredHref = (endpoint = '', span = '') =>
+  hrefOf('/alerts', { outcome: failedOutcomes.join(','), endpoint, span })
 
 export const isSubject = (subject: string) => subject !== '' && !subject.startsWith('_')
 
-const columns: readonly Column<Alert>[] = [
+/** Whether a delivery is one to this endpoint: of a contact to any of its addresses. */
+const isAt = (endpoint: string) => (name: string) =>
+  endpoint === '' || name === endpoint || name.startsWith(`${endpoint}/`)
+
+/** The columns of a list of alerts; of deliveries those to one endpoint, if only these are asked for. */
+const columnsFor = (endpoint: string): readonly Column<Alert>[] => [
   {
     name: 'What',
     isPlain: true,
@@ -52,43 +58,52 @@ const columns: readonly Column<Alert>[] = [
     cell: ({ deliveries, state }) =>
       Object.keys(deliveries).length === 0
         ? html`<span class="quiet">${state === 'late' ? 'to no endpoint: its period was over' : 'to no endpoint'}</span>`
-        : html`<div class="row">${Object.entries(deliveries).map(([name, what]) => html`<span key=${name}>${name} ${outcome(what)}</span>`)}</div>`,
+        : html`<div class="row">${Object.entries(deliveries)
+            .filter(([name]) => isAt(endpoint)(name))
+            .map(([name, what]) => html`<span key=${name}>${name} ${outcome(what)}</span>`)}</div>`,
   },
 ]
 
-/** Sends again what was given up or dropped. */
-function RedeliverFailed() {
-  const [from, setFrom] = useState('now-24h')
-  const spans = { 'now-1h': 'an hour', 'now-24h': '24 hours', 'now-168h': 'a week' }
+/** Sends again what was given up or dropped in the chosen span, everywhere or at one endpoint. */
+function RedeliverFailed({ endpoint }: { readonly endpoint: string }) {
+  const { range, label, zone } = useSpan()
   const run = async () => {
-    const hours = Number(/\d+/.exec(from)?.[0] ?? 24)
-    const since = new Date(Date.now() - hours * 3_600_000).toISOString()
-    const { requested } = await send<{ requested: number }>('POST', '/v1/deliveries/redeliver', { from: since })
+    const only = endpoint === '' ? {} : { endpoint }
+    const body = { ...range, time_zone: zone, ...only }
+    const { requested } = await send<{ requested: number }>('POST', '/v1/deliveries/redeliver', body)
     return html`<p>Asked for ${counted(requested, 'delivery', 'deliveries')}.</p>`
   }
-  const about = html`<p>All that was given up or dropped is delivered once more, under the same ids: a receiver that has it ignores it.</p>
-    <${Field} label="Of the last" options=${spans} value=${from} onValue=${setFrom} />`
+  const about = html`<p>All that was given up or dropped${endpoint !== '' && ` at ${endpoint}`} in this span (${label}) is delivered once more, under the same ids: a receiver that has it ignores it.</p>`
   return html`<${Action} label="Send failed ones again" ...${needs('write')} about=${about} run=${run} />`
 }
 
 export function AlertsPage() {
   const { params } = usePlace()
-  const after = params.get('after')
-  const [type, subject, what] = ['type', 'subject', 'outcome'].map((name) => params.get(name) ?? '')
-  const path = pathOf('/v1/alerts', { type, subject, outcome: what?.split(','), limit: '50', after: after ?? '' })
-  const asked = useAnswer<Page<Alert>>(path, after === null ? 5_000 : undefined)
+  const { range, label, zone } = useSpan()
+  const after = params.get('after') ?? ''
+  const [type = '', subject = '', endpoint = '', what = ''] = ['type', 'subject', 'endpoint', 'outcome'].map(
+    (name) => params.get(name) ?? '',
+  )
+  const filters = { type, subject, endpoint, outcome: what === '' ? [] : what.split(',') }
+  const path = pathOf('/v1/alerts', { ...range, ...filters, time_zone: zone, limit: '50', after })
+  const asked = useAnswer<Page<Alert>>(path, after === '' ? 5_000 : undefined)
+  const endpoints = useAnswer<Page<Entity>>('/v1/endpoints?limit=1000').data?.items.map(({ name }) => name) ?? []
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
   const types = { '': 'every type', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }
+  const names = [...new Set([...endpoints, ...(endpoint === '' ? [] : [endpoint])])]
+  const everyEndpoint = { '': 'every endpoint', ...Object.fromEntries(names.map((one) => [one, one])) }
+  const isFiltered = type + subject + endpoint + what !== ''
   return html`
-    <div class="head"><h1>Alerts</h1><${RedeliverFailed} /></div>
+    <div class="head"><h1>Alerts</h1><${RedeliverFailed} endpoint=${endpoint} /></div>
     <${Tabs} of=${alertTabs} label="Alerts" />
     <div class="row">
       <${Field} isTool label="Type" options=${types} value=${type} onValue=${set('type')} />
+      <${Field} isTool label="Endpoint" options=${everyEndpoint} value=${endpoint} onValue=${set('endpoint')} />
       <${Field} isTool label="Deliveries" options=${outcomeChoices} value=${what} onValue=${set('outcome')} />
       <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${set('subject')} />
     </div>
-    <${Panel} title="What was told" asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<Alert>) => (items.length > 0 ? undefined : `No alert ${path.includes('subject=') || path.includes('type=') || path.includes('outcome=') ? 'of this kind ' : ''}was raised in the last 7 days.`)}>
-      ${({ items, next }: Page<Alert>) => html`<${PagedTable} caption="Alerts" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: Alert) => id} />`}
+    <${Panel} title=${`What was told, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<Alert>) => (items.length > 0 ? undefined : html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`)}>
+      ${({ items, next }: Page<Alert>) => html`<${PagedTable} caption="Alerts" columns=${columnsFor(endpoint)} rows=${items} next=${next} keyOf=${({ id }: Alert) => id} />`}
     <//>
   `
 }

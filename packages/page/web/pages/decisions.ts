@@ -4,10 +4,10 @@ import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { columnNames, Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
-import { useSpan } from '../parts/span.ts'
+import { NothingHere, useSpan } from '../parts/span.ts'
 import { type Column, PagedTable } from '../parts/table.ts'
 import { Subject, Time, Verdict, valueName } from '../parts/words.ts'
-import { hrefOf, setParams, usePlace } from '../place.ts'
+import { hrefOf, usePlace } from '../place.ts'
 
 /** Decisions one by one. */
 export const decisionColumns: readonly Column<DecisionRow>[] = [
@@ -55,10 +55,9 @@ export function DecisionList({
     ...{ ...within, ...given, time_zone: zone, limit: String(rowsMax), after: params.get('after') ?? '' },
   })
   const asked = useAnswer<Decisions>(path)
-  const wider = ms < dayMs ? '24h' : '7d'
   const empty = ({ rows }: Decisions) =>
     rows.length === 0
-      ? html`No decision in this span with these filters. ${!isCut && html`<button onClick=${() => setParams({ span: wider, from: undefined, to: undefined, after: undefined })}>Look at ${wider === '24h' ? '24 hours' : '7 days'}</button>`}`
+      ? html`<${NothingHere} what="No decision in this span with these filters." mostMs=${isNarrow ? narrowMs : dayMs} />`
       : undefined
   // What is the same in every row has no column.
   const same = Object.keys(fixed).map((one) => columnNames[one])

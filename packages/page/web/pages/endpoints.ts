@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
-import type { Entity, Page } from '../answers.ts'
+import type { Entity, Page, Status } from '../answers.ts'
 import { send, useAnswer } from '../api.ts'
+import { counted } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
@@ -11,7 +12,7 @@ import { Tabs } from '../parts/tabs.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
 import { needs } from '../session.ts'
-import { alertTabs, alertTypes } from './alerts.ts'
+import { alertTabs, alertTypes, notDeliveredHref } from './alerts.ts'
 
 function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
   const isOfSubjects = body.type === 'subject'
@@ -29,7 +30,16 @@ function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
   return html`<${Action} label="Send a test" ...${needs('write')} about=${about} run=${run} />`
 }
 
-const endpointColumns: readonly Column<Entity>[] = [
+/** Whether an endpoint gets deliveries now, and why not. */
+function State({ endpoint: { name, body }, held }: { readonly endpoint: Entity; readonly held: Status['held_back'] }) {
+  if (body.paused === true) return html`<span class="word degraded">❚❚ paused</span>`
+  const addresses = held.filter((one) => one.endpoint === name).map((one) => one.addresses)
+  if (addresses.length === 0) return null
+  const where = body.type === 'subject' ? ` at ${counted(Math.max(...addresses), 'address', 'addresses')}` : ''
+  return html`<a class="word refused" href=${notDeliveredHref(name)} title="It failed five times in a row or more. It is tried again within ten minutes, and what waits is then sent.">✕ fails${where}: deliveries held back</a>`
+}
+
+const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] => [
   {
     ...{ name: 'Endpoint', isPlain: true },
     cell: ({ name }) => html`<b><${Part} kind="endpoints" name=${name} /></b>`,
@@ -48,9 +58,14 @@ const endpointColumns: readonly Column<Entity>[] = [
   {
     name: 'State',
     isPlain: true,
-    cell: ({ body }) => (body.paused === true ? html`<span class="word degraded">❚❚ paused</span>` : ''),
+    cell: (endpoint) => html`<${State} endpoint=${endpoint} held=${held} />`,
   },
-  { name: '', isPlain: true, cell: (endpoint) => html`<div class="row end"><${Test} endpoint=${endpoint} /></div>` },
+  {
+    ...{ name: '', isPlain: true },
+    cell: (endpoint) => html`<div class="row end">
+      <a class="button" href=${hrefOf('/alerts', { endpoint: endpoint.name })}>Deliveries</a><${Test} endpoint=${endpoint} />
+    </div>`,
+  },
 ]
 
 interface Silence {
@@ -135,13 +150,14 @@ function Silences() {
 /** Where alerts go, and what is kept from going there for a while. */
 export function EndpointsPage() {
   const asked = useAnswer<Page<Entity>>('/v1/endpoints')
+  const held = useAnswer<Status>('/v1/status', 15_000).data?.held_back ?? []
   const empty = ({ items }: Page<Entity>) =>
     items.length === 0 ? 'Alerts go to no endpoint: the policy has none.' : undefined
   return html`
     <h1>Endpoints</h1>
     <${Tabs} of=${alertTabs} label="Alerts" />
     <${Panel} title="Where alerts go" asked=${asked} path="/v1/endpoints" empty=${empty}>
-      ${({ items }: Page<Entity>) => html`<${Table} caption="Endpoints" columns=${endpointColumns} rows=${items} keyOf=${({ name }: Entity) => name} />`}
+      ${({ items }: Page<Entity>) => html`<${Table} caption="Endpoints" columns=${endpointColumns(held)} rows=${items} keyOf=${({ name }: Entity) => name} />`}
     <//>
     <${Silences} />
   `

@@ -65,14 +65,16 @@ function Now() {
   </section>`
 }
 
-/** What was told, and who is shut out. */
+/** What was told in the span, and who is shut out now. */
 function NeedsALook() {
-  const path = '/v1/alerts?limit=6'
+  const { range, label, zone } = useSpan()
+  const path = pathOf('/v1/alerts', { ...range, time_zone: zone, limit: '6' })
   const alerts = useAnswer<Page<Alert>>(path, freshMs)
   const blocks = useAnswer<Page<Block>>('/v1/blocks', freshMs).data?.items ?? []
   const hasFailed = ({ deliveries }: Alert) => Object.values(deliveries).some(isFailed)
-  const empty = ({ items }: Page<Alert>) => (items.length + blocks.length === 0 ? 'No alert was raised.' : undefined)
-  return html`<${Panel} title="Needs a look" asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
+  const empty = ({ items }: Page<Alert>) =>
+    items.length + blocks.length === 0 ? 'No alert was raised in this span.' : undefined
+  return html`<${Panel} title=${`Needs a look, ${label}`} asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
     ${({ items }: Page<Alert>) => html`<ul class="news">
       ${blocks.length > 0 && html`<li><span class="small quiet">now</span><a href=${hrefOf('/blocks')}>${counted(blocks.length, 'caller')} shut out</a></li>`}
       ${items.map((alert) => html`<li key=${alert.id}><span class="small quiet"><${Time} at=${alert.time} /></span><span><a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>${hasFailed(alert) && html` <span class="word refused small">✕ not delivered</span>`}</span></li>`)}

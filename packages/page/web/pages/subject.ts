@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Entity } from '../answers.ts'
 import { send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
-import { Action, Secret } from '../parts/dialog.ts'
+import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { KeyList } from '../parts/key-list.ts'
 import { LimitsNow, RaiseLimit } from '../parts/limits-now.ts'
@@ -31,7 +31,7 @@ function PortalLink({ id }: { readonly id: string }) {
   const make = async () => {
     const made = await send<{ token: string; expires_at: string }>('POST', path, { expires_in: length })
     const said = html`Everybody who has this link sees what is of ${id}, until <${Time} at=${made.expires_at} />. Its tab Keys ends links earlier. It is shown this once:`
-    return html`<${Secret} about=${said} text=${`${location.origin}/me#${made.token}`} />`
+    return { about: said, secret: `${location.origin}/me#${made.token}` }
   }
   const about = html`<p>A link to the page of ${id}: its use, limits, decisions, alerts and invoices, to be read and not to be changed.</p>
     <${Field} label="It ends after" options=${lengths} value=${length} onValue=${setLength} />`
@@ -53,7 +53,7 @@ const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolea
   const own = Object.keys(Object(entity.limits))
   const more = [
     ...(entity.timeZone === undefined ? [] : [`days of ${String(entity.timeZone)}`]),
-    ...(own.length === 0 ? [] : [`own size of ${own.join(', ')}`]),
+    ...(own.length === 0 ? [] : [`own settings of ${own.join(', ')}`]),
   ]
   const plan = typeof entity.plan === 'string' && html`plan <${Part} kind="plans" name=${entity.plan} />`
   return html`${plan}${more.map((one) => ` · ${one}`)} · <a href=${hrefOf('/policy', { kind: 'subjects', name: id })}>settings</a>`

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Page } from '../answers.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
-import { Action, Secret } from '../parts/dialog.ts'
+import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { Ends } from '../parts/key-list.ts'
 import { Panel } from '../parts/panel.ts'
@@ -45,7 +45,7 @@ function NewToken({ again }: { readonly again: () => void }) {
       ...(last === '' ? {} : { expires: `${last}T23:59:59Z` }),
     })
     again()
-    return html`<${Secret} about=${`The token ${name}. It is shown this once:`} text=${token} />`
+    return { about: `The token ${name}. It is shown this once:`, secret: token }
   }
   const about = html`
     <${Field} label="Name" required pattern="[A-Za-z0-9._\\-]{1,64}" value=${name} onValue=${setName} />

@@ -73,6 +73,15 @@ export function ticksShown(ticks: readonly string[], x: (at: number) => number, 
   })
 }
 
+/** Of so few steps one reads the values: there is no line to follow. */
+const fewMax = 2
+/** The steps that have anything, if they are few; else none. */
+export function fewSteps(series: readonly Series[]): readonly number[] {
+  const steps = series[0]?.values.map((_, at) => at) ?? []
+  const filled = steps.filter((at) => series.some(({ values }) => (values[at] ?? 0) !== 0))
+  return filled.length > fewMax ? [] : filled
+}
+
 /** What is read out at a value. */
 export const labelled = (
   label: string,

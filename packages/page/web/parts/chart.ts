@@ -1,7 +1,16 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { count, short } from '../format.ts'
 import { html } from '../html.ts'
-import { type Bounds, labelled, linePath, niceMax, placed, type Series, ticksShown } from './chart-geometry.ts'
+import {
+  type Bounds,
+  fewSteps,
+  labelled,
+  linePath,
+  niceMax,
+  placed,
+  type Series,
+  ticksShown,
+} from './chart-geometry.ts'
 import { Table } from './table.ts'
 
 export interface ChartProps {
@@ -84,12 +93,14 @@ function Lines({
   'series' | 'labels'
 >) {
   const { x, y } = placed(bounds, labels.length, max)
+  const few = fewSteps(series)
   return html`${series.map(({ name, kind, values }) => {
     const whole = values.map((value, at) => (at >= from && at < to ? value : null))
     return html`<g key=${name} class=${kind}>
       ${kind === 'allowed' && html`<path class="area" d=${linePath(whole, x, y, y(0))} />`}
       <path class="line" d=${linePath(whole, x, y)} />
       ${values.map((value, at) => value !== null && (at < from || at >= to) && html`<circle key=${at} class="open" cx=${x(at)} cy=${y(value)} r="2.5" />`)}
+      ${few.map((at) => (whole[at] ?? 0) !== 0 && html`<circle key=${at} cx=${x(at)} cy=${y(whole[at] ?? 0)} r="4" />`)}
     </g>`
   })}`
 }

@@ -4,12 +4,18 @@ import { type Children, html } from '../html.ts'
 import { Field } from './field.ts'
 import { Copy, Fault } from './panel.ts'
 
+/** A secret that is shown this once. */
+interface Secret {
+  readonly about: Children
+  readonly secret: string
+}
+
 /** What a button does that changes something. */
 export interface ActionProps {
   readonly label: string
   /** What it will do, said before it is done. */
   readonly about: Children
-  readonly run: () => Promise<Children | undefined>
+  readonly run: () => Promise<Children | Secret | undefined>
   /** The scope that it takes: without it the button says so, and does nothing. */
   readonly scope?: string
   readonly mayRun?: boolean
@@ -23,13 +29,25 @@ export interface ActionProps {
 
 interface State {
   readonly error?: Refusal
-  readonly done?: Children
+  readonly done?: Children | Secret
   readonly isBusy?: boolean
 }
 
+const isSecret = (done: Children | Secret): done is Secret =>
+  typeof done === 'object' && done !== null && 'secret' in done
+
+/** The outcome, until it is closed. */
+function Done({ done, close }: { readonly done: Children | Secret; readonly close: () => void }) {
+  const hasSecret = isSecret(done)
+  return html`<div class="stack" role="status">${hasSecret ? html`<p>${done.about}</p><pre class="wrapped">${done.secret}</pre>` : done}</div>
+    <div class="row">
+      ${hasSecret && html`<${Copy} text=${done.secret} label="Copy" kind="main" />`}
+      <button type="button" onClick=${close}>Done</button>
+    </div>`
+}
+
 /**
- * A button that says first what it will do, and does it once confirmed. What `run` answers is shown until it is closed:
- * a key that is told only once.
+ * A button that says first what it will do, and does it once confirmed. What `run` answers is shown until it is closed.
  */
 export function Action(props: ActionProps) {
   const { label, about, run, scope, mayRun = true, isDanger = false, isDisabled = false, confirm, opened } = props
@@ -65,8 +83,7 @@ export function Action(props: ActionProps) {
   const isHeld = state.isBusy === true || (confirm !== undefined && given !== confirm)
   const content = () =>
     state.done !== undefined
-      ? html`<div class="stack" role="status">${state.done}</div>
-        <div class="row"><button type="button" onClick=${close}>Done</button></div>`
+      ? html`<${Done} done=${state.done} close=${close} />`
       : html`<div class="stack">${about}</div>
         ${confirm !== undefined && html`<${Field} label=${`Type ${confirm} to confirm`} value=${given} onValue=${setGiven} autocomplete="off" />`}
         ${state.error !== undefined && html`<${Fault} error=${state.error} />`}
@@ -81,7 +98,3 @@ export function Action(props: ActionProps) {
     </dialog>
   `
 }
-
-/** A secret that is shown this once. */
-export const Secret = ({ about, text }: { readonly about: Children; readonly text: string }) =>
-  html`<p>${about}</p><pre class="wrapped">${text}</pre><div><${Copy} text=${text} label="Copy" kind="main" /></div>`

@@ -4,7 +4,7 @@ import { pathOf, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, usePlace } from '../place.ts'
 import { needs } from '../session.ts'
-import { Action, Secret } from './dialog.ts'
+import { Action } from './dialog.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
 import { type Column, PagedTable } from './table.ts'
@@ -28,7 +28,7 @@ function Rotate({ id, again }: { readonly id: string; readonly again: () => void
   const run = async () => {
     const made = await send<Made>('POST', `/v1/keys/${encodeURIComponent(id)}/rotate`, { overlap })
     again()
-    return html`<${Secret} about=${`The key ${made.id} takes the place of ${id}. It is shown this once:`} text=${made.key} />`
+    return { about: `The key ${made.id} takes the place of ${id}. It is shown this once:`, secret: made.key }
   }
   const about = html`<p>A new key of the same subject is made, and shown once.</p>
     <${Field} label=${`${id} ends`} options=${overlaps} value=${overlap} onValue=${setOverlap} />`
@@ -52,7 +52,7 @@ function NewKey({ subject, again }: { readonly subject: string; readonly again: 
     const body = { ...(id === '' ? {} : { id }), ...(last === '' ? {} : { expires: `${last}T23:59:59Z` }) }
     const made = await send<Made>('POST', `/v1/subjects/${encodeURIComponent(subject)}/keys`, body)
     again()
-    return html`<${Secret} about=${`The key ${made.id} of ${subject}. It is shown this once:`} text=${made.key} />`
+    return { about: `The key ${made.id} of ${subject}. It is shown this once:`, secret: made.key }
   }
   const about = html`<p>A new key of ${subject} is made. It is shown once, and stored as its hash.</p>
     <${Field} label="Name, if it shall have one" pattern="[A-Za-z0-9._\\-]{1,64}" value=${id} onValue=${setId} />

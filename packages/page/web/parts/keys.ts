@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from '../html.ts'
 import { go, hrefOf } from '../place.ts'
+import { isOwn } from '../session.ts'
 import { shiftSpan } from './span.ts'
 
 const targets: Readonly<Record<string, readonly [path: string, name: string]>> = {
@@ -40,6 +41,9 @@ const actions: Readonly<Record<string, () => void>> = {
   '?': () => press('.help'),
 }
 
+/** What a customer's page has no use for: it is one page, without a search, and no row of it has a button. */
+const areOperators = (key: string) => ['/', 'x', 'g'].includes(key)
+
 /** Keys that act without Ctrl or Alt; WCAG 2.1.4: `?` lists them, and there they can be switched off. */
 export function useKeys(): void {
   useEffect(() => {
@@ -48,6 +52,7 @@ export function useKeys(): void {
       const inField =
         event.target instanceof Element && event.target.closest('input, textarea, select, dialog') !== null
       if (inField || event.ctrlKey || event.metaKey || event.altKey || areOff()) return
+      if (isOwn() && areOperators(event.key)) return
       const target = isGoing ? targets[event.key] : undefined
       isGoing = event.key === 'g'
       if (target !== undefined) return go(hrefOf(target[0]))
@@ -62,11 +67,11 @@ export function useKeys(): void {
 }
 
 const rows: readonly (readonly [keys: string, what: string])[] = [
-  ['/', 'search a subject, a key, a decision or an address'],
+  ['/', 'search by name, id or address'],
   ...Object.entries(targets).map(([key, [, name]]) => [`g ${key}`, `go to ${name}`] as const),
   ['j, k', 'to the next row of a list, and back'],
   ['Enter', 'open what the row leads to'],
-  ['x', 'the first button of the row'],
+  ['x', 'press the first button of the row'],
   ['[, ]', 'the span before, and behind'],
   ['t', 'the chart as a table, and back'],
   ['←, →', 'along the chart that has the focus: its values are read out'],
@@ -87,7 +92,7 @@ export function Help() {
     <dialog ref=${dialog} aria-label="Keys">
       <div class="stack">
         <h2>Keys</h2>
-        <dl class="facts">${rows.map(([keys, what]) => html`<dt key=${keys}>${keys.split(/,? /).map((one) => html`<kbd>${one}</kbd> `)}</dt><dd>${what}</dd>`)}</dl>
+        <dl class="facts">${rows.filter(([keys]) => !(isOwn() && areOperators(keys.slice(0, 1)))).map(([keys, what]) => html`<dt key=${keys}>${keys.split(/,? /).map((one) => html`<kbd>${one}</kbd> `)}</dt><dd>${what}</dd>`)}</dl>
         <label><input type="checkbox" checked=${!isOff} onChange=${set} />single keys act</label>
         <div><button class="main" onClick=${() => dialog.current?.close()}>Done</button></div>
       </div>

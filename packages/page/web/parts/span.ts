@@ -81,6 +81,17 @@ export function useSpan(): Span {
   return spanOf(params, Date.now())
 }
 
+/** Goes to one of the spans that end now. */
+const chooseSpan = (span: string) => setParams({ span, from: undefined, to: undefined, after: undefined })
+
+/** Says that a list of the chosen span is empty, and leads to the next wider one and the widest: of `most` at most. */
+export function NothingHere({ what, mostMs = 365 * dayMs }: { readonly what: string; readonly mostMs?: number }) {
+  const { ms } = useSpan()
+  const wider = Object.entries(spans).filter(([, one]) => one.ms > ms && one.ms <= mostMs)
+  const offered = [...new Set([...wider.slice(0, 1), ...wider.slice(-1)])]
+  return html`${what} ${offered.map(([name, { label }]) => html`<button key=${name} onClick=${() => chooseSpan(name)}>Look at ${label}</button>`)}`
+}
+
 const ofDays = (from: string, to: string) => ({ from, to, span: undefined, after: undefined })
 
 /** The span of the same length before this one, as it is asked of the API. */
@@ -156,7 +167,7 @@ export function SpanTools() {
       const today = dateOf(Date.now(), zone)
       const monday = daysAfter(today, -((new Date(today).getUTCDay() + 6) % 7))
       setParams(ofDays(daysAfter(monday, -7), monday))
-    } else setParams({ span: value, from: undefined, to: undefined, after: undefined })
+    } else chooseSpan(value)
   }
   return html`
     <select class="span" aria-label="Span" value=${isChoosing ? 'days' : name} onChange=${choose}>

@@ -1,14 +1,18 @@
 import type { Alert, Invoice, Page } from '../answers.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
-import { hrefOf } from '../place.ts'
+import { hrefOf, usePlace } from '../place.ts'
 import { Panel } from './panel.ts'
+import { NothingHere, useSpan } from './span.ts'
 import { type Column, PagedTable, Table } from './table.ts'
 import { Time } from './words.ts'
 
 /** What was told about a subject; customers see it on their page, without what only operators open. */
 export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
-  const path = pathOf('/v1/alerts', { subject: isOwn ? '' : id, limit: isOwn ? '10' : '50' })
+  const { range, label, zone } = useSpan()
+  const after = usePlace().params.get('after') ?? ''
+  const paged = isOwn ? { limit: '10' } : { subject: id, limit: '50', after }
+  const path = pathOf('/v1/alerts', { ...range, time_zone: zone, ...paged })
   const columns: readonly Column<Alert>[] = [
     {
       name: 'What',
@@ -17,8 +21,9 @@ export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly 
     },
     { name: 'When', isPlain: true, cell: ({ time }) => html`<${Time} at=${time} />` },
   ]
-  const empty = ({ items }: Page<Alert>) => (items.length === 0 ? 'Nothing was told yet.' : undefined)
-  return html`<${Panel} title=${isOwn ? 'What you were told' : 'Alerts'} asked=${useAnswer<Page<Alert>>(path, 15_000)} path=${path} rows=${6} empty=${empty}>
+  const empty = ({ items }: Page<Alert>) =>
+    items.length === 0 ? html`<${NothingHere} what="Nothing was told in this span." />` : undefined
+  return html`<${Panel} title=${`${isOwn ? 'What you were told' : 'Alerts'}, ${label}`} asked=${useAnswer<Page<Alert>>(path, 15_000)} path=${path} rows=${6} empty=${empty}>
     ${({ items, next }: Page<Alert>) => (isOwn ? html`<${Table} caption="Alerts" columns=${columns} rows=${items} keyOf=${({ id: name }: Alert) => name} />` : html`<${PagedTable} caption="Alerts" columns=${columns} rows=${items} next=${next} keyOf=${({ id: name }: Alert) => name} />`)}
   <//>`
 }

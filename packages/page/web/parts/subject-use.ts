@@ -6,7 +6,7 @@ import { usageColumns } from '../pages/usage.ts'
 import { setParams, usePlace } from '../place.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
-import { rangeBefore, useSpan } from './span.ts'
+import { NothingHere, rangeBefore, useSpan } from './span.ts'
 import { Table } from './table.ts'
 import { UsageChart } from './usage-chart.ts'
 
@@ -32,9 +32,7 @@ export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonl
   const list = useAnswer<Usage>(listPath, everyMs)
   const before = useAnswer<Usage>(isComparing ? beforePath : undefined)
   const empty = ({ totals }: Usage) =>
-    totals.count === '0'
-      ? html`Nothing in this span. ${span.name !== '24h' && html`<button onClick=${() => setParams({ span: '24h', from: undefined, to: undefined })}>Look at the last 24 hours</button>`}<button onClick=${() => setParams({ span: '365d', from: undefined, to: undefined })}>Look at a whole year</button>`
-      : undefined
+    totals.count === '0' ? html`<${NothingHere} what="Nothing in this span." />` : undefined
   const compare = (event: Event) =>
     setParams({ compare: (event.currentTarget as HTMLInputElement).checked ? 'previous' : undefined })
   const tools = html`<label class="small"><input type="checkbox" checked=${isComparing} onChange=${compare} />compare with before</label>`

@@ -1,8 +1,8 @@
 import type { Usage, UsageRow } from '../answers.ts'
-import { stepLabel, stepTick, time } from '../format.ts'
+import { count, stepLabel, stepTick, time } from '../format.ts'
 import { html } from '../html.ts'
 import { Chart } from './chart.ts'
-import type { Series } from './chart-geometry.ts'
+import { fewSteps, labelled, type Series } from './chart-geometry.ts'
 import { useSpan } from './span.ts'
 import { valueName } from './words.ts'
 
@@ -90,6 +90,9 @@ export function UsageChart({
   const whole = wholeSteps(usage)
   const earlier = { name: 'the span before', kind: 'before' }
   const values = before === undefined ? [] : rows.map((_, at) => known(before.rows[at]?.[sumOf(measure)] ?? null))
+  const few = fewSteps(lines).map((at) => `${labelled(labels[at] ?? '', lines, at, count)}. `)
+  const isCut = whole[0] > 0 || whole[1] < rows.length
+  const counting = through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}.`
   return html`<${Chart}
     title=${title}
     labels=${labels}
@@ -97,6 +100,6 @@ export function UsageChart({
     whole=${whole}
     series=${before === undefined ? lines : [...lines, { ...earlier, values }]}
     height=${height}
-    note=${through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}.${whole[0] === 0 && whole[1] === rows.length ? '' : ' A dot is a step that is not whole.'}`}
+    note=${`${few.join('')}${counting}${through !== null && isCut ? ' An open dot is a step that is not whole.' : ''}`}
   />`
 }

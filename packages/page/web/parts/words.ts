@@ -41,15 +41,18 @@ export function valueName(column: string, value: string): string {
 export const Part = ({ kind, name }: { readonly kind: string; readonly name: string }) =>
   may('read') ? html`<a href=${hrefOf('/policy', { kind, name })}>${name}</a>` : name
 
-/** Parts of the policy that the API names by a word before them. */
-const partKinds: Readonly<Record<string, string>> = { plan: 'plans', route: 'routes', 'own version of': 'subjects' }
-
-/** Why a limit applies: `plan free`, `route POST /v1/search`, `applies: all`. */
+/** Why a limit applies: `plan free`, `route POST /v1/search`, `applies: all`, `acme's own size instead of 100`. */
 export const Because = ({ words }: { readonly words: readonly string[] }) =>
   html`${words.map((one, at) => {
-    const [, word = '', rest = ''] = /^(plan|route|own version of) (.*)$/.exec(one) ?? []
-    const kind = partKinds[word]
-    return html`${at > 0 && ', '}${kind === undefined ? one : html`${word} <${Part} kind=${kind} name=${rest} />`}`
+    const [, word = '', name = ''] = /^(plan|route) (.*)$/.exec(one) ?? []
+    const [, subject = '', own = ''] = /^(\S+)('s own .*)$/.exec(one) ?? []
+    return html`${at > 0 && ', '}${
+      name !== ''
+        ? html`${word} <${Part} kind=${`${word}s`} name=${name} />`
+        : subject !== ''
+          ? html`<${Part} kind="subjects" name=${subject} />${own}`
+          : one
+    }`
   })}`
 
 /** From this share on a limit is near. */

@@ -82,11 +82,15 @@ export interface ExplainedLimit {
   readonly because: readonly string[]
   /** Whether the subject has its own version. */
   readonly own: boolean
+  /** The size that the limit has for subjects without a version of their own. */
+  readonly commonSize: number
 }
 
-/** Returns why a limit applies to a subject, and whose version it is where that is the subject's own. */
-export const becauseOf = ({ because, own }: ExplainedLimit, { id }: Pick<Subject, 'id'>): readonly string[] =>
-  own ? [...because, `own version of ${id}`] : because
+/** Returns why a limit applies to a subject, and where its size or other settings are the subject's own. */
+export function becauseOf({ limit, because, own, commonSize }: ExplainedLimit, { id }: Pick<Subject, 'id'>) {
+  if (!own) return because
+  return [...because, `${id}'s own ${limit.size === commonSize ? 'settings' : `size instead of ${commonSize}`}`]
+}
 
 /**
  * Why which limits apply to a subject's requests to a route, in the order in which they decide; without a route, to its
@@ -111,6 +115,6 @@ export function explainLimits(policy: Policy, subject: Subject, route: Route | u
   const explained = [...byName.values()].filter(({ limit }) => applying?.includes(limit) ?? true)
   return explained.map(({ limit, because }) => {
     const own = ownLimits.get(limit.name)
-    return { limit: own ?? limit, because, own: own !== undefined }
+    return { limit: own ?? limit, because, own: own !== undefined, commonSize: limit.size }
   })
 }

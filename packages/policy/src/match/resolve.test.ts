@@ -136,14 +136,14 @@ limits:
   search: { algorithm: fixed_window, size: 1, window: 1m }
   ip: { algorithm: fixed_window, size: 1, window: 1m, by: [ip], applies: all }
 routes: [{ match: GET /a, limits: [search] }, { match: GET /b, limits: [search, minute] }]
-subjects: { s: { plan: free, limits: { search: { size: 9 } } } }
+subjects: { s: { plan: free, limits: { search: { size: 9 }, minute: { mode: shadow } } } }
 `)
 const explainedSubject = subject('s', explained)
 
 test('every limit says why it applies, and whether the subject has its own version', () => {
   const explanation = explainLimits(explained, explainedSubject, explained.routes[0])
   expect(explanation.map(({ limit, because, own }) => [limit.name, limit.size, because, own])).toEqual([
-    ['minute', 1, ['plan free'], false],
+    ['minute', 1, ['plan free'], true],
     ['ip', 1, ['plan free', 'applies: all'], false],
     ['search', 9, ['route GET /a'], true],
   ])
@@ -152,9 +152,9 @@ test('every limit says why it applies, and whether the subject has its own versi
     'route GET /b',
   ])
   expect(explanation.map((one) => becauseOf(one, explainedSubject))).toEqual([
-    ['plan free'],
+    ['plan free', "s's own settings"],
     ['plan free', 'applies: all'],
-    ['route GET /a', 'own version of s'],
+    ['route GET /a', "s's own size instead of 1"],
   ])
 })
 

@@ -61,11 +61,9 @@ export class EndpointLimiter {
     if (doublings >= 0) health.openUntilMs = nowMs + Math.min(openFirstMs * 2 ** doublings, openMaxMs)
   }
 
-  /** Returns how many circuits are open now. */
-  openCount(nowMs: number): number {
-    let open = 0
-    for (const { openUntilMs } of this.#healths.values()) if (nowMs < openUntilMs) open += 1
-    return open
+  /** Lists the endpoints whose circuits are open now. */
+  *open(nowMs: number): Iterable<string> {
+    for (const [name, { openUntilMs }] of this.#healths) if (nowMs < openUntilMs) yield name
   }
 
   #health(endpoint: string, nowMs: number): Health {

@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { RecordSender } from '@weir/kafka/send-records.ts'
+import { endpointNameOf } from '@weir/policy/contact-targets.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
@@ -55,7 +56,7 @@ export type Deliveries = ReturnType<typeof openDeliveries>
 
 /** Opens the queue of deliveries with its workers and its sweep. */
 export function openDeliveries(options: DeliveriesOptions) {
-  const { queueRedis, publish, proxyUrl, tracing, clock, stopping, log } = options
+  const { queueRedis, publish, policyInForce, proxyUrl, tracing, clock, stopping, log } = options
   const outgoing = createOutgoing({ proxyUrl })
   const email = createEmailSender({ ...options.smtp, words: options })
   const limiter = new EndpointLimiter()
@@ -79,8 +80,16 @@ export function openDeliveries(options: DeliveriesOptions) {
     queueAlerts,
     requeue,
     queueState: () => queue.state(),
-    /** Returns how many endpoints have an open circuit. */
-    circuitsOpen: () => limiter.openCount(clock.nowMs()),
+    /** Counts open circuits by endpoint of the policy; of a contact's there is one for each address. */
+    circuitsOpen(): Readonly<Record<string, number>> {
+      const open = Object.fromEntries([...policyInForce().endpoints.keys()].map((name) => [name, 0]))
+      for (const target of limiter.open(clock.nowMs())) {
+        const name = endpointNameOf(target)
+        const known = open[name]
+        if (known !== undefined) open[name] = known + 1
+      }
+      return open
+    },
     async close(): Promise<void> {
       await queue.close()
       await swept

@@ -64,6 +64,24 @@ describe('alerts', () => {
     }
   })
 
+  it('are asked for by endpoint, and by times as usage is', async () => {
+    const asked: object[] = []
+    const list = async (_within: object, filter: object) => {
+      asked.push(filter)
+      return []
+    }
+    const { ask } = openConsole({ alerts: { ...awayPorts.alerts, list } })
+    await ask('/v1/alerts?endpoint=ops&from=now-24h')
+    await ask('/v1/alerts?from=2026-11-20&to=2026-11-21&time_zone=Asia/Kathmandu')
+    expect(asked).toEqual([
+      { endpoint: 'ops', fromMs: Date.parse('2026-11-20T12:00:00.001Z'), toMs: Date.parse('2026-11-21T12:00:00.001Z') },
+      { fromMs: Date.parse('2026-11-19T18:15:00Z'), toMs: Date.parse('2026-11-20T18:15:00Z') },
+    ])
+    for (const wrong of ['from=yesterday', 'from=now&to=now-1h', 'time_zone=Mars']) {
+      expect([wrong, (await ask(`/v1/alerts?${wrong}`)).statusCode]).toEqual([wrong, 400])
+    }
+  })
+
   it.each([
     ['/v1/alerts?from=2016-12-31T23:59:60Z', undefined, 'bad-request'],
     ['/v1/alerts?to=2016-12-31T23:59:60Z', undefined, 'bad-request'],

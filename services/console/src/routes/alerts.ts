@@ -1,5 +1,4 @@
 import type { ListedAlert } from '@weir/clickhouse/delivery-queries.ts'
-import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import {
   type DeliveryOutcome,
   type DeliveryV1,
@@ -9,15 +8,16 @@ import {
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
+import { readSpan } from '@weir/core/usage/read-parameters.ts'
 import { endpointNameOf, targetsOf } from '@weir/policy/contact-targets.ts'
 import type { JsonValue } from '@weir/policy/entities.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid } from '../http/cursor.ts'
 import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import {
   answer,
   anyObject,
@@ -33,6 +33,7 @@ import {
   text,
   textOrNull,
 } from '../http/schemas.ts'
+import { time } from '../http/usage-schemas.ts'
 import type { Ports } from '../ports.ts'
 import { hiddenLimitsOf, ownData, summaryOf } from './own-alerts.ts'
 
@@ -44,17 +45,25 @@ const lookBackMs = 7 * dayMs
 const redeliveredMax = 10_000
 const redeliveredShown = redeliveredMax.toLocaleString('en')
 
-const timeParameter = (what: string) => ({ type: 'string', format: 'date-time', description: what })
 const filterQuery = {
-  from: timeParameter('first instant; a week ago without it'),
-  to: timeParameter('instant after the last; now without it'),
+  from: text('as in /v1/usage; a week before `to` if absent'),
+  to: text('the same; now if absent'),
+  time_zone: text('where dates begin; UTC if absent'),
   subject: text('whose'),
   type: text('such as `weir.quota.reached`'),
+  endpoint: text('only deliveries to this endpoint; of a contact’s address `ENDPOINT/KIND-HASH`'),
 } as const
+/** For readers of the description: the handlers word what is no time. */
+const describedFilter = {
+  ...filterQuery,
+  from: time(filterQuery.from.description),
+  to: time(filterQuery.to.description),
+}
 
 interface FilterQuery {
   readonly from?: string
   readonly to?: string
+  readonly time_zone?: string
   readonly subject?: string
   readonly type?: string
   readonly endpoint?: string
@@ -66,7 +75,7 @@ const outcomeQuery = {
     ...{ type: 'array', minItems: 1, maxItems: deliveryOutcomes.length },
     items: { type: 'string', enum: deliveryOutcomes },
     description:
-      'only those whose last outcome at an endpoint is this; several times: any of these; not for callers limited to subjects',
+      'only those whose last outcome at an endpoint, or at `endpoint`, is this; several times: any of these. Not, as `endpoint`, for callers limited to subjects',
   },
 }
 interface ListQuery extends FilterQuery, PageQuery {
@@ -99,15 +108,13 @@ const attemptsMax = { type: 'integer', description: 'attempts at an endpoint bef
 
 const accepted = object({ requested: { type: 'integer', description: 'deliveries that start again' } })
 
-function filterOf({ from, to, ...rest }: FilterQuery, nowMs: number) {
-  const toMs = to === undefined ? nowMs + 1 : Date.parse(to)
-  return { ...rest, fromMs: from === undefined ? toMs - lookBackMs : Date.parse(from), toMs }
+/** Reads which alerts are meant; a text says what is wrong with their time. */
+function readFilter({ from, to, time_zone, ...rest }: FilterQuery, nowMs: number) {
+  const problems: string[] = []
+  // An alert of this millisecond is among them.
+  const { fromMs, toMs } = readSpan({ from, to, time_zone }, { nowMs: nowMs + 1, spanMs: lookBackMs }, problems)
+  return problems.length > 0 ? problems.join('; ') : { ...rest, fromMs, toMs }
 }
-
-/** A leap second has the form of a time, and no instant. */
-const isInstants = ({ fromMs, toMs }: { readonly fromMs: number; readonly toMs: number }) =>
-  !Number.isNaN(fromMs) && !Number.isNaN(toMs)
-const noInstant = badRequest('from or to is a time that does not exist, such as 23:59:60: give one that does')
 
 /** `after` is the time and the id of the last alert of the page before. Undefined for what no page ends with. */
 function parseAfter(after: string): { timeMs: number; id: string } | undefined {
@@ -118,19 +125,9 @@ function parseAfter(after: string): { timeMs: number; id: string } | undefined {
 
 const noAnswer = 'ClickHouse or Kafka did not answer. Ask again; it is safe to repeat.'
 
-/** Wraps a handler whose servers may not answer: the caller gets 503 with Retry-After, and the log has the reason. */
-const orUnavailable =
-  <R extends FastifyRequest>(handle: (request: R, reply: FastifyReply) => Promise<unknown>) =>
-  async (request: R, reply: FastifyReply): Promise<unknown> => {
-    try {
-      return await handle(request, reply)
-    } catch (error) {
-      request.log.error({ err: error }, 'alerts unavailable')
-      const isDenied = error instanceof WeirError && error.code === 'KAFKA_DENIED'
-      const unavailable = alertsUnavailable(isDenied ? error.message : noAnswer)
-      return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable }))
-    }
-  }
+const orAlertsUnavailable = orUnavailable('alerts unavailable', (error) =>
+  alertsUnavailable(error instanceof WeirError && error.code === 'KAFKA_DENIED' ? error.message : noAnswer),
+)
 
 function requestedRow(
   { alert_id, alert_type, subject, endpoint }: Pick<DeliveryV1, 'alert_id' | 'alert_type' | 'subject' | 'endpoint'>,
@@ -160,17 +157,18 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
     operation('read', tag, 'Alerts, newest first, with the last outcome at each endpoint', {
       reach: 'own',
       query: { ...filterQuery, ...outcomeQuery, ...pageQuery },
+      described: { querystring: closed({ ...describedFilter, ...outcomeQuery, ...pageQuery }) },
       response: { 200: answer('A page', page(object({ ...alertProperties, deliveries }))), ...problems(422, 503, 504) },
     }),
-    orUnavailable(async (request, reply) => {
+    orAlertsUnavailable(async (request, reply) => {
       const { after, limit, ...filter } = request.query
       const { reach } = request
-      const asksOfDeliveries = reach.isOwn && filter.outcome !== undefined
+      const asksOfDeliveries = reach.isOwn && (filter.outcome ?? filter.endpoint) !== undefined
       if (asksOfDeliveries || (filter.subject !== undefined && !reach.covers([filter.subject]))) {
         return answerProblem(reply, subjectForbidden(request))
       }
-      const wanted = filterOf(filter, clock.nowMs())
-      if (!isInstants(wanted)) return answerProblem(reply, noInstant)
+      const wanted = readFilter(filter, clock.nowMs())
+      if (typeof wanted === 'string') return answerProblem(reply, badRequest(wanted))
       const place = after === undefined ? undefined : parseAfter(after)
       if (after !== undefined && place === undefined) return answerProblem(reply, cursorInvalid)
       const found = (await alerts.list(within(reach), wanted, { limit: limit + 1, after: place })).map(
@@ -196,7 +194,7 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
         ...problems(404, 503),
       },
     }),
-    orUnavailable(async ({ params: { id }, reach }, reply) => {
+    orAlertsUnavailable(async ({ params: { id }, reach }, reply) => {
       const found = await alerts.find(within(reach), id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
       const deliveries = reach.isOwn ? [] : found.deliveries
@@ -223,7 +221,7 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
       body: optionalBody({ endpoint: text('only there; without it wherever it went, or was to go') }),
       response: { 202: answer('It is queued', accepted), ...problems(404, 503) },
     }),
-    orUnavailable(async ({ params: { id }, body, reach }, reply) => {
+    orAlertsUnavailable(async ({ params: { id }, body, reach }, reply) => {
       const found = await alerts.find({ reach, hiddenLimits: [] }, id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
       const { type, subject } = found.alert
@@ -245,13 +243,13 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
   app.post<{ Body: FilterQuery }>(
     '/v1/deliveries/redeliver',
     operation('write', tag, `Deliver once more what was given up or dropped, ${redeliveredShown} at a time`, {
-      body: closed({ ...filterQuery, endpoint: text('only there') }, ['from']),
+      body: closed(filterQuery, ['from']),
+      described: { body: closed(describedFilter, ['from']) },
       response: { 202: answer('They are queued', accepted), ...problems(503) },
     }),
-    orUnavailable(async ({ body }, reply) => {
-      const filter = filterOf(body, clock.nowMs())
-      if (!isInstants(filter)) return answerProblem(reply, noInstant)
-      if (filter.fromMs >= filter.toMs) return answerProblem(reply, badRequest('from is not before to'))
+    orAlertsUnavailable(async ({ body }, reply) => {
+      const filter = readFilter(body, clock.nowMs())
+      if (typeof filter === 'string') return answerProblem(reply, badRequest(filter))
       const found = await alerts.listFailed(filter, redeliveredMax)
       const nowMs = clock.nowMs()
       const known = found.filter(({ endpoint }) => endpointOf(ports, endpoint) !== undefined)
@@ -273,7 +271,7 @@ export function registerAlerts(app: FastifyInstance, ports: Ports): void {
       body: optionalBody({ subject: text('whose contact, at an endpoint of type `subject`, which needs it') }),
       response: { 202: answer('It is on its way', sent), ...problems(404, 503) },
     }),
-    orUnavailable(async ({ params: { name }, body }, reply) => {
+    orAlertsUnavailable(async ({ params: { name }, body }, reply) => {
       const endpoint = ports.policy.state?.policy.endpoints.get(name)
       if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
       const subject = body?.subject

@@ -3,6 +3,7 @@ import { explained, hiddenIn } from '../decisions/explain.ts'
 import { policyOf } from '../decisions/policy-facts.ts'
 import { standsNow } from '../decisions/stands-now.ts'
 import { answerProblem, badDecisionId, decisionsUnavailable, unknownDecision } from '../http/problems.ts'
+import { orUnavailable } from '../http/question-failure.ts'
 import { answer, anyObject, object, operation, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
@@ -125,9 +126,11 @@ const idPattern = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-
 const isId = new RegExp(idPattern)
 
 /** What an id in lower case says of its time; undefined for what is no UUID of version 7. */
-function timeInId(id: string): number | undefined {
+export function timeInId(id: string): number | undefined {
   return isId.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined
 }
+
+const unavailable = decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
 /** Metering is seldom further behind than this. */
 const notMeteredRetryS = 2
@@ -143,35 +146,33 @@ export function registerDecisions(app: FastifyInstance, ports: Ports): void {
       described: { params: object({ id: { ...decisionId, pattern: idPattern } }) },
       response: { 200: answer('The decision, explained', explanation), ...problems(404, 503) },
     }),
-    async (request, reply) => {
+    orUnavailable(
+      'a decision could not be explained',
+      unavailable,
+    )(async (request, reply) => {
       const id = request.params.id.toLowerCase()
       const idMs = timeInId(id)
       if (idMs === undefined) return answerProblem(reply, badDecisionId)
       const { reach } = request
-      try {
-        // First: what comes in between is then found, or known not to be metered yet.
-        const { completeThroughMs = 0 } = await ports.askCompleteness('decisions')
-        const row = await decisions.find(reach, { id, idMs })
-        if (row === undefined) {
-          const isMetered = idMs < completeThroughMs
-          if (!isMetered) reply.header('retry-after', notMeteredRetryS)
-          return answerProblem(reply, unknownDecision(isMetered))
-        }
-        const then = await decisions.policyAt({ offset: row.policy, tsMs: row.ts_ms, subject: row.subject })
-        const now = replica.state
-        const policyThen = then === undefined || !reach.isOwn ? undefined : policyOf(then)
-        const related = await decisions.related({ reach, hiddenLimits: hiddenIn(policyThen, now?.policy, reach) }, row)
-        const stands = await standsNow({ policy: now?.policy, peekLimits: ports.peekLimits }, row, reach).catch(
-          (error: unknown) => {
-            request.log.warn({ err: error }, 'how limits stand now cannot be said')
-            return null
-          },
-        )
-        return { ...explained({ row, related, then, now }, reach), now: stands }
-      } catch (error) {
-        request.log.error({ err: error }, 'a decision could not be explained')
-        return answerProblem(reply, decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.'))
+      // First: what comes in between is then found, or known not to be metered yet.
+      const { completeThroughMs = 0 } = await ports.askCompleteness('decisions')
+      const row = await decisions.find(reach, { id, idMs })
+      if (row === undefined) {
+        const isMetered = idMs < completeThroughMs
+        if (!isMetered) reply.header('retry-after', notMeteredRetryS)
+        return answerProblem(reply, unknownDecision(isMetered))
       }
-    },
+      const then = await decisions.policyAt({ offset: row.policy, tsMs: row.ts_ms, subject: row.subject })
+      const now = replica.state
+      const policyThen = then === undefined || !reach.isOwn ? undefined : policyOf(then)
+      const related = await decisions.related({ reach, hiddenLimits: hiddenIn(policyThen, now?.policy, reach) }, row)
+      const stands = await standsNow({ policy: now?.policy, peekLimits: ports.peekLimits }, row, reach).catch(
+        (error: unknown) => {
+          request.log.warn({ err: error }, 'how limits stand now cannot be said')
+          return null
+        },
+      )
+      return { ...explained({ row, related, then, now }, reach), now: stands }
+    }),
   )
 }

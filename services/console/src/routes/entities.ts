@@ -36,7 +36,7 @@ import {
 import type { Ports } from '../ports.ts'
 
 /** Parts of the policy that are changed one by one; all but `identity` have a name. */
-const sections: Readonly<Record<string, EntityKind>> = {
+export const sections: Readonly<Record<string, EntityKind>> = {
   plans: 'plan',
   prices: 'price',
   limits: 'limit',

@@ -27,6 +27,11 @@ const status = object({
     items: object({ endpoint: text('its name'), count: { type: 'integer' } }),
     description: 'given up or dropped within 24 h; null: not known',
   },
+  held_back: {
+    type: 'array',
+    items: object({ endpoint: text('its name'), by: text('name of the process'), addresses: { type: 'integer' } }),
+    description: 'endpoints to which deliveries are held back now, since they fail',
+  },
   redis: textOrNull('what is wrong with it; null for nothing'),
   policy: {
     ...object({ change: text('id of the last change'), at: text('when'), by: text('by whom') }),
@@ -96,6 +101,9 @@ export function registerStatus(app: FastifyInstance, ports: Ports): void {
         silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
         ...{ gaps: partOf(parts.gaps), failed_deliveries: partOf(parts.failed), redis: parts.redis ?? null },
         policy: last === undefined ? null : { change: last.id, at: last.at, by: last.by },
+        held_back: parts.processes.flatMap(({ name, heldBack }) =>
+          Object.entries(heldBack).map(([endpoint, addresses]) => ({ endpoint, by: name, addresses })),
+        ),
         processes: parts.processes,
       }
     },

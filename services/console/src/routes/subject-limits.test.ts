@@ -36,7 +36,7 @@ it('says of a limit in the version of the subject that it is its own', async () 
   const own = { ...JSON.parse(body), limits: { minute: { size: 200 } } }
   expect((await ask('PUT /v1/subjects/acme', { body: own })).statusCode).toBe(200)
   expect((await ask(`${path}?limit=minute`)).json().limits).toMatchObject([
-    { name: 'minute', because: ['plan free', 'own version of acme'] },
+    { name: 'minute', because: ['plan free', "acme's own size instead of 100"] },
   ])
 })
 

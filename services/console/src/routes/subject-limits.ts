@@ -31,7 +31,7 @@ const limit = object({
   because: {
     type: 'array',
     items: { type: 'string' },
-    description: 'why it applies, such as `plan free`; `own version of acme` where the subject has one',
+    description: "why it applies, such as `plan free`; `acme's own size instead of 100` where the subject has one",
   },
   algorithm: text('fixed_window, …'),
   mode: text('enforce or shadow'),

@@ -11,6 +11,8 @@ export interface ProcessStatus extends StatusAddress {
   readonly ready: boolean
   /** Its main metrics by name, summed over their labels; those that it does not have are left out. */
   readonly metrics: Readonly<Record<string, number>>
+  /** Endpoints to which it holds deliveries back since they fail, with the number of addresses. */
+  readonly heldBack: Readonly<Record<string, number>>
 }
 
 /** A process on the same network answers within milliseconds; one that does not is said to be silent. */
@@ -41,6 +43,14 @@ function readMetrics(page: string): Record<string, number> {
   return sums
 }
 
+/** The circuits that are open in such a page, by endpoint. */
+const readHeldBack = (page: string): Record<string, number> =>
+  Object.fromEntries(
+    [...page.matchAll(/^weir_endpoint_circuits_open\{endpoint="([^"]*)"\} ([1-9]\d*)$/gm)].map(
+      ([, endpoint = '', count]) => [endpoint, Number(count)],
+    ),
+  )
+
 async function readText(url: string, signal: AbortSignal): Promise<{ readonly status: number; readonly body: string }> {
   const response = await fetch(url, { signal, redirect: 'error' })
   const parts: Uint8Array[] = []
@@ -68,9 +78,10 @@ async function askProcess({ name, url }: StatusAddress): Promise<ProcessStatus> 
       readText(new URL('/metrics', url).href, signal),
     ])
     const said = ready.body.split('\n').filter((line) => line !== '' && line !== 'ok')
-    return { name, url, said, ready: ready.status === 200, metrics: readMetrics(metrics.body) }
+    const isReady = ready.status === 200
+    return { name, url, said, ready: isReady, metrics: readMetrics(metrics.body), heldBack: readHeldBack(metrics.body) }
   } catch (error) {
-    return { name, url, said: [whyNot(error)], ready: false, metrics: {} }
+    return { name, url, said: [whyNot(error)], ready: false, metrics: {}, heldBack: {} }
   }
 }
 

@@ -28,12 +28,22 @@ export interface StatusParts {
 /** Usage follows within two seconds; a minute is no delay any more. */
 const lateMs = 60_000
 
-/** Metrics that are 0 where nothing is wrong now, in words. */
-const troubles: Readonly<Record<string, string>> = {
-  weir_consumer_stopped_partitions: 'partitions wait for a person: weir dlq, weir metering seek',
-  weir_redis_servers_gone: 'servers of Redis are gone',
-  weir_endpoint_circuits_open: 'endpoints take no deliveries: weir alerts ls',
+/** Metrics that are 0 where nothing is wrong now, in words for one and for more. */
+const troubles: Readonly<Record<string, readonly [one: string, more: string]>> = {
+  weir_consumer_stopped_partitions: [
+    'partition waits for a person: weir dlq, weir metering seek',
+    'partitions wait for a person: weir dlq, weir metering seek',
+  ],
+  weir_redis_servers_gone: ['server of Redis is gone', 'servers of Redis are gone'],
 }
+
+/** A number with what agrees with it. */
+const counted = (count: number | string, [one, more]: readonly [one: string, more: string]) =>
+  `${count} ${Number(count) === 1 ? one : more}`
+const deliveries = ['delivery', 'deliveries'] as const
+
+const heldBackWords = ([endpoint, addresses]: readonly [string, number]) =>
+  `deliveries to ${endpoint} are held back, since it fails${addresses > 1 ? ` at ${addresses} addresses` : ''}: weir alerts ls --endpoint ${endpoint}`
 
 function ofUsage({ completeThroughMs, silent }: Completeness, nowMs: number): string[] {
   const words = silent.map(
@@ -45,12 +55,13 @@ function ofUsage({ completeThroughMs, silent }: Completeness, nowMs: number): st
   return words
 }
 
-const ofProcess = ({ name, said, ready, metrics }: ProcessStatus): string[] => [
+const ofProcess = ({ name, said, ready, metrics, heldBack }: ProcessStatus): string[] => [
   ...said.map((line) => `${name}: ${line}`),
   ...(ready || said.length > 0 ? [] : [`${name} is not ready`]),
   ...Object.entries(troubles).flatMap(([metric, words]) =>
-    (metrics[metric] ?? 0) > 0 ? [`${name}: ${metrics[metric]} ${words}`] : [],
+    (metrics[metric] ?? 0) > 0 ? [`${name}: ${counted(metrics[metric] ?? 0, words)}`] : [],
   ),
+  ...Object.entries(heldBack).map((one) => `${name}: ${heldBackWords(one)}`),
 ]
 
 const listed = <T>(part: readonly T[] | string, words: (one: T) => string): string[] =>
@@ -65,8 +76,10 @@ export function judgeStatus(parts: StatusParts, nowMs: number): { look: string[]
   const ofAll = processes.flatMap(ofProcess)
   const look = [
     ...(typeof completeness === 'string' ? [completeness] : ofUsage(completeness, nowMs)),
-    ...listed(gaps, ({ count, topic, cause }) => `${count} of ${topic} are missing from usage (${cause}), in 24 h`),
-    ...listed(failed, ({ endpoint, count }) => `${count} deliveries to ${endpoint} failed for good, in 24 h`),
+    ...listed(gaps, ({ count, topic, cause }) => {
+      return `${count} of ${topic} ${Number(count) === 1 ? 'is' : 'are'} missing from usage (${cause}), in 24 h`
+    }),
+    ...listed(failed, ({ endpoint, count }) => `${counted(count, deliveries)} to ${endpoint} failed for good, in 24 h`),
     ...[redis, policy].flatMap((words) => words ?? []),
     ...ofAll.filter((line) => !isWarning(line)),
   ]

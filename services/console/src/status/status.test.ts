@@ -24,6 +24,12 @@ const lag = [
 
 const sources = ['redis', 'unavailable'].map((source, n) => `weir_decision_source_total{source="${source}"} ${n + 1}`)
 
+const circuits = [
+  'weir_endpoint_circuits_open{endpoint="ops"} 1',
+  'weir_endpoint_circuits_open{endpoint="finance"} 0',
+  'weir_endpoint_circuits_open{endpoint="customers"} 3',
+]
+
 test('processes are asked at once; one that hangs, one that is gone and one that is not ready are said to be so', async () => {
   const hanging = createServer(() => undefined)
   await new Promise<void>((done) => hanging.listen(0, '127.0.0.1', done))
@@ -33,13 +39,15 @@ test('processes are asked at once; one that hangs, one that is gone and one that
   const goneUrl = urlOf(gone)
   await new Promise((done) => gone.close(done))
   const found = await askProcesses([
-    { name: 'well', url: await opsServer('ok', [...lag, ...sources, 'weir_other 9'].join('\n')) },
+    { name: 'well', url: await opsServer('ok', [...lag, ...sources, ...circuits, 'weir_other 9'].join('\n')) },
     { name: 'waits', url: await opsServer('kafka: no answer', '') },
     { name: 'hangs', url: urlOf(hanging) },
     { name: 'gone', url: goneUrl },
   ])
+  const unavailable = 'weir_decision_source_total{source="unavailable"}'
+  expect(found[0]?.heldBack).toEqual({ ops: 1, customers: 3 })
   expect(found.map(({ name, ready, said, metrics }) => [name, ready, said, metrics])).toEqual([
-    ['well', true, [], { weir_consumer_lag_records: 7, 'weir_decision_source_total{source="unavailable"}': 2 }],
+    ['well', true, [], { weir_consumer_lag_records: 7, [unavailable]: 2, weir_endpoint_circuits_open: 4 }],
     ['waits', false, ['kafka: no answer'], {}],
     ['hangs', false, ['no answer within 1 s'], {}],
     ['gone', false, ['no answer: ECONNREFUSED'], {}],
@@ -47,7 +55,7 @@ test('processes are asked at once; one that hangs, one that is gone and one that
 })
 
 const nowMs = Date.parse('2026-11-20T10:00:00Z')
-const well = { name: 'metering', url: 'http://m', ready: true, said: [], metrics: {} }
+const well = { name: 'metering', url: 'http://m', ready: true, said: [], metrics: {}, heldBack: {} }
 const statusParts = { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [well] }
 const counted = { askCompleteness: async () => ({ completeThroughMs: nowMs - 2_000, silent: [] }) }
 const clock = { nowMs: () => nowMs }
@@ -63,7 +71,7 @@ async function lookOf(overrides: Parameters<typeof openConsole>[0]) {
 
 test('every part that is not as it should be has its sentence, and no other', async () => {
   // The console in memory knows of one delivery that was given up.
-  const failed = '1 deliveries to ops failed for good, in 24 h'
+  const failed = '1 delivery to ops failed for good, in 24 h'
   expect(await lookOf({})).toEqual([failed])
   const silent = [{ journal: 'j1', sinceMs: nowMs - 90_000 }]
   const behind = async () => ({ completeThroughMs: nowMs - 61_000, silent })
@@ -73,7 +81,12 @@ test('every part that is not as it should be has its sentence, and no other', as
     failed,
   ])
   const down = async () => await Promise.reject(new Error('refused'))
-  const ill = { ...well, said: ['redis: warning: it may evict counts'], metrics: { weir_endpoint_circuits_open: 2 } }
+  const ill = {
+    ...well,
+    said: ['redis: warning: it may evict counts'],
+    metrics: { weir_consumer_stopped_partitions: 1, weir_redis_servers_gone: 2 },
+    heldBack: { ops: 1, customers: 3 },
+  }
   const statusSources = {
     recentGaps: down,
     redisProblem: async () => 'Redis does not answer',
@@ -84,7 +97,10 @@ test('every part that is not as it should be has its sentence, and no other', as
     'gaps are not known: ClickHouse did not answer',
     failed,
     'Redis does not answer',
-    'metering: 2 endpoints take no deliveries: weir alerts ls',
+    'metering: 1 partition waits for a person: weir dlq, weir metering seek',
+    'metering: 2 servers of Redis are gone',
+    'metering: deliveries to ops are held back, since it fails: weir alerts ls --endpoint ops',
+    'metering: deliveries to customers are held back, since it fails at 3 addresses: weir alerts ls --endpoint customers',
     'metering: redis: warning: it may evict counts',
   ])
 })

@@ -1,0 +1,57 @@
+import { useEffect } from 'preact/hooks'
+import { pathOf, useAnswer } from '../api.ts'
+import { html } from '../html.ts'
+import { Panel } from '../parts/panel.ts'
+import { type Column, Table } from '../parts/table.ts'
+import { hrefOf, replace, usePlace } from '../place.ts'
+
+/** What has a name. */
+interface Found {
+  readonly kind: string
+  readonly name: string
+}
+
+/** Pages of what has an id. */
+const idPages: Readonly<Record<string, string>> = {
+  ...{ subject: 'subjects', decision: 'decisions', alert: 'alerts', change: 'changes', invoice: 'invoices' },
+}
+
+function hrefOfFound({ kind, name }: Found): string {
+  const page = idPages[kind]
+  if (page !== undefined) return hrefOf(`/${page}/${encodeURIComponent(name)}`)
+  if (kind === 'key') return hrefOf('/decisions', { key_id: name })
+  return hrefOf('/policy', { kind: kind === 'watch' ? 'watches' : kind.replace(/(?<!d)$/, 's'), name })
+}
+
+/** What stands where a kind leads to something else than its name. */
+const leadsTo: Readonly<Record<string, string>> = { key: 'what was asked with it' }
+
+const columns: readonly Column<Found>[] = [
+  { name: 'What', isPlain: true, cell: ({ kind }) => kind },
+  { name: 'Name', isPlain: true, cell: (one) => html`<a href=${hrefOfFound(one)}>${one.name}</a>` },
+  { name: 'Leads to', isPlain: true, cell: ({ kind }) => leadsTo[kind] ?? (kind in idPages ? '' : 'its settings') },
+]
+
+/** Everything of one name. Of a single thing it is the way there. */
+export function SearchPage() {
+  const q = usePlace().params.get('q') ?? ''
+  const path = q === '' ? undefined : pathOf('/v1/search', { q })
+  const asked = useAnswer<{ readonly items: readonly Found[] }>(path)
+  const items = asked.data?.items ?? []
+  const [only] = items
+  useEffect(() => {
+    if (only !== undefined && items.length === 1) replace(hrefOfFound(only))
+  }, [only])
+  const empty = ({ items: found }: { readonly items: readonly Found[] }) =>
+    found.length === 0
+      ? html`<p>Nothing has the name <b>${q}</b>: no subject, key, endpoint or other part of the policy, and no decision, alert, change or invoice has this id.</p>
+        <p>The whole name counts. Subjects and keys that the policy does not have are found for 30 days. <a href=${hrefOf('/subjects', { subject_prefix: q })}>Subjects that begin so</a></p>`
+      : undefined
+  if (path === undefined) return html`<h1>Search</h1><p>The field above finds what has a name, an id or an address.</p>`
+  return html`
+    <h1>Search</h1>
+    <${Panel} title=${`Named ${q}`} asked=${asked} path=${path} empty=${empty}>
+      ${() => html`<${Table} caption="Found" columns=${columns} rows=${items} keyOf=${({ kind }: Found) => kind} />`}
+    <//>
+  `
+}
