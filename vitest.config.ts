@@ -7,8 +7,14 @@ import { isLarge } from './test/support/failure/is-large.ts'
 /** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
 const maxWorkers = availableParallelism() + 1
 
-/** Tests start services and commands hundreds of times, from the same sources. */
-const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache') }
+const { WEIR_CLICKHOUSE_URL = '' } = process.env
+
+const env = {
+  // Tests start services and commands hundreds of times, from the same sources.
+  NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'),
+  // A ClickHouse of the environment is for the tests that ask for one, and not for every program that they start.
+  ...(WEIR_CLICKHOUSE_URL === '' ? {} : { WEIR_CLICKHOUSE_URL: '', WEIR_TEST_CLICKHOUSE: WEIR_CLICKHOUSE_URL }),
+}
 
 /** Needs three brokers, a Redis Cluster, and two of each service (test/README.md). */
 const largeOnly = isLarge ? [] : ['test/failure/ha.test.ts']
@@ -21,6 +27,8 @@ interface TierOptions {
   readonly timeoutMs: number
   /** Started once for the tier. */
   readonly servers?: readonly Server[]
+  /** What else is started once for the tier: a file. */
+  readonly setup?: string
   /** Files at once; 1 for those that take all cores, kill what others use, or hold times to the millisecond. */
   readonly maxWorkers: number
   /** False where a worker keeps the modules that it has loaded for the next file. */
@@ -43,7 +51,7 @@ const tier = (name: string, options: TierOptions) => ({
     maxWorkers: options.maxWorkers,
     isolate: options.isolate ?? true,
     sequence: { groupOrder: options.groupOrder },
-    globalSetup: (options.servers ?? []).map((server) => `test/support/servers/provide-${server}.ts`),
+    globalSetup: options.setup ?? (options.servers ?? []).map((server) => `test/support/servers/provide-${server}.ts`),
     setupFiles: ['unit', 'repo', 'packaging', 'docker'].includes(name) ? [] : ['test/support/report-failure.ts'],
   },
 })
@@ -109,8 +117,9 @@ export default defineConfig({
         exclude: alone,
         timeoutMs: 120_000,
         servers: all,
-        maxWorkers,
-        groupOrder: 2,
+        // A ClickHouse of the environment has one database `weir`, on which files take turns.
+        maxWorkers: WEIR_CLICKHOUSE_URL === '' ? maxWorkers : 1,
+        groupOrder: WEIR_CLICKHOUSE_URL === '' ? 2 : 3,
       }),
       tier('servers-alone', { include: alone, timeoutMs: 120_000, servers: all, maxWorkers: 1, groupOrder: 3 }),
       tier('smoke', { include: ['test/smoke/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 4 }),
@@ -131,7 +140,13 @@ export default defineConfig({
         maxWorkers: 1,
         groupOrder: 9,
       }),
-      tier('docker', { include: ['test/docker/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 10 }),
+      tier('docker', {
+        include: ['test/docker/**/*.test.ts'],
+        timeoutMs: 300_000,
+        setup: 'test/support/docker/provide-engine.ts',
+        maxWorkers: 1,
+        groupOrder: 10,
+      }),
       tier('repo', { include: ['test/repo/**/*.test.ts'], timeoutMs: 60_000, maxWorkers: 1, groupOrder: 8 }),
     ],
   },

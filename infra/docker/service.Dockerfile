@@ -5,11 +5,11 @@ ARG SERVICE
 WORKDIR /weir
 COPY . .
 # The service and what it imports. The local ClickHouse brings an engine of half a gigabyte that only `weir up` runs.
-# A registry of your own: docker build --secret id=npmrc,src=$HOME/.npmrc --secret id=ca,src=ca-certificates.crt. No layer has them.
+# A registry of your own: --secret id=npmrc,src=$HOME/.npmrc --secret id=ca,src=FILE (docker-compose.yml does it). No layer has them.
 RUN --mount=type=cache,target=/pnpm-store \
     --mount=type=secret,id=npmrc \
     --mount=type=secret,id=ca \
-    export npm_config_userconfig=/run/secrets/npmrc NODE_EXTRA_CA_CERTS="$(ls /run/secrets/ca 2>/dev/null)" && \
+    export npm_config_userconfig=/run/secrets/npmrc NODE_EXTRA_CA_CERTS="$(find /run/secrets/ca -size +0 2>/dev/null)" && \
     npm ci --prefix infra/pnpm --ignore-scripts --no-audit --no-fund && \
     node infra/pnpm/node_modules/pnpm/bin/pnpm.cjs install --frozen-lockfile --prod --store-dir /pnpm-store \
       --filter "@weir/${SERVICE}..." --filter '!@weir/local-clickhouse'

@@ -91,6 +91,11 @@ async function stepsFor(words: readonly string[], context: CommandContext): Prom
   if (words.includes('failure') && !isLarge) {
     context.report('test/failure/ha.test.ts is left out: it runs with WEIR_TEST_TOPOLOGY=ha (test/README.md)')
   }
+  if (words.includes('servers') && !context.environment.WEIR_CLICKHOUSE_URL) {
+    context.report(
+      'ClickHouse is its engine as a library; WEIR_CLICKHOUSE_URL=http://USER:PASSWORD@HOST:8123 npm test -- servers takes a server (test/README.md)',
+    )
+  }
   if (words.length === 0) return [...checks, ...tiers.map((tier) => tierStep(tier))]
   return words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))
 }

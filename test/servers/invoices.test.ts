@@ -9,14 +9,14 @@ import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
+import type { RunningServer } from '../support/servers/start-server.ts'
 
 let server: RunningServer
 let client: ClickHouseClient
 beforeAll(async () => {
-  server = await startServer(clickhouseServer)
+  server = await startOwnClickhouse()
   client = connectClickhouse(server.address, 'test')
   await migrate(client, await readMigrations(join(projectRoot, 'infra/clickhouse/migrations')))
 })

@@ -4,15 +4,15 @@ import { projectRoot } from '@weir/cli/project.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
-import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
+import type { RunningServer } from '../support/servers/start-server.ts'
 
 // The database's name is fixed, so these tests have a server of their own.
 let server: RunningServer
 let client: ClickHouseClient
 beforeAll(async () => {
-  server = await startServer(clickhouseServer)
+  server = await startOwnClickhouse()
   client = connectClickhouse(server.address, 'test')
 })
 afterAll(async () => {

@@ -13,9 +13,9 @@ import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
+import type { RunningServer } from '../support/servers/start-server.ts'
 
 const folder = join(projectRoot, 'infra/clickhouse/migrations')
 
@@ -23,7 +23,7 @@ const folder = join(projectRoot, 'infra/clickhouse/migrations')
 let server: RunningServer
 let client: ClickHouseClient
 beforeAll(async () => {
-  server = await startServer(clickhouseServer)
+  server = await startOwnClickhouse()
   client = connectClickhouse(server.address, 'test')
 })
 afterAll(async () => {

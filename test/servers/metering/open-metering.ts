@@ -10,10 +10,10 @@ import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { clusterOf } from '@weir/kafka/wire/raw-cluster.ts'
-import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { startOwnClickhouse } from '../../support/servers/own-clickhouse.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 
@@ -54,8 +54,11 @@ export async function endSessions(options: KafkaOptions): Promise<void> {
 }
 
 /** `startKafka` is awaited before the topics are created. */
-export async function openMeteringStack(startKafka = () => startServer(kafkaServer)): Promise<MeteringStack> {
-  const [kafka, clickhouse] = await Promise.all([startKafka(), startServer(clickhouseServer)])
+export async function openMeteringStack(
+  startKafka = () => startServer(kafkaServer),
+  startClickhouse = startOwnClickhouse,
+): Promise<MeteringStack> {
+  const [kafka, clickhouse] = await Promise.all([startKafka(), startClickhouse()])
   const client = connectClickhouse(clickhouse.address, 'test')
   await migrate(client, await readMigrations(`${projectRoot}/infra/clickhouse/migrations`))
   const options = kafkaOptions(kafka.address)

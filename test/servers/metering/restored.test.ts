@@ -2,13 +2,15 @@ import { execFile } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { startServer } from '../../support/servers/start-server.ts'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
 beforeAll(async () => {
-  stack = await openMeteringStack()
+  stack = await openMeteringStack(undefined, () => startServer(clickhouseServer))
 })
 afterAll(() => stack?.close())
 

@@ -4,13 +4,13 @@ import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/conne
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import type { Redis } from 'ioredis'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
+import { startOwnClickhouse } from '../servers/own-clickhouse.ts'
 import { type RunningServer, startServer } from '../servers/start-server.ts'
 
 /** A Redis, a Kafka and a ClickHouse of a test's own: topics and tables have one name, and data is broken by hand. */
@@ -29,7 +29,7 @@ export async function startAuditStack(): Promise<AuditStack> {
   const [redisRunning, kafka, clickhouseRunning] = await Promise.all([
     startServer(redisServer),
     startServer(kafkaServer),
-    startServer(clickhouseServer),
+    startOwnClickhouse(),
   ])
   await ensureTopics(kafkaOptions(kafka.address), await readTopics())
   const clickhouse = connectClickhouse(clickhouseRunning.address, `test-${randomUUID()}`)

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -11,28 +11,35 @@ const folder = process.env.WEIR_TEST_DOCKER_DIR ?? join(root, '.weir/docker-engi
 /** Debian's packages, where no other client is meant. */
 const clients = '/usr/bin'
 const docker = existsSync(join(clients, 'docker')) ? join(clients, 'docker') : 'docker'
-const services = ['ingress', 'metering', 'alerting', 'console', 'cli'] as const
 
-/** The images of Weir, which this builds. */
-export const weirImages = services.map((service) => `weir-${service}`)
+/** What the build is told as a secret beside the settings of this machine: no layer of an image may have it. */
+export const buildSecret = 'weir-test-secret-of-the-build'
 
 /** A Docker engine with images that stand in for the vendors', and Weir's own. */
-export interface Engine {
-  readonly env: NodeJS.ProcessEnv
-  /** Runs a command of Docker, and resolves to its output. */
-  docker(...args: string[]): Promise<string>
-  stop(): Promise<void>
+interface Engine {
+  /** How a terminal reaches it. */
+  readonly environment: Record<string, string>
+  /** Removes the images, unless they are to be looked at (`WEIR_TEST_KEEP`), and ends it. */
+  close(): Promise<void>
 }
 
+type Environment = Readonly<Record<string, string>>
+
 const run = promisify(execFile)
-/** A build of one image fetches some hundred packages. */
-const buildDeadlineMs = 15 * 60_000
+/** A build fetches some hundred packages. */
+const buildDeadlineMs = 30 * 60_000
+
+/** Runs a command of Docker in the repository's root, and resolves to its output. */
+export async function runDocker(environment: Environment, args: readonly string[]): Promise<string> {
+  const env = { ...process.env, ...environment }
+  const { stdout } = await run(docker, args, { cwd: root, env, timeout: buildDeadlineMs, maxBuffer: 64 * 1024 ** 2 })
+  return stdout
+}
 
 /** Starts an engine of its own, unless DOCKER_HOST names one. */
 async function startDaemon(): Promise<{ host: string; stop: () => Promise<void> }> {
   const { DOCKER_HOST } = process.env
   if (DOCKER_HOST !== undefined) return { host: DOCKER_HOST, stop: async () => {} }
-  mkdirSync(folder, { recursive: true })
   const host = `unix://${folder}/docker.sock`
   const args = ['--data-root', join(folder, 'root'), '--exec-root', join(folder, 'exec'), '--host', host]
   const log = openSync(join(folder, 'dockerd.log'), 'a')
@@ -44,7 +51,7 @@ async function startDaemon(): Promise<{ host: string; stop: () => Promise<void> 
   })
   failed.catch(() => {})
   const answers = () =>
-    run(docker, ['--host', host, 'info']).then(
+    runDocker({ DOCKER_HOST: host }, ['info']).then(
       () => true,
       () => false,
     )
@@ -59,10 +66,13 @@ async function startDaemon(): Promise<{ host: string; stop: () => Promise<void> 
   }
 }
 
-/** What npm needs to know on this machine, as secrets of the build. */
-function buildSecrets(): string[] {
-  const files = { npmrc: join(homedir(), '.npmrc'), ca: process.env.NODE_EXTRA_CA_CERTS ?? '' }
-  return Object.entries(files).flatMap(([id, src]) => (existsSync(src) ? ['--secret', `id=${id},src=${src}`] : []))
+/** npm's settings of this machine and the secret, for the build alone; NODE_EXTRA_CA_CERTS may be set already. */
+function buildSettings(): Environment {
+  const own = join(homedir(), '.npmrc')
+  const settings = `${existsSync(own) ? readFileSync(own, 'utf8') : ''}\n//npm.invalid/:_authToken=${buildSecret}\n`
+  const file = join(folder, 'npmrc')
+  writeFileSync(file, settings, { mode: 0o600 })
+  return { NPM_CONFIG_USERCONFIG: file }
 }
 
 /** Compose as a part of Docker's client: that of the machine, or the one that the stand-ins brought. */
@@ -79,23 +89,41 @@ async function clientConfig(): Promise<string> {
   return config
 }
 
-/** Starts the engine and makes all images. The first time takes a quarter of an hour, and later ones a minute. */
-export async function openEngine(): Promise<Engine> {
-  const daemon = await startDaemon()
+/** Nobody may take them for the vendors' own. Weir's are made of one of them. */
+async function removeStandIns(environment: Environment): Promise<void> {
+  const ids = await runDocker(environment, ['image', 'ls', '--quiet', '--filter', 'label=weir.stand-in=true'])
+  const unique = [...new Set(ids.split('\n').filter((id) => id !== ''))]
+  if (unique.length > 0) await runDocker(environment, ['image', 'rm', '--force', ...unique])
+}
+
+/** Makes all images: the first time in a quarter of an hour, and later in a minute. Resolves to what a terminal needs. */
+async function makeImages(host: string): Promise<Record<string, string>> {
   // Debian's client builds by itself; newer ones need a plugin for it.
-  const PATH = `${clients}:${process.env.PATH}`
-  const base = { ...process.env, PATH, DOCKER_HOST: daemon.host, DOCKER_BUILDKIT: '1' }
-  const options = { cwd: root, env: base, timeout: buildDeadlineMs, maxBuffer: 64 * 1024 ** 2 }
+  const base = { PATH: `${clients}:${process.env.PATH}`, DOCKER_HOST: host, DOCKER_BUILDKIT: '1' }
+  const options = { cwd: root, env: { ...process.env, ...base }, timeout: buildDeadlineMs, maxBuffer: 64 * 1024 ** 2 }
   await run(join(root, 'infra/docker/stand-ins/build.sh'), [join(folder, 'stand-ins')], options)
-  const env = { ...base, DOCKER_CONFIG: await clientConfig() }
-  const call = async (...args: string[]) => {
-    const { stdout } = await run(docker, args, { ...options, env })
-    return stdout
+  const environment = { ...base, DOCKER_CONFIG: await clientConfig() }
+  // Compose asks for them before it does anything.
+  const unused = { WEIR_ADMIN_TOKEN: 'unused', WEIR_DEMO_WEBHOOK_SECRET: 'unused' }
+  await runDocker({ ...environment, ...buildSettings(), ...unused }, ['compose', 'build', '--quiet'])
+  return environment
+}
+
+/** Starts the engine, with all images. */
+export async function openEngine(): Promise<Engine> {
+  mkdirSync(folder, { recursive: true })
+  const daemon = await startDaemon()
+  try {
+    const environment = await makeImages(daemon.host)
+    return {
+      environment,
+      close: async () => {
+        if (!process.env.WEIR_TEST_KEEP) await removeStandIns(environment)
+        await daemon.stop()
+      },
+    }
+  } catch (error) {
+    await daemon.stop()
+    throw error
   }
-  const file = 'infra/docker/service.Dockerfile'
-  for (const service of services) {
-    const args = ['--file', file, '--build-arg', `SERVICE=${service}`, '--tag', `weir-${service}`]
-    await call('build', '--network', 'host', ...buildSecrets(), ...args, '.')
-  }
-  return { env, docker: call, stop: daemon.stop }
 }

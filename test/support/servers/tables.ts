@@ -3,6 +3,7 @@ import { projectRoot } from '@weir/cli/project.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { startOwnClickhouse } from './own-clickhouse.ts'
 import { startServer } from './start-server.ts'
 
 export interface Tables {
@@ -18,7 +19,7 @@ export interface Tables {
 
 /** A ClickHouse with all tables. The database's name is fixed, so a test that needs it empty starts one. */
 export async function startTables(keptDir?: string): Promise<Tables> {
-  const server = await startServer(clickhouseServer, keptDir)
+  const server = await (keptDir === undefined ? startOwnClickhouse() : startServer(clickhouseServer, keptDir))
   const client = connectClickhouse(server.address, 'test')
   await migrate(client, await readMigrations(join(projectRoot, 'infra/clickhouse/migrations')))
   return {

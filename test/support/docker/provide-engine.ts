@@ -1,0 +1,16 @@
+import type { TestProject } from 'vitest/node'
+import { openEngine } from './engine.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Variables by which a terminal reaches the engine of the tier. */
+    dockerEnvironment: Record<string, string>
+  }
+}
+
+/** Global set-up: one Docker engine for the whole tier, with all images. */
+export default async (project: TestProject) => {
+  const engine = await openEngine()
+  project.provide('dockerEnvironment', engine.environment)
+  return () => engine.close()
+}
