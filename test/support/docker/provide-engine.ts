@@ -10,6 +10,7 @@ declare module 'vitest' {
 
 /** Global set-up: one Docker engine for the whole tier, with all images. */
 export default async (project: TestProject) => {
+  process.stderr.write('docker: makes the images; the first time takes a quarter of an hour …\n')
   const engine = await openEngine()
   project.provide('dockerEnvironment', engine.environment)
   return () => engine.close()
