@@ -9,8 +9,7 @@ import { openPageShell, type PageShell } from './page-shell.ts'
 export const docker = (...args: string[]): Promise<string> => runDocker(inject('dockerEnvironment'), args)
 
 /** A terminal in the repository's root. */
-export const openShell = (): PageShell =>
-  openPageShell(projectRoot, { ...process.env, ...inject('dockerEnvironment') })
+export const openShell = (): PageShell => openPageShell(projectRoot, { ...process.env, ...inject('dockerEnvironment') })
 
 /** After a test that failed: prints what runs, and the end of what each container said. */
 export async function showLogs(task: TestContext['task'], shell: PageShell): Promise<void> {

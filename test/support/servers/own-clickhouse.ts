@@ -45,14 +45,17 @@ async function takeGiven(url: string): Promise<RunningServer> {
   const found = await client.query({ query: 'SHOW DATABASES', format: 'JSONEachRow' })
   const names = (await found.json<{ name: string }>()).map(({ name }) => name)
   if (names.includes('weir') && !names.includes(mark)) {
-    throw new Error('the ClickHouse of WEIR_CLICKHOUSE_URL has a database weir, which tests would drop: name another server')
+    throw new Error(
+      'the ClickHouse of WEIR_CLICKHOUSE_URL has a database weir, which tests would drop: name another server',
+    )
   }
   await command(`CREATE DATABASE IF NOT EXISTS ${mark}`)
   await command('DROP DATABASE IF EXISTS weir SYNC')
   const address = new URL(url)
   const relay = await openRelay(address)
   address.host = `127.0.0.1:${relay.port}`
-  const isLocal = (what: string) => new Error(`${what}: only the local ClickHouse has that, without WEIR_CLICKHOUSE_URL`)
+  const isLocal = (what: string) =>
+    new Error(`${what}: only the local ClickHouse has that, without WEIR_CLICKHOUSE_URL`)
   return {
     address: address.href.replace(/\/$/, ''),
     get dir(): string {
