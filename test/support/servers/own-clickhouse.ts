@@ -38,19 +38,26 @@ async function openRelay({ hostname, port }: URL) {
   }
 }
 
-/** A server of the environment as one of the test's own: its database `weir` is dropped before and after. */
-async function takeGiven(url: string): Promise<RunningServer> {
+/** Takes a server of the environment for the tests. Resolves to what leaves it as it was. */
+export async function claimGiven(url: string): Promise<() => Promise<void>> {
   const client = createClient({ url })
-  const command = async (query: string) => void (await client.command({ query }))
   const found = await client.query({ query: 'SHOW DATABASES', format: 'JSONEachRow' })
   const names = (await found.json<{ name: string }>()).map(({ name }) => name)
   if (names.includes('weir') && !names.includes(mark)) {
-    throw new Error(
-      'the ClickHouse of WEIR_CLICKHOUSE_URL has a database weir, which tests would drop: name another server',
-    )
+    throw new Error('the server of WEIR_CLICKHOUSE_URL has a database weir, which tests would drop: name another')
   }
-  await command(`CREATE DATABASE IF NOT EXISTS ${mark}`)
-  await command('DROP DATABASE IF EXISTS weir SYNC')
+  await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${mark}` })
+  return async () => {
+    for (const name of ['weir', mark]) await client.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
+    await client.close()
+  }
+}
+
+/** A server of the environment as one of the test's own: its database `weir` is dropped before and after. */
+async function takeGiven(url: string): Promise<RunningServer> {
+  const client = createClient({ url })
+  const dropTables = async () => void (await client.command({ query: 'DROP DATABASE IF EXISTS weir SYNC' }))
+  await dropTables()
   const address = new URL(url)
   const relay = await openRelay(address)
   address.host = `127.0.0.1:${relay.port}`
@@ -69,8 +76,7 @@ async function takeGiven(url: string): Promise<RunningServer> {
     restart: () => relay.mend(),
     async close() {
       await relay.cut()
-      await command('DROP DATABASE IF EXISTS weir SYNC')
-      await command(`DROP DATABASE IF EXISTS ${mark} SYNC`)
+      await dropTables()
       await client.close()
     },
   }
