@@ -3,18 +3,13 @@ import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { isLarge } from './test/support/failure/is-large.ts'
+import { givenEnv, isGiven } from './test/support/servers/given-clickhouse.ts'
 
 /** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
 const maxWorkers = availableParallelism() + 1
 
-const { WEIR_CLICKHOUSE_URL = '' } = process.env
-
-const env = {
-  // Tests start services and commands hundreds of times, from the same sources.
-  NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'),
-  // A ClickHouse of the environment is for the tests that ask for one, and not for every program that they start.
-  ...(WEIR_CLICKHOUSE_URL === '' ? {} : { WEIR_CLICKHOUSE_URL: '', WEIR_TEST_CLICKHOUSE: WEIR_CLICKHOUSE_URL }),
-}
+/** Tests start services and commands hundreds of times, from the same sources. */
+const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'), ...givenEnv }
 
 /** Needs three brokers, a Redis Cluster, and two of each service (test/README.md). */
 const largeOnly = isLarge ? [] : ['test/failure/ha.test.ts']
@@ -117,9 +112,8 @@ export default defineConfig({
         exclude: alone,
         timeoutMs: 120_000,
         servers: all,
-        // A ClickHouse of the environment has one database `weir`, on which files take turns.
-        maxWorkers: WEIR_CLICKHOUSE_URL === '' ? maxWorkers : 1,
-        groupOrder: WEIR_CLICKHOUSE_URL === '' ? 2 : 3,
+        maxWorkers: isGiven ? 1 : maxWorkers,
+        groupOrder: isGiven ? 3 : 2,
       }),
       tier('servers-alone', { include: alone, timeoutMs: 120_000, servers: all, maxWorkers: 1, groupOrder: 3 }),
       tier('smoke', { include: ['test/smoke/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 4 }),

@@ -3,7 +3,7 @@ import { Kafka, logLevel } from 'kafkajs'
 import { afterAll, expect, inject, test } from 'vitest'
 import { startContainer } from '../support/servers/start-container.ts'
 
-// Testcontainers reads them when it is first asked. What would remove containers of a killed test is an image of a registry.
+// Testcontainers reads them when it is first asked. What removes containers of a killed test is an image of a registry.
 process.env.DOCKER_HOST = inject('dockerEnvironment').DOCKER_HOST
 process.env.TESTCONTAINERS_RYUK_DISABLED = 'true'
 

@@ -16,7 +16,7 @@ export const askOnce = async (port: number): Promise<string> => {
   return answer.headers.get('weir-decision') ?? `none, but ${answer.status}`
 }
 
-/** Puts a policy in force by this console under which the load is never refused, and waits until these proxies have it. */
+/** By this console puts a policy in force that never refuses the load, and waits until these proxies have it. */
 export async function allowLoad(shell: PageShell, consolePort: number, ports: readonly number[]): Promise<void> {
   const put = `curl -sf -X PUT http://127.0.0.1:${consolePort}/v1/policy -H "Authorization: Bearer $WEIR_ADMIN_TOKEN" -H 'Content-Type: application/yaml' --data-binary @-`
   await shell.run(`${put} <<END\n${policy}\nEND`, 30_000)
@@ -36,7 +36,7 @@ export function startLoad(ports: readonly number[]) {
     }),
   )
   return {
-    /** Waits for so many further answers with an id. */
+    /** Waits for `count` further answers with an id. */
     async more(count: number): Promise<void> {
       const withId = () => answered.filter((id) => id !== 'none').length
       const from = withId()

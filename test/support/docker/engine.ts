@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -67,10 +67,9 @@ async function startDaemon(): Promise<{ host: string; stop: () => Promise<void> 
 }
 
 /** npm's settings of this machine and the secret, for the build alone; NODE_EXTRA_CA_CERTS may be set already. */
-function buildSettings(): Environment {
+function buildSettings(file: string): Environment {
   const own = join(homedir(), '.npmrc')
   const settings = `${existsSync(own) ? readFileSync(own, 'utf8') : ''}\n//npm.invalid/:_authToken=${buildSecret}\n`
-  const file = join(folder, 'npmrc')
   writeFileSync(file, settings, { mode: 0o600 })
   return { NPM_CONFIG_USERCONFIG: file }
 }
@@ -96,7 +95,7 @@ async function removeStandIns(environment: Environment): Promise<void> {
   if (unique.length > 0) await runDocker(environment, ['image', 'rm', '--force', ...unique])
 }
 
-/** Makes all images: the first time in a quarter of an hour, and later in a minute. Resolves to what a terminal needs. */
+/** Makes all images, the first time in a quarter of an hour. Resolves to what a terminal needs. */
 async function makeImages(host: string): Promise<Record<string, string>> {
   // Debian's client builds by itself; newer ones need a plugin for it.
   const base = { PATH: `${clients}:${process.env.PATH}`, DOCKER_HOST: host, DOCKER_BUILDKIT: '1' }
@@ -105,7 +104,9 @@ async function makeImages(host: string): Promise<Record<string, string>> {
   const environment = { ...base, DOCKER_CONFIG: await clientConfig() }
   // Compose asks for them before it does anything.
   const unused = { WEIR_ADMIN_TOKEN: 'unused', WEIR_DEMO_WEBHOOK_SECRET: 'unused' }
-  await runDocker({ ...environment, ...buildSettings(), ...unused }, ['compose', 'build', '--quiet'])
+  const settings = join(folder, 'npmrc')
+  const build = { ...environment, ...buildSettings(settings), ...unused }
+  await runDocker(build, ['compose', 'build', '--quiet']).finally(() => rmSync(settings))
   return environment
 }
 
