@@ -29,7 +29,7 @@ RUN install -d -o node -g node /var/lib/clickhouse
 USER node
 WORKDIR /weir
 EXPOSE 8123
-CMD ["node", "infra/local/clickhouse/src/main.ts", "--host", "0.0.0.0", "--path", "/var/lib/clickhouse"]
+CMD ["node", "infra/local/clickhouse/src/main.ts", "--host", "0.0.0.0", "--name", "clickhouse", "--path", "/var/lib/clickhouse"]
 
 FROM weir-stand-in:trixie AS prometheus
 RUN install -d -o nobody -g nogroup /prometheus

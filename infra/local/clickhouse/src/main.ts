@@ -12,7 +12,8 @@ import { poolThreads, QueryServer } from './query/query-server.ts'
 /** How long running statements may go on after a signal; the whole stop has 20 s. */
 const finishMs = 10_000
 
-const usage = 'usage: main.ts --port PORT --path DIRECTORY [--host ADDRESS] [--password-file FILE] [--users-file FILE]'
+const usage =
+  'usage: main.ts --port PORT --path DIRECTORY [--host ADDRESS] [--name NAME] [--password-file FILE] [--users-file FILE]'
 
 /** Reads the command line. Throws an error that says what is wrong with it. */
 function readFlags(args: readonly string[]) {
@@ -21,16 +22,18 @@ function readFlags(args: readonly string[]) {
     options: {
       port: { type: 'string', default: '8123' },
       host: { type: 'string', default: '127.0.0.1' },
+      // By which requests come, where that is not its address.
+      name: { type: 'string' },
       path: { type: 'string' },
       'password-file': { type: 'string' },
       'users-file': { type: 'string' },
     },
   })
-  const { host, path, 'password-file': passwordFile, 'users-file': usersFile } = values
+  const { host, name = host, path, 'password-file': passwordFile, 'users-file': usersFile } = values
   const port = Number(values.port)
   if (!/^\d+$/.test(values.port) || port > 65_535) throw new Error(`--port ${values.port} is no port`)
   if (!path) throw new Error('--path is missing')
-  return { port, host, path, passwordFile, usersFile }
+  return { port, host, name, path, passwordFile, usersFile }
 }
 
 function refuse(problem: string, exitCode: number): never {
@@ -63,7 +66,7 @@ try {
 } catch (error) {
   refuse(`${(error as Error).message}\n${usage}`, 2)
 }
-const { port, host, passwordFile, usersFile } = flags
+const { port, host, name, passwordFile, usersFile } = flags
 const path = resolve(flags.path)
 
 const holder = directoryHolder(path)
@@ -91,7 +94,7 @@ const password = passwordFile === undefined ? '' : readFileSync(passwordFile, 'u
 
 const run = createRun(log)
 await run.own('http', http, () => stop(http, server))
-serve({ server, password, host })
+serve({ server, password, host: name })
 log.info({ host, port, path, version: engine.facts.version }, 'listening')
 const { exitCode } = await run.untilStopped()
 process.exit(exitCode)
