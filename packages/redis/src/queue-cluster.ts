@@ -45,6 +45,11 @@ export class QueueCluster extends Cluster {
     const create = pool.createRedisFromOptions
     pool.createRedisFromOptions = (where: RedisOptions, isReplica: boolean) =>
       create.call(pool, { ...where, ...credentials(where.host ?? '') }, isReplica)
+    // ioredis asks the nodes that it was given when it connects again, and they may be those that are gone.
+    const named = this['startupNodes']
+    this.on('refresh', () => {
+      this['startupNodes'] = [...named, ...this.nodes().map(({ options: { host, port } }) => ({ host, port }))]
+    })
     follow(this)
   }
 

@@ -166,6 +166,18 @@ test('Deliveries are queued, put off and made once on a Cluster, with the docume
   expect(told).toEqual([])
 })
 
+test('A connection of the queue that ends is made again by the nodes it knew, where the one that was named hangs', async () => {
+  const holder = await cluster.holderOf(queueSlot)
+  const url = (await addressFor('queue')).replace(/\d+$/, String(holder.port))
+  const redis = connectQueue(url, { use: 'queue', onError: () => undefined })
+  onTestFinished(() => redis.disconnect())
+  await vi.waitFor(async () => expect(await redisProblem(redis)).toBeUndefined(), until)
+  holder.signal('SIGSTOP')
+  onTestFinished(() => holder.signal('SIGCONT'))
+  redis.disconnect(true)
+  expect(await withTimeout(redis.exists('{weir-deliveries}:none'), until.timeout, 'no answer')).toBe(0)
+})
+
 test.each(['SIGSTOP', 'SIGKILL'] as const)(
   'The master of the queue ends by %s: claims and deliveries go on at its replica, and none is lost',
   { timeout: 90_000 },
