@@ -173,3 +173,31 @@ export async function readFormerPolicy(
   const before = await readPolicyAt(client, topic, { offset: last.offset - 1, tsMs: last.at_ms, subject })
   return before === undefined ? undefined : { deletedAtMs: last.at_ms, entities: before.entities }
 }
+
+const pricedSql = "JSONExtractString(h.body, 'prices') != ''"
+
+/**
+ * Names the subjects that had a price list at some time, their own or their plan's, and were changed since then, or a
+ * plan of theirs was; deleted ones are among them. In the order of their names, after one of them.
+ */
+export async function readPricedSubjects(
+  client: ClickHouseClient,
+  topic: string,
+  { sinceMs, after, rowsMax }: { readonly sinceMs: number; readonly after: string; readonly rowsMax: number },
+): Promise<readonly string[]> {
+  const since = 'max(h.at) >= fromUnixTimestamp64Milli({since:Int64})'
+  const plansSql = (having: string) =>
+    `SELECT h.name FROM policy_history AS h WHERE h.topic = {topic:String} AND h.kind = 'plan' GROUP BY h.name HAVING ${having}`
+  const rows = await readRows<{ name: string }>(
+    client,
+    `WITH JSONExtractString(h.body, 'plan') AS plan
+     SELECT h.name AS name FROM policy_history AS h
+     WHERE h.topic = {topic:String} AND h.kind = 'subject' AND h.name > {after:String}
+     GROUP BY h.name
+     HAVING countIf(${pricedSql} OR plan IN (${plansSql(`countIf(${pricedSql}) > 0`)})) > 0
+       AND (${since} OR countIf(plan IN (${plansSql(since)})) > 0)
+     ORDER BY h.name LIMIT {rowsMax:UInt32}`,
+    { topic, since: sinceMs, after, rowsMax },
+  )
+  return rows.map(({ name }) => name)
+}

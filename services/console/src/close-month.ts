@@ -35,6 +35,12 @@ export interface Ledger extends PolicyPast {
   readonly readInvoicesOf: (subject: string) => Promise<readonly StoredInvoice[]>
   /** In the order of subjects and periods. */
   readonly listInvoices: (reach: Reach, filter: InvoiceFilter) => Promise<readonly InvoiceSummary[]>
+  /** Subjects that had a price list, and changed since then, by name: also those that are in the policy no more. */
+  readonly readPricedSubjects: (asked: {
+    readonly sinceMs: number
+    readonly after: string
+    readonly rowsMax: number
+  }) => Promise<readonly string[]>
   /** Stores it unless there is one of its id; returns the one that is stored. */
   readonly storeInvoice: (invoice: StoredInvoice) => Promise<StoredInvoice>
 }

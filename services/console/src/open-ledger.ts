@@ -2,7 +2,7 @@ import { askGaps, askUsageUpTo, readCutoff } from '@weir/clickhouse/billing-quer
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { listInvoices, readInvoice, readInvoicesOf, storeInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
-import { hasChange, readFormerPolicy, readPoliciesIn } from '@weir/clickhouse/policy-history.ts'
+import { hasChange, readFormerPolicy, readPoliciesIn, readPricedSubjects } from '@weir/clickhouse/policy-history.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { Ledger } from './close-month.ts'
 
@@ -17,6 +17,7 @@ export const openLedger = (client: ClickHouseClient): Ledger => ({
   listInvoices: listInvoices.bind(undefined, client),
   readFormerPolicy: readFormerPolicy.bind(undefined, client, topics.policy),
   readPoliciesIn: readPoliciesIn.bind(undefined, client, topics.policy),
+  readPricedSubjects: readPricedSubjects.bind(undefined, client, topics.policy),
   hasChange: hasChange.bind(undefined, client, topics.policy),
   storeInvoice: storeInvoice.bind(undefined, client),
 })

@@ -84,6 +84,8 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/invoices/preview?subject=payer', '/v1/invoices/preview'],
   ['/v1/invoices/preview?subject=acme', '/v1/invoices/preview'],
   ['/v1/invoices/preview', '/v1/invoices/preview'],
+  ['/v1/invoices/subjects?period=2026-10', '/v1/invoices/subjects'],
+  ['/v1/invoices/subjects', '/v1/invoices/subjects'],
   ['/v1/identity', '/v1/identity'],
   ['PUT /v1/identity', '/v1/identity', { body: { anonymous: 'none' } }],
   ['PUT /v1/identity', '/v1/identity', { body: { anonymous: 'free' } }],

@@ -9,6 +9,7 @@ import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { startTables, type Tables } from '../../support/servers/tables.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { runWeir } from '../../support/weir-up.ts'
 
 let kafka: RunningServer
 let tables: Tables
@@ -33,7 +34,10 @@ const policy = {
   version: 1,
   prices: { api: { currency: 'EUR', lines: [{ name: 'all', measure: 'units', tiers: [{ unit_amount: '2' }] }] } },
   plans: { paid: { limits: [], prices: 'api' }, free: { limits: [] } },
-  subjects: Object.fromEntries(['leaver', 'stayer', 'mover', 'inside'].map((id) => [id, { plan: 'paid' }])),
+  subjects: {
+    ...Object.fromEntries(['leaver', 'stayer', 'mover', 'inside'].map((id) => [id, { plan: 'paid' }])),
+    guest: { plan: 'free' },
+  },
 }
 
 const historyRows = async (where: string) => {
@@ -75,6 +79,7 @@ test('A month is invoiced by the last price list that the subject had in it, als
   expect((await admin.ask('DELETE /v1/subjects/leaver')).status).toBe(204)
   expect((await admin.ask('DELETE /v1/subjects/stayer')).status).toBe(204)
   expect((await admin.ask('DELETE /v1/subjects/new')).status).toBe(204)
+  expect((await admin.ask('DELETE /v1/subjects/guest')).status).toBe(204)
   expect((await admin.ask('DELETE /v1/plans/paid')).status).toBe(204)
   expect((await admin.ask('DELETE /v1/prices/api')).status).toBe(204)
 
@@ -108,4 +113,17 @@ test('A month is invoiced by the last price list that the subject had in it, als
     'the subject had no price list in the month',
   ])
   expect((await close(monthAt(-1), 'nobody')).status).toBe(409)
+
+  const billed = async (period: string, after = ''): Promise<string[]> => {
+    const path = `GET /v1/invoices/subjects?period=${period}&limit=3${after}`
+    const { items, next } = (await admin.ask<{ items: { subject: string }[]; next: string | null }>(path)).body
+    return [...items.map(({ subject }) => subject), ...(next === null ? [] : await billed(period, `&after=${next}`))]
+  }
+  // The plan of one that moved before this month was changed in it.
+  expect(await billed(monthAt(0))).toEqual(['inside', 'leaver', 'mover', 'new', 'stayer'])
+  expect(await billed(monthAt(2))).toEqual([])
+  const all = await runWeir(['invoices', 'close', monthAt(-1), '--grace', '1ms', '--json'], admin.environment)
+  const { items, nothing } = JSON.parse(all.stdout)
+  expect(items.map(({ subject }: { subject: string }) => subject)).toEqual(['inside', 'leaver', 'mover', 'stayer'])
+  expect(nothing.map(({ path }: { path: string }) => path)).toEqual(['new'])
 })

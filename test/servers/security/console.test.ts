@@ -93,6 +93,7 @@ describe('a value that is SQL', () => {
     '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
     '/v1/invoices': ['subject', 'period', 'after', 'limit'],
     '/v1/invoices/preview': ['subject'],
+    '/v1/invoices/subjects': ['period', 'after', 'limit'],
     '/v1/invoices/': [''],
     '/v1/search': ['q'],
     '/v1/alerts': ['subject', 'type', 'endpoint', 'from', 'to', 'time_zone', 'after', 'limit'],
@@ -174,6 +175,7 @@ const routes = [
   ...[
     'POST /v1/prices/{name}/quote',
     'GET /v1/invoices/preview',
+    'GET /v1/invoices/subjects',
     'POST /v1/invoices',
     'GET /v1/invoices',
     'GET /v1/invoices/{id}',

@@ -45,8 +45,8 @@ export async function* pagesOf<Item>(
 }
 
 /**
- * Names the subjects to invoice: those that have a price list, their own or their plan's, and those that were invoiced
- * the month before, which may have left since.
+ * Names the subjects to invoice: those that have a price list, their own or their plan's, those that were invoiced the
+ * month before, and those that had a price list and left since the month began.
  */
 async function billedSubjects(
   context: CommandContext,
@@ -66,6 +66,9 @@ async function billedSubjects(
   for await (const invoices of pagesOf<ListedInvoice>(context, options, before)) {
     for (const { subject } of invoices) billed.add(subject)
   }
+  const changed = { path: '/v1/invoices/subjects', query: { period: month } }
+  const pages = pagesOf<{ readonly subject: string }>(context, options, changed)
+  for await (const subjects of pages) for (const { subject } of subjects) billed.add(subject)
   return [...billed]
 }
 

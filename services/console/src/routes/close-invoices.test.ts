@@ -40,6 +40,7 @@ describe('POST /v1/invoices', () => {
       expect.stringContaining('the newest change'),
       0,
     ])
+    expect((await ask('/v1/invoices/subjects?period=2026-10')).statusCode).toBe(503)
     Object.assign(store, { checkpoint: { offset: 2n, id: 'copied' } })
     expect((await ask('POST /v1/invoices', { body: october })).statusCode).toBe(200)
   })

@@ -47,6 +47,7 @@ export function createMemoryLedger(nowMs: number, overrides: Partial<Ledger> = {
     async *readPoliciesIn(subject) {
       yield { entities: entities(subject) }
     },
+    readPricedSubjects: async () => [],
     hasChange: async () => true,
     async storeInvoice(invoice) {
       if (!stored.has(invoice.id)) stored.set(invoice.id, invoice)
