@@ -14,7 +14,7 @@ const minutes = Number(process.env.WEIR_SOAK_MINUTES ?? 10)
 const killEveryMs = 5_000
 /** Of each as many answer on a large topology as share two cores with three brokers and six nodes of a Cluster. */
 const [perSecondAsked, perSecondMin] = isLarge ? [500, 300] : [2_600, 2_000]
-/** Half of the victims of a large topology stay down for a time between these, so that others take over. */
+/** Two thirds of the victims of a large topology are away for a time between these, so that others take over. */
 const [downMinMs, downMaxMs] = [3_000, 12_000]
 const drainedWithinSeconds = 120
 
@@ -30,24 +30,42 @@ function victimsOf({ names }: Stack): readonly [string, ...string[]] {
   return [first, ...others]
 }
 
-/** Keeps parts down, each once at a time; `ended` waits until all are up again. */
+/** Keeps parts away, each once at a time; `ended` waits until all are back. */
 function openDowns(load: RunningLoad) {
   const down = new Map<string, Promise<void>>()
-  const keep = async (name: string, ms: number) => {
-    await stack.hold(name)
-    await load.forMs(ms)
-    await stack.release(name)
-    down.delete(name)
+  const begin = (name: string, ms: number, away: () => unknown, back: () => unknown) => {
+    const keep = async () => {
+      await away()
+      await load.forMs(ms)
+      await back()
+      down.delete(name)
+    }
+    down.set(name, keep())
   }
   return {
     isDown: (name: string) => down.has(name),
-    keepDown: (name: string, ms: number) => void down.set(name, keep(name, ms)),
+    keepDown: (name: string, ms: number) =>
+      begin(
+        name,
+        ms,
+        () => stack.hold(name),
+        () => stack.release(name),
+      ),
+    /** As a network that is cut: it hears and says nothing, and goes on afterwards as if nothing had been. */
+    cutOff: (name: string, ms: number) =>
+      begin(
+        name,
+        ms,
+        () => stack.signal(name, 'SIGSTOP'),
+        () => stack.signal(name, 'SIGCONT'),
+      ),
     ended: async () => void (await Promise.all(down.values())),
   }
 }
 
 it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, nothing twice, no number left out, every alert once`, async () => {
   const kills: Record<string, number> = {}
+  const ways: Record<string, number> = {}
   let perSecond = 0
   const { row, load } = await playScenario(stack, {
     fault: `a random kill every 5 s for ${minutes} minutes${isLarge ? ' beside three brokers' : ''}`,
@@ -63,7 +81,11 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
         const name = random.pick(victims)
         if (downs.isDown(name)) continue
         kills[name] = (kills[name] ?? 0) + 1
-        if (isLarge && random.integer(0, 1) === 1) downs.keepDown(name, random.integer(downMinMs, downMaxMs))
+        const how = isLarge ? random.pick(['killed', 'kept down', 'cut off']) : 'killed'
+        ways[how] = (ways[how] ?? 0) + 1
+        const awayMs = random.integer(downMinMs, downMaxMs)
+        if (how === 'kept down') downs.keepDown(name, awayMs)
+        else if (how === 'cut off') downs.cutOff(name, awayMs)
         else stack.signal(name, 'SIGKILL')
         // Decisions that are made without either are no decisions of Redis.
         if (name === 'ingress' || name === 'redis') outages.begin()
@@ -75,7 +97,7 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
     },
   })
   process.stdout.write(
-    `  ${Math.round(perSecond)} decisions/s while ingress and Redis answered; kills: ${JSON.stringify(kills)}\n`,
+    `  ${Math.round(perSecond)} decisions/s while ingress and Redis answered; kills: ${JSON.stringify(kills)}, ${JSON.stringify(ways)}\n`,
   )
   expect(row).toEqual(exactly(row))
   expect(row.recoverSeconds).toBeLessThan(drainedWithinSeconds)
