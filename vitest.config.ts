@@ -13,6 +13,8 @@ const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-ca
 
 /** Needs three brokers, a Redis Cluster, and two of each service (test/README.md). */
 const largeOnly = isLarge ? [] : ['test/failure/ha.test.ts']
+/** Removes the data of a server of which there is one. */
+const smallOnly = isLarge ? ['test/failure/restore.test.ts'] : []
 
 type Server = 'redis' | 'kafka' | 'clickhouse'
 
@@ -121,7 +123,7 @@ export default defineConfig({
       // It mostly waits, for parts to come back and for sessions to end: two of its stacks run at once.
       tier('failure', {
         include: ['test/failure/**/*.test.ts'],
-        exclude: largeOnly,
+        exclude: [...largeOnly, ...smallOnly],
         timeoutMs: 600_000,
         maxWorkers: 2,
         groupOrder: 6,

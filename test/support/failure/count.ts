@@ -24,6 +24,8 @@ export interface Counter {
   correctionsOf(subject: string): Promise<number>
   /** Decisions that gaps say were answered without a record. */
   decisionsInGaps(): Promise<number>
+  /** Records of decisions whose numbers gaps name as lost. */
+  lostRecords(): Promise<number>
   close(): Promise<void>
 }
 
@@ -105,6 +107,8 @@ export function openCounter(url: string): Counter {
     correctionsOf: (subject) =>
       one(client, `SELECT countIf(adjustment != 0) AS n FROM weir.decisions WHERE subject = '${subject}'`),
     decisionsInGaps: () => one(client, "SELECT sum(count) AS n FROM weir.gaps FINAL WHERE cause = 'journal_full'"),
+    lostRecords: () =>
+      one(client, "SELECT sum(count) AS n FROM weir.gaps FINAL WHERE cause = 'lost' AND topic = 'weir.decisions.v1'"),
     close: () => client.close(),
   }
 }
@@ -137,13 +141,18 @@ const lateMs = 90_000
  * Compares once no id is missing, or when it is certain that one is: rows of cut off requests stand in for late ones in
  * any sum.
  */
-export async function compareWhenThere(counter: Counter, answers: ReadonlyMap<string, number>, sinceTs: string) {
+export async function compareWhenThere(
+  counter: Counter,
+  answers: ReadonlyMap<string, number>,
+  sinceTs: string,
+  deadlineMs = lateMs,
+) {
   const compare = async () => compareWithRaw(answers, await counter.rawById(sinceTs))
   let compared = await compare()
   const isThere = async () => {
     if (compared.missing.size > 0) compared = await compare()
     return compared.missing.size === 0
   }
-  await waitUntil(isThere, { deadlineMs: lateMs, everyMs: 1_000 })
+  await waitUntil(isThere, { deadlineMs, everyMs: 1_000 })
   return compared
 }

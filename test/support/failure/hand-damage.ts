@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { runWeir } from '../weir-up.ts'
 import type { Stack } from './stack.ts'
+import { callWeir } from './stack-command.ts'
 import { mastersOf, openStackRedis } from './stack-redis.ts'
 
 /** One line of `weir audit`. */
@@ -24,17 +24,9 @@ export interface AuditReport {
 }
 
 /** As a person calls it, of the stack's own servers. */
-export async function weirAudit(
-  { addresses, kafkaVariables, dir }: Stack,
-  ...flags: readonly string[]
-): Promise<AuditReport> {
-  const args = ['audit', '--policy', join(dir, 'policy.yaml'), '--json', ...flags]
-  const { code, stdout, stderr } = await runWeir(args, {
-    WEIR_REDIS_URL: addresses.redis,
-    WEIR_KAFKA_BROKERS: addresses.kafka,
-    ...kafkaVariables,
-    WEIR_CLICKHOUSE_URL: addresses.clickhouse,
-  })
+export async function weirAudit(stack: Stack, ...flags: readonly string[]): Promise<AuditReport> {
+  const args = ['audit', '--policy', join(stack.dir, 'policy.yaml'), '--json', ...flags]
+  const { code, stdout, stderr } = await callWeir(stack, args)
   if (stdout === '') throw new Error(`weir audit: ${code} ${stderr}`)
   return { code, ...JSON.parse(stdout) }
 }

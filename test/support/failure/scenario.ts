@@ -18,13 +18,16 @@ export interface FailureRow {
   readonly answered: number
   /** Answers without one: what was decided could not be recorded. */
   readonly unrecorded: number
-  /** Decisions that gaps count; less than `unrecorded` where a stalled disk took some after all. */
+  /**
+   * Decisions that gaps count; less than `unrecorded` where a stalled disk took some after all. Where records are lost
+   * for good, the answers that had them, too, if `weir.gaps` names as many records as lost.
+   */
   readonly gaps: number
   /** Requests whose answer the fault cut off, and whose decision is recorded, or in a gap, nevertheless. */
   readonly cutOff: number
   /** Answers without an id that nothing counts: of a stall of the disk that a kill ended. */
   readonly uncounted: number
-  /** Answers whose id is not in the raw table, or with a smaller count. */
+  /** Answers whose id is not in the raw table, or with a smaller count; less those that `gaps` counts. */
   readonly missing: number
   readonly raw: number
   readonly rollups: Readonly<Record<string, number>>
@@ -46,6 +49,8 @@ export interface Played {
   readonly row: FailureRow
   readonly ledger: readonly LedgerEntry[]
   readonly load: RunningLoad
+  /** Ids of answers that are not in the raw table, packed as in the ledger, with how many answers each. */
+  readonly missing: ReadonlyMap<string, number>
 }
 
 /** A scenario begins when so many were answered: connections, code and caches are warm. */
@@ -108,6 +113,28 @@ async function sayJournal(stack: Stack): Promise<void> {
 
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((all, one) => all + one, 0)
 
+/** What ClickHouse holds at one time: a scenario is counted by what it adds. */
+const takeCounts = async (counter: Counter) => ({
+  raw: (await counter.rawTotal()) ?? 0,
+  rollups: await counter.rollupTotals(),
+  repeated: await counter.repeatedRows(),
+  holes: await counter.holes(),
+  gaps: await counter.decisionsInGaps(),
+  lost: await counter.lostRecords(),
+})
+
+type Counts = Awaited<ReturnType<typeof takeCounts>>
+
+/** By how much each count is larger than before. */
+function addedCounts(before: Counts, after: Counts): Counts {
+  const added = (name: Exclude<keyof Counts, 'rollups'>) => after[name] - before[name]
+  const rollups = Object.entries(after.rollups).map(([name, n]) => [name, n - (before.rollups[name] ?? 0)])
+  return {
+    ...{ raw: added('raw'), repeated: added('repeated'), holes: added('holes') },
+    ...{ gaps: added('gaps'), lost: added('lost'), rollups: Object.fromEntries(rollups) },
+  }
+}
+
 /**
  * Loads the stack, lets the fault strike, waits until everything is worked off, and counts. `strike` resolves when its
  * fault is over and what it broke was started again.
@@ -119,16 +146,16 @@ export async function playScenario(
     readonly perSecond: number
     /** How far back by the clock of the ingress its decisions may be dated. */
     readonly sinceMs?: number
+    /** Records are lost for good: each is to be named in `weir.gaps`. */
+    readonly losesRecords?: boolean
     readonly strike: (scene: Scene) => Promise<void>
   },
 ): Promise<Played> {
   const random = createSeededRandom()
   process.stdout.write(`  ${scenario.fault}: seed ${random.seed}\n`)
   const counter = openCounter(stack.addresses.clickhouse)
-  const before = (await counter.rawTotal()) ?? 0
-  const beforeRollups = await counter.rollupTotals()
-  const [repeatedBefore, holesBefore] = [await counter.repeatedRows(), await counter.holes()]
-  const gapsBefore = await counter.decisionsInGaps()
+  const before = await takeCounts(counter)
+  const { losesRecords = false } = scenario
   const sinceTs = formatTs(Date.now() - (scenario.sinceMs ?? 1_000))
   const load = startLoad(stack, scenario.perSecond)
   let isStopped = false
@@ -136,55 +163,58 @@ export async function playScenario(
     await load.until('warm', ({ answered }) => answered >= warmAnswers, 60_000)
     await scenario.strike({ stack, load, random })
     const overAtMs = performance.now()
-    const recoverSeconds = await untilRecovered({ load, counter, before }, overAtMs)
+    const recoverSeconds = await untilRecovered(load, counter, losesRecords ? undefined : before.raw, overAtMs)
     const ledger = await load.stop()
     isStopped = true
     const stoppedMs = performance.now()
     await untilSettled(stack)
 
-    const compared = await compareWhenThere(counter, answersById(ledger), sinceTs)
+    const deadlineMs = losesRecords ? 0 : undefined
+    const compared = await compareWhenThere(counter, answersById(ledger), sinceTs, deadlineMs)
+    const { missing } = compared
     const ageOf = (atMs: number) => load.progress.elapsedMs - atMs + performance.now() - stoppedMs
-    sayMissing(ledger, compared.missing, ageOf)
+    if (!losesRecords) sayMissing(ledger, missing, ageOf)
+    const { raw, rollups, repeated, holes, gaps: inGaps, lost } = addedCounts(before, await takeCounts(counter))
     const unrecorded = ledger.filter(({ id }) => id === '').length
     const answered = ledger.length - unrecorded
-    const raw = ((await counter.rawTotal()) ?? 0) - before
-    const gaps = (await counter.decisionsInGaps()) - gapsBefore
+    // Every id is one record.
+    const areNamed = losesRecords && lost === missing.size
+    const [missingAnswers, gaps] = [sum(missing.values()), inGaps + (areNamed ? sum(missing.values()) : 0)]
     const rest = raw + gaps - answered - unrecorded
     const { cutOff } = load.progress
-    const after = await counter.rollupTotals()
     const row: FailureRow = {
-      ...{ fault: scenario.fault, answered, unrecorded, gaps, raw, recoverSeconds },
+      ...{ fault: scenario.fault, answered, unrecorded, gaps, raw, recoverSeconds, rollups },
       cutOff: Math.max(0, Math.min(rest, cutOff)),
       uncounted: Math.max(0, -rest),
-      missing: sum(compared.missing.values()),
-      rollups: Object.fromEntries(Object.entries(after).map(([name, n]) => [name, n - (beforeRollups[name] ?? 0)])),
+      missing: areNamed ? 0 : missingAnswers,
       rollupDifferences: await counter.rollupDifferences(),
       // What is beyond the ledger and was not cut off either was counted and never asked for.
-      duplicates: Math.max(
-        ...[compared.repeated, (await counter.repeatedRows()) - repeatedBefore],
-        ...[rest - cutOff, compared.beyond - cutOff - unrecorded],
-      ),
-      holes: (await counter.holes()) - holesBefore,
+      duplicates: Math.max(compared.repeated, repeated, rest - cutOff, compared.beyond - cutOff - unrecorded),
+      holes: areNamed ? holes - lost : holes,
     }
     if (row.uncounted > 0) sayUnrecorded(ledger)
     await sayJournal(stack)
     keepRow(row)
-    return { row, ledger, load }
+    return { row, ledger, load, missing }
   } finally {
     if (!isStopped) await load.stop()
     await counter.close()
   }
 }
 
+/** `rawBefore`: decisions in the raw table before the load; undefined where not all of the load's will be there. */
 async function untilRecovered(
-  { load, counter, before }: { readonly load: RunningLoad; readonly counter: Counter; readonly before: number },
+  load: RunningLoad,
+  counter: Counter,
+  rawBefore: number | undefined,
   overAtMs: number,
 ): Promise<number> {
   const { elapsedMs } = load.progress
   await load.until('an answer by Redis after the fault', (now) => now.lastDecidedMs > elapsedMs, recoverDeadlineMs)
   const { answered, lastId } = load.progress
   const isThere = async () => {
-    return ((await counter.rawTotal()) ?? 0) - before >= answered && (await counter.hasAny([lastId]))
+    const hasAll = rawBefore === undefined || ((await counter.rawTotal()) ?? 0) - rawBefore >= answered
+    return hasAll && (await counter.hasAny([lastId]))
   }
   const there = await waitUntil(isThere, { deadlineMs: recoverDeadlineMs, everyMs: 200 })
   // Not there: what is missing is counted and shown by the row.

@@ -71,9 +71,11 @@ export interface Stack {
   backAfter(name: string, before: number | undefined): Promise<void>
   /** Kills it and keeps it down. */
   hold(name: string): Promise<void>
+  /** Stops it as a service manager does, and keeps it down. */
+  stop(name: string): Promise<void>
   /** Stops a service as a service manager does, and starts it from another checkout of Weir. */
   moveTo(name: string, root: string): Promise<void>
-  /** Starts what was held. */
+  /** Starts what was held or stopped. */
   release(name: string): Promise<void>
   /** What the supervisor said, a line per death. */
   readonly said: readonly string[]
@@ -233,6 +235,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       for (const part of get(name)) await part.replace(fromTree(part.base, root), stopping.signal)
     },
     hold: async (name) => void (await Promise.all(get(name).map((part) => part.hold()))),
+    stop: async (name) => void (await Promise.all(get(name).map((part) => part.stop()))),
     release: async (name) => void (await Promise.all(get(name).map((part) => part.release(stopping.signal)))),
     close,
   }
