@@ -6,7 +6,9 @@ import { allFences } from '../support/docs/fences.ts'
 import { startTables, type Tables } from '../support/servers/tables.ts'
 
 const document = await readFile(join(projectRoot, 'docs/usage.md'), 'utf8')
-const recipes = allFences.filter(({ language }) => language === 'sql').map(({ text }) => text.trim())
+const recipes = allFences
+  .filter(({ language, notRun }) => language === 'sql' && notRun === undefined)
+  .map(({ text }) => text.trim())
 
 let tables: Tables
 beforeAll(async () => {
