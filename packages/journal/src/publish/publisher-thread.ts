@@ -82,6 +82,7 @@ function everySecond(nowMs: number): void {
   adopted.save()
   crash('save')
   state.set('adoptedBytes', adopted.bytes)
+  countCopies()
 }
 
 function finish(): void {
@@ -98,7 +99,6 @@ function finish(): void {
 function onTick(nowMs: number): boolean {
   const { watermarkMs } = state.read()
   comparePartitions()
-  countCopies()
   const isAllRead = own.fill(nowMs)
   for (const topic of start.topics.keys()) {
     state.set('sent', Math.max(state.get('sent', topic), own.acknowledgedCount(topic)), topic)

@@ -4,6 +4,7 @@ import type { RecordSender } from '@weir/kafka/send-records.ts'
 import { endpointNameOf } from '@weir/policy/contact-targets.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
+import { LabelCells } from '@weir/runtime/label-cells.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import type { Tracing } from '@weir/runtime/tracing.ts'
@@ -24,6 +25,8 @@ import { createEmailSender } from './send-email.ts'
 import { traceDeliveries } from './trace-deliveries.ts'
 import type { UnsubscribeUrl } from './unsubscribe-url.ts'
 
+/** Endpoints with a series of their own: a process has 3,000 at most. */
+const endpointsShownMax = 200
 /**
  * Jobs that Redis lost are queued again within this time plus the time that rows need to reach ClickHouse. Every
  * process sweeps; a job is made once.
@@ -82,13 +85,14 @@ export function openDeliveries(options: DeliveriesOptions) {
     queueState: () => queue.state(),
     /** Counts open circuits by endpoint of the policy; of a contact's there is one for each address. */
     circuitsOpen(): Readonly<Record<string, number>> {
-      const open = Object.fromEntries([...policyInForce().endpoints.keys()].map((name) => [name, 0]))
+      const { endpoints } = policyInForce()
+      const cells = new LabelCells(endpointsShownMax, () => ({ open: 0 }))
+      for (const name of endpoints.keys()) cells.of(name)
       for (const target of limiter.open(clock.nowMs())) {
         const name = endpointNameOf(target)
-        const known = open[name]
-        if (known !== undefined) open[name] = known + 1
+        if (endpoints.has(name)) cells.find(name).open += 1
       }
-      return open
+      return Object.fromEntries([...cells.entries()].map(([name, { open }]) => [name, open]))
     },
     async close(): Promise<void> {
       await queue.close()
