@@ -2,8 +2,12 @@ import { clickhouseMissing, connectClickhouse, throwRefusal } from '@weir/clickh
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { inProject } from '../project.ts'
 import { noProgress } from '../terminal/progress.ts'
+
+/** A server that has just started answers its first request late; for a wrong address a person waits as long. */
+const answersWithinMs = 10_000
 
 /** Brings ClickHouse's tables to this version, and reports the migrations that it applied. */
 export async function applyMigrations(
@@ -13,6 +17,8 @@ export async function applyMigrations(
 ): Promise<void> {
   const client = connectClickhouse(server, 'weir-migrate')
   try {
+    const answers = async () => (await client.ping({ select: false })).success
+    await waitUntil(answers, { deadlineMs: answersWithinMs, everyMs: 500 })
     const missing = await clickhouseMissing(client)
     if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `Migrating: ${missing}`)
     const migrations = await readMigrations(inProject('infra/clickhouse/migrations'))
