@@ -217,8 +217,11 @@ export function rollupSql(
   const hasOther = top !== undefined && ranking?.other === true
   const columns = [
     ...(start === undefined ? [] : [['start', start] as const]),
+    // Not by the name `other` below: over a Distributed table ClickHouse 26.7 takes that for another expression.
     ...(hasOther ? [['other', `toBool(NOT ${top.isTop})`] as const] : []),
-    ...by.map((name, at) => [name, hasOther ? `if(other, '', ${dimensions[at]})` : (dimensions[at] ?? '')] as const),
+    ...by.map(
+      (name, at) => [name, hasOther ? `if(${top.isTop}, ${dimensions[at]}, '')` : (dimensions[at] ?? '')] as const,
+    ),
   ]
   const summed = { ...sums, ...source.derived?.(sums) }
   const groups = hasOther ? [['groups', `uniqExact(${dimensions.join(', ')})`] as const] : []
