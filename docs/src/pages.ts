@@ -72,6 +72,7 @@ export const parts: readonly Part[] = [
       'How far it grows': 'docs/scaling.md',
       'Running Redis': 'docs/redis.md',
       'High availability': 'docs/high-availability.md',
+      'A cluster of ClickHouse': 'docs/clickhouse-cluster.md',
       'Backup and restore': 'docs/backup.md',
       'Trying a load': 'docs/load.md',
       'Following one request': 'docs/debugging.md',

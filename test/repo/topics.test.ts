@@ -16,6 +16,11 @@ test('The metric of partitions that take no record holds for topics as topics.js
   expect(new Set(specs.map(({ minInsyncReplicas }) => minInsyncReplicas))).toEqual(new Set([minInSync]))
 })
 
+test('a decision and its outcome have the same partition, and so are on the same shard of ClickHouse', () => {
+  const partitionsOf = (topic: string) => specs.find(({ name }) => name === topic)?.partitions
+  expect(partitionsOf(topics.outcomes)).toBe(partitionsOf(topics.decisions))
+})
+
 test('the policy is one log, kept by key, that takes a whole change as one batch', () => {
   const policy = specs.find(({ name }) => name === topics.policy)
   expect(policy?.partitions).toBe(1)

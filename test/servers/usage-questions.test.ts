@@ -8,6 +8,7 @@ import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery, type UsageQuery } from '@weir/core/usage/usage-query.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isOnCluster } from '../support/servers/cluster-server.ts'
 import { startTables, type Tables } from '../support/servers/tables.ts'
 import {
   decision,
@@ -20,7 +21,8 @@ import {
 } from '../support/usage/random-questions.ts'
 import { comparable, filledModel, metBy, modelOf, sumsOf } from '../support/usage/usage-model.ts'
 
-const questions = 500
+/** Over the tables of a cluster each takes several times as long. */
+const questions = isOnCluster ? 60 : 500
 const all = withIds(fc.sample(decision, { numRuns: 400, seed: 20 }))
 
 /** The fields of each line of CSV, by RFC 4180. */

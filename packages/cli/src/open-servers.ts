@@ -1,4 +1,6 @@
+import { catchUp } from '@weir/clickhouse/catch-up.ts'
 import { type ClickHouseClient, clickhouseMissing, connectClickhouse, throwRefusal } from '@weir/clickhouse/connect.ts'
+import { connectReplicas } from '@weir/clickhouse/connect-replicas.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
@@ -8,6 +10,7 @@ import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { redisVariables } from '@weir/redis/redis-url.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { AuditPorts } from './audit/audit-all.ts'
 import type { CommandContext } from './command-context.ts'
 import { nothingToAsk, readStateFile } from './console/read-state-file.ts'
 import { findClickhouse, isGiven, kafkaFrom, localKafka } from './find-servers.ts'
@@ -31,6 +34,25 @@ export async function withClickhouse<T>(
     return await use(client).catch(throwRefusal(client))
   } finally {
     await client.close()
+  }
+}
+
+/** Runs `use` with the replicas of a client's cluster, if it is of one. */
+export async function withReplicas<T>(
+  { environment }: CommandContext,
+  { cluster }: ClickHouseClient,
+  use: (cluster: Pick<AuditPorts, 'shards' | 'catchUp'>) => Promise<T>,
+): Promise<T> {
+  if (cluster === undefined) return use({})
+  const replicas = connectReplicas(findClickhouse(environment), 'weir-audit', requestMs)
+  try {
+    const shards = replicas.flatMap(([first]) => first ?? [])
+    return await use({
+      shards,
+      catchUp: async () => void (await Promise.all(replicas.flat().map((one) => catchUp(one)))),
+    })
+  } finally {
+    await Promise.all(replicas.flat().map((one) => one.close()))
   }
 }
 

@@ -34,8 +34,18 @@ const cutoffSql = `
   SELECT toString(topic_id) AS topic_id, toString(partition) AS partition, toString(max(offset)) AS offset
   FROM decisions GROUP BY topic_id, partition ORDER BY topic_id, partition`
 
+/**
+ * The same on a cluster, whose replicas get a row each in their own time: of what was inserted longer ago than any
+ * replica is behind that is asked.
+ */
+const clusterCutoffSql = `
+  SELECT toString(topic_id) AS topic_id, toString(partition) AS partition, toString(max(to_offset)) AS offset
+  FROM numbers WHERE topic = 'weir.decisions.v1' AND received_at < now() - INTERVAL 15 SECOND
+  GROUP BY topic_id, partition ORDER BY topic_id, partition`
+
 /** Returns the last inserted record of each partition. Metering inserts a partition's records in their order. */
-export const readCutoff = (client: ClickHouseClient): Promise<CutoffPlace[]> => readRows<CutoffPlace>(client, cutoffSql)
+export const readCutoff = (client: ClickHouseClient): Promise<CutoffPlace[]> =>
+  readRows<CutoffPlace>(client, client.cluster === undefined ? cutoffSql : clusterCutoffSql)
 
 const usedUpToSql = `
   SELECT route, toString(sum(toInt128(cost) * count + adjustment)) AS units, toString(sum(count)) AS decisions

@@ -9,8 +9,11 @@ import {
 } from '@clickhouse/client'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
+import { addressesOf } from './addresses.ts'
+import { firstThatAnswers, statementsOf } from './first-that-answers.ts'
 import { adviceFor, watchStatements } from './refusals.ts'
 import { followAccess } from './server-access.ts'
+import { type ClusterTarget, databasesOf, localDatabase } from './turn-migration.ts'
 import { type ClickhouseServer, clickhouseAt } from './variables.ts'
 
 /** A query of the rollups takes milliseconds; a server that is silent for 20 s will not answer it. */
@@ -22,10 +25,39 @@ const connectionsMax = 16
 export interface ClickHouseClient extends Client {
   /** Where statements find tables that they name without a database. */
   readonly database: string
+  /** The cluster whose tables these are; undefined for one server. */
+  readonly cluster: ClusterTarget | undefined
   /** What a person must change so that statements of the last minute are accepted; undefined if all were. */
   refused(): string | undefined
-  /** Makes the database unless it is there. */
+  /** Makes the database, of a cluster both databases of every server, unless it is there. */
   createDatabase(): Promise<void>
+}
+
+/** What statements are sent with to a server of a cluster, because servers differ in their defaults. */
+const clusterSettings: ClickHouseSettings = {
+  // An insert is answered when most replicas of its shard have it.
+  insert_quorum: 'auto',
+  insert_quorum_parallel: 1,
+  insert_quorum_timeout: 10_000,
+  // An insert that outlives its session with Keeper fails, and is sent again: none goes on unseen.
+  insert_keeper_max_retries: '0',
+  // Rows are on their shard before the answer, not in a queue on the disk of the server that was asked.
+  distributed_foreground_insert: 1,
+  // A question within a question is about all shards too.
+  distributed_product_mode: 'global',
+  // A replica that is two seconds behind is not asked, and none rather than such a one: watermarks count on it.
+  max_replica_delay_for_distributed_queries: '2',
+  fallback_to_stale_replicas_for_distributed_queries: 0,
+}
+
+/** Of a cluster, its `Distributed` tables over all shards, or a server's own ones. */
+type Place = 'all shards' | 'local'
+
+/** The cluster of a server, and the database that statements are about. */
+function placeOf({ clickhouseCluster, clickhouseDatabase: database }: ClickhouseServer, where: Place) {
+  if (clickhouseCluster === '') return { cluster: undefined, database }
+  const cluster = { cluster: clickhouseCluster, database }
+  return { cluster, database: where === 'local' ? localDatabase(database) : database }
 }
 
 /**
@@ -36,14 +68,18 @@ export function connectClickhouse(
   given: ClickhouseServer | string,
   application: string,
   requestMs = requestMsDefault,
+  where: Place = 'all shards',
 ): ClickHouseClient {
   const server = typeof given === 'string' ? clickhouseAt(given) : given
   const accessNow = followAccess(server)
-  const url = new URL(server.clickhouseUrl.text)
-  url.username = url.password = url.pathname = ''
-  const database = server.clickhouseDatabase
-  const Agent = url.protocol === 'https:' ? HttpsAgent : HttpAgent
-  const open = (databaseNow: string) => {
+  const urls = addressesOf(server.clickhouseUrl.text)
+    .flat()
+    .map((address) => Object.assign(new URL(address), { username: '', password: '', pathname: '' }))
+  const [first] = urls
+  if (first === undefined) throw new Error('an address has a host')
+  const { cluster, database } = placeOf(server, where)
+  const Agent = first.protocol === 'https:' ? HttpsAgent : HttpAgent
+  const open = (url: URL, databaseNow: string) => {
     // A client ends sockets that have rested, also while another uses them: clients share no agent.
     const agent = new Agent({ keepAlive: true, maxSockets: connectionsMax })
     return createClient({
@@ -66,19 +102,36 @@ export function connectClickhouse(
       },
       // Every error reaches the caller, who logs it in our form.
       log: { level: ClickHouseLogLevel.OFF },
-      clickhouse_settings: { output_format_json_quote_64bit_integers: 1 },
+      clickhouse_settings: {
+        output_format_json_quote_64bit_integers: 1,
+        ...(cluster === undefined ? {} : clusterSettings),
+      },
     })
   }
 
   const advise = (error: unknown, hasAnswered: boolean) =>
-    adviceFor(error, { access: accessNow(), url, database, hasAnswered })
+    adviceFor(error, {
+      access: accessNow(),
+      url: { protocol: first.protocol, host: urls.map(({ host }) => host).join(',') },
+      database,
+      hasAnswered,
+    })
   const createDatabase = async () => {
-    const outside = open('default')
+    const outside = open(first, 'default')
     const { command } = watchStatements(outside, advise)
-    await command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` }).finally(() => outside.close())
+    const names = cluster === undefined ? [database] : databasesOf(cluster)
+    const create = async () => {
+      for (const name of names) await command({ query: `CREATE DATABASE IF NOT EXISTS ${name}` })
+    }
+    await create().finally(() => outside.close())
   }
-  const client = open(database)
-  return Object.assign(client, { database, createDatabase, ...watchStatements(client, advise) })
+  const clients = urls.map((url) => open(url, database))
+  const [client] = clients
+  if (client === undefined) throw new Error('an address has a host')
+  const closings = clients.map((one) => one.close.bind(one))
+  const close = async () => void (await Promise.all(closings.map((closeOne) => closeOne())))
+  const sent = urls.length === 1 ? client : firstThatAnswers(clients.map(statementsOf))
+  return Object.assign(client, { database, cluster, createDatabase, close, ...watchStatements(sent, advise) })
 }
 
 /** Counts as numbers where they stay far below 2^53; without it 64-bit integers are text. */

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { ClickHouseError } from '@clickhouse/client'
 import { type ClickHouseClient, readRows } from './connect.ts'
+import { processesOf } from './every-replica.ts'
 
 /** One insert block: rows that are inserted and deduplicated as one unit. */
 export interface InsertRequest {
@@ -72,9 +73,13 @@ export async function insertBlock(client: ClickHouseClient, request: InsertReque
   await finished(answer.stream)
 }
 
-/** Whether the server still works on an insert whose deduplication token begins so. */
+/**
+ * Whether the server, or any of a cluster's that answers, still works on an insert whose deduplication token begins so.
+ * Of one that does not answer Keeper still takes each token once.
+ */
 export async function isInsertRunning(client: ClickHouseClient, dedupToken: string): Promise<boolean> {
-  const query = 'SELECT count() > 0 AS busy FROM system.processes WHERE startsWith(query_id, {id:String})'
+  const settings = client.cluster === undefined ? '' : ' SETTINGS skip_unavailable_shards = 1'
+  const query = `SELECT count() > 0 AS busy FROM ${processesOf(client)} WHERE startsWith(query_id, {id:String})${settings}`
   const [row] = await readRows<{ busy: boolean }>(client, query, { id: queryIdOf(dedupToken) })
   return Boolean(row?.busy)
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
+import { everyReplicaOf } from './every-replica.ts'
 import { insertBlock, linesOf } from './insert.ts'
 import { withinReach } from './within-reach.ts'
 
@@ -45,27 +46,29 @@ const tokenSuffixes = ['', ':2', ':3']
  */
 export async function storeInvoice(client: ClickHouseClient, invoice: StoredInvoice): Promise<StoredInvoice> {
   const { from, to, ...rest } = invoice
-  const known = await readInvoice(client, Reach.everybody, invoice.id)
+  const read = () => readInvoice(client, Reach.everybody, invoice.id, everyReplicaOf(client, 'invoices'))
+  const known = await read()
   if (known !== undefined) return known
   // The table remembers the tokens of its last 10,000 inserts: only so many closings may happen since the look above.
   const lines = linesOf([{ ...rest, from_ts: from, to_ts: to }])
   for (const suffix of tokenSuffixes) {
     const dedupToken = `invoice:${invoice.id}${suffix}`
     await insertBlock(client, { table: 'invoices', dedupToken, requestId: randomUUID(), lines })
-    const stored = await readInvoice(client, Reach.everybody, invoice.id)
+    const stored = await read()
     if (stored !== undefined) return stored
   }
   throw new Error(`the invoice ${invoice.id} was inserted and is not there`)
 }
 
-/** Returns the invoice of this id; undefined if there is none within the caller's reach. */
+/** Returns the invoice of this id; undefined if there is none within the caller's reach. `from`: where it is read. */
 export async function readInvoice(
   client: ClickHouseClient,
   reach: Reach,
   id: string,
+  from = 'invoices',
 ): Promise<StoredInvoice | undefined> {
   const { sql, params } = withinReach(reach, 'i.subject')
-  const query = `SELECT ${columns} FROM invoices AS i WHERE ${sql} AND i.id = {id:UUID} LIMIT 1`
+  const query = `SELECT ${columns} FROM ${from} AS i WHERE ${sql} AND i.id = {id:UUID} LIMIT 1`
   const [found] = await readRows<StoredInvoice>(client, query, { ...params, id })
   return found
 }

@@ -6,6 +6,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { databaseMissing } from './refusals.ts'
+import { clusterLayout, serverLayout, type TableLayout } from './table-layout.ts'
 
 /** One file of statements, applied once. */
 export interface Migration {
@@ -49,36 +50,22 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
   )
 }
 
-/** A migrator that holds the lock longer than this is considered dead: every statement takes seconds. */
-const lockStaleSeconds = 60
-/** Long enough to outwait a dead migrator's lock. */
-const lockDeadlineMs = 90_000
-
-const tableExists = '57'
+/** How much longer a lock is waited for than that of a dead migrator lasts. */
+const lockGraceMs = 30_000
 
 const hasCode = (error: unknown, code: string) => error instanceof ClickHouseError && error.code === code
 
-/** CREATE TABLE is the one step in ClickHouse that exactly one of several contenders completes. */
-async function takeLock(client: ClickHouseClient): Promise<boolean> {
+async function takeLock(client: ClickHouseClient, layout: TableLayout): Promise<boolean> {
   try {
-    await client.command({
-      query: `CREATE TABLE schema_lock (holder UUID) ENGINE = Memory COMMENT '${randomUUID()}'`,
-    })
+    await client.command({ query: layout.takeLock(randomUUID()) })
     return true
   } catch (error) {
-    if (!hasCode(error, tableExists)) throw error
-    const stale = await readRows(
-      client,
-      `SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = 'schema_lock'
-        AND metadata_modification_time < now() - {seconds:UInt32}`,
-      { seconds: lockStaleSeconds },
-    )
-    if (stale.length > 0) await dropLock(client)
+    if (!layout.lockedCodes.some((code) => hasCode(error, code))) throw error
+    const stale = await readRows(client, layout.findStaleLock, { seconds: layout.lockStaleSeconds })
+    if (stale.length > 0) await client.command({ query: layout.dropLock })
     return false
   }
 }
-
-const dropLock = (client: ClickHouseClient) => client.command({ query: 'DROP TABLE IF EXISTS schema_lock SYNC' })
 
 async function appliedChecksums(client: ClickHouseClient): Promise<Map<number, string>> {
   const rows = await readRows<{ number: number; checksum: string }>(
@@ -88,15 +75,8 @@ async function appliedChecksums(client: ClickHouseClient): Promise<Map<number, s
   return new Map(rows.map((row) => [row.number, row.checksum]))
 }
 
-/** A migration's text says `weir.`, and never changes: outside of quotes that is replaced by the database's name. */
-const inDatabase = (statement: string, database: string) =>
-  statement.replaceAll(/'(?:[^'\\]|\\.)*'|\bweir\.(?=\w)/g, (found) => (found === 'weir.' ? `${database}.` : found))
-
 /** Needs the right to create a database only where it is missing. */
-async function createHistory(client: ClickHouseClient): Promise<void> {
-  const query = `CREATE TABLE IF NOT EXISTS schema_migrations
-    (number UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
-    ENGINE = MergeTree ORDER BY number`
+async function createHistory(client: ClickHouseClient, { createHistory: query }: TableLayout): Promise<void> {
   try {
     await client.command({ query })
   } catch (error) {
@@ -106,8 +86,8 @@ async function createHistory(client: ClickHouseClient): Promise<void> {
   }
 }
 
-async function apply(client: ClickHouseClient, migration: Migration): Promise<void> {
-  for (const query of migration.statements) await client.command({ query: inDatabase(query, client.database) })
+async function apply(client: ClickHouseClient, layout: TableLayout, migration: Migration): Promise<void> {
+  for (const query of layout.turned(migration.statements)) await client.command({ query })
   await client.insert({
     table: 'schema_migrations',
     values: [{ number: migration.number, name: migration.name, checksum: migration.checksum }],
@@ -117,21 +97,25 @@ async function apply(client: ClickHouseClient, migration: Migration): Promise<vo
 }
 
 /**
- * Brings the database to the newest migration, under a lock, so that several may try at once. Returns the names of what
- * it applied. An applied file that was changed since is an error: ClickHouse cannot roll back, so history is never
- * edited. `onMigration` is called before each, with how many are done and how many there are to do.
+ * Brings the database, or both databases of a cluster, to the newest migration, under a lock, so that several may try
+ * at once. `client` is one of where the rows are. Returns the names of what it applied. An applied file that was
+ * changed since is an error: ClickHouse cannot roll back, so history is never edited. `onMigration` is called before
+ * each, with how many are done and how many there are to do.
  */
 export async function migrate(
   client: ClickHouseClient,
   migrations: readonly Migration[],
   onMigration: (name: string, done: number, all: number) => void = () => undefined,
 ): Promise<string[]> {
-  await createHistory(client)
-  const locked = await waitUntil(() => takeLock(client), { deadlineMs: lockDeadlineMs, everyMs: 250 })
+  const layout = client.cluster === undefined ? serverLayout(client.database) : clusterLayout(client.cluster)
+  await createHistory(client, layout)
+  const deadlineMs = layout.lockStaleSeconds * 1_000 + lockGraceMs
+  const locked = await waitUntil(() => takeLock(client, layout), { deadlineMs, everyMs: 250 })
   if (locked !== true) {
     throw new WeirError('MIGRATION_LOCKED', 'Another migration holds schema_lock; wait for it or drop that table')
   }
   try {
+    if (layout.syncHistory !== undefined) await client.command({ query: layout.syncHistory })
     const applied = await appliedChecksums(client)
     const changed = migrations.filter(({ number, checksum }) => (applied.get(number) ?? checksum) !== checksum)
     if (changed.length > 0) {
@@ -144,11 +128,11 @@ export async function migrate(
     const missing = migrations.filter(({ number }) => !applied.has(number))
     for (const [done, migration] of missing.entries()) {
       onMigration(migration.name, done, missing.length)
-      await apply(client, migration)
+      await apply(client, layout, migration)
     }
     return missing.map(({ name }) => name)
   } finally {
-    await dropLock(client)
+    await client.command({ query: layout.dropLock })
   }
 }
 

@@ -1,4 +1,5 @@
-import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
+import { ClickHouseError } from '@clickhouse/client'
+import type { Statements } from './first-that-answers.ts'
 import type { ServerAccess } from './server-access.ts'
 
 /** Unknown user, wrong or missing password, authentication failed. */
@@ -24,7 +25,7 @@ function missingRight({ message }: Error, { username, userVariable }: ServerAcce
 
 function badConnection(
   { code = '', message }: NodeJS.ErrnoException,
-  { host, protocol }: URL,
+  { host, protocol }: Pick<URL, 'host' | 'protocol'>,
   hasAnswered: boolean,
 ): string | undefined {
   if (untrusted.test(code)) {
@@ -45,7 +46,12 @@ function badConnection(
 /** Returns a sentence that names the variable or right by which an operator ends a failure, if there is one. */
 export function adviceFor(
   error: unknown,
-  { access, url, database, hasAnswered }: { access: ServerAccess; url: URL; database: string; hasAnswered: boolean },
+  {
+    access,
+    url,
+    database,
+    hasAnswered,
+  }: { access: ServerAccess; url: Pick<URL, 'host' | 'protocol'>; database: string; hasAnswered: boolean },
 ): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (!(error instanceof ClickHouseError)) return badConnection(error, url, hasAnswered)
@@ -75,7 +81,7 @@ const formOf = (statement: string) => statement.replaceAll(/'(?:[^'\\]|\\.)*'|\b
  * and `refused` returns the advice for statements that were not accepted since.
  */
 export function watchStatements(
-  client: ClickHouseClient,
+  client: Statements,
   adviceFor: (error: unknown, hasAnswered: boolean) => string | undefined,
 ) {
   const refusals = new Map<string, { readonly advice: string; readonly atMs: number }>()

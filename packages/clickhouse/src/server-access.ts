@@ -1,5 +1,6 @@
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 import { readSecret, type Secret } from '@weir/runtime/secret.ts'
+import { addressesOf } from './addresses.ts'
 import type { ClickhouseServer } from './variables.ts'
 
 /** Credentials and CA for the next request, with the variables that they come from, for messages. */
@@ -31,7 +32,7 @@ export function followAccess(server: ClickhouseServer): () => ServerAccess {
   const { clickhouseUrl, clickhouseUser, clickhousePassword, clickhouseTlsCa } = server
   const isGiven = ({ text }: Secret) => text !== ''
   const credentialsOf = (text: string) => {
-    const { username, password } = new URL(text)
+    const { username, password } = new URL(addressesOf(text)[0]?.[0] ?? text)
     return { username: decodeURIComponent(username), password: decodeURIComponent(password) }
   }
   let [inUrl, password] = [credentialsOf(clickhouseUrl.text), clickhousePassword.text]

@@ -1,4 +1,5 @@
 import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
+import { localDatabase } from './turn-migration.ts'
 
 /** A label and its number. */
 type Labelled = readonly [label: string, value: number]
@@ -12,25 +13,29 @@ export interface ServerFacts {
   readonly replicaDelaySeconds: readonly Labelled[]
 }
 
-const partsMax = `SELECT table AS label, max(parts) AS value FROM
+const partsMax = (database: string) => `SELECT table AS label, max(parts) AS value FROM
   (SELECT table, partition_id, count() AS parts FROM system.parts
-    WHERE active AND database = currentDatabase() GROUP BY table, partition_id)
+    WHERE active AND database = '${database}' GROUP BY table, partition_id)
   GROUP BY table ORDER BY value DESC LIMIT 20`
 
 const diskFreeRatio = `SELECT name AS label, free_space / total_space AS value
   FROM system.disks WHERE total_space > 0 ORDER BY value LIMIT 8`
 
 /** Only columns for which Keeper is not asked. */
-const replicaDelay = `SELECT table AS label, max(absolute_delay) AS value
-  FROM system.replicas WHERE database = currentDatabase() GROUP BY table ORDER BY value DESC LIMIT 20`
+const replicaDelay = (database: string) => `SELECT table AS label, max(absolute_delay) AS value
+  FROM system.replicas WHERE database = '${database}' GROUP BY table ORDER BY value DESC LIMIT 20`
 
-/** Reads the worst of each kind. Rejects with ClickHouse's error, and after `deadlineMs`. */
+/**
+ * Reads the worst of each kind, of a cluster on the server that answers. Rejects with ClickHouse's error, and after
+ * `deadlineMs`.
+ */
 export async function readServerFacts(client: ClickHouseClient, deadlineMs: number): Promise<ServerFacts> {
   const more = { abort_signal: AbortSignal.timeout(deadlineMs), clickhouse_settings: countsAsNumbers }
   const ask = async (query: string): Promise<Labelled[]> => {
     const rows = await readRows<{ label: string; value: number }>(client, query, {}, more)
     return rows.map(({ label, value }) => [label, value])
   }
-  const [parts, disks, delays] = await Promise.all([partsMax, diskFreeRatio, replicaDelay].map(ask))
+  const database = client.cluster === undefined ? client.database : localDatabase(client.cluster.database)
+  const [parts, disks, delays] = await Promise.all([partsMax(database), diskFreeRatio, replicaDelay(database)].map(ask))
   return { partsMax: parts ?? [], diskFreeRatio: disks ?? [], replicaDelaySeconds: delays ?? [] }
 }

@@ -1,6 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { type Config, secret, text, url, type Variable } from '@weir/runtime/read-config.ts'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
+import type { Secret } from '@weir/runtime/secret.ts'
+import { addressesOf } from './addresses.ts'
 
 /** Goes into statements as it is: without quotes it needs to be a plain name. */
 const database: Variable<string> = {
@@ -11,6 +13,25 @@ const database: Variable<string> = {
     /^[A-Za-z_]\w{0,63}$/.test(value)
       ? { value }
       : { problem: 'must be a name of at most 64 letters, digits and underscores, and begin with no digit' },
+}
+
+/** Goes into statements between quotes. */
+const cluster: Variable<string> = {
+  name: 'WEIR_CLICKHOUSE_CLUSTER',
+  about: "the cluster of ClickHouse that has Weir's tables, as its servers name it; empty for one server",
+  fallback: '',
+  parse: (value) =>
+    /^[\w.-]{0,64}$/.test(value)
+      ? { value }
+      : { problem: 'must be a name of at most 64 letters, digits, dots, hyphens and underscores' },
+}
+
+/** Servers that are no cluster have each its own rows. */
+const requireCluster = ({ clickhouseCluster, clickhouseUrl }: Readonly<Record<string, unknown>>) => {
+  const several = addressesOf((clickhouseUrl as Secret).text).flat().length > 1
+  return clickhouseCluster === '' && several
+    ? [`${address.name} names several servers: ${cluster.name} must name their cluster`]
+    : []
 }
 
 const tlsCa: Variable<string> = {
@@ -38,7 +59,10 @@ export const clickhouseVariables = {
     parse: (value) => {
       if (/%(?![0-9a-f]{2})/i.test(value)) return { problem: 'must have each % encoded as %25' }
       // The client takes these for settings of each request, and throws for others.
-      if (/^[^?#]*(?:[?&]clickhouse_setting_\w+=[^&#]*)*$/.test(value)) return address.parse(value)
+      if (/^[^?#]*(?:[?&]clickhouse_setting_\w+=[^&#]*)*$/.test(value)) {
+        const read = addressesOf(value).flat().map(address.parse)
+        return read.find((one) => 'problem' in one) ?? { value }
+      }
       return { problem: 'must be without #, and without ? but for clickhouse_setting_NAME=VALUE' }
     },
   }),
@@ -52,6 +76,7 @@ export const clickhouseVariables = {
   ),
   clickhouseDatabase: database,
   clickhouseTlsCa: tlsCa,
+  clickhouseCluster: { ...cluster, check: requireCluster },
 } as const
 
 /** A server by the values of these variables. */
@@ -64,4 +89,5 @@ export const clickhouseAt = (address: string): ClickhouseServer => ({
   clickhousePassword: { variable: 'WEIR_CLICKHOUSE_PASSWORD', file: undefined, text: '' },
   clickhouseDatabase: 'weir',
   clickhouseTlsCa: '',
+  clickhouseCluster: '',
 })

@@ -26,6 +26,12 @@ it('What is committed with an offset is read as it was written', () => {
   expect(parseCommitMetadata(encodeCommitMetadata(plain), 0)).toEqual(plain)
 })
 
+it('The shard of a block is kept with it, and nothing is said of one where there is but one server', () => {
+  const onShard = { ...noCommitMetadata, intent: { ...intent, shard: 's2' } }
+  expect(parseCommitMetadata(encodeCommitMetadata(onShard), 0)).toEqual(onShard)
+  expect(encodeCommitMetadata({ ...noCommitMetadata, intent })).not.toContain('shard')
+})
+
 it('A block of version 1 is a range of its own partition', () => {
   const text = '{"v":1,"topic":"here","from":"50","to":"59","encoder":"fast"}'
   expect(parseCommitMetadata(text, 3).intent).toEqual({

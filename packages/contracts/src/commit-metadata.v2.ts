@@ -20,6 +20,8 @@ export interface InsertIntent {
   readonly declaredAtMs: number | undefined
   /** The rows are in ClickHouse; what comes after them is not done. */
   readonly isInserted: boolean
+  /** The shard that the block is inserted on, whatever others there are since; undefined for a server by itself. */
+  readonly shard?: string | undefined
 }
 
 /** The metadata of a committed offset. */
@@ -71,6 +73,7 @@ export function encodeCommitMetadata({ topicId, intent, isSought, seekOverrideUp
     ...(intent === undefined ? {} : { block: encodeRanges(intent.ranges), at: intent.declaredAtMs }),
     ...(intent?.encoder === 'slow' ? { encoder: 'slow' } : {}),
     ...(intent?.isInserted === true ? { inserted: true } : {}),
+    ...(intent?.shard === undefined ? {} : { shard: intent.shard }),
     ...(isSought ? { sought: true } : {}),
     ...(seekOverrideUpTo === undefined || isSought ? {} : { sought_up_to: String(seekOverrideUpTo) }),
   })
@@ -96,6 +99,7 @@ export function parseCommitMetadata(text: string, partition: number): CommitMeta
     encoder: found.encoder === 'slow' ? 'slow' : 'fast',
     declaredAtMs: isCount(found.at) ? found.at : undefined,
     isInserted: found.inserted === true,
+    shard: isText(found.shard) ? found.shard : undefined,
   }
   return {
     topicId: isText(found.topic) ? found.topic : undefined,

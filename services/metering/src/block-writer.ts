@@ -24,6 +24,13 @@ export interface WriterOptions extends HeartbeatOptions {
   readonly onWaiting: (partition: number, reason: string | undefined) => void
 }
 
+/** Asks for the shard of a partition's next block until it is known; undefined for a server by itself. */
+export async function shardOf(partition: number, ownership: PartitionOwnership, options: WriterOptions) {
+  const { shards } = options.store
+  if (shards === undefined) return undefined
+  return new BlockWriter([partition], ownership, options, undefined).retry(() => shards.nameFor(partition))
+}
+
 /**
  * Writes the parts of one block, and retries until they are written: while ClickHouse is down, slow, out of memory or
  * has a broken view, the block's partitions wait with heartbeats, and Kafka keeps what comes behind. Rejects when they
@@ -33,13 +40,21 @@ export class BlockWriter {
   readonly #partitions: readonly number[]
   readonly #ownership: PartitionOwnership
   readonly #options: WriterOptions
+  readonly #shard: string | undefined
   /** An insert was sent again. */
   #wasRetried = false
 
-  constructor(partitions: readonly number[], ownership: PartitionOwnership, options: WriterOptions) {
+  /** `shard`: where the rows are inserted; undefined for a server by itself. */
+  constructor(
+    partitions: readonly number[],
+    ownership: PartitionOwnership,
+    options: WriterOptions,
+    shard: string | undefined,
+  ) {
     this.#partitions = partitions
     this.#ownership = ownership
     this.#options = options
+    this.#shard = shard
   }
 
   /** Sends unreadable records to the topic of dead letters. Returns Kafka's refusal, if it refuses them for good. */
@@ -97,7 +112,7 @@ export class BlockWriter {
     if (undetermined.length > 0) {
       log.error(
         { ...where, undetermined },
-        'ClickHouse was restarted and is too busy to compare: run weir audit --repair',
+        'ClickHouse was restarted and is too busy, or a replica too silent, to compare: run weir audit --repair',
       )
     }
   }
@@ -141,7 +156,9 @@ export class BlockWriter {
       try {
         if (failures > 0) await this.#refuseWhileInserting(request.dedupToken)
         const startedMs = performance.now()
-        const refusal = await withHeartbeats(this.#ownership, this.#options, (signal) => store.insert(request, signal))
+        const refusal = await withHeartbeats(this.#ownership, this.#options, (signal) =>
+          store.insert({ ...request, shard: this.#shard }, signal),
+        )
         if (refusal === undefined && rows > 0) {
           counters.insertSeconds.observe((performance.now() - startedMs) / 1_000)
           counters.insertRows.observe(rows)
@@ -157,7 +174,7 @@ export class BlockWriter {
 
   /** Two requests with the same token at the same time could get past ClickHouse's list of tokens. */
   async #refuseWhileInserting(dedupToken: string): Promise<void> {
-    if (await this.#options.store.isInsertRunning(dedupToken))
+    if (await this.#options.store.isInsertRunning(dedupToken, this.#shard))
       throw new Error(`ClickHouse still works on ${dedupToken}`)
   }
 

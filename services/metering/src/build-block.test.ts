@@ -53,6 +53,16 @@ describe('buildBlock', () => {
     expect(block).toMatchObject({ rows: 2, duplicates: 0, deadLetters: [], insertedUpTo: 101 })
   })
 
+  it('gives the rows of replicas their time, however each record is read', () => {
+    const receivedAtMs = Date.parse('2026-05-02T10:00:00.123Z')
+    const of = { kind: decisions, topicId, partition: 3, insertedUpTo: 99, receivedAtMs }
+    for (const encoder of ['fast', 'slow'] as const) {
+      const sequences = new SequenceTracker(new Map())
+      const [line = ''] = linesOf(buildBlock(recordsOf([decision(0)]), { ...of, encoder, sequences }))
+      expect(JSON.parse(line)).toMatchObject({ received_at: '2026-05-02 10:00:00.123', topic_id: topicId, offset: 100 })
+    }
+  })
+
   it('has the same rows when its records are read in full, and when it is built again', () => {
     const values = [
       decision(0),

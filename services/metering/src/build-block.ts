@@ -32,6 +32,8 @@ export interface BlockOptions {
   readonly sequences: SequenceTracker
   /** The highest offset that ClickHouse has without the block. */
   readonly insertedUpTo: number
+  /** The time that replicas of a cluster are given, so that all of them get the same bytes; else ClickHouse's own. */
+  readonly receivedAtMs?: number | undefined
 }
 
 /** How our encoders begin a record: id and time are at fixed offsets. */
@@ -125,9 +127,10 @@ class BlockBuilder {
   #linesOf(month: string): LineBuffer {
     const known = this.#months.get(month)
     if (known !== undefined) return known
-    const { topicId, partition } = this.#options
+    const { topicId, partition, receivedAtMs } = this.#options
+    const receivedAt = receivedAtMs === undefined ? '' : `,"received_at":"${formatTs(receivedAtMs)}"`
     const lines = new LineBuffer(
-      `,"topic_id":"${topicId}","partition":${partition},"offset":`,
+      `${receivedAt},"topic_id":"${topicId}","partition":${partition},"offset":`,
       this.#months.size === 0 ? this.#bytesExpected : 0, // another month is rare, and grows by itself
     )
     this.#months.set(month, lines)

@@ -55,15 +55,22 @@ export interface Declaration {
   /** Of the whole block; a recovery may have to leave out some of its parts. */
   readonly ranges: readonly OffsetRange[]
   readonly encoder: Encoder
+  /** Where it is inserted; undefined for a server by itself. */
+  readonly shard: string | undefined
+  /** When it was declared, which its rows have too; undefined for a server by itself, which gives them its own time. */
+  readonly receivedAtMs: number | undefined
   /** Where the lead is committed. */
   readonly lead: { readonly offset: bigint; readonly isSought: boolean; readonly seekOverrideUpTo: bigint | undefined }
 }
 
+/** What all rows of a block have. */
+export type RowsOf = Pick<Declaration, 'topicId' | 'receivedAtMs'>
+
 /** Builds a part's rows, which moves its sequence tracker on. */
-export function buildPart(part: BlockPart, encoder: Encoder, kind: RecordKind, topicId: string): BuiltPart {
+export function buildPart(part: BlockPart, encoder: Encoder, kind: RecordKind, of: RowsOf): BuiltPart {
   const { range, records, sequences, insertedUpTo } = part
   const { partition } = range
-  return { ...part, built: buildBlock(records, { kind, encoder, partition, topicId, sequences, insertedUpTo }) }
+  return { ...part, built: buildBlock(records, { ...of, kind, encoder, partition, sequences, insertedUpTo }) }
 }
 
 /** Whether nothing of a part could come twice: then it is not declared. */
@@ -102,6 +109,8 @@ export class JointBlock {
   readonly #topicId: string
   readonly #ranges: readonly OffsetRange[]
   readonly #lead: Declaration['lead']
+  readonly #shard: string | undefined
+  readonly #receivedAtMs: number | undefined
   readonly #writer: BlockWriter
   #parts: readonly BuiltPart[]
   #encoder: Encoder
@@ -110,7 +119,7 @@ export class JointBlock {
 
   constructor(
     parts: readonly BuiltPart[],
-    { topicId, ranges, encoder, lead }: Declaration,
+    { topicId, ranges, encoder, lead, shard, receivedAtMs }: Declaration,
     ownership: PartitionOwnership,
     options: BlockOptions,
   ) {
@@ -119,10 +128,12 @@ export class JointBlock {
     this.#topicId = topicId
     this.#ranges = ranges
     this.#lead = lead
+    this.#shard = shard
+    this.#receivedAtMs = receivedAtMs
     this.#parts = parts
     this.#encoder = encoder
     const partitions = ranges.map(({ partition }) => partition)
-    this.#writer = new BlockWriter(partitions, ownership, options)
+    this.#writer = new BlockWriter(partitions, ownership, options, shard)
   }
 
   get parts(): readonly BuiltPart[] {
@@ -139,8 +150,9 @@ export class JointBlock {
    *    owner of the lead inserts exactly these ranges with the same encoder, and the others wait for that.
    */
   async declare(): Promise<void> {
-    const declaredAtMs = this.#options.clock.nowMs()
-    await this.#commitIntent({ ranges: this.#ranges, encoder: this.#encoder, declaredAtMs, isInserted: false })
+    const declaredAtMs = this.#receivedAtMs ?? this.#options.clock.nowMs()
+    const [ranges, encoder, shard] = [this.#ranges, this.#encoder, this.#shard]
+    await this.#commitIntent({ ranges, encoder, declaredAtMs, isInserted: false, shard })
   }
 
   /**
@@ -159,7 +171,8 @@ export class JointBlock {
     log.warn({ err: refusal, block: this.#dedupToken }, 'block refused, reading each of its records')
     this.rollBack()
     this.#encoder = 'slow'
-    this.#parts = this.#parts.map((part) => buildPart(part, 'slow', kind, this.#topicId))
+    const rowsOf = { topicId: this.#topicId, receivedAtMs: this.#receivedAtMs }
+    this.#parts = this.#parts.map((part) => buildPart(part, 'slow', kind, rowsOf))
     await this.declare()
     crash('redeclare')
     return this.#insert(mode)
@@ -182,6 +195,7 @@ export class JointBlock {
       dedupToken,
       months: lines,
       timestampMs,
+      shard: this.#shard,
     }
     const isThere = mustLook && (await this.#writer.retry(() => store.hasRows(block)))
     if (!isThere) {
@@ -200,7 +214,8 @@ export class JointBlock {
   async isInserted(): Promise<boolean> {
     const { kind, store } = this.#options
     const months = joinMonths(this.#parts).map(({ lines }) => lines)
-    const block = { topic: kind.topic, topicId: this.#topicId, table: kind.table, dedupToken: this.#dedupToken, months }
+    const [topicId, dedupToken, shard] = [this.#topicId, this.#dedupToken, this.#shard]
+    const block = { topic: kind.topic, topicId, table: kind.table, dedupToken, months, shard }
     return this.#writer.retry(() => store.hasRows(block))
   }
 
@@ -265,7 +280,7 @@ export class JointBlock {
       return { partition, offset: String(to + 1n), metadata: metadataAt(this.#topicId, to + 1n, seekOverrideUpTo) }
     }
     const declaredAtMs = this.#options.clock.nowMs()
-    const intent = { ranges: [range], encoder: built.encoder, declaredAtMs, isInserted: true }
+    const intent = { ranges: [range], encoder: built.encoder, declaredAtMs, isInserted: true, shard: this.#shard }
     const metadata = encodeCommitMetadata({ ...noCommitMetadata, topicId: this.#topicId, intent, seekOverrideUpTo })
     return { partition, offset: String(from), metadata }
   }

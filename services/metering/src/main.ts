@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { BatchConsumer } from '@weir/kafka/consume-batches.ts'
 import { registerConsumers } from '@weir/kafka/consumer-metrics.ts'
@@ -13,9 +12,9 @@ import { blockSizeFor } from './block-size.ts'
 import { meteringVariables } from './config.ts'
 import { Meter } from './meter.ts'
 import { type MeterCounters, newCounters, registerMetrics } from './metrics.ts'
+import { openStore } from './open-store.ts'
 import { decisions, outcomes } from './record-kinds.ts'
-import { createUsageStore } from './usage-store.ts'
-import { WatermarkWriter } from './watermark-writer.ts'
+import { clusterHoldMs, WatermarkWriter } from './watermark-writer.ts'
 
 /**
  * A fetch gathers until it reaches the time or the size. The work of a small insert is in its parts, not its rows, so
@@ -42,20 +41,21 @@ await startService(
     const tracing = await openTracing(config, 'metering', service)
     const { sessionMs } = config
     const kafka = kafkaOptionsFrom(config, 'weir-metering', log)
-    const clickhouse = await run.own(
-      'clickhouse',
-      connectClickhouse(config, 'weir-metering', Math.floor(sessionMs * clientShare)),
-      (client) => client.close(),
-    )
-    checkReady('clickhouse', () => clickhouseReadiness(clickhouse))
+    const times = {
+      requestMs: Math.floor(sessionMs * clientShare),
+      insertMs: Math.floor(sessionMs * serverShare),
+    }
+    const clickhouse = await run.own('clickhouse', openStore(config, times), (one) => one.close())
+    checkReady('clickhouse', () => clickhouse.readiness())
+    const { store } = clickhouse
     const sender = await run.own('dead letters', createRecordSender(kafka), (one) => one.close())
     checkReady('dead letters', () => sender.denied)
     const byTopic = new Map<string, MeterCounters>()
     const blockMax = blockSizeFor(sessionMs)
-    const store = createUsageStore(clickhouse, Math.floor(sessionMs * serverShare))
 
+    const hold = config.clickhouseCluster === '' ? {} : { holdMs: clusterHoldMs }
     // Before the consumers, so that it is closed after them.
-    const watermarks = await run.own('marks', new WatermarkWriter({ store, log, crash }), (one) => one.close())
+    const watermarks = await run.own('marks', new WatermarkWriter({ store, log, crash, ...hold }), (one) => one.close())
     const consumers: BatchConsumer[] = []
     for (const { kind, groupId, maxWaitMs } of [
       { kind: decisions, groupId: 'weir-metering', maxWaitMs: gatherMs.decisions },

@@ -2,7 +2,7 @@ import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import { type OffsetRange, parseCommitMetadata } from '@weir/contracts/commit-metadata.v2.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { AssignedPartition, Start } from '@weir/kafka/consume-batches.ts'
-import { BlockWriter } from './block-writer.ts'
+import { BlockWriter, shardOf } from './block-writer.ts'
 import { declaredBy, findLead } from './declared-block.ts'
 import { type BlockOptions, type BlockPart, type BuiltPart, metadataAt } from './joint-block.ts'
 import type { PartitionOwnership } from './partition-ownership.ts'
@@ -73,7 +73,8 @@ export class PartitionMeter {
 
   async #resolve(ownership: PartitionOwnership): Promise<Start> {
     this.#options.onWaiting(this.partition, undefined)
-    const writer = new BlockWriter([this.partition], ownership, this.#options)
+    const shard = await shardOf(this.partition, ownership, this.#options)
+    const writer = new BlockWriter([this.partition], ownership, this.#options, shard)
     const { store } = this.#options
     const facts = await this.#assigned.facts(this.partition)
     const lastInserted = await writer.retry(() => store.lastInserted(this.#place))

@@ -31,6 +31,9 @@ export interface FoundBlock {
   readonly committed: { readonly offset: bigint; readonly metadata: string }
 }
 
+/** The time that a declared block's rows were given, if it was not ClickHouse's own. */
+const receivedAtOf = ({ shard, declaredAtMs }: InsertIntent) => (shard === undefined ? undefined : declaredAtMs)
+
 /** A record of a range that was read again, in the form of a consumed one. */
 const asBlockRecord = ({ offset, value, timestampMs }: LogRecord): BlockRecord => ({
   position: Number(offset),
@@ -57,7 +60,7 @@ export class BlockRecovery {
     this.#ownership = ownership
     this.#options = options
     this.#lead = found.assigned.partition
-    this.#writer = new BlockWriter([this.#lead], ownership, options)
+    this.#writer = new BlockWriter([this.#lead], ownership, options, found.intent.shard)
   }
 
   /** Resolves when the metadata no longer declares the block. Rejects with `PARTITION_STOPPED` if it has to. */
@@ -139,7 +142,7 @@ export class BlockRecovery {
         ...{ range: { partition, from, to }, records: records.map(asBlockRecord), seekOverrideUpTo },
         ...{ sequences: new SequenceTracker(highest), insertedUpTo: Number(from) - 1 },
       }
-      parts.push(buildPart(part, intent.encoder, kind, topicId))
+      parts.push(buildPart(part, intent.encoder, kind, { topicId, receivedAtMs: receivedAtOf(intent) }))
     }
     return this.#block(parts)
   }
@@ -148,7 +151,8 @@ export class BlockRecovery {
     const { intent, topicId, committed } = this.#found
     const { isSought, seekOverrideUpTo } = parseCommitMetadata(committed.metadata, this.#lead)
     const lead = { offset: committed.offset, isSought, seekOverrideUpTo }
-    const declaration = { topicId, ranges: intent.ranges, encoder: intent.encoder, lead }
+    const { ranges, encoder, shard } = intent
+    const declaration = { topicId, ranges, encoder, shard, receivedAtMs: receivedAtOf(intent), lead }
     return new JointBlock(parts, declaration, this.#ownership, this.#options)
   }
 

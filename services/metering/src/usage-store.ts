@@ -1,6 +1,8 @@
+import { catchUp } from '@weir/clickhouse/catch-up.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError, isInsertRunning } from '@weir/clickhouse/insert.ts'
 import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
+import { refuseDistributed } from '@weir/clickhouse/own-tables.ts'
 import { hasRowsOf, isDoubtfulSince, repairBlock } from '@weir/clickhouse/repair/repair-block.ts'
 import type { UsageStore } from './ports.ts'
 
@@ -10,11 +12,15 @@ const endless = 2n ** 62n
 /** How far the clocks of producers and of ClickHouse may differ before a restart, or a changed view, is overlooked. */
 const clockOffMsMax = 300_000
 
+/** The tables by which a partition's start, and a block's rows, are found. */
+const tablesOfStart = ['numbers', 'decisions', 'outcomes']
+
 /**
- * ClickHouse as metering uses it. `insertMs`: how long the server may work on one insert. `clockOffMs` is given by
- * tests.
+ * ClickHouse as metering uses it: a server by itself, or one replica of a shard. `insertMs`: how long the server may
+ * work on one insert. `clockOffMs` is given by tests.
  */
 export function createUsageStore(client: ClickHouseClient, insertMs: number, clockOffMs = clockOffMsMax): UsageStore {
+  let areOwnTables = client.cluster !== undefined
   return {
     async insert(request, signal) {
       try {
@@ -26,12 +32,27 @@ export function createUsageStore(client: ClickHouseClient, insertMs: number, clo
       }
     },
     isInsertRunning: (dedupToken) => isInsertRunning(client, dedupToken),
-    numbersBefore: (partition, offset) => readNumbers(client, partition, offset ?? endless),
-    hasRows: (block) => hasRowsOf(client, block),
+    async numbersBefore(partition, offset) {
+      await catchUp(client, tablesOfStart)
+      return readNumbers(client, partition, offset ?? endless)
+    },
+    async hasRows(block) {
+      await catchUp(client, tablesOfStart)
+      return hasRowsOf(client, block)
+    },
     async repair(block, options) {
-      if (!options.isForced && !(await isDoubtfulSince(client, block.timestampMs - clockOffMs))) return undefined
+      // A replica does not know what another one has answered: what was sent again is compared.
+      const isCertain = client.cluster === undefined && !options.isForced
+      if (isCertain && !(await isDoubtfulSince(client, block.timestampMs - clockOffMs))) return undefined
       return repairBlock(client, block, options)
     },
-    lastInserted: (partition) => readLastOffset(client, partition),
+    async lastInserted(partition) {
+      await catchUp(client, tablesOfStart)
+      const last = await readLastOffset(client, partition)
+      // Once is enough, after the tables were there.
+      if (!areOwnTables) await refuseDistributed(client)
+      areOwnTables = true
+      return last
+    },
   }
 }

@@ -10,11 +10,19 @@ const gatherMs = 1_000
 /** Journals times partitions, of a second; beyond it the oldest are dropped, and the next second has newer ones. */
 const watermarksMax = 10_000
 
+/**
+ * In a cluster rows and watermarks reach a replica each in their own time, and one that is up to two seconds behind is
+ * asked: a watermark is written so much later than its rows.
+ */
+export const clusterHoldMs = 5_000
+
 /** What watermarks are written with. */
 export interface WatermarkWriterOptions {
   readonly store: Pick<UsageStore, 'insert'>
   readonly log: Logger
   readonly crash: CrashPoint
+  /** How long a watermark is held back after its rows are inserted. */
+  readonly holdMs?: number
 }
 
 /**
@@ -26,6 +34,7 @@ export class WatermarkWriter {
   readonly #options: WatermarkWriterOptions
   #gathered = new Map<string, WatermarkRow>()
   #timer: NodeJS.Timeout | undefined
+  readonly #held = new Set<NodeJS.Timeout>()
 
   constructor(options: WatermarkWriterOptions) {
     this.#options = options
@@ -42,20 +51,36 @@ export class WatermarkWriter {
       if (this.#gathered.size <= watermarksMax) break
       this.#gathered.delete(key)
     }
-    if (this.#gathered.size > 0) this.#timer ??= setTimeout(() => void this.#write(), gatherMs)
+    if (this.#gathered.size > 0) this.#timer ??= setTimeout(() => this.#hold(), gatherMs)
   }
 
-  /** Writes what is left. */
+  /** Writes what is left; what has to be held back is followed by those of the next owner. */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
-    await this.#write()
+    for (const held of this.#held) clearTimeout(held)
+    if (this.#options.holdMs === undefined) await this.#write(this.#take())
   }
 
-  async #write(): Promise<void> {
-    const { store, log, crash } = this.#options
+  #take(): WatermarkRow[] {
     this.#timer = undefined
     const rows = [...this.#gathered.values()]
     this.#gathered = new Map()
+    return rows
+  }
+
+  #hold(): void {
+    const { holdMs } = this.#options
+    const rows = this.#take()
+    if (holdMs === undefined) return void this.#write(rows)
+    const held = setTimeout(() => {
+      this.#held.delete(held)
+      void this.#write(rows)
+    }, holdMs)
+    this.#held.add(held)
+  }
+
+  async #write(rows: readonly WatermarkRow[]): Promise<void> {
+    const { store, log, crash } = this.#options
     if (rows.length === 0) return
     const request = { table: 'marks', lines: linesOf(rows), dedupToken: `marks:${randomUUID()}` }
     const fault = await store.insert(request, AbortSignal.timeout(gatherMs * 10)).catch((error: unknown) => error)

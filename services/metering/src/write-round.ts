@@ -1,5 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { isMetadataTooLarge } from '@weir/kafka/kafka-errors.ts'
+import { shardOf } from './block-writer.ts'
 import { type BlockOptions, type BuiltPart, buildPart, hasOnlyWatermarks, JointBlock } from './joint-block.ts'
 import { type PartitionMeter, stopped } from './meter-partition.ts'
 import { type PackLimits, type Portion, packRound } from './pack-round.ts'
@@ -34,22 +35,29 @@ export class RoundWriter {
     this.#rangesMax = rangesMax
   }
 
-  /** Resolves when every partition is committed behind its records, or has a fault. */
+  /**
+   * Resolves when every partition is committed behind its records, or has a fault. Partitions of different shards share
+   * no block.
+   */
   async write(batches: readonly RoundBatch[], limits: PackLimits): Promise<void> {
     const fetched = batches.map(({ meter, records }) => {
       const { partition, next, isAlone } = meter
       return { owner: meter, partition, from: next, records, isAlone }
     })
-    const lanes = packRound(fetched, limits)
+    const count = this.#options.store.shards?.count ?? 1
+    const byShard = Map.groupBy(fetched, ({ partition }) => partition % count)
+    const lanes = [...byShard.values()].flatMap((ofShard) => packRound(ofShard, limits))
     await Promise.all(lanes.map((blocks) => this.#writeLane(blocks)))
   }
 
   async #writeLane(blocks: readonly (readonly Portion<PartitionMeter>[])[]): Promise<void> {
+    const { clock, store } = this.#options
     for (const block of blocks) {
       const portions = block.filter(({ owner }) => !this.faults.has(owner))
       const owners = portions.map(({ owner }) => owner)
       try {
-        if (portions.length > 0) await this.#writeBlock(this.#build(portions))
+        const receivedAtMs = store.shards === undefined ? undefined : clock.nowMs()
+        if (portions.length > 0) await this.#writeBlock(this.#build(portions, receivedAtMs), receivedAtMs)
       } catch (error) {
         const fault = this.#read(error, portions.length)
         for (const owner of owners) {
@@ -71,10 +79,10 @@ export class RoundWriter {
   }
 
   /** Builds the parts; a partition with too many bad records stops here and is left out. */
-  #build(portions: readonly Portion<PartitionMeter>[]): Owned[] {
+  #build(portions: readonly Portion<PartitionMeter>[], receivedAtMs: number | undefined): Owned[] {
     const { kind } = this.#options
     return portions.flatMap(({ owner, range, records }) => {
-      const part = buildPart(owner.part(range, records), 'fast', kind, owner.topicId)
+      const part = buildPart(owner.part(range, records), 'fast', kind, { topicId: owner.topicId, receivedAtMs })
       const fault = owner.spend(records.length, part.built.deadLetters.length, part)
       if (fault === undefined) return [{ ...part, owner }]
       part.sequences.rollBack()
@@ -89,13 +97,13 @@ export class RoundWriter {
   }
 
   /** The numbered order of effects; see JointBlock. */
-  async #writeBlock(parts: readonly Owned[]): Promise<void> {
+  async #writeBlock(parts: readonly Owned[], receivedAtMs: number | undefined): Promise<void> {
     const { crash } = this.#options
     const resting = parts.filter(hasOnlyWatermarks)
     const declared = parts.filter((part) => !hasOnlyWatermarks(part))
     if (parts.length === 0) return
     if (declared.length === 0) return this.#rest(resting)
-    const block = this.#blockOf(declared)
+    const block = await this.#blockOf(declared, receivedAtMs)
     await block.declare()
     crash('declare')
     const refusal = await block.insertRows({ isRecovery: false, mustLook: false })
@@ -115,15 +123,18 @@ export class RoundWriter {
     }
   }
 
-  #blockOf(parts: readonly Owned[]): JointBlock {
+  async #blockOf(parts: readonly Owned[], receivedAtMs: number | undefined): Promise<JointBlock> {
     const [first] = parts
     if (first === undefined) throw new Error('a block has a part')
     const { owner, range, seekOverrideUpTo } = first
     const lead = { offset: range.from, isSought: false, seekOverrideUpTo }
+    const shard = await shardOf(range.partition, this.#ownership, this.#options)
     const declaration = {
       topicId: owner.topicId,
       ranges: parts.map((part) => part.range),
       encoder: 'fast',
+      shard,
+      receivedAtMs,
       lead,
     } as const
     return new JointBlock(parts, declaration, this.#ownership, this.#options)
@@ -131,7 +142,7 @@ export class RoundWriter {
 
   /** Partitions with nothing but watermarks, which come every second: repeating those is harmless. */
   async #rest(parts: readonly Owned[]): Promise<void> {
-    const block = this.#blockOf(parts)
+    const block = await this.#blockOf(parts, undefined)
     await block.insertBookkeeping()
     await this.#ownership.commitAll(parts.map((part) => block.commitOf(part, new Map())))
     this.#options.crash('commit')

@@ -12,6 +12,8 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { clusterOf } from '@weir/kafka/wire/raw-cluster.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { clusterName, clusterServer, isOnCluster } from '../../support/servers/cluster-server.ts'
+import { prepareCluster } from '../../support/servers/cluster-tables.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startOwnClickhouse } from '../../support/servers/own-clickhouse.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
@@ -53,14 +55,24 @@ export async function endSessions(options: KafkaOptions): Promise<void> {
   await Promise.all([admin.disconnect(), cluster.disconnect()])
 }
 
+/** The tables of one server, or of a cluster's only one: `client` has the rows, `asked` is what people ask. */
+async function openTables(address: string): Promise<{ client: ClickHouseClient; asked: ClickHouseClient }> {
+  if (isOnCluster) {
+    const { local, all } = await prepareCluster(address)
+    return { client: local, asked: all }
+  }
+  const client = connectClickhouse(address, 'test')
+  await migrate(client, await readMigrations(`${projectRoot}/infra/clickhouse/migrations`))
+  return { client, asked: client }
+}
+
 /** `startKafka` is awaited before the topics are created. */
 export async function openMeteringStack(
   startKafka = () => startServer(kafkaServer),
-  startClickhouse = startOwnClickhouse,
+  startClickhouse = () => (isOnCluster ? startServer(clusterServer()) : startOwnClickhouse()),
 ): Promise<MeteringStack> {
   const [kafka, clickhouse] = await Promise.all([startKafka(), startClickhouse()])
-  const client = connectClickhouse(clickhouse.address, 'test')
-  await migrate(client, await readMigrations(`${projectRoot}/infra/clickhouse/migrations`))
+  const { client, asked } = await openTables(clickhouse.address)
   const options = kafkaOptions(kafka.address)
   await ensureTopics(options, await readTopics())
   const kafkaClient = createClient(options, { retries: 20 })
@@ -71,7 +83,10 @@ export async function openMeteringStack(
   return {
     ...{ kafka, clickhouse, client, options, admin },
     async start(environment = {}) {
-      const servers = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: clickhouse.address }
+      const servers = {
+        ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: clickhouse.address },
+        ...(isOnCluster ? { WEIR_CLICKHOUSE_CLUSTER: clusterName } : {}),
+      }
       const one = await startServiceProcess('metering', { ...servers, ...environment })
       started.push(one)
       return one
@@ -80,12 +95,12 @@ export async function openMeteringStack(
       await producer.send({ topic, messages: values.map((value) => ({ key: 'k', value, partition })) })
     },
     async rows<T>(query: string) {
-      const answer = await client.query({ query, format: 'JSONEachRow' })
+      const answer = await asked.query({ query, format: 'JSONEachRow' })
       return answer.json<T>()
     },
     async close() {
       await Promise.all(started.map((one) => one.kill('SIGKILL')))
-      await Promise.all([producer.disconnect(), admin.disconnect(), client.close()])
+      await Promise.all([producer.disconnect(), admin.disconnect(), client.close(), asked.close()])
       await Promise.all([kafka.close(), clickhouse.close()])
     },
   }

@@ -8,6 +8,7 @@ import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createUsageStore } from '@weir/metering/usage-store.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isOnCluster } from '../../support/servers/cluster-server.ts'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
@@ -59,9 +60,11 @@ test('a block that is sent again after views were created again is in every tabl
   const insert = () => store.insert({ table: block.table, lines, dedupToken: block.dedupToken }, signal)
   await insert()
   const options = { signal, isFenced: () => false, isForced: false }
-  expect(await store.repair(block, options)).toBeUndefined()
+  // A replica of a cluster cannot know what another one has: there everything that was sent again is compared.
+  const compared = { rows: 0, rollups: [], undetermined: [] }
+  expect(await store.repair(block, options)).toEqual(isOnCluster ? compared : undefined)
   const views = await stack.rows<{ name: string; create_table_query: string }>(
-    "SELECT name, create_table_query FROM system.tables WHERE database = 'weir' AND name IN ('usage_1m_mv', 'usage_total_15m_mv')",
+    "SELECT name, create_table_query FROM system.tables WHERE name IN ('usage_1m_mv', 'usage_total_15m_mv')",
   )
   for (const { name, create_table_query } of views) {
     await stack.client.command({ query: `DROP VIEW weir.${name} SYNC` })

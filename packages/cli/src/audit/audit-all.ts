@@ -15,6 +15,10 @@ import { type DeadLetterNumbers, type MeteredTopic, meteredTopics, readDeadLette
 /** The servers and the policy that an audit compares. */
 export interface AuditPorts {
   readonly clickhouse: ClickHouseClient
+  /** A replica of each shard, where the rows of a cluster are; absent: `clickhouse` has them. */
+  readonly shards?: readonly ClickHouseClient[]
+  /** Resolves when every replica has all rows that any of its shard had when it was called. */
+  readonly catchUp?: () => Promise<void>
   readonly kafka: KafkaOptions
   readonly servers: QuotaServers
   readonly policy: Policy
@@ -24,6 +28,9 @@ export interface AuditPorts {
   /** Says what is compared now, and how much of all is done. */
   readonly tell?: Progress['tell']
 }
+
+/** Where a rollup and its raw rows are together. */
+export const shardsOf = ({ clickhouse, shards = [clickhouse] }: AuditPorts): readonly ClickHouseClient[] => shards
 
 /**
  * Compares the sequence numbers of every journal that was active in the span, less recorded gaps and dead letters.
@@ -54,13 +61,16 @@ async function auditNumbers(
  * nothing.
  */
 export async function auditAll(ports: AuditPorts, span: Span) {
-  const { clickhouse, kafka, nowMs, pause, tell = () => undefined } = ports
+  const { clickhouse, kafka, nowMs, pause, tell = () => undefined, catchUp = async () => undefined } = ports
   /** Two for each topic, and one for the rollups and for quotas. */
   const stages = meteredTopics.length * 2 + 2
   let stage = 0
   const tellStage = (text: string, within = 0) => tell(text, (stage + within) / stages)
-  const rollups = await auditRollups(clickhouse, span, nowMs(), { pause, tell: tellStage })
-  const findings: Discrepancy[] = [...rollups.findings]
+  const findings: Discrepancy[] = []
+  await catchUp()
+  for (const shard of shardsOf(ports)) {
+    findings.push(...(await auditRollups(shard, span, nowMs(), { pause, tell: tellStage })).findings)
+  }
   const missing: MissingRecords[] = []
   let offsets = 0
   for (const metered of meteredTopics) {
@@ -69,7 +79,8 @@ export async function auditAll(ports: AuditPorts, span: Span) {
     const letters = () => readDeadLetterNumbers(kafka, metered.deadLetters)
     findings.push(...(await auditNumbers(clickhouse, metered, letters, span, pause)))
     stage += 1
-    const found = await auditKafka(clickhouse, kafka, metered, letters, { sinceMs: span.fromMs, tell: tellStage })
+    const how = { sinceMs: span.fromMs, tell: tellStage, catchUp }
+    const found = await auditKafka(clickhouse, kafka, metered, letters, how)
     findings.push(...found.findings)
     missing.push(...found.missing)
     offsets += found.compared

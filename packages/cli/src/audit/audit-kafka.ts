@@ -123,13 +123,20 @@ async function partitionsOf(
   return found
 }
 
+interface KafkaAudit {
+  readonly sinceMs: number
+  /** Resolves when every replica of a cluster has the rows that any had when it was called. */
+  readonly catchUp: () => Promise<void>
+  readonly tell?: Progress['tell']
+}
+
 /** Compares the committed records that Kafka still has with the rows, from a time by the broker's clock on. */
 export async function auditKafka(
   client: ClickHouseClient,
   kafka: KafkaOptions,
   metered: MeteredTopic,
   readLetters: () => Promise<DeadLetterNumbers>,
-  { sinceMs, tell = () => undefined }: { readonly sinceMs: number; readonly tell?: Progress['tell'] },
+  { sinceMs, catchUp, tell = () => undefined }: KafkaAudit,
 ) {
   const admin = new PartitionAdmin(kafka, metered.groupId)
   const findings: Discrepancy[] = []
@@ -140,6 +147,8 @@ export async function auditKafka(
     const partitions = await partitionsOf(admin, kafka, metered, sinceMs)
     // After what is committed: whatever of it could not be read is a dead letter by then.
     const letters = await readLetters()
+    // After what is committed too: a replica may not have its rows yet.
+    await catchUp()
     for (const [at, one] of partitions.entries()) {
       const { partition, topicId, range } = one
       tell(`${metered.topic}, partition ${partition}`, at / partitions.length)

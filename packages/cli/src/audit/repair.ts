@@ -6,7 +6,7 @@ import { insertRows, type RawRow } from '@weir/clickhouse/repair/repair-rows.ts'
 import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
 import { createQuotaCounts, quotaFloors } from '@weir/redis/quota-counts.ts'
-import type { AuditPorts, AuditResult } from './audit-all.ts'
+import { type AuditPorts, type AuditResult, shardsOf } from './audit-all.ts'
 import type { MissingRecords } from './audit-kafka.ts'
 import { auditRollups, hourSpan } from './audit-rollups.ts'
 
@@ -28,22 +28,27 @@ export async function repair(
   report: (line: string, isRepaired: boolean) => void,
 ): Promise<void> {
   const { clickhouse, servers, policy, nowMs } = ports
-  const session = new RepairSession(clickhouse, `audit:${randomUUID()}`)
+  const sessions = shardsOf(ports).map((shard) => new RepairSession(shard, `audit:${randomUUID()}`))
   // 1. Raw rows from Kafka. A crash after it leaves rollups that have them twice, or as they should be: step 2 looks.
   for (const missing of found.missing) {
     const { metered, partition } = missing
+    const session = sessions[partition % sessions.length]
+    if (session === undefined) throw new Error('a cluster has a shard')
     const { inserted, refused, why } = await insertRows(session, metered.table, rowsOf(missing), String(partition))
     const where = `${metered.topic}, partition ${partition}`
     if (inserted > 0) report(`inserted ${inserted} rows again from ${where}`, true)
     if (refused > 0) report(`${where}: ClickHouse refuses ${refused} records (${why})`, false)
   }
   // 2. Rollups, from the raw rows as they are now. A crash in it leaves hours that differ: the next audit finds them.
-  const { differences } = await auditRollups(clickhouse, span, nowMs(), ports)
-  for (const { rollup, difference } of differences) {
-    const hour = `${rollup.table} for the hour from ${new Date(difference.hourMs).toISOString()}`
-    const outcome = await repairRollup(session, rollup, hourSpan(difference))
-    if (outcome === 'repaired') report(`repaired ${hour}`, true)
-    if (outcome === 'undetermined') report(`could not compare ${hour}: rows arrived for it all the while`, false)
+  for (const session of sessions) {
+    await session.catchUp()
+    const { differences } = await auditRollups(session.client, span, nowMs(), ports)
+    for (const { rollup, difference } of differences) {
+      const hour = `${rollup.table} for the hour from ${new Date(difference.hourMs).toISOString()}`
+      const outcome = await repairRollup(session, rollup, hourSpan(difference))
+      if (outcome === 'repaired') report(`repaired ${hour}`, true)
+      if (outcome === 'undetermined') report(`could not compare ${hour}: rows arrived for it all the while`, false)
+    }
   }
   // 3. Redis, to the sums of the rows that are there by now. A crash in it leaves counts that the next run raises.
   const { summable } = quotasOf(policy)

@@ -5,7 +5,7 @@ import { type AuditPorts, type AuditResult, auditAll } from '../audit/audit-all.
 import { repair } from '../audit/repair.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findDefinitions, type PolicyOptions } from '../limits/find-policy.ts'
-import { findKafka, withClickhouse, withQuotaServers } from '../open-servers.ts'
+import { findKafka, withClickhouse, withQuotaServers, withReplicas } from '../open-servers.ts'
 import { textTable } from '../text-table.ts'
 
 interface AuditOptions extends PolicyOptions {
@@ -83,13 +83,11 @@ export async function audit(options: AuditOptions, context: CommandContext): Pro
   const kafka = findKafka(context, options.data)
   const pause = () => delay(pauseMs)
   const isClean = await withClickhouse(context, options.data, (clickhouse) =>
-    withQuotaServers(context, options.data, (servers) =>
-      run(
-        options,
-        context,
-        { clickhouse, kafka, servers, policy, nowMs: Date.now, pause, tell: context.progress.tell },
-        span,
-      ),
+    withReplicas(context, clickhouse, (cluster) =>
+      withQuotaServers(context, options.data, (servers) => {
+        const more = { policy, nowMs: Date.now, pause, tell: context.progress.tell }
+        return run(options, context, { clickhouse, kafka, servers, ...more, ...cluster }, span)
+      }),
     ),
   )
   return { isClean }

@@ -9,13 +9,17 @@ import { noProgress } from '../terminal/progress.ts'
 /** A server that has just started answers its first request late; for a wrong address a person waits as long. */
 const answersWithinMs = 10_000
 
+/** A statement that all servers of a cluster run waits for each of them, by default for 180 s. */
+const clusterRequestMs = 200_000
+
 /** Brings ClickHouse's tables to this version, and reports the migrations that it applied. */
 export async function applyMigrations(
   server: ClickhouseServer,
   report: (line: string) => void,
   { tell } = noProgress,
 ): Promise<void> {
-  const client = connectClickhouse(server, 'weir-migrate')
+  const isCluster = server.clickhouseCluster !== ''
+  const client = connectClickhouse(server, 'weir-migrate', isCluster ? clusterRequestMs : undefined, 'local')
   try {
     const answers = async () => (await client.ping({ select: false })).success
     await waitUntil(answers, { deadlineMs: answersWithinMs, everyMs: 500 })

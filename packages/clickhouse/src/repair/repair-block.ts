@@ -145,6 +145,7 @@ export async function repairBlock(
   if (await isInsertRunning(client, dedupToken)) throw new Error(`ClickHouse still works on ${dedupToken}`)
   const session = new RepairSession(client, dedupToken, options)
   await waitForDeletes(session)
+  await session.catchUp()
   let wrong = 0
   for (const part of byPartition(block, rows)) wrong += await repairBlockRows(session, part)
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { ClickHouseError } from '@clickhouse/client'
 import { correctionLines, missingSums, type SumsRow } from '../audit/rollup-sums.ts'
 import { type Rollup, rebuildQueries, type Span } from '../audit/rollups.ts'
+import { processesOf } from '../every-replica.ts'
 import type { RepairSession } from './repair-session.ts'
 
 /** `undetermined`: others kept writing the buckets, so that they could not be compared. */
@@ -21,6 +23,7 @@ interface WriteState {
 }
 
 async function readWriteState(session: RepairSession, { table, source }: Rollup, span: Span): Promise<WriteState> {
+  await session.catchUp([table, source])
   // Each insert makes a part of one block, which ClickHouse lists for 8 minutes also after it was merged; merged parts
   // reach into spans that nothing was inserted into. A part without times belongs to a table that is not partitioned by
   // time: it may reach into any span.
@@ -34,7 +37,7 @@ async function readWriteState(session: RepairSession, { table, source }: Rollup,
   )
   // After the parts: an insert that has one of its parts among them and not yet the other is among these.
   const inserts = await session.query<{ query_id: string }>(
-    "SELECT query_id FROM system.processes WHERE query_kind = 'Insert'",
+    `SELECT query_id FROM ${processesOf(session.client)} WHERE query_kind = 'Insert'`,
   )
   return { parts: JSON.stringify(parts), inserts: inserts.map(({ query_id }) => query_id) }
 }
@@ -74,6 +77,12 @@ async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, 
   for (const query of rebuildQueries(rollup, isNamed ? { ...span, subjects } : span)) await session.command(query)
 }
 
+/** Codes by which a server says that another one of its cluster does not answer. */
+const silentReplicaCodes = new Set(['198', '209', '210', '279'])
+
+/** What a replica that does not answer inserts cannot be seen: buckets that it may write are not compared. */
+const isReplicaSilent = (error: unknown) => error instanceof ClickHouseError && silentReplicaCodes.has(error.code)
+
 /**
  * Makes a rollup's buckets of a span agree with the raw rows, also while others insert. Differences are added or
  * subtracted, so that no query sees less in between; buckets with quantiles or maxima are rebuilt from the raw rows.
@@ -91,8 +100,12 @@ export async function repairRollup(
   for (let writes = 0; writes < writesMax && performance.now() < endMs; ) {
     if (isShared || writes > 0) await session.pause(writes)
     const missing = isShared
-      ? await missingInQuiet(session, rollup, span, endMs)
+      ? await missingInQuiet(session, rollup, span, endMs).catch((error: unknown) => {
+          if (session.client.cluster === undefined || !isReplicaSilent(error)) throw error
+          return 'unseen' as const
+        })
       : await missingSums(session, rollup, span)
+    if (missing === 'unseen') return 'undetermined'
     if (missing === undefined) continue
     if (missing.length === 0) return writes > 0 ? 'repaired' : 'consistent'
     // Written immediately: the longer after the comparison, the more likely another process has written the same.

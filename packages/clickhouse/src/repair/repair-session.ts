@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type BackoffBounds, backoffMs } from '@weir/runtime/backoff.ts'
+import { catchUp } from '../catch-up.ts'
 import { type ClickHouseClient, readRows } from '../connect.ts'
 import { insertBlock, queryIdOf } from '../insert.ts'
 
@@ -31,6 +32,12 @@ export class RepairSession {
     this.#name = name
     this.#signal = options.signal ?? new AbortController().signal
     this.#isFenced = options.isFenced ?? (() => false)
+  }
+
+  /** Resolves when the server has all rows of these tables, or of all, that other replicas had when it was called. */
+  async catchUp(tables?: readonly string[]): Promise<void> {
+    if (this.client.cluster !== undefined) this.#refuseIfFenced()
+    await catchUp(this.client, tables)
   }
 
   async query<Row>(query: string, params: Record<string, unknown> = {}): Promise<Row[]> {
