@@ -36,6 +36,8 @@ interface DataLossDetectorOptions {
    * Called with the reason of a restore. `new`: the server was empty at the first poll, and may never have had data.
    */
   readonly onLoss: (why: 'new' | 'empty' | 'restarted') => void
+  /** How long after a loss to restore, in milliseconds; given by tests. */
+  readonly restoreAfterMs?: readonly number[]
 }
 
 /** Returns the first canary name whose slot the master holds. */
@@ -84,8 +86,7 @@ export class DataLossDetector {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       try {
-        await this.#poll()
-        await this.#goOn()
+        await this.#poll().finally(() => this.#goOn())
         this.#fault = ''
       } catch (error) {
         this.#report(error instanceof Error ? error : new Error(String(error)))
@@ -110,17 +111,21 @@ export class DataLossDetector {
     return key
   }
 
+  /** Looks at every master. Rejects after that if one could not be asked: it holds the others up no longer. */
   async #poll(): Promise<void> {
-    for (const master of this.#options.servers.all()) {
-      const key = this.#keyOf(master)
-      if (key === undefined) continue
-      const canary = { master, key, runId: await runIdOf(master) }
-      const found = await master.get(key)
-      if (found === canary.runId) await master.pexpire(key, canaryMs)
-      else if (found === this.#restoring && this.#lost.has(key)) await master.pexpire(key, restoringMs)
-      else if (found === null || !found.startsWith('restoring')) await this.#claim(canary, found)
-      this.#seen.add(master)
-    }
+    const polled = await Promise.allSettled(this.#options.servers.all().map((master) => this.#look(master)))
+    for (const one of polled) if (one.status === 'rejected') throw one.reason
+  }
+
+  async #look(master: Redis): Promise<void> {
+    const key = this.#keyOf(master)
+    if (key === undefined) return
+    const canary = { master, key, runId: await runIdOf(master) }
+    const found = await master.get(key)
+    if (found === canary.runId) await master.pexpire(key, canaryMs)
+    else if (found === this.#restoring && this.#lost.has(key)) await master.pexpire(key, restoringMs)
+    else if (found === null || !found.startsWith('restoring')) await this.#claim(canary, found)
+    this.#seen.add(master)
   }
 
   /** Of several that find no key, one sets its name. Another run's id is overwritten; two who do so do no harm. */
@@ -134,18 +139,23 @@ export class DataLossDetector {
     this.#options.onLoss(found !== null ? 'restarted' : this.#seen.has(master) ? 'empty' : 'new')
     this.#lost.set(key, canary)
     const nowMs = performance.now()
-    this.#due = restoreAfterMs.map((afterMs) => nowMs + afterMs)
+    this.#due = (this.#options.restoreAfterMs ?? restoreAfterMs).map((afterMs) => nowMs + afterMs)
   }
 
-  /** Restores if that is due. It changes canary keys and creates none: a key that is missing again is another loss. */
+  /**
+   * Restores if that is due. It changes canary keys and creates none: a key that is missing again is another loss. One
+   * that cannot be reached now is changed later, on the master that holds it then; where that is another than was
+   * restored, the value names the wrong run, and it is restored too.
+   */
   async #goOn(): Promise<void> {
     const nowMs = performance.now()
     const left = this.#due.filter((dueMs) => dueMs > nowMs)
-    if (left.length === this.#due.length) return
-    await this.#options.restore()
+    if (left.length < this.#due.length) await this.#options.restore()
     this.#due = left
     if (left.length > 0) return
-    for (const { master, key, runId } of this.#lost.values()) await master.set(key, runId, 'PX', canaryMs, 'XX')
-    this.#lost.clear()
+    for (const [key, { runId }] of this.#lost) {
+      await this.#options.servers.serverOf(key).set(key, runId, 'PX', canaryMs, 'XX')
+      this.#lost.delete(key)
+    }
   }
 }

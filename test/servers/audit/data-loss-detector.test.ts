@@ -23,10 +23,11 @@ async function connect(url: string): Promise<QuotaServers> {
 }
 
 /** A watcher that writes down what it is told. */
-function watch(servers: QuotaServers, isAble = () => true) {
+function watch(servers: QuotaServers, isAble = () => true, restoreAfterMs?: readonly number[]) {
   const seen = { losses: [] as string[], restorings: 0, faults: [] as string[] }
   const watcher = new DataLossDetector({
     servers,
+    ...(restoreAfterMs === undefined ? {} : { restoreAfterMs }),
     async restore() {
       if (!isAble()) throw new Error('ClickHouse is away')
       seen.restorings += 1
@@ -119,5 +120,28 @@ describe('a Cluster', () => {
     await holder.redis.flushall()
     expect(await until(() => seen.losses.length > before)).toBe(true)
     expect(seen.losses.slice(before)).toEqual(['empty'])
+  })
+
+  it('of which one master hangs when all are restored is watched again once it goes on', async () => {
+    const servers = await connect(cluster.url)
+    await Promise.all(servers.all().map((master) => master.flushall()))
+    const [hung] = cluster.nodes
+    let isHung = false
+    const stop = () => {
+      if (!isHung) hung?.signal('SIGSTOP')
+      isHung = true
+      return true
+    }
+    const seen = watch(servers, stop, [2_000])
+    onTestFinished(() => hung?.signal('SIGCONT'))
+    expect(await until(() => seen.restorings > 0 && seen.faults.length > 0)).toBe(true)
+    hung?.signal('SIGCONT')
+    const canaries = Array.from({ length: 32 }, (_, at) => `weir:1:{_here-${at}}`)
+    const areWatched = async () => {
+      const found = await Promise.all(canaries.map((key) => servers.serverOf(key).get(key)))
+      const values = found.filter((value) => value !== null)
+      return values.length >= 3 && !values.some((value) => value.startsWith('restoring'))
+    }
+    expect(await waitUntil(() => areWatched().catch(() => false), { deadlineMs })).toBe(true)
   })
 })
