@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { HarmlessDemand } from '@weir/core/impact/refused-between.ts'
 import { type ClickHouseClient, countsAsNumbers, readRows } from '../connect.ts'
+import type { DecisionRow } from '../decision-queries.ts'
 import { QuestionBoundMet, questionBounds, throwBound } from '../question-bounds.ts'
 
 /** An edit's impact may take so long: a person waits for it. */
@@ -123,18 +124,11 @@ export function readMinutes(
 }
 
 /** A decision as a replay needs it. */
-export interface RequestRow {
-  readonly id: string
-  readonly ts_ms: number
-  readonly key_id: string
-  readonly plan: string
-  readonly route: string
-  readonly method: string
-  readonly cost: number
-  readonly count: number
-  readonly outcome: string
-  readonly denied_by: string
-  readonly ip: string
+export interface RequestRow
+  extends Pick<
+    DecisionRow,
+    'id' | 'ts_ms' | 'key_id' | 'plan' | 'route' | 'method' | 'cost' | 'count' | 'outcome' | 'denied_by' | 'ip'
+  > {
   /** What limits counted by beyond the subject; none that counted by the subject alone. */
   readonly bys: readonly Readonly<Record<string, string>>[]
   readonly journal: string
