@@ -10,7 +10,7 @@ const mark = 'weir_of_tests'
 /** Connections to a server that can be cut, which is how a server looks that dies and comes back. */
 async function openRelay({ hostname, port }: URL) {
   const sockets = new Set<Socket>()
-  const join = (near: Socket) => {
+  const forward = (near: Socket) => {
     const far = connect(Number(port || 80), hostname)
     for (const [one, other] of [[near, far] as const, [far, near] as const]) {
       sockets.add(one)
@@ -20,7 +20,7 @@ async function openRelay({ hostname, port }: URL) {
   }
   let server: Server
   const listen = async (at: number) => {
-    server = createServer(join).listen(at, '127.0.0.1')
+    server = createServer(forward).listen(at, '127.0.0.1')
     await once(server, 'listening')
     return (server.address() as AddressInfo).port
   }
@@ -32,7 +32,7 @@ async function openRelay({ hostname, port }: URL) {
       for (const socket of sockets) socket.destroy()
       await closed
     },
-    async mend() {
+    async join() {
       await listen(nearPort)
     },
   }
@@ -73,7 +73,7 @@ async function takeGiven(url: string): Promise<RunningServer> {
       throw isLocal('the process')
     },
     kill: () => relay.cut(),
-    restart: () => relay.mend(),
+    restart: () => relay.join(),
     async close() {
       await relay.cut()
       await dropTables()
