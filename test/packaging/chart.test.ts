@@ -152,6 +152,19 @@ test.each([
   expect(await runTool('helm', ...args)).toMatchObject({ code: 1, text: expect.stringContaining(named) })
 })
 
+test('The chart accepts the commands of its page with the values of its page', async () => {
+  const page = await readFile(resolve('docs/deploy/kubernetes.md'), 'utf8')
+  const [, own = ''] = /```yaml\n(.*?)```/s.exec(page) ?? []
+  await writeFile(join(scratch, 'my-values.yaml'), own.replace(/^ {3}/gm, ''))
+  await cp('weir.yaml', join(scratch, 'my-policy.yaml'))
+  const commands = page.match(/(?<=^ *helm (?:install|upgrade) )weir .*/gm) ?? []
+  expect(commands).toHaveLength(2)
+  for (const command of commands) {
+    const args = command.replace('infra/helm/weir', chart).replace(/\bmy-/g, `${scratch}/my-`).split(' ')
+    expect(await runTool('helm', 'template', ...args, ...newest)).toMatchObject({ code: 0 })
+  }
+})
+
 test('Without the address of Redis, the program that lacks it is named', async () => {
   const given = ['image.registry=r', 'kafka.brokers=kafka:9092', 'secrets.WEIR_CLICKHOUSE_URL.name=weir']
   const args = [...given, 'secrets.WEIR_CLICKHOUSE_URL.key=url'].flatMap((one) => ['--set', one])
