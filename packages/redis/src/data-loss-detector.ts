@@ -51,6 +51,11 @@ function canaryKeyOf(master: Redis, { serverOf }: QuotaServers): string | undefi
 
 const runIdOf = async (master: Redis) => /^run_id:(\w+)/m.exec(await master.info('server'))?.[1] ?? ''
 
+/** Rejects with the first fault, but not before all have ended: one master that cannot be asked holds no other up. */
+async function untilAllEnded(all: readonly Promise<void>[]): Promise<void> {
+  for (const one of await Promise.allSettled(all)) if (one.status === 'rejected') throw one.reason
+}
+
 /** One master's key, and its value when no data was lost. */
 interface Canary {
   readonly master: Redis
@@ -111,10 +116,8 @@ export class DataLossDetector {
     return key
   }
 
-  /** Looks at every master. Rejects after that if one could not be asked: it holds the others up no longer. */
   async #poll(): Promise<void> {
-    const polled = await Promise.allSettled(this.#options.servers.all().map((master) => this.#look(master)))
-    for (const one of polled) if (one.status === 'rejected') throw one.reason
+    await untilAllEnded(this.#options.servers.all().map((master) => this.#look(master)))
   }
 
   async #look(master: Redis): Promise<void> {
@@ -153,9 +156,10 @@ export class DataLossDetector {
     if (left.length < this.#due.length) await this.#options.restore()
     this.#due = left
     if (left.length > 0) return
-    for (const [key, { runId }] of this.#lost) {
+    const watchAgain = async ([key, { runId }]: [string, Canary]) => {
       await this.#options.servers.serverOf(key).set(key, runId, 'PX', canaryMs, 'XX')
       this.#lost.delete(key)
     }
+    await untilAllEnded([...this.#lost].map(watchAgain))
   }
 }
