@@ -100,9 +100,15 @@ function idOf(id: string | undefined, options: WhyOptions, context: CommandConte
   return id === '-' ? pastedId(process.stdin) : (id ?? '')
 }
 
-/** Asks why a decision came out as it did. */
+/** A decision is metered within seconds, where metering is not behind; a person waits no longer for one. */
+const meteredWithinMs = 30_000
+
+/** Asks why a decision came out as it did; of one that was just made, until it is metered. */
 export const askWhy = (id: string, options: CommonOptions, context: CommandContext): Promise<Explanation> =>
-  consoleAnswer<Explanation>(context, options, { path: `/v1/decisions/${encodeURIComponent(id)}` })
+  consoleAnswer<Explanation>(context, options, {
+    path: `/v1/decisions/${encodeURIComponent(id)}`,
+    comesWithinMs: meteredWithinMs,
+  })
 
 /** Says in lines why a decision came out as it did, and what would have admitted it. */
 export function explanationText({

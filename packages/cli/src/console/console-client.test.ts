@@ -58,6 +58,26 @@ describe('askConsole', () => {
     ])
   })
 
+  it.each([
+    [5_000, '0.1', 3],
+    [0, '0.1', 1],
+    [5_000, '10', 1],
+    [5_000, undefined, 1],
+  ])('within %i ms asks again what comes after %s s: %i questions', async (comesWithinMs, after, questions) => {
+    let asked = 0
+    const url = await consoleThat((_, response) => {
+      asked += 1
+      const headers = after === undefined ? {} : { 'retry-after': after }
+      if (asked === 3) response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+      else
+        response.writeHead(404, { ...headers, 'content-type': 'application/problem+json' }).end('{"detail":"not yet"}')
+    })
+    const answer = askConsole({ url, token: 'secret' }, { path: '/', comesWithinMs })
+    if (questions === 3) expect(await answer).toMatchObject({ status: 200, body: {} })
+    else await expect(answer).rejects.toThrow('not yet')
+    expect(asked).toBe(questions)
+  })
+
   it('never takes the token to another address', async () => {
     const seen: (string | undefined)[] = []
     const other = await consoleThat(({ headers }, response) => {

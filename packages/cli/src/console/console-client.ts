@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { WeirError } from '@weir/core/errors.ts'
 import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
@@ -71,6 +72,8 @@ export interface ConsoleRequest {
   readonly signal?: AbortSignal
   /** Instead of the half minute that a person waits for a change. */
   readonly deadlineMs?: number
+  /** How long to ask again what the console does not know yet: it answers 404 with Retry-After. */
+  readonly comesWithinMs?: number
 }
 
 /** Names the reason in the words of the operating system (`ECONNREFUSED`). */
@@ -98,10 +101,22 @@ function addressOf(url: string, { path, query = {} }: ConsoleRequest): URL {
 }
 
 /** Asks the console. Throws CONSOLE_UNAVAILABLE when it does not answer, and the error that a refusal stands for. */
-export async function askConsole<T>(
+export async function askConsole<T>(address: ConsoleAddress, request: ConsoleRequest): Promise<ConsoleAnswer<T>> {
+  const endsAt = performance.now() + (request.comesWithinMs ?? 0)
+  for (;;) {
+    const { retryAfterMs, ...answer } = await sendRequest<T>(address, request)
+    if (answer.status < 400 || answer.status === request.alsoAnswer) return answer
+    const comes = answer.status === 404 && retryAfterMs > 0
+    if (!comes || performance.now() + retryAfterMs > endsAt) throw refusal(address.url, answer)
+    await delay(retryAfterMs, undefined, request.signal && { signal: request.signal })
+  }
+}
+
+/** What was answered, and what the header Retry-After says; 0 without one. */
+async function sendRequest<T>(
   { url, token }: ConsoleAddress,
   request: ConsoleRequest,
-): Promise<ConsoleAnswer<T>> {
+): Promise<ConsoleAnswer<T> & { readonly retryAfterMs: number }> {
   const { method = 'GET', body, accept = 'application/json' } = request
   const isFile = typeof body === 'string'
   const type = isFile ? 'application/yaml' : 'application/json'
@@ -109,7 +124,6 @@ export async function askConsole<T>(
     ...(body === undefined ? {} : { 'content-type': type }),
     ...(request.origin === undefined ? {} : { 'weir-origin': request.origin }),
   }
-  let answer: ConsoleAnswer<T>
   try {
     const response = await fetch(addressOf(url, request), {
       method,
@@ -124,12 +138,11 @@ export async function askConsole<T>(
     const text = await response.text()
     const isJson = /json/.test(response.headers.get('content-type') ?? '')
     const change = response.headers.get('weir-change') ?? undefined
-    answer = { status: response.status, text, change, body: JSON.parse(isJson ? text : 'null') }
+    const retryAfterMs = Number(response.headers.get('retry-after') ?? 0) * 1_000
+    return { status: response.status, text, change, body: JSON.parse(isJson ? text : 'null'), retryAfterMs }
   } catch (error) {
     throw unreachable(url, error, request.deadlineMs)
   }
-  if (answer.status >= 400 && answer.status !== request.alsoAnswer) throw refusal(url, answer)
-  return answer
 }
 
 /** Asks the console that the environment or the data directory names. Throws CONFIG_INVALID where neither does. */
