@@ -125,13 +125,23 @@ describe('A block of six partitions whose process is killed is finished by two o
 test.each([[[1, 3, 5]], [[5]]])(
   'A commit of which Kafka stored all but %j is completed, and nothing is there twice',
   async (missing) => {
-    const journals = await sendEverything('bad')
     const asked = admin()
     onTestFinished(() => asked.close())
-    await crashAt('members')
-    const { committed, topicId } = await asked.describe(topics.decisions, 0)
-    const ranges = parseCommitMetadata(committed?.metadata ?? '', 0).intent?.ranges ?? []
-    const ofMissing = ranges.filter(({ partition }) => missing.includes(partition))
+    const attempt = async () => {
+      const journals = await sendEverything('bad')
+      await crashAt('members')
+      const { committed, topicId } = await asked.describe(topics.decisions, 0)
+      const ranges = parseCommitMetadata(committed?.metadata ?? '', 0).intent?.ranges ?? []
+      return { journals, topicId, ofMissing: ranges.filter(({ partition }) => missing.includes(partition)) }
+    }
+    let { journals, topicId, ofMissing } = await attempt()
+    // On a busy machine Kafka hands out some partitions so late that another block has them.
+    for (let again = 0; again < 4 && ofMissing.length < missing.length; again += 1) {
+      const heirs = await startHeirs()
+      await expectOnce(journals, 80)
+      await Promise.all(heirs.map((heir) => heir.kill('SIGTERM')))
+      ;({ journals, topicId, ofMissing } = await attempt())
+    }
     expect(ofMissing.length).toBe(missing.length)
     const metadata = JSON.stringify({ v: 2, topic: topicId })
     for (const { partition, from } of ofMissing) await asked.commit(topics.decisions, partition, from, metadata)
