@@ -5,17 +5,17 @@ import type { SourceFile } from './rules/source-file.ts'
 /** The root of the checkout that the rules are held against. */
 export const root = resolve(import.meta.dirname, '../..')
 
-/** What .gitignore leaves out, as far as this repository uses its language: folders by name or path, and endings. */
+/** What .gitignore leaves out, as far as this repository uses its language: names, paths, and endings. */
 function readIgnored(): (path: string, name: string) => boolean {
   const lines = readFileSync(join(root, '.gitignore'), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
-  const folders = lines.filter((line) => line.endsWith('/')).map((line) => line.slice(0, -1))
+  const names = lines.filter((line) => !line.startsWith('*.')).map((line) => line.replace(/\/$/, ''))
   const endings = lines.filter((line) => line.startsWith('*.')).map((line) => line.slice(1))
-  const unknown = lines.filter((line) => !line.endsWith('/') && !line.startsWith('*.'))
+  const unknown = lines.filter((line) => /[*?[!\\]/.test(line.replace(/^\*\./, '')))
   if (unknown.length > 0) throw new Error(`.gitignore has ${unknown.join(', ')}: teach it to test/repo/read-tree.ts`)
   return (path, name) =>
-    name === '.git' || folders.some((one) => one === name || one === path) || endings.some((one) => name.endsWith(one))
+    name === '.git' || names.some((one) => one === name || one === path) || endings.some((one) => name.endsWith(one))
 }
 
 function readFiles(): SourceFile[] {

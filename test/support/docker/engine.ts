@@ -12,7 +12,10 @@ const folder = process.env.WEIR_TEST_DOCKER_DIR ?? join(root, '.weir/docker-engi
 const clients = '/usr/bin'
 const docker = existsSync(join(clients, 'docker')) ? join(clients, 'docker') : 'docker'
 
-/** What the build is told as a secret beside the settings of this machine: no layer of an image may have it. */
+/**
+ * What the build is told as a secret beside the settings of this machine, and what a file that was put into the tree
+ * says: no layer of an image may have it.
+ */
 export const buildSecret = 'weir-test-secret-of-the-build'
 
 /** A Docker engine with images that stand in for the vendors', and Weir's own. */
@@ -106,7 +109,9 @@ async function makeImages(host: string): Promise<Record<string, string>> {
   const unused = { WEIR_ADMIN_TOKEN: 'unused', WEIR_DEMO_WEBHOOK_SECRET: 'unused' }
   const settings = join(folder, 'npmrc')
   const build = { ...environment, ...buildSettings(settings), ...unused }
-  await runDocker(build, ['compose', 'build', '--quiet']).finally(() => rmSync(settings))
+  const own = join(root, 'own-override.yml')
+  writeFileSync(own, `# ${buildSecret}`)
+  await runDocker(build, ['compose', 'build', '--quiet']).finally(() => [settings, own].map((file) => rmSync(file)))
   return environment
 }
 
