@@ -10,7 +10,7 @@ import { crashTwiceAt } from '../support/failure/strikes.ts'
 
 let stack: Stack
 beforeAll(async () => {
-  stack = await startStack()
+  stack = await startStack({ oneOfEach: true })
 })
 afterAll(() => stack?.close())
 

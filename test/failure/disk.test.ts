@@ -21,6 +21,7 @@ afterEach(async () => {
 
 async function startOnSmallDisk(onFull: 'refuse' | 'admit'): Promise<Stack> {
   stack = await startStack({
+    oneOfEach: true,
     environment: { WEIR_JOURNAL_EPHEMERAL: '1', WEIR_ON_JOURNAL_FULL: onFull },
     onDir: (dir) => {
       unmount = mountJournalDisk(dir, diskMegabytes)

@@ -7,7 +7,7 @@ import { untilRestored } from '../support/failure/until-restored.ts'
 
 let stack: Stack
 beforeAll(async () => {
-  stack = await startStack()
+  stack = await startStack({ oneOfEach: true })
   await untilRestored(stack)
 })
 afterAll(() => stack?.close())

@@ -23,7 +23,7 @@ async function killOntoSlowDisk(stallMs: number): Promise<void> {
 }
 
 async function startOnSlowDisk(stallMs: number): Promise<void> {
-  stack = await startStack()
+  stack = await startStack({ oneOfEach: true })
   await killOntoSlowDisk(stallMs)
 }
 

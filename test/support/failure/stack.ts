@@ -20,12 +20,12 @@ import { isLarge } from './is-large.ts'
 import { planLarge } from './large-topology.ts'
 import { StackPart } from './stack-part.ts'
 
-/** Of each service, unless a test says otherwise. */
-const usual = isLarge ? 2 : 1
 /** A killed part is started again within 5 s (managed-process.ts) and may need half a minute on a busy machine. */
 const backDeadlineMs = 90_000
 
 export interface StackOptions {
+  /** One process of each service in the large topology, too: the test does something to that one. */
+  readonly oneOfEach?: boolean
   /** Ingress processes that share their ports and their journal directory; named `ingress`, `ingress-2` and so on. */
   readonly ingress?: number
   /** Metering processes beside the first; named `metering-2` and so on. */
@@ -105,6 +105,8 @@ async function moreOf(parts: readonly ProcessDefinition[], name: string, count: 
 /** What is decided before anything runs. */
 async function planStack(options: StackOptions) {
   const dir = mkdtempSync(join(tmpdir(), 'weir-failure-'))
+  /** Of each service, unless a test says otherwise. */
+  const usual = isLarge && options.oneOfEach !== true ? 2 : 1
   const given = { ...process.env, WEIR_KAFKA_SESSION_MS: '6000', ...options.environment }
   options.onDir?.(dir)
   const data = openDataDir(dir)
