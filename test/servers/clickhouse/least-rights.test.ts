@@ -20,7 +20,13 @@ import {
   type SentStatement,
   startClickhouseProxy,
 } from '../../support/servers/clickhouse-proxy.ts'
-import { closeMonth, dayLimit, leastRightsPolicy as policy, questions } from '../../support/servers/close-month.ts'
+import {
+  closeMonth,
+  closeWithHistory,
+  dayLimit,
+  leastRightsPolicy as policy,
+  questions,
+} from '../../support/servers/close-month.ts'
 import { isMetered } from '../../support/servers/is-metered.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
@@ -174,7 +180,7 @@ async function ask(): Promise<RunningConsole> {
   const desk = await startConsole(await environmentOf('weir_console'))
   expect((await desk.ask('PUT /v1/policy', policy)).status).toBe(200)
   for (const path of await questions(client)) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
-  expect((await closeMonth(desk)).body).toEqual({ items: [expect.anything()], nothing: [] })
+  expect((await closeWithHistory(desk))?.body).toEqual({ items: [expect.anything()], nothing: [] })
   await until(() => sentBy('weir_console').some(({ text }) => text.includes('ARRAY JOIN')))
   return desk
 }
@@ -335,7 +341,7 @@ test('the console answers 503 while a right is missing, names it for operators a
     )
     secure.refuse = () => undefined
     for (const path of await questions(client)) expect((await desk.ask(`GET /v1/${path}`)).status).toBe(200)
-    expect((await closeMonth(desk)).status).toBe(200)
+    expect((await closeWithHistory(desk))?.status).toBe(200)
     await desk.close()
   }
 }, 600_000)

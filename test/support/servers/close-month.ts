@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { RunningConsole } from '../start-console.ts'
 
 /** Each closing is of a payer of its own: what is closed already is only read. */
@@ -16,10 +17,21 @@ watches: { refusals: { alert: weir.denied_rate.high, factor: 3 }, sources: { ale
 /** The month before the present one. */
 const period = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() - 1)).toISOString().slice(0, 7)
 /** Closes it for a payer who has no invoice yet. */
-export const closeMonth = (desk: RunningConsole) => {
-  const body = { period, subjects: [payers.pop() ?? ''], grace: '1ms', accept_gaps: 'a test' }
-  return desk.ask<{ detail?: string }>('POST /v1/invoices', body)
+export async function closeMonth(desk: RunningConsole) {
+  const body = { period, subjects: [payers.at(-1) ?? ''], grace: '1ms', accept_gaps: 'a test' }
+  const answer = await desk.ask<{ detail?: string }>('POST /v1/invoices', body)
+  if (answer.status === 200) payers.pop()
+  return answer
 }
+/** As `closeMonth`, once the history of the policy has the last change. */
+export const closeWithHistory = (desk: RunningConsole) =>
+  waitUntil(
+    async () => {
+      const answer = await closeMonth(desk)
+      return answer.status !== 503 && answer
+    },
+    { deadlineMs: 30_000, everyMs: 100 },
+  )
 
 /** The policy's limit by the day with another size. */
 export const dayLimit = (size: number) => ({ algorithm: 'fixed_window', size, period: 'day', thresholds: ['80%'] })
