@@ -44,7 +44,7 @@ export interface ListedDelivery {
 }
 
 const rfc3339 = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC')`
-/** `%f` has as many digits as the column; RFC 3339 takes any number. */
+/** `%f` has six digits, whatever the column has; RFC 3339 takes any number. */
 const alertColumns = `toString(id) AS id, type, subject, ${rfc3339('a.time')} AS time, state, data`
 
 const inTime = (column: string) =>
