@@ -109,7 +109,7 @@ async function makeImages(host: string): Promise<Record<string, string>> {
   const unused = { WEIR_ADMIN_TOKEN: 'unused', WEIR_DEMO_WEBHOOK_SECRET: 'unused' }
   const settings = join(folder, 'npmrc')
   const build = { ...environment, ...buildSettings(settings), ...unused }
-  const own = join(root, 'own-override.yml')
+  const own = join(root, 'own.override.yml')
   writeFileSync(own, `# ${buildSecret}`)
   await runDocker(build, ['compose', 'build', '--quiet']).finally(() => [settings, own].map((file) => rmSync(file)))
   return environment

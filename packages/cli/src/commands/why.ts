@@ -103,12 +103,14 @@ function idOf(id: string | undefined, options: WhyOptions, context: CommandConte
 /** A decision is metered within seconds, where metering is not behind; a person waits no longer for one. */
 const meteredWithinMs = 30_000
 
-/** Asks why a decision came out as it did; of one that was just made, until it is metered. */
-export const askWhy = (id: string, options: CommonOptions, context: CommandContext): Promise<Explanation> =>
-  consoleAnswer<Explanation>(context, options, {
-    path: `/v1/decisions/${encodeURIComponent(id)}`,
-    comesWithinMs: meteredWithinMs,
-  })
+/** Asks why a decision came out as it did; of one that was just made, until it is metered or that time is over. */
+export const askWhy = (
+  id: string,
+  options: CommonOptions,
+  context: CommandContext,
+  comesWithinMs = 0,
+): Promise<Explanation> =>
+  consoleAnswer<Explanation>(context, options, { path: `/v1/decisions/${encodeURIComponent(id)}`, comesWithinMs })
 
 /** Says in lines why a decision came out as it did, and what would have admitted it. */
 export function explanationText({
@@ -150,6 +152,6 @@ export async function explainDecision(
   options: WhyOptions,
   context: CommandContext,
 ): Promise<void> {
-  const found = await askWhy(await idOf(named, options, context), options, context)
+  const found = await askWhy(await idOf(named, options, context), options, context, meteredWithinMs)
   context.print(options.json ? JSON.stringify(found) : explanationText(found))
 }
