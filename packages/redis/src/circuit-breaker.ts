@@ -6,6 +6,12 @@ interface CircuitBreakerOptions {
   readonly isOpen: boolean
 }
 
+/**
+ * Calls in a row that time out before the circuit opens. On a busy machine one call is late now and then, and requests
+ * behind an open circuit are not counted for 100 ms; a server that is down costs the requests of three calls their
+ * deadline.
+ */
+export const timeoutsMax = 3
 /** The circuit closes within this time after Redis is available again; ten probes a second cost nothing. */
 const probeEveryMs = 100
 
@@ -16,13 +22,14 @@ const probeEveryMs = 100
  * - Open: requests are answered without it, immediately. A probe is sent every 100 ms, but only after the previous one
  *   was answered or failed: a server that hangs finds one more command waiting, not hundreds.
  *
- * The circuit opens at the first call that times out, and when the connection ends. It closes when a probe is answered
- * within the deadline.
+ * The circuit opens at the third call in a row that times out, and when the connection ends. It closes when a probe is
+ * answered within the deadline.
  */
 export class CircuitBreaker {
   readonly #options: CircuitBreakerOptions
   readonly #onceClosed = new Set<() => void>()
   #isOpen = false
+  #timeouts = 0
   #opened = 0
   #timer: NodeJS.Timeout | undefined
   #isProbing = false
@@ -44,8 +51,20 @@ export class CircuitBreaker {
     return this.#opened
   }
 
+  /** A call was not answered within its deadline. */
+  countTimeout(): void {
+    this.#timeouts += 1
+    if (this.#timeouts >= timeoutsMax) this.open()
+  }
+
+  /** A call was answered, however late: the server is not down. */
+  countAnswer(): void {
+    this.#timeouts = 0
+  }
+
   open(): void {
     if (this.#isOpen) return
+    this.#timeouts = 0
     this.#isOpen = true
     this.#opened += 1
     if (this.#isStopped) return

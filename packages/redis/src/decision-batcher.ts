@@ -10,6 +10,7 @@ import {
   type ScriptReply,
 } from '@weir/core/limits/script-codec.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
+import { timeoutsMax } from './circuit-breaker.ts'
 import type { StoreCounts } from './limit-store-counters.ts'
 import type { CallTarget } from './script-client.ts'
 import { readScriptError } from './script-error.ts'
@@ -54,8 +55,8 @@ interface Call {
 
 /** Requests that may wait for a call: 32 full calls, more than can be decided within the deadline anyway. */
 const waitingMax = 1_024
-/** Refunds of two calls that timed out; those of a third are counted as lost. */
-const pendingRefundsMax = 2 * requestsPerCallMax
+/** Refunds of the calls that may time out before the circuit opens; those of another are counted as lost. */
+const pendingRefundsMax = timeoutsMax * requestsPerCallMax
 
 /**
  * Batches requests into calls of decide.lua. One call is in flight at a time, and the requests that arrive meanwhile
@@ -63,7 +64,9 @@ const pendingRefundsMax = 2 * requestsPerCallMax
  *
  * - Idle: the first arrival schedules a call for the end of this tick of the event loop.
  * - In flight: arrivals wait. The deadline of the oldest request of a call is the deadline of the call.
- * - Down: the requests of the call and all that wait were answered as unavailable. So are arrivals, immediately, until
+ * - Timed out: the requests of the call are answered as unavailable, and with them those that wait and have less than
+ *   half of their deadline left. The others are the next batch.
+ * - Down, after some calls in a row that timed out: so is everything that waits, and arrivals are, immediately, until
  *   the target is available again.
  *
  * A request that Redis may have run is never sent again. If a call that timed out charged a request that was denied at
@@ -296,8 +299,17 @@ export class DecisionBatcher {
     this.#call = undefined
     this.#target.onTimeout()
     for (const task of call.tasks) this.#answer(task, 'unknown', true)
-    this.#answerWaiting()
+    if (this.#target.isDown) this.#answerWaiting()
+    else this.#answerOverdue()
     this.#goOn()
+  }
+
+  /** A call of requests that are nearly due would time out in a moment, and say nothing about the target. */
+  #answerOverdue(): void {
+    const fromMs = performance.now() - this.#options.deadlineMs / 2
+    const overdue = this.#waiting.filter(({ arrivedMs }) => arrivedMs < fromMs)
+    this.#waiting = this.#waiting.filter(({ arrivedMs }) => arrivedMs >= fromMs)
+    this.#answerAll(overdue, 'no')
   }
 
   #answerWaiting(): void {

@@ -56,7 +56,9 @@ export class ScriptClient implements CallTarget {
     const { sha1, source } = this.#script
     if (asking) this.#ask()
     try {
-      return await this.redis.callBuffer('evalsha', sha1, keys.length, ...keys, ...argv)
+      const reply = await this.redis.callBuffer('evalsha', sha1, keys.length, ...keys, ...argv)
+      this.circuit.countAnswer()
+      return reply
     } catch (error) {
       if (isTimedOut() || readScriptError(error).code !== 'NOSCRIPT') throw error
       if (asking) this.#ask()
@@ -70,7 +72,7 @@ export class ScriptClient implements CallTarget {
   }
 
   onTimeout(): void {
-    this.circuit.open()
+    this.circuit.countTimeout()
   }
 
   onLateReply(): void {

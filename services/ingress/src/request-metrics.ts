@@ -4,6 +4,7 @@ import type { LabelCells } from '@weir/runtime/label-cells.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { DecisionMetrics, Outcomes } from './decide/decision-metrics.ts'
+import { UncountedShare } from './decide/uncounted-share.ts'
 import type { HttpMetrics } from './http/http-metrics.ts'
 
 /** The reasons that an outcome can have. */
@@ -25,6 +26,7 @@ const outcomes = (name: string, { allow, deny }: Outcomes): Series<number> => [
 /** Registers what is counted of every decision. */
 export function registerDecisions(register: Registry, metrics: DecisionMetrics, policy: () => Policy): void {
   const { entryPoints, sources } = metrics
+  const uncounted = new UncountedShare(sources)
   /** Shows the names of the policy in force before their first event. */
   const named = () => {
     metrics.addNames(policy())
@@ -42,6 +44,10 @@ export function registerDecisions(register: Registry, metrics: DecisionMetrics, 
         ),
     },
     weir_decision_source_total: { help: 'Decisions by where they were made', label: 'source', readAll: () => sources },
+    weir_decisions_without_redis_ratio: {
+      help: 'Share of the decisions of the last five minutes that Redis did not count',
+      read: () => uncounted.ratio,
+    },
     weir_decision_duration_seconds: {
       help: 'From the head of a request until its decision is recorded, without the time in which it waited for capacity',
       labels: ['entry_point'],

@@ -168,9 +168,11 @@ export const cases: Readonly<Record<string, RuleCase>> = {
 
   'RedisGone page': gauge('weir_redis_servers_gone', 1, 0),
   'DecidedWithoutRedis ticket': {
-    ...rate('weir_decision_source_total{source="unavailable"}', 0.01, 0),
-    // Nothing else was decided.
-    also: ['SloBurnsFast page', slowly],
+    series: (percents) => ({
+      'weir_decision_source_total{source="unavailable"}': grows(percents),
+      'weir_decision_source_total{source="redis"}': grows(100 - percents),
+    }),
+    ...{ fires: 0.101, silent: 0.099 },
   },
   'RedisSlow ticket': p99('weir_redis_call_duration_seconds', '0.0125', '0.025'),
   'RedisScriptSlow ticket': {

@@ -23,6 +23,8 @@ export class CountWatch {
   readonly #admissions: Admission[] = []
   #offset: ClockOffset | undefined
   #isContradicted = false
+  /** Requests that were admitted without Redis. */
+  uncounted = 0
 
   constructor(limit: Limit, subject: Subject, scope: ScopeValues) {
     this.#limit = limit

@@ -19,6 +19,8 @@ export interface LimitReport {
   readonly admitted_requests: number
   readonly admitted_units: number
   readonly refused: number
+  /** Requests that were admitted without Redis, and so counted nowhere. Only the check API says that. */
+  readonly without_redis: number
   readonly verdict: 'held' | 'broken' | 'not known'
   /** Why it is not known; null where it is. */
   readonly why: string | null
@@ -49,6 +51,8 @@ export function whyUnknown({ mode, onExceed, lease, by }: Limit, routes: Readonl
   if (all.some(({ costFrom }) => costFrom !== undefined)) return 'requests say their own cost'
   return undefined
 }
+
+const shareText = (share: number) => `${(share * 100).toFixed(1)} %`
 
 type Verdict = Pick<LimitReport, 'verdict' | 'why' | 'within_ms' | 'broken'>
 
@@ -85,7 +89,14 @@ export function verdictOf(
     units += breach.units
     if (first === undefined || breach.atMs < first.breach.atMs) first = { breach, scope: count.scope }
   }
-  if (first === undefined) return unclear === undefined ? held(withinMs) : notKnown(unclear)
+  if (first === undefined) {
+    const without = counts.reduce((sum, { uncounted }) => sum + uncounted, 0)
+    if (without > 0) {
+      const all = counts.reduce((sum, one) => sum + one.requests, without)
+      return notKnown(`${without} of ${all} (${shareText(without / all)}) were admitted without Redis, not counted`)
+    }
+    return unclear === undefined ? held(withinMs) : notKnown(unclear)
+  }
   // Only the check API says that a decision was made without Redis.
   if (via !== 'check' && limit.onUnavailable === 'local')
     return notKnown('it admitted more than its size, which it may while Redis is away (onUnavailable: local)')

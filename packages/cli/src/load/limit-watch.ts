@@ -38,13 +38,14 @@ export class LimitWatch {
   }
 
   onDecision(asked: Asked, decision: AnsweredDecision, sentMs: number, answeredMs: number): void {
-    const { allowed, deniedBy, unitMs, limits } = decision
+    const { allowed, reason, deniedBy, unitMs, limits } = decision
     const { cost, counts } = this.#chargedBy(asked)
     if (!allowed) {
       this.#refused.set(deniedBy, (this.#refused.get(deniedBy) ?? 0) + 1)
       return
     }
     for (const { name, count } of counts) {
+      if (reason === 'unavailable') count.uncounted += 1
       const state = limits.find((one) => one.name === name)
       if (state !== undefined) count.admit(cost, { sentMs, answeredMs, unitMs, resetMs: state.resetMs })
     }
@@ -81,7 +82,7 @@ export class LimitWatch {
   report(): readonly LimitReport[] {
     return [...this.#limits].map(([limit, { counts, routes }]) => {
       const { name, algorithm, size, capacity, span, by } = limit
-      const all = [...counts.values()].filter(({ requests }) => requests > 0)
+      const all = [...counts.values()].filter(({ requests, uncounted }) => requests + uncounted > 0)
       return {
         ...{ name, algorithm, size, capacity },
         window_ms: span.kind === 'window' ? span.ms : null,
@@ -91,6 +92,7 @@ export class LimitWatch {
         admitted_requests: all.reduce((sum, { requests }) => sum + requests, 0),
         admitted_units: all.reduce((sum, { units }) => sum + units, 0),
         refused: this.#refused.get(name) ?? 0,
+        without_redis: all.reduce((sum, { uncounted }) => sum + uncounted, 0),
         ...verdictOf(limit, all, whyUnknown(limit, routes, this.#via), this.#via),
       }
     })

@@ -1,6 +1,6 @@
 import type { Status } from '../answers.ts'
 import { useAnswer } from '../api.ts'
-import { ago, count } from '../format.ts'
+import { ago, count, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { Panel } from '../parts/panel.ts'
 import { type Column, Table } from '../parts/table.ts'
@@ -9,6 +9,10 @@ import { hrefOf } from '../place.ts'
 import { notDeliveredHref } from './alerts.ts'
 
 type Process = Status['processes'][number]
+
+/** A share as percents, any other number as a count. */
+const textOf = (metric: string, value: unknown) =>
+  typeof value !== 'number' ? String(value) : metric.endsWith('_ratio') ? percent(value, 1) : count(Math.round(value))
 
 const columns: readonly Column<Process>[] = [
   { name: 'Process', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
@@ -25,9 +29,9 @@ const columns: readonly Column<Process>[] = [
         ([name, value]) =>
           html`<li key=${name}>${name
             .replace(/^weir_/, '')
-            .replace(/_total(?=\{|$)/, '')
+            .replace(/_(?:total|ratio)(?=\{|$)/, '')
             .replace(/\{\w+="([^"]*)"\}$/, ' $1')
-            .replaceAll('_', ' ')} <b>${typeof value === 'number' ? count(Math.round(value)) : String(value)}</b></li>`,
+            .replaceAll('_', ' ')} <b>${textOf(name, value)}</b></li>`,
       )}</ul>`,
   },
 ]

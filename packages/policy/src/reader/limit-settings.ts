@@ -97,7 +97,7 @@ export const settingMembers = {
     block,
   ),
   onUnavailable: t.optional(
-    'The answer to a request when Redis does not reply in time.',
+    'What decides when Redis does not reply in time; local: each process, by its share. Default: local.',
     t.oneOf(['allow', 'deny', 'local']),
   ),
   thresholds: t.optional(

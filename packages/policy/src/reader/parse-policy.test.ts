@@ -66,7 +66,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     blockMs: 0,
     onExceed: { kind: 'deny' },
     lease: 0,
-    onUnavailable: 'allow',
+    onUnavailable: 'local',
     thresholds: [],
     cooldownMs: 0,
   }
@@ -221,16 +221,10 @@ test('the names of built-in members of objects are names like any other', () => 
   expect(policy.subjects.get('valueOf')).toBeUndefined()
 })
 
-test.each([
-  ['[subject]', 'allow'],
-  ['[ip]', 'local'],
-  ['[ip, route]', 'local'],
-  ['[ip, subject]', 'allow'],
-  ['[ip, key]', 'allow'],
-  ['[global]', 'allow'],
-])('without Redis, a limit by %s says %s unless it says otherwise', (by, onUnavailable) => {
-  const text = `{ version: 1, limits: { m: { algorithm: sliding_log, size: 5, window: 1m, by: ${by} } } }`
-  expect(parsed(text).limits.get('m')?.onUnavailable).toBe(onUnavailable)
+test('without Redis, a limit goes on counting in each process unless it says otherwise', () => {
+  const text = (more: string) => `{ version: 1, limits: { m: { algorithm: sliding_log, size: 5, window: 1m${more} } } }`
+  expect(parsed(text('')).limits.get('m')?.onUnavailable).toBe('local')
+  expect(parsed(text(', onUnavailable: allow')).limits.get('m')?.onUnavailable).toBe('allow')
 })
 
 test('a subject has its own version of a limit, with what it does not say taken from the limit', () => {

@@ -153,7 +153,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
     { algorithm, span, cooldownMs },
     {
       ...{ size: undefined, capacity: undefined, mode: 'enforce', blockMs: 0 },
-      ...{ onUnavailable: defaultOnUnavailable(by), thresholds: defaultThresholds(span) },
+      ...{ onUnavailable: 'local', thresholds: defaultThresholds(span) },
     },
   )
   if (replaces.length > 0) replacing.push({ name, replaced: replaces })
@@ -242,11 +242,6 @@ function checkReplaced(reader: PolicyReader, limits: Limits, replacing: readonly
       }
     }
   }
-}
-
-/** Callers that are known neither by a key nor as a subject stay limited without Redis, as far as one process can. */
-function defaultOnUnavailable(by: readonly ScopePart[]): Limit['onUnavailable'] {
-  return by.some(({ kind }) => kind === 'ip') && !isOfOneSubject(by) ? 'local' : 'allow'
 }
 
 /** A quota of a day or longer alerts before it is used up; for shorter ones that would only be noise. */

@@ -29,6 +29,7 @@ const mainMetrics: readonly string[] = [
   'weir_dead_letters_total',
   'weir_redis_servers_gone',
   'weir_decision_source_total{source="unavailable"}',
+  'weir_decisions_without_redis_ratio',
   'weir_endpoint_circuits_open',
 ]
 

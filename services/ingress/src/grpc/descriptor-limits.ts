@@ -110,7 +110,7 @@ export function overrideLimit({ limit }: Descriptor): Limit | undefined {
     blockMs: 0,
     onExceed: { kind: 'deny' },
     lease: 0,
-    onUnavailable: 'allow',
+    onUnavailable: 'local',
     thresholds: [],
     cooldownMs: 0,
   }
