@@ -1,13 +1,14 @@
--- Raises the counts of calendar quotas to floors that are known to have been used. It never lowers a count and is safe
--- to repeat.
+-- Raises the counts of calendar quotas to floors that are known to have been used. It lowers a count only if that is
+-- just what an earlier run raised it to, and is safe to repeat.
 --
 --   KEYS[1…]  the state of one fixed_window limit for one subject, at most 100 of them, in one slot on a Cluster
 --   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
---   ARGV[2]   floors: JSON, for each key {end_ms, floor}: the end of the period in which the units were used, and how
---             many. A floor of 0 only reads.
+--   ARGV[2]   floors: JSON, for each key {end_ms, floor, before}: the end of the period in which the units were used,
+--             and how many. before: the floor of an earlier run, 0 for none; a count that is just that follows a floor
+--             that is lower by now. A floor of 0 without an earlier one only reads
 --
 -- Reply: four integers for each key:
---   outcome   RAISED; LEFT; OTHER_PERIOD or PERIOD_OVER, left for that reason
+--   outcome   RAISED; LOWERED; LEFT; OTHER_PERIOD or PERIOD_OVER, left for that reason
 --   before    units that the key held before, in the period that it counts; 0 for none
 --   end_ms    the end of that period; 0 for none
 --   now       units that the key holds now
@@ -31,7 +32,8 @@ if not now_us or not decoded or type(floors) ~= 'table' or #floors ~= #KEYS or #
   return refuse_call('wanted a time, and for each of 1 to ' .. keys_max .. ' keys an end and a floor')
 end
 for _, wanted in ipairs(floors) do
-  if type(wanted) ~= 'table' or not integers.is_count(wanted[1]) or not integers.is_count(wanted[2]) then
+  local is_table = type(wanted) == 'table'
+  if not (is_table and integers.is_count(wanted[1]) and integers.is_count(wanted[2]) and integers.is_count(wanted[3])) then
     return refuse_call('an end or a floor is no count')
   end
 end
@@ -60,8 +62,8 @@ for at, key in ipairs(KEYS) do
     outcome = floor_outcomes.PERIOD_OVER
   elseif stored_end_ms > 0 and stored_end_ms ~= end_ms then
     outcome = floor_outcomes.OTHER_PERIOD
-  elseif floor > used then
-    outcome, units = floor_outcomes.RAISED, floor
+  elseif floor > used or used > floor and used == floors[at][3] then
+    outcome, units = floor > used and floor_outcomes.RAISED or floor_outcomes.LOWERED, floor
     save.value(key, struct.pack(layout, tag, end_ms, floor), end_ms + clock.step_back_ms_max, server_ahead_ms)
   end
   local base = at * 4 - 3

@@ -44,6 +44,18 @@ describe('raising a quota to what is known to have been used', () => {
     ])
   })
 
+  it('lowers one to a lower floor only while no request has changed it since it was raised', async () => {
+    const redis = await openLimiterRedis(inject('redisUrl'))
+    const counts = countsOf(redis)
+    const floor = floorOf(10)
+    await counts.raise([floor])
+    const raised = new Map([[floor.key, 10]])
+    expect(await counts.raise([{ ...floor, units: 4 }], new Map([[floor.key, 9]]))).toMatchObject([{ outcome: 'left' }])
+    expect(await counts.raise([{ ...floor, units: 4 }], raised)).toMatchObject([{ outcome: 'lowered', now: 4 }])
+    expect(await counts.raise([{ ...floor, units: 3 }], raised)).toMatchObject([{ outcome: 'left', now: 4 }])
+    expect(await counts.raise([{ ...floor, units: 0 }], new Map([[floor.key, 4]]))).toMatchObject([{ now: 0 }])
+  })
+
   it('never lowers one, however often it is asked', async () => {
     const redis = await openLimiterRedis(inject('redisUrl'))
     const counts = countsOf(redis)

@@ -1,3 +1,4 @@
+import type { ForgottenCount } from '@weir/core/audit/quota.ts'
 import {
   type Entity,
   type EntityChange,
@@ -8,7 +9,7 @@ import {
   isJsonObject,
   type JsonObject,
 } from '@weir/policy/entities.ts'
-import { type Checks, isOneOf, isOptional, isText, parseJson, wrongField } from './fields.ts'
+import { type Checks, isCount, isOneOf, isOptional, isText, parseJson, wrongField } from './fields.ts'
 
 /** An entity as its record in `weir.policy.v1` carries it. Key = `kind/name`; a record without a value deletes it. */
 export interface EntityRecordV1 {
@@ -23,6 +24,8 @@ export interface ChangeLineV1 {
   readonly what: 'put' | 'delete' | 'create' | 'rotate' | 'revoke' | 'reset' | 'unblock'
   readonly kind: string
   readonly name: string
+  /** Of a reset, in the line of a limit: what its counts held. Absent for none, and in older records. */
+  readonly forgotten?: readonly ForgottenCount[]
 }
 
 /**
@@ -146,10 +149,12 @@ const placeFields: Checks<keyof PlaceOfChangeV1> = {
   offset: (value) => isText(value) && /^(?:-1|\d{1,19})$/.test(value),
   id: isText,
 }
+const forgottenFields: Checks<keyof ForgottenCount> = { count: isText, end_ms: isCount, units: isCount }
 const lineFields: Checks<keyof ChangeLineV1> = {
   what: isOneOf(['put', 'delete', 'create', 'rotate', 'revoke', 'reset', 'unblock']),
   kind: isText,
   name: isText,
+  forgotten: isOptional(isAll((count) => wrongField(count, forgottenFields) === undefined)),
 }
 const changeFields: Checks = {
   at: (value) => isText(value) && !Number.isNaN(Date.parse(value)),

@@ -28,8 +28,11 @@ const restoreAfterMs = [0, 2_000, 5_000, 15_000, 30_000] as const
 
 interface DataLossDetectorOptions {
   readonly servers: QuotaServers
-  /** Restores what was lost. Called several times after a loss; rejects if it cannot restore now. */
-  readonly restore: () => Promise<void>
+  /**
+   * Restores what was lost. Called several times after a loss, with true for the last time; rejects if it cannot
+   * restore now.
+   */
+  readonly restore: (isLast: boolean) => Promise<void>
   /** Called once in a row for each kind of fault. */
   readonly onFault: (error: Error) => void
   /**
@@ -153,7 +156,7 @@ export class DataLossDetector {
   async #goOn(): Promise<void> {
     const nowMs = performance.now()
     const left = this.#due.filter((dueMs) => dueMs > nowMs)
-    if (left.length < this.#due.length) await this.#options.restore()
+    if (left.length < this.#due.length) await this.#options.restore(left.length === 0)
     this.#due = left
     if (left.length > 0) return
     const watchAgain = async ([key, { runId }]: [string, Canary]) => {

@@ -1,9 +1,11 @@
+import type { ForgottenCount } from '@weir/core/audit/quota.ts'
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
 import type { Redis } from 'ioredis'
 import type { AskedLimits, AskedScope, LimitQuery } from './asked-limits.ts'
+import { forgetCounts } from './forget-counts.ts'
 import {
   blockKeyBeside,
   type CountKeys,
@@ -17,8 +19,11 @@ import { readScript } from './scripts.ts'
 
 /** Keys looked at per step of a search: about a millisecond of Redis's time. */
 const scanCount = 1_000
-/** Counts found for one limit at most; a person reads no longer list, and a reset that finds more says so. */
-const countsMax = 10_000
+/**
+ * Counts found for one limit at most: some 80 kB in the entry of a reset. A person reads no longer list, and a reset
+ * that finds more says so.
+ */
+const countsMax = 1_000
 /** Keys removed per command; Redis frees the memory in a thread, so that this takes well under a millisecond. */
 const unlinkMax = 500
 
@@ -98,8 +103,8 @@ export function createLimitAdmin(serverOf: (key: string) => Redis) {
       if (now === undefined || asked === undefined) throw new Error(`decide.lua did not decide on ${key}`)
       return { key, now, asked }
     },
-    /** Forgets counts with their blocks. Resolves to how many of them were there. */
-    reset: (keys: readonly string[]) => unlink(keys.flatMap((key) => [key, blockKeyBeside(key)])),
+    /** Forgets counts of one subject with their blocks. */
+    reset: (limit: Limit | undefined, counts: readonly string[]) => forgetCounts(serverOf, limit, counts),
     /** Lifts the blocks of counts, which stay as they are. Resolves to how many were set. */
     unblock: (keys: readonly string[]) => unlink(keys.map(blockKeyBeside)),
   }
@@ -110,6 +115,9 @@ export type LimitAdmin = ReturnType<typeof createLimitAdmin>
 
 /** `reset` deletes counts and their blocks; `unblock` deletes the blocks, and keeps the counts. */
 export type LimitChange = 'reset' | 'unblock'
+
+/** Gets what a reset of one limit removed. */
+export type OnForgotten = (limit: string, forgotten: readonly ForgottenCount[]) => void
 
 /** What was done, limit by limit, and what was left alone with the reason. In the names of the wire. */
 export interface ChangedLimits {
@@ -147,12 +155,16 @@ async function countUsedUp(
   return usedUp
 }
 
-/** Changes every limit that was asked for and that is the subject's own. Safe to repeat. */
+/**
+ * Changes every limit that was asked for and that is the subject's own. Safe to repeat. `onForgotten` gets the units of
+ * calendar quotas that a reset removed, by limit: without a record of them, a restore brings them back.
+ */
 export async function changeLimits(
   admin: LimitAdmin,
   asked: AskedLimits,
   query: LimitQuery,
   change: LimitChange,
+  onForgotten?: OnForgotten,
 ): Promise<ChangedLimits> {
   const changed: { name: string; keys: number; used_up: number }[] = []
   const left: { name: string; because: string }[] = []
@@ -164,7 +176,13 @@ export async function changeLimits(
       left.push({ name, because: why ?? unnamedAddress })
       continue
     }
-    const keys = await admin[change](found.keys)
+    let keys: number
+    if (change === 'unblock') keys = await admin.unblock(found.keys)
+    else {
+      const { removed, forgotten } = await admin.reset(limit, found.keys)
+      keys = removed
+      onForgotten?.(name, forgotten)
+    }
     const isUnblocked = change === 'unblock' && keys > 0
     changed.push({ name, keys, used_up: isUnblocked ? await countUsedUp(admin, limit, found.keys, asked.scope) : 0 })
     if (!found.complete) left.push({ name, because: 'has more counts than one run looks after: run it again' })
@@ -191,9 +209,10 @@ export async function liftBlock(
   limit: Limit | undefined,
   forget: boolean,
   scope: AskedScope,
+  onForgotten?: OnForgotten,
 ): Promise<LiftedBlock> {
   const lifted = (await admin.unblock([key])) > 0
-  if (forget) await admin.reset([key])
+  if (forget) onForgotten?.(limit?.name ?? '', (await admin.reset(limit, [key])).forgotten)
   const usedUp = forget || limit === undefined ? 0 : await countUsedUp(admin, limit, [key], scope)
   return { lifted, forgotten: forget, used_up: usedUp > 0 }
 }

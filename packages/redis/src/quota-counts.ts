@@ -1,8 +1,8 @@
-import type { QuotaCount, QuotaFloor, QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
+import type { KnownUnits, QuotaCount, QuotaFloor, SummableQuota } from '@weir/core/audit/quota.ts'
 import { floorOutcomes } from '@weir/core/limits/script-protocol.ts'
 import type { Redis } from 'ioredis'
 import { keySlot } from './key-slot.ts'
-import { limitKey } from './keys.ts'
+import { hashOfKeyPart, limitKey } from './keys.ts'
 import { readScript, scriptTime } from './scripts.ts'
 
 const { source, sha1 } = readScript('raise-to-floor')
@@ -15,6 +15,7 @@ const scanCount = 1_000
 const outcomes: Readonly<Record<number, QuotaCount['outcome']>> = {
   [floorOutcomes.LEFT]: 'left',
   [floorOutcomes.RAISED]: 'raised',
+  [floorOutcomes.LOWERED]: 'lowered',
   [floorOutcomes.OTHER_PERIOD]: 'other',
   [floorOutcomes.PERIOD_OVER]: 'over',
 }
@@ -66,21 +67,30 @@ function limitNameOf(key: string): string {
  * test's time; else Redis's own clock counts.
  */
 export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
-  const ask = async (floors: readonly QuotaFloor[], floorOf: (floor: QuotaFloor) => number): Promise<QuotaCount[]> => {
+  const ask = async (
+    floors: readonly QuotaFloor[],
+    floorOf: (floor: QuotaFloor) => number,
+    before: ReadonlyMap<string, number> = new Map(),
+  ): Promise<QuotaCount[]> => {
     const counts: QuotaCount[] = []
     const time = scriptTime(nowMs?.())
     // One after the other: decisions go on between two calls.
     for (const call of callsFor(floors, servers)) {
       const keys = call.map(([, { key }]) => key)
-      const wanted = JSON.stringify(call.map(([, floor]) => [floor.endMs, floorOf(floor)]))
+      const wanted = JSON.stringify(call.map(([, floor]) => [floor.endMs, floorOf(floor), before.get(floor.key) ?? 0]))
       const reply = await run(servers.serverOf(keys[0] ?? ''), keys, [time, wanted])
       for (const [index, count] of readCounts(reply, call.length).entries()) counts[call[index]?.[0] ?? 0] = count
     }
     return counts
   }
   return {
-    /** Raises every count below its floor, and lowers none. One answer per floor, in their order. Safe to repeat. */
-    raise: (floors: readonly QuotaFloor[]) => ask(floors, ({ units }) => units),
+    /**
+     * Raises every count below its floor. One answer per floor, in their order. Safe to repeat. `before` holds earlier
+     * floors, by key: a count that is just that was raised to it and not changed since, and follows a floor that is
+     * lower by now.
+     */
+    raise: (floors: readonly QuotaFloor[], before?: ReadonlyMap<string, number>) =>
+      ask(floors, ({ units }) => units, before),
     /** As `raise`, without raising. */
     look: (floors: readonly QuotaFloor[]) => ask(floors, () => 0),
     /** Returns the keys of the counts of these limits, of all subjects. */
@@ -99,11 +109,21 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
   }
 }
 
-/** Returns the uses with the keys of their counts. A use of a limit that is not among the quotas is left out. */
-export function quotaFloors(uses: readonly QuotaUse[], quotas: readonly SummableQuota[]): QuotaFloor[] {
+/**
+ * Returns what each count is to hold at least: the units of its use, less what resets took out. A use of a limit that
+ * is not among the quotas is left out.
+ */
+export function quotaFloors({ uses, forgotten }: KnownUnits, quotas: readonly SummableQuota[]): QuotaFloor[] {
   const limits = new Map(quotas.map(({ limit }) => [limit.name, limit]))
-  return uses.flatMap((use) => {
+  const floors = uses.flatMap((use) => {
     const limit = limits.get(use.limit)
     return limit === undefined ? [] : [{ ...use, key: limitKey(limit, { ...use, ip: '' }) }]
+  })
+  if (forgotten.length === 0) return floors
+  const resets = Map.groupBy(forgotten, ({ count, end_ms: endMs }) => `${count} ${endMs}`)
+  return floors.map((floor) => {
+    const taken = resets.get(`${hashOfKeyPart(floor.key)} ${floor.endMs}`) ?? []
+    const units = taken.reduce((left, one) => left - one.units, floor.units)
+    return { ...floor, units: Math.max(0, units) }
   })
 }

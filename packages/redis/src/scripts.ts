@@ -12,7 +12,7 @@ export interface Script {
 }
 
 /** The files of lua/scripts. */
-export type ScriptName = 'decide' | 'settle' | 'pause' | 'raise-to-floor' | 'count-processes'
+export type ScriptName = 'decide' | 'settle' | 'pause' | 'raise-to-floor' | 'forget' | 'count-processes'
 
 /** Reads a script for a server of this major version; every version runs the script for 6. */
 export function readScript(name: ScriptName, redisMajor = 6): Script {

@@ -24,7 +24,7 @@ import type { UtilizationQuery } from '@weir/core/usage/utilization-query.ts'
 import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { AskedLimits, AskedScope, LimitQuery } from '@weir/redis/asked-limits.ts'
-import type { ChangedLimits, LiftedBlock, LimitChange } from '@weir/redis/limit-admin.ts'
+import type { ChangedLimits, LiftedBlock, LimitChange, OnForgotten } from '@weir/redis/limit-admin.ts'
 import type { StandingBlocks } from '@weir/redis/standing-blocks.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
@@ -38,7 +38,12 @@ import type { RecentGap } from './status/judge-status.ts'
 export type PolicyReplica = Pick<PolicyFeed, 'state' | 'checkpoint' | 'stale' | 'reached' | 'problemsOf'>
 
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
-export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: LimitChange) => Promise<ChangedLimits>
+export type ChangeCounts = (
+  asked: AskedLimits,
+  question: LimitQuery,
+  change: LimitChange,
+  onForgotten: OnForgotten,
+) => Promise<ChangedLimits>
 
 /** What only the page of states asks. */
 export interface StatusSources {
@@ -68,7 +73,13 @@ export interface DecisionReader {
 /** What finds blocks. Every method rejects when ClickHouse or Redis does not answer. */
 export interface BlockPorts extends StandingBlocks {
   readonly read: (reach: Reach, query: BlockQuery) => Promise<readonly BlockRow[]>
-  readonly lift: (key: string, limit: Limit | undefined, forget: boolean, scope: AskedScope) => Promise<LiftedBlock>
+  readonly lift: (
+    key: string,
+    limit: Limit | undefined,
+    forget: boolean,
+    scope: AskedScope,
+    onForgotten: OnForgotten,
+  ) => Promise<LiftedBlock>
 }
 
 /** The servers and stores that the console uses. */

@@ -1,7 +1,7 @@
-import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
+import { askKnownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
-import { quotasOf } from '@weir/core/audit/quota.ts'
+import { type QuotaFloor, quotasOf } from '@weir/core/audit/quota.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import { createQuotaCounts, type QuotaServers, quotaFloors } from '@weir/redis/quota-counts.ts'
@@ -36,6 +36,11 @@ export async function openQuotaRestorer(
     return warning === undefined ? undefined : { warning }
   })
   const counts = createQuotaCounts(servers)
+  /**
+   * What counts were to hold at least at the last look, until a loss is restored. A count that is just that
+   * follows a correction or a reset that was not known by then; also where the answer to its raising was lost.
+   */
+  const asked = new Map<string, QuotaFloor>()
   /** An empty Redis that is new is no loss; one that lacks what was used is. */
   let mayBeNew = false
   const noteLoss = (why: string) => {
@@ -45,13 +50,20 @@ export async function openQuotaRestorer(
   }
   const detector = new DataLossDetector({
     servers,
-    async restore() {
-      const known = policy()
-      if (known === undefined) throw new Error('the policy was not read yet: nobody knows what the quotas are')
-      const { summable, unsummable } = quotasOf(known)
-      const uses = await askQuotaUses(clickhouse, summable, Date.now())
-      const answers = await counts.raise(quotaFloors(uses, summable))
+    async restore(isLast) {
+      const inForce = policy()
+      if (inForce === undefined) throw new Error('the policy was not read yet: nobody knows what the quotas are')
+      const { summable, unsummable } = quotasOf(inForce)
+      const known = quotaFloors(await askKnownUnits(clickhouse, summable, Date.now()), summable)
+      const names = new Set(known.map(({ key }) => key))
+      const gone = [...asked.values()].filter(({ key }) => !names.has(key)).map((floor) => ({ ...floor, units: 0 }))
+      const floors = [...known, ...gone]
+      const before = new Map([...asked].map(([key, { units }]) => [key, units]))
+      for (const floor of floors) if (floor.units > (before.get(floor.key) ?? 0)) asked.set(floor.key, floor)
+      const answers = await counts.raise(floors, before)
+      for (const floor of floors) asked.set(floor.key, floor)
       const raised = answers.filter(({ outcome }) => outcome === 'raised').length
+      if (isLast) asked.clear()
       counters.raised += raised
       if (mayBeNew && raised > 0) noteLoss('empty')
       const skipped = unsummable.map(({ name, because }) => `${name} ${because}`)

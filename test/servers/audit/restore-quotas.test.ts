@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { decisionInput, rowsOf } from '../../support/audit/decisions.ts'
@@ -92,12 +93,17 @@ describe('a Redis that lost everything in mid-day', () => {
     const yesterdayMs = nowMs - 40 * 86_400_000
     const search = { route: 'POST /v1/search', method: 'POST', cost: 5, reason: 'ok' } as const
     const acme = { subject: 'acme', tsMs: nowMs }
-    const corrected = decisionInput({ ...acme, cost: 3 }, quotas())
+    const corrected = decisionInput({ ...acme, cost: 8 }, quotas())
+    // As `refundOn` records it: without limits, and written again by the process that took over.
+    const correction = { corrects: corrected.id, adjustment: -5 }
+    const refund = decisionInput({ ...acme, id: uuidv7(nowMs), cost: 0, count: 0, charged: 'no', correction })
     await record([
       ...Array.from({ length: 4 }, () => decisionInput(acme, quotas())),
       decisionInput({ ...acme, ...search }, quotas()),
       decisionInput({ ...acme, ...search }, quotas()),
       corrected,
+      refund,
+      refund,
       // Neither denied nor doubtful decisions have used anything for certain, and last month's day is over.
       decisionInput({ ...acme, outcome: 'deny', charged: 'no', reason: 'limit', deniedBy: 'day' }, quotas()),
       decisionInput({ ...acme, charged: 'unknown' }, quotas()),
@@ -136,6 +142,20 @@ describe('a Redis that lost everything in mid-day', () => {
     expect(await standing()).toEqual(restored)
     const again = await runWeir(['restore-quotas'], { ...stack.environment, ...admin.environment })
     expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('7 counts looked at, 0 raised')])
+  })
+
+  it('has no quota back that was reset, and the others', async () => {
+    await stack.redis.flushall()
+    expect(await waitUntil(isRestored, { deadlineMs: 10_000 })).toBe(true)
+    const { status } = await admin.ask('POST /v1/subjects/acme/limits/reset', { limit: 'day' })
+    expect(status).toBe(200)
+    const isCopied = async () =>
+      (await stack.rows("SELECT 1 FROM weir.policy_history WHERE position(body, 'forgotten') > 0")).length > 0
+    expect(await waitUntil(isCopied, { deadlineMs: 10_000 })).toBe(true)
+    await stack.redis.flushall()
+    const isBack = async () => (await usedOf('weir:1:{acme}:month')) === 17
+    expect(await waitUntil(isBack, { deadlineMs: 10_000 })).toBe(true)
+    expect(await standing()).toEqual({ ...restored, '{acme}:day': undefined })
   })
 
   it('goes on counting meanwhile, and what is already counted again is not lowered', async () => {

@@ -123,7 +123,7 @@ async function console(redis: Redis, admin: Redis): Promise<void> {
     if (algorithm === 'fixed_window') expect(found?.keys).toEqual([key])
     const scope = { subject, timeZone: 'UTC', anchor: 1 }
     await limits.peek(limit, algorithm === 'fixed_window' ? key : `${key}-${algorithm}`, scope, 1)
-    await limits.reset([key])
+    await limits.reset(limit, [key])
   }
   const sentinel = 'weir:1:{_here-0}'
   const runId = /^run_id:(\w+)/m.exec(await admin.info('server'))?.[1] ?? ''

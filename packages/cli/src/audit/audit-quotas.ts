@@ -1,4 +1,4 @@
-import { askQuotaUses, askUnknownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
+import { askKnownUnits, askUnknownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import {
@@ -60,7 +60,7 @@ export async function auditQuotas(ports: {
   }
 
   const look = async () => {
-    const floors = quotaFloors(await askQuotaUses(clickhouse, summable, nowMs()), summable)
+    const floors = quotaFloors(await askKnownUnits(clickhouse, summable, nowMs()), summable)
     const unknown = await askUnknownUnits(clickhouse, nowMs() - monthMs)
     const others = unexplained([...first.keys()], new Set(floors.map(({ key }) => key)), nowMs())
     const all = [...floors, ...others]

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
+import { askKnownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
 import type { Span } from '@weir/clickhouse/audit/rollups.ts'
 import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
 import { insertRows, type RawRow } from '@weir/clickhouse/repair/repair-rows.ts'
@@ -52,7 +52,7 @@ export async function repair(
   }
   // 3. Redis, to the sums of the rows that are there by now. A crash in it leaves counts that the next run raises.
   const { summable } = quotasOf(policy)
-  const floors = quotaFloors(await askQuotaUses(clickhouse, summable, nowMs()), summable)
+  const floors = quotaFloors(await askKnownUnits(clickhouse, summable, nowMs()), summable)
   const raised = (await createQuotaCounts(servers).raise(floors)).filter(({ outcome }) => outcome === 'raised')
   if (raised.length > 0)
     report(`raised in Redis: ${raised.length} ${raised.length === 1 ? 'count' : 'counts'} of quotas`, true)

@@ -112,7 +112,7 @@ async function changeInRedis(
   const asked = await askLimits(options, context)
   const result = await withLimitAdmin(context, options.data, (admin) => changeLimits(admin, asked, options, change))
   context.report(
-    'Done in Redis itself: no audit has it, and processes hold to refusals that they remember for two seconds.',
+    'Done in Redis itself: no audit has it, a loss of Redis brings the units back, and processes hold to refusals that they remember for two seconds.',
   )
   return result
 }

@@ -1,4 +1,4 @@
-import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
+import { askKnownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
 import { createQuotaCounts, quotaFloors } from '@weir/redis/quota-counts.ts'
 import type { CommandContext } from '../command-context.ts'
@@ -19,7 +19,7 @@ export async function restoreQuotas(options: PolicyOptions, context: CommandCont
   context.report(`quotas by ${from}`)
   context.progress.tell('summing what was used')
   const restored = await withClickhouse(context, options.data, async (clickhouse) => {
-    const floors = quotaFloors(await askQuotaUses(clickhouse, summable, Date.now()), summable)
+    const floors = quotaFloors(await askKnownUnits(clickhouse, summable, Date.now()), summable)
     return withQuotaServers(context, options.data, async (servers) => {
       context.progress.tell(`raising ${floors.length} counts`)
       const counts = await createQuotaCounts(servers).raise(floors)

@@ -1,4 +1,4 @@
-import type { QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
+import type { ForgottenCount, KnownUnits, QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { PeriodUnit, ScopePart } from '@weir/core/limits/limit.ts'
 import { type ClickHouseClient, readRows } from '../connect.ts'
@@ -13,6 +13,9 @@ const longestMs: Readonly<Record<PeriodUnit, number>> = {
   week: 7 * 24 * hourMs + 2 * hourMs,
   month: 31 * 24 * hourMs + 2 * hourMs,
 }
+
+/** Corrections of a month that are held in memory, some million of them; more are joined on disk. */
+const joinBytesMax = 256 * 1024 * 1024
 
 /** Columns that hold a scope's parts. Every row has the subject. */
 const columns = { key: 'key_id', route: 'route', method: 'method' } as const
@@ -42,18 +45,26 @@ interface UseRow {
  * `reset_ms` of a row tells when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours,
  * in every time zone, so clocks that differ by minutes change nothing. A limit in shadow, or one that degrades, is not
  * charged by a request beyond its capacity; where the record names another limit, it may have been charged, and is left
- * out.
+ * out. What was settled or given back changes the decision's own units, in every limit that it was charged to: its
+ * correction bears the decision's time, so both are read from the same span. A decision is corrected once; a second
+ * record of that says the same.
  */
-function usesQuery(named: readonly string[], whose: string): string {
+function usesQuery(named: readonly string[]): string {
   const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
   return `SELECT toString(l.name) AS limit, d.subject AS subject, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
-      toString(sumIf(toInt128(d.cost * d.count), d.outcome = 'allow' AND d.charged = 'yes') + sum(toInt128(d.adjustment))) AS units
+      toString(sum(toInt128(d.cost * d.count) + c.adjustment)) AS units
     FROM decisions AS d ARRAY JOIN d.limits AS l
-    WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') ${whose}
-      AND l.name IN {names:Array(String)} AND NOT (d.outcome = 'allow' AND d.reason = 'limit' AND l.name IN {passing:Array(String)})
+    LEFT ANY JOIN (
+      SELECT d.corrects AS id, any(d.adjustment) AS adjustment FROM decisions AS d
+      WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND d.adjustment != 0
+      GROUP BY id
+    ) AS c ON c.id = d.id
+    WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count > 0
+      AND d.outcome = 'allow' AND d.charged = 'yes' AND l.name IN {names:Array(String)} AND NOT (d.reason = 'limit' AND l.name IN {passing:Array(String)})
     GROUP BY limit, subject, key_id, route, method, end_s
-    HAVING toUInt64(end_s) * 1000 > {now:Int64} AND toInt128(units) > 0`
+    HAVING toUInt64(end_s) * 1000 > {now:Int64} AND toInt128(units) > 0
+    SETTINGS join_algorithm = 'grace_hash', max_bytes_in_join = ${joinBytesMax}`
 }
 
 const useOf = ({ key_id: keyId, end_s: endS, units, ...row }: UseRow): QuotaUse => ({
@@ -64,32 +75,44 @@ const useOf = ({ key_id: keyId, end_s: endS, units, ...row }: UseRow): QuotaUse 
 })
 
 /**
- * Reads the units that decisions are known to have charged to calendar quotas in the periods that run at `nowMs`: of
- * every subject that was active in them, or of one. Units that may have been charged (`charged: unknown`) are left out,
- * so each is a floor.
+ * Reads the units that decisions are known to have charged to calendar quotas in the periods that run at `nowMs`, of
+ * every subject that was active in them, and what resets took out of them. Units that may have been charged (`charged:
+ * unknown`) are left out, so what they come to is a floor.
  */
-export async function askQuotaUses(
+export async function askKnownUnits(
   client: ClickHouseClient,
   quotas: readonly SummableQuota[],
   nowMs: number,
-  subject?: string,
-): Promise<QuotaUse[]> {
+): Promise<KnownUnits> {
   const uses: QuotaUse[] = []
   for (const group of groupsOf(quotas)) {
     const [first] = group
     if (first === undefined) continue
     const passing = group.filter(({ limit }) => !refuses(limit))
-    const query = usesQuery(columnsOf(first), subject === undefined ? '' : 'AND d.subject = {subject:String}')
-    const rows = await readRows<UseRow>(client, query, {
+    const rows = await readRows<UseRow>(client, usesQuery(columnsOf(first)), {
       from: nowMs - longestMs[first.unit],
       now: nowMs,
       names: group.map(({ limit }) => limit.name),
       passing: passing.map(({ limit }) => limit.name),
-      ...(subject === undefined ? {} : { subject }),
     })
     for (const row of rows) uses.push(useOf(row))
   }
-  return uses
+  // After the uses: a reset meanwhile makes a floor too low, and none too high.
+  return { uses, forgotten: await askForgottenCounts(client, nowMs - longestMs.month) }
+}
+
+/** Reads the units that resets took out of quotas, from the copy of the audit, which a console makes within seconds. */
+async function askForgottenCounts(client: ClickHouseClient, fromMs: number): Promise<ForgottenCount[]> {
+  const rows = await readRows<Record<keyof ForgottenCount, string>>(
+    client,
+    `SELECT DISTINCT h.change, f.count AS count, toString(f.end_ms) AS end_ms, toString(f.units) AS units
+     FROM policy_history AS h
+     ARRAY JOIN JSONExtractArrayRaw(h.body, 'summary') AS line
+     ARRAY JOIN JSONExtract(line, 'forgotten', 'Array(Tuple(count String, end_ms UInt64, units UInt64))') AS f
+     WHERE h.kind = 'change' AND h.at >= fromUnixTimestamp64Milli({from:Int64}, 'UTC')`,
+    { from: fromMs },
+  )
+  return rows.map(({ count, end_ms: endMs, units }) => ({ count, end_ms: Number(endMs), units: Number(units) }))
 }
 
 /** Reads the units of each subject since a time that Redis may or may not have counted. */

@@ -52,6 +52,21 @@ export interface QuotaUse {
   readonly units: number
 }
 
+/** Units that a reset took out of one count of a quota, as its entry in the audit has them. */
+export interface ForgottenCount {
+  /** Names the count: the hash of its key, which may hold an address. */
+  readonly count: string
+  /** End of the period that they were counted in, in milliseconds since the epoch. */
+  readonly end_ms: number
+  readonly units: number
+}
+
+/** What is known of the counts of quotas: the units that were used, and those of them that resets took out. */
+export interface KnownUnits {
+  readonly uses: readonly QuotaUse[]
+  readonly forgotten: readonly ForgottenCount[]
+}
+
 /** A use with the Redis key that it is counted under. */
 export interface QuotaFloor extends QuotaUse {
   readonly key: string
@@ -59,8 +74,11 @@ export interface QuotaFloor extends QuotaUse {
 
 /** A count of a quota in Redis. */
 export interface QuotaCount {
-  /** `left`: it is not below the floor; `raised`; `other`: another period is counted; `over`: its period ended. */
-  readonly outcome: 'left' | 'raised' | 'other' | 'over'
+  /**
+   * `left`: it is not below the floor; `raised`; `lowered`: no request has changed it since it was raised too high;
+   * `other`: another period is counted; `over`: its period ended.
+   */
+  readonly outcome: 'left' | 'raised' | 'lowered' | 'other' | 'over'
   /** Units that were counted, in the period that ends at `endMs`; 0 and 0 for none. */
   readonly before: number
   readonly endMs: number

@@ -52,7 +52,7 @@ export const reservedCosts = { PEEK: -1 } as const
 export const phases = { OPEN: 0, RECORD_PENDING: 1, RECORDED: 2, VOID: 3 } as const
 
 /** What raise-to-floor.lua did to a count. */
-export const floorOutcomes = { LEFT: 0, RAISED: 1, OTHER_PERIOD: 2, PERIOD_OVER: 3 } as const
+export const floorOutcomes = { LEFT: 0, RAISED: 1, OTHER_PERIOD: 2, PERIOD_OVER: 3, LOWERED: 4 } as const
 
 /** The tables by the names that they have in the Lua sources. */
 export const scriptConstants: Readonly<Record<string, Readonly<Record<string, number>>>> = {

@@ -1,5 +1,7 @@
 import { type ChangeLineV1, encodeReset } from '@weir/contracts/policy.v1.ts'
+import type { ForgottenCount } from '@weir/core/audit/quota.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import type { OnForgotten } from '@weir/redis/limit-admin.ts'
 import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
@@ -9,7 +11,11 @@ import { answerProblem, limitsUnavailable, policyUnavailable } from './problems.
 
 /** Repeating it does no harm, and brings the entry. */
 const unaudited =
-  'Redis has done it, but Kafka did not confirm its entry in the audit, and processes may refuse from memory for a while. Repeat it when Kafka is back.'
+  'Redis has done it, but Kafka did not confirm its entry in the audit: processes may refuse from memory for a while, and a loss of Redis would bring back what was reset. Repeat it when Kafka is back.'
+
+/** Resets that Kafka did not confirm, by limit: some kilobytes each, and operators repeat them. */
+const unconfirmedMax = 100
+const unconfirmed = new Map<string, readonly ForgottenCount[]>()
 
 /** The problem of a route that needs Redis where none is configured. */
 export const noRedis = limitsUnavailable(
@@ -31,7 +37,7 @@ export interface CountChange<T> {
   /** Whose counts; processes drop their cached denials when they are notified. */
   readonly subject: string
   readonly lines: readonly ChangeLineV1[]
-  readonly make: () => Promise<T>
+  readonly make: (onForgotten: OnForgotten) => Promise<T>
 }
 
 /** Changes counts, notifies every process, writes the audit record and answers with the outcome. Safe to repeat. */
@@ -43,24 +49,45 @@ export async function answerCountChange<T extends object>(
 ): Promise<unknown> {
   let result: T | undefined
   let lines: readonly ChangeLineV1[] = []
+  let subject = ''
   const changed = await changer.change(by, () => {
     const planned = plan()
     if (planned.kind === 'problem') return planned
-    lines = planned.lines
+    ;({ lines, subject } = planned)
     // Redis first: a process that receives the notice asks Redis again.
     const before = async () => {
       try {
-        result = await planned.make()
+        result = await planned.make((name, forgotten) => {
+          const nameOf = `${subject} ${name}`
+          const all = [...(unconfirmed.get(nameOf) ?? []), ...forgotten]
+          if (all.length === 0) return
+          if (unconfirmed.size < unconfirmedMax) unconfirmed.set(nameOf, all)
+          lines = lines.map((line) =>
+            line.kind === 'limit' && line.name === name ? { ...line, forgotten: all } : line,
+          )
+        })
         return undefined
       } catch (error) {
         return redisProblem(error, log)
       }
     }
-    return { kind: 'change', changes: [], lines, notices: encodeReset(planned.subject), before, answer: undefined }
+    const notices = encodeReset(planned.subject)
+    // Its lines are complete once the change was made.
+    return {
+      kind: 'change',
+      changes: [],
+      notices,
+      before,
+      answer: undefined,
+      get lines() {
+        return lines
+      },
+    }
   })
   if (changed.kind === 'problem' && result !== undefined) {
     log.warn({ by, lines }, 'limits were changed without an entry in the audit')
     return answerProblem(reply, policyUnavailable(unaudited))
   }
+  if (changed.kind === 'done') for (const { name } of lines) unconfirmed.delete(`${subject} ${name}`)
   return answerChange(reply, changed, () => result)
 }

@@ -1,3 +1,4 @@
+import type { OnForgotten } from '@weir/redis/limit-admin.ts'
 import { limitOfKey, subjectOfKey } from '@weir/redis/recorded-scope.ts'
 import type { FastifyInstance } from 'fastify'
 import { type PolicyChanger, reject } from '../change-policy.ts'
@@ -61,8 +62,8 @@ export function registerBlockLift(app: FastifyInstance, ports: Ports, changer: P
           { what, kind: 'limit', name } as const,
         ]
         const scope = { subject: id, timeZone: owner?.timeZone ?? 'UTC', anchor: owner?.anchor ?? 1 }
-        const make = async () => {
-          const done = await blocks.lift(counted, limit, forget, scope)
+        const make = async (onForgotten: OnForgotten) => {
+          const done = await blocks.lift(counted, limit, forget, scope, onForgotten)
           return { limit: name, subject: id === '' ? null : id, ...done }
         }
         return { kind: 'counts', subject: lines.length > 1 ? id : shared, lines, make }

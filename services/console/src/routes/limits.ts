@@ -1,5 +1,5 @@
 import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/asked-limits.ts'
-import type { LimitChange } from '@weir/redis/limit-admin.ts'
+import type { LimitChange, OnForgotten } from '@weir/redis/limit-admin.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
@@ -84,7 +84,7 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
           { what: change, kind: 'subject', name: id } as const,
           ...found.asked.limits.map(({ limit }) => ({ what: change, kind: 'limit', name: limit.name }) as const),
         ]
-        const make = () => changeCounts(found.asked, question, change)
+        const make = (onForgotten: OnForgotten) => changeCounts(found.asked, question, change, onForgotten)
         return { kind: 'counts', subject: id, lines, make }
       })
     },
