@@ -25,6 +25,7 @@ import { followPolicy } from './follow-policy.ts'
 import { logDecisions } from './log-decisions.ts'
 import { registerDecisionService, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
+import { connectPatienceMs, redisReadiness } from './redis-readiness.ts'
 import { registerDecisions, registerHttp } from './request-metrics.ts'
 import { RequestTraces } from './trace/request-trace.ts'
 import { warmUp } from './warm-up.ts'
@@ -57,10 +58,7 @@ await startService(
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
     await processes.start()
     const layers = new LayeredStore(store, { ...common, processes: processes.count })
-    checkReady('redis', async () => {
-      const { problem, warning } = await store.checkHealth()
-      return problem ?? (warning === undefined ? undefined : { warning })
-    })
+    checkReady('redis', redisReadiness(store.checkHealth, performance.now() + connectPatienceMs))
     const authenticator = await run.own('authenticator', createAuthenticator({ clock: systemClock, log }), (one) =>
       one.close(),
     )
