@@ -74,7 +74,10 @@ test.each([
 ])('the usage of %s, for a reader that accepts %s, is %s', async (query, accept, type, text) => {
   const response = await open(`${small}${query}`, accept).response
   expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([200, type, text])
-  expect([response.headers.get('weir-silent'), response.headers.get('vary')]).toEqual(['0', 'Accept'])
+  expect([response.headers.get('weir-silent'), response.headers.get('vary')]).toEqual([
+    '0',
+    'Accept, Authorization, X-API-Key, Cookie',
+  ])
 })
 
 test('the head of a stream says how far it is complete, and asks for no row', async () => {

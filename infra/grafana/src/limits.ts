@@ -81,7 +81,7 @@ export const limits: Page = {
       ),
       panel(
         'Wrong credentials',
-        '`unknown` rising: somebody guesses, or uses a withdrawn key. `throttled`: their addresses are left aside.',
+        '`unknown` rising: somebody guesses, or uses a withdrawn key. `throttled`: further ones of addresses that had sent 100 within a minute.',
         'reqps',
         {
           '{{cause}}': rate('weir_credentials_rejected_total', 'cause'),

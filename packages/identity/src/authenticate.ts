@@ -5,7 +5,7 @@ import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { type Caller, type CallerRequest, unauthenticated } from './caller.ts'
 import { callerAddress, mayNameSubjects } from './caller-address.ts'
 import { type Credential, credentialOf, fingerprintOf, keyInForce } from './credential.ts'
-import { createAuthFailureThrottle, createValidCredentialCache } from './guess-protection.ts'
+import { createAuthFailureThrottle } from './guess-protection.ts'
 import { type IdentityRules, identityRules } from './identity-rules.ts'
 import { anonymousSubject, namedSubject } from './named-subject.ts'
 import { createTokenAuthenticator } from './token-authenticator.ts'
@@ -25,9 +25,9 @@ export function createAuthenticator(options: {
 }) {
   const { clock, elapsedMs = () => performance.now() } = options
   const counters = {
-    /** Credentials that were looked up and belong to no subject. */
+    /** Credentials that belong to no subject. */
     wrong: 0,
-    /** Credentials that were not looked up, because too many wrong ones came from their address. */
+    /** Further ones, after too many from their address. */
     throttled: 0,
     tokensVerified: 0,
     keysFetched: 0,
@@ -35,34 +35,22 @@ export function createAuthenticator(options: {
   }
   const outgoing = createOutgoing()
   const throttle = createAuthFailureThrottle(elapsedMs)
-  const valid = createValidCredentialCache(elapsedMs)
   const tokens = createTokenAuthenticator({ ...options, outgoing, elapsedMs, counters })
 
   const wrong = (rules: IdentityRules, request: CallerRequest): Caller => {
-    counters.wrong += 1
-    throttle.countWrong(callerAddress(request, rules))
-    return unauthenticated
+    const retryAfterMs = throttle.countWrong(callerAddress(request, rules))
+    counters[retryAfterMs === 0 ? 'wrong' : 'throttled'] += 1
+    return retryAfterMs === 0 ? unauthenticated : { kind: 'unauthenticated', retryAfterMs }
   }
 
   const byCredential = (policy: Policy, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
     const hash = fingerprintOf(credential, request.socket)
-    if (!throttle.isQuiet && !valid.has(hash)) {
-      const retryAfterMs = throttle.blockedMs(callerAddress(request, rules))
-      if (retryAfterMs > 0) {
-        counters.throttled += 1
-        return { kind: 'unauthenticated', retryAfterMs } as const
-      }
-    }
     const key = keyInForce(policy, hash, clock.nowMs())
     if (key !== undefined) {
-      valid.add(hash)
       return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn: credential.place } as const
     }
     if (!credential.mayBeToken || hash === '') return wrong(rules, request)
-    const settle = (caller: Caller | undefined): Caller => {
-      if (caller?.kind === 'known') valid.add(hash)
-      return caller ?? wrong(rules, request)
-    }
+    const settle = (caller: Caller | undefined): Caller => caller ?? wrong(rules, request)
     const found = tokens.authenticate(policy, rules, credential.text, hash)
     return found instanceof Promise ? found.then(settle) : settle(found)
   }

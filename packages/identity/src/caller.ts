@@ -31,7 +31,7 @@ export type Caller =
       readonly claims?: Claims
     }
   /**
-   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With
+   * `retryAfterMs` above 0: its credential is wrong, and too many wrong ones came from there before. With
    * `isUnverifiable` it may be right, and will be known by then.
    */
   | { readonly kind: 'unauthenticated'; readonly retryAfterMs: number; readonly isUnverifiable?: true }

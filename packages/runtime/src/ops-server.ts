@@ -1,5 +1,6 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
+import { checkEveryMs, endSilent, inTurn, requestMsMax } from './bound-connections.ts'
 import { registerScraped } from './scraped-metrics.ts'
 
 /** How often readiness is looked at while no one asks for it, so that its metrics are no older. */
@@ -74,13 +75,16 @@ export async function startOpsServer(options: {
     const text = isReady ? ['ok', ...lines] : lines
     return { status: isReady ? 200 : 503, body: `${text.join('\n')}\n` }
   }
-  const server = createServer((request, response) => {
+  const serve: RequestListener = (request, response) => {
     answer(request.url?.split('?')[0] ?? '').then(
       ({ status, type = 'text/plain; charset=utf-8', body }) =>
         response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body),
       (error: unknown) => response.writeHead(500).end(`${String(error)}\n`),
     )
-  })
+  }
+  const server = endSilent(
+    createServer({ requestTimeout: requestMsMax, connectionsCheckingInterval: checkEveryMs }, inTurn(serve)),
+  )
   const lookNow = watchReadiness(server, options.metrics, () => askParts(options.readiness))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

@@ -1,4 +1,5 @@
-import { type IncomingMessage, maxHeaderSize, type ServerOptions } from 'node:http'
+import { createServer, type IncomingMessage, maxHeaderSize, type RequestListener, type ServerOptions } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import {
   type FastifyBaseLogger,
@@ -7,6 +8,7 @@ import {
   type FastifyRequest,
   LogController,
 } from 'fastify'
+import { checkEveryMs, endSilent, inTurn, requestMsMax } from './bound-connections.ts'
 import type { ListenerTls } from './tls-listener.ts'
 
 /** An error as HTTP clients get it, by RFC 9457. Every `type` of Weir's own has a row in docs/errors.md. */
@@ -90,10 +92,18 @@ export function answerToNoRequest({ code }: { readonly code?: string }, headerBy
   return `HTTP/1.1 ${problem.status} ${reason}\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }
 
-/** Returns the options of every listener: our own logger, no line per request, and no logger for each request. */
+/**
+ * Returns the options of every listener: our own logger, no line per request, no logger for each request, and bounds of
+ * what a connection may hold in memory.
+ */
 export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, http: ServerOptions = {}) => ({
-  // Fastify accepts either, and its types only one kind of server.
-  ...({ [tls === undefined ? 'http' : 'https']: { joinDuplicateHeaders, ...http, ...tls?.options } } as object),
+  serverFactory: (serve: RequestListener, { keepAliveTimeout, requestTimeout }: ServerOptions) => {
+    const options = { joinDuplicateHeaders, connectionsCheckingInterval: checkEveryMs, ...http, ...tls?.options }
+    const server = tls === undefined ? createServer(options, inTurn(serve)) : createSecureServer(options, inTurn(serve))
+    // Together they may contradict each other until both are set.
+    return endSilent(Object.assign(server, { keepAliveTimeout, requestTimeout }))
+  },
+  requestTimeout: requestMsMax,
   clientErrorHandler: (error: Error & { code?: string }, socket: Duplex) => {
     if (socket.writable && error.code !== 'ECONNRESET') {
       socket.write(answerToNoRequest(error, http.maxHeaderSize ?? maxHeaderSize))

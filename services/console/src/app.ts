@@ -4,9 +4,11 @@ import swagger from '@fastify/swagger'
 import { registerPage } from '@weir/page/serve-page.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrorsAndUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import { serveDescription } from '@weir/runtime/serve-description.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { PolicyChanger } from './change-policy.ts'
+import { answerPrivately } from './http/answer-privately.ts'
 import { requireCallers } from './http/authorize.ts'
 import { createCallerFinder } from './http/caller.ts'
 import { compressAnswers } from './http/compress-answers.ts'
@@ -46,6 +48,9 @@ import { registerUtilization } from './routes/utilization.ts'
 /** Names stand in paths percent-encoded: an id of 128 characters is three times as long there, a route longer still. */
 const nameLengthMax = 4_096
 
+/** Unauthenticated callers hold at most 30 kB each: a head, a body for `/session`. More are turned away. */
+const connectionsMax = 2_000
+
 /** The problems that a person reads; a body of 256 kB may hold 20,000. */
 const schemaProblemsMax = 20
 
@@ -80,6 +85,7 @@ export function buildApp(
     routerOptions: { maxParamLength: nameLengthMax },
     schemaErrorFormatter: wordSchemaProblems,
   })
+  app.server.maxConnections = connectionsMax
   app.setValidatorCompiler((route) => (route.httpPart === 'body' ? compileBody : compileParameters)(route))
   answerErrorsAndUnrouted(app, 'GET /openapi.json lists them')
   readJson(app)
@@ -93,7 +99,8 @@ export function buildApp(
   })
   const sessions = new Sessions({ publicUrl: ports.publicUrl, hasTls: tls !== undefined }, nowMs)
   requireCallers(app, findCredential, sessions)
-  boundQuestions(app)
+  boundQuestions(app, ports.places.questions)
+  answerPrivately(app)
   compressAnswers(app)
   const changer = new PolicyChanger(ports, logger)
   app.register(swagger, description)
@@ -126,7 +133,7 @@ export function buildApp(
     registerStatus(api, ports)
     registerSearch(api, ports)
     registerPage(api)
-    api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
+    serveDescription(api, () => api.swagger())
   })
   return app
 }

@@ -34,6 +34,7 @@ import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
+import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
@@ -43,6 +44,7 @@ import { AuditLog } from './audit-log.ts'
 import { openBlocks } from './blocks/open-blocks.ts'
 import { consoleVariables } from './config.ts'
 import { PolicyHistory } from './history/policy-history.ts'
+import { createPlaces } from './http/places.ts'
 import { LiveDecisions } from './live/live-decisions.ts'
 import { openMonitor } from './monitor/open-monitor.ts'
 import { openLedger } from './open-ledger.ts'
@@ -91,6 +93,15 @@ async function openQuestions(clickhouse: ClickHouseClient, config: ClickhouseSer
         ? estimateImpact(streams, edit, span)
         : replayImpact(streams, edit, { ...span, subject }, limitKey),
   }
+}
+
+/** Makes the places of questions and exports, with a metric of all that are taken. */
+function openPlaces(live: LiveDecisions, { metrics }: Service) {
+  const places = createPlaces()
+  const help = 'Places of questions, exports and live streams that are taken'
+  const readAll = () => ({ questions: places.questions.taken, exports: places.exports.taken, live: live.taken })
+  registerScraped(metrics, { weir_places_taken: { help, label: 'kind', readAll } })
+  return places
 }
 
 await startService(
@@ -148,7 +159,7 @@ await startService(
         policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
       },
       blocks: servers && openBlocks(clickhouse, servers),
-      live,
+      ...{ live, places: openPlaces(live, service) },
       findChange: findChange.bind(undefined, clickhouse, topics.policy),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
       statusSources: {

@@ -30,6 +30,7 @@ import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 import type { Ledger } from './close-month.ts'
 import type { PeekLimits } from './decisions/stands-now.ts'
+import type { ConsolePlaces } from './http/places.ts'
 import type { LiveDecisions } from './live/live-decisions.ts'
 import type { ProcessStatus } from './status/ask-processes.ts'
 import type { RecentGap } from './status/judge-status.ts'
@@ -111,6 +112,7 @@ export interface Ports {
   /** Undefined where no Redis is configured. */
   readonly blocks: BlockPorts | undefined
   readonly live: LiveDecisions
+  readonly places: ConsolePlaces
   /** Reads one change from the policy's history. Rejects when ClickHouse does not answer. */
   readonly findChange: (asked: {
     readonly id: string

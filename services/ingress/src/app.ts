@@ -21,8 +21,7 @@ import { addSettleRoute } from './routes/settle.ts'
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
 /**
- * For a whole request to the API: 262 kB at most, from programs nearby. Fastify has no bound of its own, so bodies
- * could be held open.
+ * For a whole request to the API: 262 kB at most, from programs nearby.
  */
 const askTimeoutMs = 30_000
 /**
@@ -60,7 +59,7 @@ export async function buildApps(
       maxHeaderSize: askHeaderBytesMax,
       ServerResponse: timedResponses((url) => timesByPath.get(url) ?? other),
       // Of two timeouts Node takes the longer for the whole request.
-      ...{ headersTimeout: askTimeoutMs, connectionsCheckingInterval: 5_000 },
+      headersTimeout: askTimeoutMs,
     }),
     keepAliveTimeout: keepAliveTimeoutMs,
     requestTimeout: askTimeoutMs,

@@ -87,23 +87,20 @@ describe('wrong keys', () => {
     expect(await redis.dbsize()).toBe(before + 1)
   })
 
-  it('block new credentials of their address for the minute, but neither those in use there nor other addresses', async () => {
+  it('are refused with their address for the minute, but neither right ones, however new, nor other addresses', async () => {
     const { ask, time } = await openIdentity('{ keyHeaders: [x-api-key, authorization], trustedProxies: [127.0.0.9] }')
     const other = '127.0.0.2'
-    const right = { headers: { 'x-api-key': 'acme-key' } }
     const wrong = () => ({ headers: { 'x-api-key': randomKey() } })
     time.ms = Date.parse('2026-11-21T11:59:00Z') // both keys are good
-    expect((await ask(right)).who).toBe('acme on pro')
     for (let n = 0; n < 100; n += 1)
       expect(await ask(wrong())).toEqual({ who: 'unauthenticated', address: '127.0.0.1' })
     time.ms += 20_000
     const shutOut = { who: 'unauthenticated', retryAfterMs: 40_000, address: '127.0.0.1' }
     expect(await ask(wrong())).toEqual(shutOut)
-    expect(await ask({ headers: { 'x-api-key': 'old-key' } })).toEqual(shutOut) // right, but new here
+    for (const key of ['acme-key', 'old-key'])
+      expect((await ask({ headers: { 'x-api-key': key } })).who).toBe('acme on pro')
     const pretending = { 'x-api-key': randomKey(), 'x-forwarded-for': '192.0.2.9' }
     expect(await ask({ headers: pretending })).toEqual(shutOut)
-    expect((await ask(right)).who).toBe('acme on pro')
-    expect((await ask({ from: other, headers: { 'x-api-key': 'old-key' } })).who).toBe('acme on pro')
     expect(await ask({ from: other, ...wrong() })).toEqual({ who: 'unauthenticated', address: other })
     time.ms += 39_999
     expect(await ask(wrong())).toEqual({ ...shutOut, retryAfterMs: 1 })

@@ -125,7 +125,7 @@ describe('tokens of the policy', () => {
   it('are made with a secret that is shown once, work immediately, and end when they are deleted', async () => {
     const { ask, store } = await withPolicy()
     const made = await ask('POST /v1/tokens', { body: { name: 'ci', scopes: ['usage', 'read'] } })
-    expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'no-store'])
+    expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'private, no-store'])
     const { token } = made.json()
     expect(token).toMatch(/^weir_token_[\w-]{43}$/)
     expect((await ask('/v1/plans', { token })).statusCode).toBe(200)

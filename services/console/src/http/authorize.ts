@@ -79,9 +79,7 @@ export const subjectForbidden = ({ by }: FastifyRequest): Problem => ({
  */
 export function requireCallers(app: FastifyInstance, findCredential: CallerFinder, sessions: Sessions): void {
   const findCaller = (request: FastifyRequest) =>
-    sessions.isOf(request.headers)
-      ? sessions.findCaller(request)
-      : findCredential(request.headers, request.raw.socket.remoteAddress ?? '')
+    sessions.isOf(request.headers) ? sessions.findCaller(request) : findCredential(request.headers, request.raw)
   app.decorateRequest('by', '')
   app.decorateRequest('scopes', null)
   app.decorateRequest('reach')

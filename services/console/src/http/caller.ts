@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Reach } from '@weir/core/usage/reach.ts'
+import { callerAddress } from '@weir/identity/caller-address.ts'
 import { keyInForce } from '@weir/identity/credential.ts'
-import { createAuthFailureThrottle, createValidCredentialCache } from '@weir/identity/guess-protection.ts'
+import { createAuthFailureThrottle } from '@weir/identity/guess-protection.ts'
+import { identityRules } from '@weir/identity/identity-rules.ts'
 import { createPortalTokens, portalPrefix } from '@weir/identity/portal-tokens.ts'
 import { mayBeSubject } from '@weir/policy/named-subject.ts'
 import { isSelfService, type Policy, subjectScopes, type TokenScope, tokenInForce } from '@weir/policy/policy.ts'
-import { addressScope } from '@weir/runtime/address-scope.ts'
 import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import { badRequest, type Problem, problemType } from '@weir/runtime/problem.ts'
 
@@ -39,7 +40,13 @@ export type FindAgain = () => Caller | undefined | Promise<Caller | undefined>
 
 /** A caller, or why there is none; `retryAfterS` where too many wrong keys came from the address. */
 export type FoundCaller =
-  | { readonly kind: 'caller'; readonly caller: Caller; readonly findAgain: FindAgain }
+  | {
+      readonly kind: 'caller'
+      readonly caller: Caller
+      readonly findAgain: FindAgain
+      /** What the credential is known by. */
+      readonly sha256: string
+    }
   | { readonly kind: 'refused'; readonly problem: Problem; readonly retryAfterS?: number }
 
 const unauthorized: Problem = {
@@ -48,13 +55,22 @@ const unauthorized: Problem = {
   status: 401,
   detail: 'Send a token as "Authorization: Bearer TOKEN".',
 }
+const tooManyWrong: Problem = {
+  type: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
+  title: 'Too many wrong credentials',
+  status: 429,
+  detail: 'Too many wrong credentials came from this address. A right one is accepted at any time.',
+}
 const twoCredentials = badRequest('Send one credential: Authorization or X-API-Key, not both.')
 
 /** The credential of an `Authorization: Bearer` header; empty if there is none. */
 const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
 
-/** Finds who sent a request from this address. */
-export type CallerFinder = (headers: IncomingHttpHeaders, address: string) => Promise<FoundCaller>
+/** Finds who sent a request, by these headers of it. */
+export type CallerFinder = (headers: IncomingHttpHeaders, request: Sent) => Promise<FoundCaller>
+
+/** What says from where a request comes. */
+type Sent = Pick<IncomingMessage, 'headers' | 'socket'>
 
 /**
  * Returns the one place where a credential becomes a caller with its reach:
@@ -63,15 +79,14 @@ export type CallerFinder = (headers: IncomingHttpHeaders, address: string) => Pr
  * - A portal token reaches its subject, until it ends or all of the subject's are ended.
  * - A subject's own key reaches its subject, where `selfService` allows it; elsewhere it is as good as unknown.
  *
- * Every credential is found by its hash, so that no comparison depends on how much of one was guessed. Wrong keys are
- * limited by address as at the ingress; tokens, which Weir makes too long to guess, are accepted meanwhile.
+ * Every credential is found by its hash, so that no comparison depends on how much of one was guessed. Wrong ones are
+ * limited by address as at the ingress; right ones are accepted whatever came from their address.
  */
 export function createCallerFinder(sources: CallerSources): CallerFinder {
   const { rootSha256, portalKey, policy, nowMs, elapsedMs = () => performance.now() } = sources
   const portal = createPortalTokens(portalKey)
   const isRoot = createAdminCheck(rootSha256)
   const throttle = createAuthFailureThrottle(elapsedMs)
-  const valid = createValidCredentialCache(elapsedMs)
 
   const byToken = (known: Policy | undefined, sha256: string): Caller | undefined => {
     if (isRoot(sha256)) return { by: rootName, scopes: ['admin'], reach: Reach.everybody }
@@ -98,32 +113,23 @@ export function createCallerFinder(sources: CallerSources): CallerFinder {
     return { by: `portal of ${claims.subject}`, scopes: subjectScopes, reach: Reach.of([claims.subject]) }
   }
 
-  /** What nobody could have made but Weir, or is known already, is looked at however many wrong ones came before. */
-  const guarded = async (from: string, fingerprinted: string, find: FindAgain): Promise<FoundCaller> => {
-    const blockedMs = valid.has(fingerprinted) ? 0 : throttle.blockedMs(from)
-    if (blockedMs > 0) return { kind: 'refused', problem: unauthorized, retryAfterS: Math.ceil(blockedMs / 1_000) }
-    const caller = await find()
-    if (caller === undefined) {
-      throttle.countWrong(from)
-      return { kind: 'refused', problem: unauthorized }
-    }
-    valid.add(fingerprinted)
-    return { kind: 'caller', caller, findAgain: find }
+  const refuse = ({ headers, socket }: Sent): FoundCaller => {
+    const known = policy()
+    const request = { headers, socket, url: '' }
+    const blockedMs = throttle.countWrong(known ? callerAddress(request, identityRules(known.identity)) : '')
+    if (blockedMs === 0) return { kind: 'refused', problem: unauthorized }
+    return { kind: 'refused', problem: tooManyWrong, retryAfterS: Math.ceil(blockedMs / 1_000) }
   }
 
-  return async function findCaller(headers: IncomingHttpHeaders, address: string): Promise<FoundCaller> {
-    const { authorization = '', 'x-api-key': apiKey = '' } = headers
+  return async function findCaller({ authorization = '', 'x-api-key': apiKey = '' }, request) {
     if (authorization !== '' && apiKey !== '') return { kind: 'refused', problem: twoCredentials }
     const sent = authorization === '' ? String(apiKey) : bearer(authorization)
-    const from = addressScope(address)
-    if (authorization !== '' && sent.startsWith(portalPrefix)) {
-      return guarded(from, hash('sha256', sent, 'hex'), () => byPortal(sent))
-    }
-    const sha256 = fingerprint(sent)
+    const isPortal = authorization !== '' && sent.startsWith(portalPrefix)
+    const sha256 = isPortal ? hash('sha256', sent, 'hex') : fingerprint(sent)
     if (sha256 === '') return { kind: 'refused', problem: unauthorized }
-    const findToken = () => byToken(policy(), sha256)
-    const token = authorization === '' ? undefined : findToken()
-    if (token !== undefined) return { kind: 'caller', caller: token, findAgain: findToken }
-    return guarded(from, sha256, () => byKey(policy(), sha256))
+    const findToken = () => (authorization === '' ? undefined : byToken(policy(), sha256))
+    const findAgain = isPortal ? () => byPortal(sent) : () => findToken() ?? byKey(policy(), sha256)
+    const caller = await findAgain()
+    return caller === undefined ? refuse(request) : { kind: 'caller', caller, findAgain, sha256 }
   }
 }

@@ -1,12 +1,11 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { acceptsGzip } from '@weir/runtime/serve-description.ts'
 import type { FastifyInstance } from 'fastify'
 
 /** Characters of the shortest answer that is compressed; a shorter one fills a packet either way. */
 const lengthMin = 1_024
 const zip = promisify(gzip)
-/** Also with a weight, but for 0. */
-const gzipAccepted = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/
 
 /**
  * Compresses JSON for those that accept gzip, where a question was asked. Answers to changes may hold a new secret,
@@ -18,7 +17,7 @@ export function compressAnswers(app: FastifyInstance): void {
     const isJson = /json/.test(String(reply.getHeader('content-type')))
     if (typeof payload !== 'string' || payload.length < lengthMin || !isQuestion || !isJson) return payload
     reply.header('vary', [reply.getHeader('vary'), 'Accept-Encoding'].filter(Boolean).join(', '))
-    if (!gzipAccepted.test(String(request.headers['accept-encoding']))) return payload
+    if (!acceptsGzip(request.headers['accept-encoding'])) return payload
     reply.removeHeader('content-length')
     reply.header('content-encoding', 'gzip')
     return zip(payload)

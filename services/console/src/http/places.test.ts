@@ -1,6 +1,8 @@
 import { once } from 'node:events'
-import { expect, it } from 'vitest'
+import { type AddressInfo, connect } from 'node:net'
+import { expect, it, onTestFinished } from 'vitest'
 import { openConsole } from '../testing/open-console.ts'
+import { createPlaces } from './places.ts'
 
 it('answers eight questions of a credential at once and 32 of all, refuses the next, and goes on when one ends', async () => {
   const waiting: (() => void)[] = []
@@ -51,4 +53,21 @@ it('keeps no place for callers that left before they were counted', async () => 
   for (let at = 0; at < 8; at += 1) await expect(ask('/v1/usage')).rejects.toThrow('destroyed')
   isLeaving = false
   expect((await ask('/v1/usage')).statusCode).toBe(200)
+})
+
+it.each([
+  ['questions', '/v1/usage'],
+  ['exports', '/v1/usage?format=csv'],
+] as const)('frees the places of %s that were sent ahead on a connection, when it is cut', async (kind, path) => {
+  const places = createPlaces()
+  const waits = () => new Promise<never>(() => undefined)
+  const { app, applyFile } = openConsole({ places, askUsage: waits, openStream: waits })
+  await applyFile()
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  onTestFinished(() => app.close())
+  const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer token\r\n\r\n`.repeat(9))
+  await expect.poll(() => places[kind].taken).toBe(1)
+  socket.destroy()
+  await expect.poll(() => [places.questions.taken, places.exports.taken]).toEqual([0, 0])
 })

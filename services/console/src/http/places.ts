@@ -17,6 +17,11 @@ export class PlaceCounter {
     this.#places = places
   }
 
+  /** Places that are taken. */
+  get taken(): number {
+    return this.#taken.size
+  }
+
   /** Takes a place for this credential. Returns what frees it, or why there is none. */
   take(by: string): { readonly leave: () => void } | { readonly refusal: StreamRefusal } {
     const { all, perCredential } = this.#places
@@ -29,15 +34,25 @@ export class PlaceCounter {
   }
 }
 
-/** A browser opens six connections; ClickHouse answers more questions than these no sooner. */
-const questions: Places = { all: 32, perCredential: 8 }
+/** The places of a console, by what takes them. */
+export type ConsolePlaces = ReturnType<typeof createPlaces>
+
+/** Makes the places of a console; all are free. */
+export const createPlaces = () => ({
+  /** A browser opens six connections; ClickHouse answers more questions than these no sooner. */
+  questions: new PlaceCounter({ all: 32, perCredential: 8 }),
+  /**
+   * Each is a connection to ClickHouse and a large question there: half of what the console's client opens. A caller
+   * that downloads does so one after the other; the second is for one that begins while another ends.
+   */
+  exports: new PlaceCounter({ all: 8, perCredential: 2 }),
+})
 
 /**
  * Bounds how many questions of customers and about usage are answered at once. Streams of decisions have a bound of
  * their own.
  */
-export function boundQuestions(app: FastifyInstance): void {
-  const places = new PlaceCounter(questions)
+export function boundQuestions(app: FastifyInstance, places: PlaceCounter): void {
   app.addHook('preHandler', async (request, reply) => {
     const { scope, reach, isLive } = request.routeOptions.config
     if ((scope !== 'usage' && reach !== 'own') || isLive === true) return undefined

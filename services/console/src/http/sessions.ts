@@ -11,6 +11,8 @@ export interface Session {
   readonly csrf: string
   /** Looks the credential up again: what was revoked meanwhile finds nobody. */
   readonly findAgain: FindAgain
+  /** Of the credential, as in `FoundCaller`. */
+  readonly sha256: string
   readonly endsMs: number
 }
 
@@ -30,6 +32,8 @@ const longestMs = 12 * 3_600_000
 const idleMs = 3_600_000
 /** About 1 kB each. Beyond it those that rested longest are over. */
 const sessionsMax = 10_000
+/** Browsers of one credential. Beyond it its oldest session is over, and nobody else's. */
+const ownMax = 10
 
 const forged = (detail: string): Problem => problem('csrf', 'Forbidden', 403, detail)
 const isOver = problem('unauthorized', 'Unauthorized', 401, 'The session is over. Sign in again.')
@@ -49,6 +53,8 @@ export interface BrowserRequest {
  */
 export class Sessions {
   readonly #open: LRUCache<string, Session>
+  /** Keys of the open sessions of each credential, the oldest first. */
+  readonly #own = new Map<string, Set<string>>()
   readonly #origin: BrowserOrigin
   readonly #nowMs: () => number
 
@@ -58,6 +64,10 @@ export class Sessions {
     this.#open = new LRUCache({
       ...{ max: sessionsMax, ttl: idleMs, updateAgeOnGet: true, ttlResolution: 0 },
       perf: { now: elapsedMs },
+      dispose: ({ sha256 }, key) => {
+        const own = this.#own.get(sha256)
+        if (own?.delete(key) && own.size === 0) this.#own.delete(sha256)
+      },
     })
   }
 
@@ -83,10 +93,18 @@ export class Sessions {
   }
 
   /** Opens one for a credential that was accepted; returns it with the cookie's value. */
-  open(findAgain: FindAgain): { readonly id: string; readonly session: Session } {
+  open({ findAgain, sha256 }: Pick<Session, 'findAgain' | 'sha256'>): {
+    readonly id: string
+    readonly session: Session
+  } {
     const [id, csrf] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')]
-    const session = { csrf, findAgain, endsMs: this.#nowMs() + longestMs }
-    this.#open.set(hash('sha256', id, 'hex'), session)
+    const session = { csrf, findAgain, sha256, endsMs: this.#nowMs() + longestMs }
+    const own = this.#own.get(sha256) ?? new Set<string>()
+    const [oldest = ''] = own
+    if (own.size >= ownMax) this.#open.delete(oldest)
+    const key = hash('sha256', id, 'hex')
+    this.#own.set(sha256, own.add(key))
+    this.#open.set(key, session)
     return { id, session }
   }
 
@@ -132,7 +150,7 @@ export class Sessions {
       return refused(forged('The page must send X-Weir-CSRF as the session gave it. Load the page again.'))
     }
     const caller = await session.findAgain()
-    if (caller !== undefined) return { kind: 'caller', caller, findAgain: session.findAgain, session }
+    if (caller !== undefined) return { ...session, kind: 'caller', caller, session }
     this.end(headers)
     return refused(isOver)
   }

@@ -36,6 +36,11 @@ export class LiveDecisions {
     this.#follow = follow
   }
 
+  /** Streams that are open. */
+  get taken(): number {
+    return this.#streams.size
+  }
+
   /** Why decisions do not come; undefined while they do, or while no reader listens. */
   get problem(): string | undefined {
     return this.#follower?.problem

@@ -2,11 +2,12 @@ import { WeirError } from '@weir/core/errors.ts'
 import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
+import { isKnown } from '@weir/runtime/serve-description.ts'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
 import { type Block, listBlocks } from '../blocks/list-blocks.ts'
 import { noRedis } from '../http/answer-count-change.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
-import { etagOf, isKnown } from '../http/etag.ts'
+import { etagOf } from '../http/etag.ts'
 import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
 import { address, closed, object, operation, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -83,7 +84,7 @@ function answerText(reply: FastifyReply, blocks: readonly Block[], isWhole: bool
   const lines = [...new Set(blocks.flatMap(({ ip }) => ip ?? []))].sort()
   const body = lines.map((line) => `${line}\n`).join('')
   const etag = etagOf(body)
-  reply.header('etag', etag).header('cache-control', 'no-cache').header('weir-complete', String(isWhole))
+  reply.header('etag', etag).header('cache-control', 'private, no-cache').header('weir-complete', String(isWhole))
   if (isKnown(known, etag)) return reply.code(304).send()
   return reply.type('text/plain; charset=utf-8').send(body)
 }

@@ -15,7 +15,7 @@ describe('a key', () => {
   it('is made of 256 random bits, shown once, and kept as its hash', async () => {
     const { ask, store } = await withPolicy()
     const made = await ask('POST /v1/subjects/acme/keys')
-    expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'no-store'])
+    expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'private, no-store'])
     const { key, id, subject, expires } = made.json()
     expect(key).toMatch(/^weir_[\w-]{43}$/)
     expect([subject, expires, id]).toEqual(['acme', null, hashOf(key).slice(0, 12)])

@@ -109,6 +109,18 @@ describe('a browser’s session', () => {
   })
 })
 
+it('reads no body of a sign-in by a page of somebody else, and none of more than 8 kB', async () => {
+  const { app, applyFile } = openConsole()
+  await applyFile()
+  const signIn = (more: object, length: number) =>
+    app.inject({
+      ...{ method: 'POST', url: '/session', headers: { ...fromPage, 'content-type': 'application/json', ...more } },
+      payload: `{"token":"${'a'.repeat(length)}`,
+    })
+  expect((await signIn({ 'sec-fetch-site': 'cross-site' }, 9_000)).json().type).toBe('urn:weir:problem:csrf')
+  expect((await signIn({}, 9_000)).statusCode).toBe(413)
+})
+
 describe('the sessions of a console', () => {
   const origin = { publicUrl: undefined, hasTls: false }
   const findAgain = () => undefined
@@ -121,7 +133,7 @@ describe('the sessions of a console', () => {
       () => nowMs,
       () => elapsed,
     )
-    const { id } = sessions.open(findAgain)
+    const { id } = sessions.open({ findAgain, sha256: 'a' })
     for (const passed of [3_599_999, 3_599_999]) {
       elapsed += passed
       expect(sessions.find(headersOf(id))).toBeDefined()
@@ -132,7 +144,18 @@ describe('the sessions of a console', () => {
 
   it('are 10,000 at most: those that rested longest are over', () => {
     const sessions = new Sessions(origin, () => nowMs)
-    const ids = Array.from({ length: 10_001 }, () => sessions.open(findAgain).id)
+    const ids = Array.from({ length: 10_001 }, (_, n) => sessions.open({ findAgain, sha256: `${n}` }).id)
     expect([ids[0], ids[1]].map((id) => sessions.find(headersOf(id ?? '')) !== undefined)).toEqual([false, true])
+  })
+
+  it('are ten of one credential at most: its oldest is over, and no other credential’s', () => {
+    const sessions = new Sessions(origin, () => nowMs)
+    const isOpen = (id = '') => sessions.find(headersOf(id)) !== undefined
+    const other = sessions.open({ findAgain, sha256: 'other' }).id
+    const ids = Array.from({ length: 10_100 }, () => sessions.open({ findAgain, sha256: 'mine' }).id)
+    expect([isOpen(other), isOpen(ids.at(-11)), ids.slice(-10).every(isOpen)]).toEqual([true, false, true])
+    sessions.end(headersOf(ids.at(-1) ?? ''))
+    sessions.open({ findAgain, sha256: 'mine' })
+    expect(isOpen(ids.at(-10))).toBe(true)
   })
 })

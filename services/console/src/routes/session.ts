@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { answerRefused } from '../http/authorize.ts'
 import type { Caller, CallerFinder } from '../http/caller.ts'
 import { answerProblem } from '../http/problems.ts'
@@ -22,24 +22,31 @@ const shown = ({ by, scopes, reach }: Caller, { csrf, endsMs }: Session) => ({
 const schemaOf = (summary: string, response: object, body?: object) => ({
   schema: { ...{ tags: ['session'], security: [], summary, response }, ...(body === undefined ? {} : { body }) },
 })
+/** A token has at most 4,096 characters. */
+const bodyBytesMax = 8_192
 const credential = { ...text('a token, a portal’s token or a key'), minLength: 1, maxLength: 4_096 }
 
 /** `/session`: a browser signs in with a token or key, asks who it is, and signs out. */
 export function registerSession(app: FastifyInstance, sessions: Sessions, findCredential: CallerFinder): void {
-  const keepFresh = (reply: FastifyReply) => reply.header('cache-control', 'no-store')
   app.post<{ Body: { readonly token: string } }>(
     '/session',
-    schemaOf('Sign in', { 201: answer('Signed in', signedIn), ...problems() }, object({ token: credential })),
+    {
+      ...schemaOf('Sign in', { 201: answer('Signed in', signedIn), ...problems() }, object({ token: credential })),
+      bodyLimit: bodyBytesMax,
+      // Before the body is read: its sender has shown no credential yet.
+      onRequest: async (request, reply) => {
+        const foreign = sessions.whyForeign(request)
+        return foreign && answerProblem(reply, foreign)
+      },
+    },
     async (request, reply) => {
-      const foreign = sessions.whyForeign(request)
-      if (foreign !== undefined) return answerProblem(reply, foreign)
       const authorization = `Bearer ${request.body.token}`
-      const found = await findCredential({ authorization }, request.raw.socket.remoteAddress ?? '')
+      const found = await findCredential({ authorization }, request.raw)
       if (found.kind === 'refused') return answerRefused(reply, found)
       sessions.end(request.headers)
-      const { id, session } = sessions.open(found.findAgain)
+      const { id, session } = sessions.open(found)
       request.log.info({ by: found.caller.by }, 'a browser signed in')
-      keepFresh(reply.code(201)).header('set-cookie', sessions.cookieOf(id))
+      reply.code(201).header('set-cookie', sessions.cookieOf(id))
       return shown(found.caller, session)
     },
   )
@@ -47,10 +54,9 @@ export function registerSession(app: FastifyInstance, sessions: Sessions, findCr
   const signedInAnswers = { 200: answer('The session', signedIn), 204: deleted('Nobody is'), ...problems() }
   app.get('/session', schemaOf('Who is signed in', signedInAnswers), async (request, reply) => {
     // No error: a browser that comes for the first time asks this.
-    if (!sessions.isOf(request.headers)) return keepFresh(reply.code(204)).send()
+    if (!sessions.isOf(request.headers)) return reply.code(204).send()
     const found = await sessions.findCaller(request)
     if (found.kind === 'refused') return answerRefused(reply, found)
-    keepFresh(reply)
     return shown(found.caller, found.session)
   })
 
@@ -59,6 +65,6 @@ export function registerSession(app: FastifyInstance, sessions: Sessions, findCr
     const found = await sessions.findCaller(request)
     if (found.kind === 'refused') return answerRefused(reply, found)
     sessions.end(request.headers)
-    return keepFresh(reply.code(204)).header('set-cookie', sessions.cookieOf()).send()
+    return reply.code(204).header('set-cookie', sessions.cookieOf()).send()
   })
 }

@@ -59,7 +59,11 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
       if (refusal !== undefined) return answerProblem(reply, tooManyStreams(refusal))
       reply.hijack()
       // Not buffered: nginx holds answers back unless it is told not to.
-      const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+      const headers = {
+        'content-type': 'text/event-stream',
+        'cache-control': 'private, no-store',
+        'x-accel-buffering': 'no',
+      }
       reply.raw.writeHead(200, headers)
       const isAllowed = () => request.isStillAllowed()
       const listener = { by, reach, filter, isSumsOnly, isBySubject, lastId: lastIdOf(request), isAllowed }

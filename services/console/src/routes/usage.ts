@@ -18,12 +18,13 @@ import {
 } from '@weir/core/usage/usage-query.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
+import { isKnown } from '@weir/runtime/serve-description.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingScope, subjectForbidden } from '../http/authorize.ts'
 import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
-import { etagOf, isKnown } from '../http/etag.ts'
+import { etagOf } from '../http/etag.ts'
 import { jsonWithNumbers } from '../http/exact-numbers.ts'
-import { PlaceCounter } from '../http/places.ts'
+import type { PlaceCounter } from '../http/places.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
 import { ofBodies, problems } from '../http/schemas.ts'
@@ -69,12 +70,6 @@ interface RollupRoute<Dimension extends string> {
     rows: readonly object[],
   ) => Promise<readonly object[] | string>
 }
-
-/**
- * Each stream is a connection to ClickHouse and a large question there: half of what the console's client opens. A
- * caller that downloads does so one after the other; the second is for one that begins while another ends.
- */
-const streams = { all: 8, perCredential: 2 }
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
@@ -267,7 +262,7 @@ function register<Dimension extends string>(
 
 /** `/v1/usage`: who used what and when. `/v1/outcomes`: how upstreams answered, and how fast. */
 export function registerUsage(app: FastifyInstance, ports: Ports): void {
-  const sources = { ports, places: new PlaceCounter(streams) }
+  const sources = { ports, places: ports.places.exports }
   register(app, sources, {
     path: '/v1/usage',
     dimensions: usageDimensions,

@@ -8,6 +8,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
 import { AuditLog } from '../audit-log.ts'
+import { createPlaces } from '../http/places.ts'
 import { LiveDecisions } from '../live/live-decisions.ts'
 import type { BlockPorts, ChangeCounts, DecisionReader, Ports } from '../ports.ts'
 import { createMemoryLedger } from './memory-ledger.ts'
@@ -135,7 +136,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     ...{ readGaps: async () => [], decisions, blocks, publicUrl: undefined, unsubscribeKey: () => '' },
-    findChange: async ({ id }) => (id === knownChange ? change : undefined),
+    ...{ findChange: async ({ id }) => (id === knownChange ? change : undefined), places: createPlaces() },
     live: new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined })),
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],

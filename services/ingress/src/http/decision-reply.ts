@@ -96,7 +96,7 @@ export function denialProblem(
   }
   reply.header('retry-after', seconds)
   if (reason === 'unauthorized') {
-    const detail = 'Too many wrong credentials came from this address; new ones are not looked at for a while.'
+    const detail = 'Too many wrong credentials came from this address. A right one is accepted at any time.'
     return draftProblem('abnormal-usage-detected', 'Too many wrong credentials', 429, detail, '')
   }
   if (reason === 'unavailable' || reason === 'journal_full') {

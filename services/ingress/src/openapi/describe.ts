@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import swagger from '@fastify/swagger'
+import { serveDescription } from '@weir/runtime/serve-description.ts'
 import type { FastifyInstance } from 'fastify'
 import { parse } from 'yaml'
 
@@ -72,7 +73,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
     transform: ({ schema, url }) => ({ schema, url: url === `${authorizePath}/` ? authorizePath : url }),
     transformObject: (made) => ('openapiObject' in made ? withAnswers(made.openapiObject) : made.swaggerObject),
   })
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  serveDescription(app, () => app.swagger())
 }
 
 function responseOf({ description, schema = 'Problem', headers = [] }: Answer, file: AnswersFile): object {

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { inTurn } from '@weir/runtime/bound-connections.ts'
 import { answerToNoRequest, badRequest, joinDuplicateHeaders } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { writeProblem } from './answers.ts'
@@ -57,7 +58,6 @@ export function createListener(
     const { socket } = request
     if (lost.has(socket)) return
     answering.set(socket, response)
-    if (response.socket === null) passOnClose(socket, response)
     const read = readTarget(request)
     if ('target' in read) return serveRequest(request, response, read.target, mayContinue)
     lost.add(socket)
@@ -78,12 +78,18 @@ export function createListener(
     shouldUpgradeCallback: (request: IncomingMessage) => protocolAsked(request) !== undefined,
   }
   const server: Server = tls === undefined ? createServer(options) : createSecureServer({ ...options, ...tls.options })
-  server.on('request', (request, response) => serve(request, response, nothing))
+  server.on(
+    'request',
+    inTurn((request, response) => serve(request, response, nothing)),
+  )
   server.setTimeout(bounds.silentMsMax)
   // No limit, because beyond one Node drops headers in silence; too many are refused with the target.
   server.maxHeadersCount = 0
   // With this listener Node says no 100 by itself: a refused client must not be asked for its body.
-  server.on('checkContinue', (request, response) => serve(request, response, () => response.writeContinue()))
+  server.on(
+    'checkContinue',
+    inTurn((request, response) => serve(request, response, () => response.writeContinue())),
+  )
   server.on('upgrade', (request, _socket, head) => {
     const { socket } = request
     // Node does not listen any more; the answer or the tunnel finds the socket closed.
@@ -109,17 +115,6 @@ export function createListener(
 /** Whether an answer still waits for its turn, or has the connection. */
 const isAnswering = (response: ServerResponse | undefined): boolean =>
   response !== undefined && (response.socket !== null || !response.writableFinished)
-
-/**
- * Emits `close` on an answer when its connection ends. Node does so only for the answer that is being written; one to a
- * pipelined request would wait for its client for ever, and keep its connection to the upstream.
- */
-function passOnClose(socket: Socket, response: ServerResponse): void {
-  const close = () => response.emit('close')
-  // There are as many listeners as requests in a row, which Node bounds by the answers that wait.
-  socket.setMaxListeners(0).once('close', close)
-  response.once('close', () => socket.off('close', close))
-}
 
 /** Writes an answer on a connection that Node's server has released; the connection ends with it. */
 function responseOn(request: IncomingMessage, Answer: typeof ServerResponse): ServerResponse {
