@@ -97,8 +97,9 @@ export async function startCluster({ replicas = 0 } = {}): Promise<ClusterSetup>
     urlOfAll: `redis+cluster://${hosts.join(',')}`,
     nodes,
     async holderOf(slot) {
-      const asked = nodes.find(({ redis }) => redis.status === 'ready')
-      const holder = holderIn(String(await asked?.redis.cluster('NODES')), slot)
+      // One that was just killed may look connected, and would answer once it is started again.
+      const connected = nodes.filter(({ redis }) => redis.status === 'ready')
+      const holder = holderIn(String(await Promise.any(connected.map(({ redis }) => redis.cluster('NODES')))), slot)
       const node = nodes.find(({ id }) => id === holder?.id)
       if (node === undefined) throw new Error(`nobody holds slot ${slot}`)
       return node
