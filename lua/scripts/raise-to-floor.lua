@@ -3,9 +3,10 @@
 --
 --   KEYS[1…]  the state of one fixed_window limit for one subject, at most 100 of them, in one slot on a Cluster
 --   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
---   ARGV[2]   floors: JSON, for each key {end_ms, floor, before}: the end of the period in which the units were used,
---             and how many. before: the floor of an earlier run, 0 for none; a count that is just that follows a floor
---             that is lower by now. A floor of 0 without an earlier one only reads
+--   ARGV[2]   floors: JSON, for each key {end_ms, floor, before, seen}: the end of the period in which the units were
+--             used, and how many. before: the floor of an earlier run, 0 for none; a count that is just that follows a
+--             floor that is lower by now. seen: what the count has to be to be changed at all, -1 for anything. A
+--             floor of 0 without an earlier one only reads
 --
 -- Reply: four integers for each key:
 --   outcome   RAISED; LOWERED; LEFT; OTHER_PERIOD or PERIOD_OVER, left for that reason
@@ -33,7 +34,8 @@ if not now_us or not decoded or type(floors) ~= 'table' or #floors ~= #KEYS or #
 end
 for _, wanted in ipairs(floors) do
   local is_table = type(wanted) == 'table'
-  if not (is_table and integers.is_count(wanted[1]) and integers.is_count(wanted[2]) and integers.is_count(wanted[3])) then
+  local is_known = is_table and (wanted[4] == -1 or integers.is_count(wanted[4]))
+  if not (is_known and integers.is_count(wanted[1]) and integers.is_count(wanted[2]) and integers.is_count(wanted[3])) then
     return refuse_call('an end or a floor is no count')
   end
 end
@@ -62,7 +64,7 @@ for at, key in ipairs(KEYS) do
     outcome = floor_outcomes.PERIOD_OVER
   elseif stored_end_ms > 0 and stored_end_ms ~= end_ms then
     outcome = floor_outcomes.OTHER_PERIOD
-  elseif floor > used or used > floor and used == floors[at][3] then
+  elseif (floors[at][4] == -1 or floors[at][4] == used) and (floor > used or used > floor and used == floors[at][3]) then
     outcome, units = floor > used and floor_outcomes.RAISED or floor_outcomes.LOWERED, floor
     save.value(key, struct.pack(layout, tag, end_ms, floor), end_ms + clock.step_back_ms_max, server_ahead_ms)
   end

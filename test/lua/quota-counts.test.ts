@@ -49,11 +49,19 @@ describe('raising a quota to what is known to have been used', () => {
     const counts = countsOf(redis)
     const floor = floorOf(10)
     await counts.raise([floor])
-    const raised = new Map([[floor.key, 10]])
-    expect(await counts.raise([{ ...floor, units: 4 }], new Map([[floor.key, 9]]))).toMatchObject([{ outcome: 'left' }])
-    expect(await counts.raise([{ ...floor, units: 4 }], raised)).toMatchObject([{ outcome: 'lowered', now: 4 }])
-    expect(await counts.raise([{ ...floor, units: 3 }], raised)).toMatchObject([{ outcome: 'left', now: 4 }])
-    expect(await counts.raise([{ ...floor, units: 0 }], new Map([[floor.key, 4]]))).toMatchObject([{ now: 0 }])
+    const of = (units: number) => new Map([[floor.key, units]])
+    const raise = async (units: number, before: number, seen?: number) => {
+      const earlier = { before: of(before), seen: seen === undefined ? undefined : of(seen) }
+      const [count] = await counts.raise([{ ...floor, units }], earlier)
+      return `${count?.outcome} ${count?.now}`
+    }
+    expect(await raise(4, 9)).toBe('left 10')
+    expect(await raise(4, 10, 9)).toBe('left 10')
+    expect(await raise(4, 10, 10)).toBe('lowered 4')
+    expect(await raise(3, 10)).toBe('left 4')
+    expect(await raise(5, 0, 3)).toBe('left 4')
+    expect(await raise(5, 0, 4)).toBe('raised 5')
+    expect(await raise(0, 5)).toBe('lowered 0')
   })
 
   it('never lowers one, however often it is asked', async () => {

@@ -26,13 +26,18 @@ const canaryMs = 3_600_000
  */
 const restoreAfterMs = [0, 2_000, 5_000, 15_000, 30_000] as const
 
+/** One of several looks after a loss. */
+export interface RestorePass {
+  readonly isFirst: boolean
+  readonly isLast: boolean
+  /** Ends it early, because there is more to restore or the process stops. */
+  readonly signal: AbortSignal
+}
+
 interface DataLossDetectorOptions {
   readonly servers: QuotaServers
-  /**
-   * Restores what was lost. Called several times after a loss, with true for the last time; rejects if it cannot
-   * restore now.
-   */
-  readonly restore: (isLast: boolean) => Promise<void>
+  /** Restores what was lost. Called several times after a loss; rejects if it cannot restore now. */
+  readonly restore: (pass: RestorePass) => Promise<void>
   /** Called once in a row for each kind of fault. */
   readonly onFault: (error: Error) => void
   /**
@@ -78,6 +83,11 @@ export class DataLossDetector {
   readonly #lost = new Map<string, Canary>()
   /** When the remaining restores are due, on the monotonic clock. */
   #due: number[] = []
+  /** None of them was made. */
+  #isNewLoss = false
+  /** Ends the restore that is under way. */
+  #restore: AbortController | undefined
+  #restored: Promise<unknown> = Promise.resolve()
   #fault = ''
 
   constructor(options: DataLossDetectorOptions) {
@@ -87,7 +97,8 @@ export class DataLossDetector {
 
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.#ended
+    this.#restore?.abort()
+    await Promise.all([this.#ended, this.#restored])
   }
 
   async #run(): Promise<void> {
@@ -95,18 +106,19 @@ export class DataLossDetector {
     while (!signal.aborted) {
       try {
         await this.#poll().finally(() => this.#goOn())
-        this.#fault = ''
+        if (this.#restore === undefined) this.#fault = ''
       } catch (error) {
-        this.#report(error instanceof Error ? error : new Error(String(error)))
+        this.#report(error)
       }
       await delay(pollEveryMs, undefined, { signal }).catch(() => undefined)
     }
   }
 
-  #report(error: Error): void {
-    if (this.#stopping.signal.aborted || error.message === this.#fault) return
-    this.#fault = error.message
-    this.#options.onFault(error)
+  #report(error: unknown): void {
+    const fault = error instanceof Error ? error : new Error(String(error))
+    if (this.#stopping.signal.aborted || fault.message === this.#fault) return
+    this.#fault = fault.message
+    this.#options.onFault(fault)
   }
 
   /** Slots move between masters, and a canary key moves with its slot. */
@@ -144,21 +156,42 @@ export class DataLossDetector {
     if (taken !== 'OK') return
     this.#options.onLoss(found !== null ? 'restarted' : this.#seen.has(master) ? 'empty' : 'new')
     this.#lost.set(key, canary)
+    this.#isNewLoss = true
+    this.#restore?.abort()
     const nowMs = performance.now()
     this.#due = (this.#options.restoreAfterMs ?? restoreAfterMs).map((afterMs) => nowMs + afterMs)
   }
 
-  /**
-   * Restores if that is due. It changes canary keys and creates none: a key that is missing again is another loss. One
-   * that cannot be reached now is changed later, on the master that holds it then; where that is another than was
-   * restored, the value names the wrong run, and it is restored too.
-   */
-  async #goOn(): Promise<void> {
+  /** Restores if that is due, beside the polls; a new loss ends a restore that waits, and is restored first. */
+  #goOn(): void {
     const nowMs = performance.now()
     const left = this.#due.filter((dueMs) => dueMs > nowMs)
-    if (left.length < this.#due.length) await this.#options.restore(left.length === 0)
-    this.#due = left
-    if (left.length > 0) return
+    if (this.#restore !== undefined || this.#lost.size === 0) return
+    if (left.length === this.#due.length && left.length > 0) return
+    const underWay = new AbortController()
+    this.#restore = underWay
+    const pass = { isFirst: this.#isNewLoss, isLast: left.length === 0, signal: underWay.signal }
+    this.#restored = this.#restoreOnce(pass, nowMs)
+      .catch((error: unknown) => {
+        this.#isNewLoss ||= pass.isFirst
+        if (!underWay.signal.aborted) this.#report(error)
+      })
+      .finally(() => (this.#restore = undefined))
+  }
+
+  /**
+   * Changes canary keys after the last pass, and creates none: a key that is missing again is another loss. One that
+   * cannot be reached now is changed later, on the master that holds it then; where that is another than was restored,
+   * the value names the wrong run, and it is restored too.
+   */
+  async #restoreOnce(pass: RestorePass, startedMs: number): Promise<void> {
+    if (this.#due.length > 0) {
+      this.#isNewLoss = false
+      await this.#options.restore(pass)
+      // A loss that was found meanwhile has times of its own.
+      this.#due = this.#due.filter((dueMs) => dueMs > startedMs)
+    }
+    if (this.#due.length > 0) return
     const watchAgain = async ([key, { runId }]: [string, Canary]) => {
       await this.#options.servers.serverOf(key).set(key, runId, 'PX', canaryMs, 'XX')
       this.#lost.delete(key)

@@ -26,6 +26,14 @@ export interface QuotaServers {
   all(): readonly Redis[]
 }
 
+/** What is known of counts from earlier, by key. */
+export interface EarlierCounts {
+  /** Earlier floors: a count that is just that was raised to it, and follows a floor that is lower by now. */
+  readonly before?: ReadonlyMap<string, number> | undefined
+  /** What counts were at an earlier look, 0 if not in here: a count that is another by now is left as it is. */
+  readonly seen?: ReadonlyMap<string, number> | undefined
+}
+
 /** Groups floors with their positions by call: calls of one slot each where there are several servers. */
 function callsFor(floors: readonly QuotaFloor[], servers: QuotaServers): [at: number, floor: QuotaFloor][][] {
   const isCluster = servers.all().length > 1
@@ -70,14 +78,21 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
   const ask = async (
     floors: readonly QuotaFloor[],
     floorOf: (floor: QuotaFloor) => number,
-    before: ReadonlyMap<string, number> = new Map(),
+    { before, seen }: EarlierCounts = {},
   ): Promise<QuotaCount[]> => {
     const counts: QuotaCount[] = []
     const time = scriptTime(nowMs?.())
     // One after the other: decisions go on between two calls.
     for (const call of callsFor(floors, servers)) {
       const keys = call.map(([, { key }]) => key)
-      const wanted = JSON.stringify(call.map(([, floor]) => [floor.endMs, floorOf(floor), before.get(floor.key) ?? 0]))
+      const wanted = JSON.stringify(
+        call.map(([, floor]) => [
+          floor.endMs,
+          floorOf(floor),
+          before?.get(floor.key) ?? 0,
+          seen === undefined ? -1 : (seen.get(floor.key) ?? 0),
+        ]),
+      )
       const reply = await run(servers.serverOf(keys[0] ?? ''), keys, [time, wanted])
       for (const [index, count] of readCounts(reply, call.length).entries()) counts[call[index]?.[0] ?? 0] = count
     }
@@ -85,12 +100,10 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
   }
   return {
     /**
-     * Raises every count below its floor. One answer per floor, in their order. Safe to repeat. `before` holds earlier
-     * floors, by key: a count that is just that was raised to it and not changed since, and follows a floor that is
-     * lower by now.
+     * Raises every count below its floor. One answer per floor, in their order. Safe to repeat. With what is known from
+     * earlier, also lowers counts that were raised too high.
      */
-    raise: (floors: readonly QuotaFloor[], before?: ReadonlyMap<string, number>) =>
-      ask(floors, ({ units }) => units, before),
+    raise: (floors: readonly QuotaFloor[], earlier?: EarlierCounts) => ask(floors, ({ units }) => units, earlier),
     /** As `raise`, without raising. */
     look: (floors: readonly QuotaFloor[]) => ask(floors, () => 0),
     /** Returns the keys of the counts of these limits, of all subjects. */
