@@ -5,9 +5,9 @@ import type { ReadinessCheck } from '@weir/runtime/ops-server.ts'
 export const connectPatienceMs = 10_000
 
 /**
- * Returns what /readyz says of Redis. Every process has the same one, and each limit an `onUnavailable`: a Redis that is
- * away is a warning, because a balancer would take all processes out for it. Only a process that has just started is not
- * ready before it was reached, until `patientUntilMs` on the monotonic clock.
+ * Returns what /readyz says of Redis. Every process has the same one, and each limit an `onUnavailable`: a Redis that
+ * is away is a warning, because a balancer would take all processes out for it. Only a process that has just started is
+ * not ready before it was reached, until `patientUntilMs` on the monotonic clock.
  */
 export function redisReadiness(checkHealth: () => Promise<RedisHealth>, patientUntilMs: number): ReadinessCheck {
   let wasReached = false

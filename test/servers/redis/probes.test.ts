@@ -36,6 +36,8 @@ test('a Redis that is away takes no ingress out of a balancer: /readyz warns, an
   const decide = async () => (await fetch(`${ingress.proxy}/x`)).status
   process.kill(redis.pid(), 'SIGSTOP')
   onTestFinished(() => void process.kill(redis.pid(), 'SIGCONT'))
-  await expect.poll(() => ask('/readyz')).toMatch(/^200 ok\n(?:.*\n)*redis: warning: .*each limit's onUnavailable decides/)
+  await expect
+    .poll(() => ask('/readyz'))
+    .toMatch(/^200 ok\n(?:.*\n)*redis: warning: .*each limit's onUnavailable decides/)
   expect([await decide(), await ask('/livez')]).toEqual([502, '200 ok\n'])
 })
