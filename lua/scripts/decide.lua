@@ -34,7 +34,8 @@
 --             block         the key of the limit's block, present if the limit has a block_ms
 --             tally         the key that counts the subject's markers, or 0 for none; at most tally_max are allowed
 --             once          the marker of the idempotency key: the request is charged only if the marker is not there
---             id            names this attempt, for a later one under the same key
+--             id            names this attempt, for a later one under the same key; behind it may be `~` and 12
+--                           characters of what it asks
 --             reservation   the marker that keeps what was charged and `text` for ttl_ms, for settle.lua
 --
 -- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do. If ids are
@@ -48,7 +49,8 @@
 --               DEFINITION
 --   and, unless it is a refund or failed:
 --     mask      the limits without enough capacity, whether they denied or let it pass; bit 0 is the first limit. For
---               BLOCKED the limits with a block; for REPLAYED 0, and ids has the id of the attempt that was charged
+--               BLOCKED the limits with a block; for REPLAYED 1 if that asked something else, and ids has the id of the
+--               attempt that was charged
 --     wait_ms   after which the request would be allowed, for TOO_MANY_MARKERS as far as its markers go; 0 if it was
 --               allowed or never will be
 --     for each limit: used, remaining (units), reset_ms (until all units are free)
@@ -276,7 +278,7 @@ local function decide(request, base, limit_count)
   local first = idempotency and idempotency.read(state_of(marker, idempotency), now_ms)
   if first then
     local after = write_limits(request, base)
-    idempotency.replay(first, reply, base, after)
+    idempotency.replay(first, request[5], reply, base, after)
     ids[#ids + 1] = first.id
     return after
   end

@@ -162,6 +162,27 @@ it('point 11: a name that was bound to this machine gets neither a session nor d
   await close()
 })
 
+it('a link with a portal token, from anywhere, replaces no session and opens none off /me unless the reader agrees', async () => {
+  const { token } = await stack.api<{ token: string }>('POST /v1/subjects/acme/portal', { expires_in: '1h' })
+  const { page, close } = await stack.open('/')
+  const asked: string[] = []
+  let agrees = false
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.message())
+    void (agrees ? dialog.accept() : dialog.dismiss())
+  })
+  const follow = async (path: string) => {
+    await page.goto('about:blank')
+    await page.goto(`${stack.console}${path}#${token}`)
+    await page.locator('main').waitFor()
+    return askFrom(page, 'GET', '/v1/policy')
+  }
+  expect([await follow('/usage'), await follow('/me'), asked.length]).toEqual([200, 200, 2])
+  agrees = true
+  expect([await follow('/me'), asked.at(-1)]).toEqual([403, 'Sign in with this link instead of as root?'])
+  await close()
+})
+
 it('a customer’s session shows its own page whatever path it opens, and gets nothing of the operators’', async () => {
   await stack.ask('acme')
   await stack.ask('bolt')

@@ -138,6 +138,34 @@ describe.each([
     expect(fresh).toMatchObject({ charged: 'yes', repeats: '' })
   })
 
+  test('an idempotency key with a fingerprint repeats what asks the same, and names the first to what asks another', async () => {
+    const engine = await open()
+    const attempt = (id: string, fingerprint?: string) =>
+      buildLimitRequest({
+        limits: [wide, codes],
+        idempotency: { key: 'print', id, ...(fingerprint && { fingerprint }) },
+      })
+    const { outcomes } = await engine.decide({
+      requests: [attempt('id-1', 'abcdefghijkl'), attempt('id-2', 'abcdefghijkl'), attempt('id-3', 'ABCDEFGHIJKL')],
+      nowMs: startMs,
+    })
+    const [first] = outcomes
+    const repeat = { ...first, charged: 'no', repeats: 'id-1' }
+    expect(first).toMatchObject({ charged: 'yes', limits: [{ used: 1 }, { used: 1 }] })
+    expect(outcomes.slice(1)).toEqual([repeat, { ...repeat, isOtherQuestion: true }])
+    expect(await one(engine, attempt('id-4'), startMs)).toEqual(repeat)
+  })
+
+  test('a marker of a version before, without a fingerprint, repeats whatever is asked', async () => {
+    const engine = await open()
+    const attempt = { key: 'before', id: 'id-1' }
+    await one(engine, buildLimitRequest({ limits: [wide], idempotency: attempt }), startMs)
+    const print = buildLimitRequest({ limits: [wide], idempotency: { ...attempt, fingerprint: 'abcdefghijkl' } })
+    const again = await one(engine, print, startMs)
+    expect(again).toMatchObject({ charged: 'no', repeats: 'id-1' })
+    expect(again).not.toHaveProperty('isOtherQuestion')
+  })
+
   test('two requests with one idempotency key in one call are charged once', async () => {
     const engine = await open()
     const attempt = (id: string) => buildLimitRequest({ limits: [wide], idempotency: { key: 'twin', id } })

@@ -1,3 +1,5 @@
+import { printable } from '@weir/core/printable.ts'
+
 /** Formats rows as a table, each column as wide as its widest text; the last column is not padded. */
 export function textTable(cells: readonly (readonly string[])[]): string {
   const rows = cells.map((row) => row.map(printable))
@@ -12,15 +14,5 @@ export function textTable(cells: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
-/** Control characters, those that turn the direction of text, and halves of characters. */
-const harmful = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-/** As JSON writes them: `\u001b`. */
-const escaped = (text: string) =>
-  Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
-
 /** Returns lines as they may be printed: what a terminal would obey, or people not see, is escaped. Harmless twice. */
-export const harmless = (lines: string): string =>
-  lines.replaceAll(harmful, (found) => (found === '\n' ? found : escaped(found)))
-
-/** Returns a name of a caller's as it may be printed within a line. */
-export const printable = (name: string): string => name.replaceAll(harmful, escaped)
+export const harmless = (lines: string): string => lines.split('\n').map(printable).join('\n')

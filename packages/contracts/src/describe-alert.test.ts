@@ -31,3 +31,18 @@ test('A reached budget says what the month costs so far, of how much', () => {
     ],
   })
 })
+
+test('A value that a caller chose stands in quotes on one line, cut, and without control characters or a link', () => {
+  const data = {
+    ...{ limit: 'otp', size: 1, used: 2, retry_ms: 1, until: '2026-11-21T12:00:00.000Z', decision_id: '01a1fdfa' },
+    by: { ip: '192.0.2.1', 'query:phone': 'x\r\n\u202ehttps://evil.example/"', 'body:/p': '\u001b'.repeat(20) },
+  }
+  const alert = { id: '', type: 'weir.limit.blocked', subject: 'https://evil.example', time: '', data } as AlertV1
+  const { title, lines } = describeAlert(alert)
+  expect(title).toBe('https:\\u002f\\u002fevil.example is blocked by the limit otp')
+  expect(lines.slice(0, 3)).toEqual([
+    'ip: 192.0.2.1',
+    String.raw`query:phone: "x\u000d\u000a\u202ehttps:\u002f\u002fevil.example/\""`,
+    `body:/p: "${String.raw`\u001b`.repeat(10)}\\u0…"`,
+  ])
+})

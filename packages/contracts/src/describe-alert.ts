@@ -1,3 +1,4 @@
+import { quoted, unlinked } from '@weir/core/printable.ts'
 import type { Watch } from '@weir/policy/policy.ts'
 import type { AlertOf, AlertV1 } from './alert.v1.ts'
 
@@ -13,9 +14,9 @@ function namesOf(subject: string): readonly [who: string, whose: string] {
   return [`${subject} is`, subject]
 }
 
-/** A line for each value that the limit counted by: `ip: 192.0.2.1`. */
+/** A line for each value that the limit counted by: `ip: 192.0.2.1`. All but addresses are words of callers. */
 const countedBy = (by: Readonly<Record<string, string>> = {}) =>
-  Object.entries(by).map(([part, value]) => `${part}: ${value}`)
+  Object.entries(by).map(([part, value]) => `${part}: ${part === 'ip' ? value : quoted(value)}`)
 
 /** Returns the sentence about a sudden change, and what its count counts. */
 function describeChange(type: Watch['alert'], subject: string): readonly [title: string, counted: string] {
@@ -30,10 +31,10 @@ function describeChange(type: Watch['alert'], subject: string): readonly [title:
   }
 }
 
-function describeBudget({ subject, data }: AlertOf<'weir.budget.reached'>) {
+function describeBudget({ subject: named, data }: AlertOf<'weir.budget.reached'>) {
   const { percent, amount, budget, currency, prices, period_start, period_end } = data
   return {
-    title: `${subject} has reached ${percent} % of its budget`,
+    title: `${unlinked(named)} has reached ${percent} % of its budget`,
     lines: [
       `Costs so far: ${amount} of ${budget} ${currency}, by the price list ${prices}`,
       `Period: ${time(period_start)} to ${time(period_end)}`,
@@ -46,7 +47,8 @@ export const digestLines = ({ data: { alerts = [] } }: AlertOf<'weir.alerts.dige
   alerts.map((one) => `${time(one.time)}: ${one.title}`)
 
 function describeDigest(alert: AlertOf<'weir.alerts.digest'>) {
-  const { subject, data } = alert
+  const { data } = alert
+  const subject = unlinked(alert.subject)
   const { count, digest, period_start, period_end, alerts = [] } = data
   const more = count - alerts.length
   const what = count === 1 ? 'alert' : 'alerts'
@@ -65,7 +67,8 @@ function describeDigest(alert: AlertOf<'weir.alerts.digest'>) {
  * for its markup.
  */
 export function describeAlert(alert: AlertV1): { readonly title: string; readonly lines: readonly string[] } {
-  const { subject } = alert
+  // An issuer of tokens may let its users choose it.
+  const subject = unlinked(alert.subject)
   switch (alert.type) {
     case 'weir.quota.reached':
     case 'weir.quota.forecast': {

@@ -167,13 +167,17 @@ function App() {
     // A portal's link has its token behind the #, which goes to no server and into no log.
     const portal = location.hash.startsWith('#weir_portal_') ? location.hash.slice(1) : undefined
     if (portal !== undefined) history.replaceState(undefined, '', location.pathname + location.search)
-    const begun =
-      portal === undefined
-        ? ask<Session | Record<string, never>>('/session').then((one) =>
-            setSession('by' in one ? (one as Session) : 'nobody'),
-          )
-        : signIn(portal)
-    begun.catch(() => setSession('nobody'))
+    ask<Session | Record<string, never>>('/session')
+      .catch(() => ({}))
+      .then((one) => {
+        const open = 'by' in one ? (one as Session) : undefined
+        // Any page can lead here: its link must not end somebody's session, nor begin one where none is expected.
+        const isAsked = portal !== undefined && (open !== undefined || location.pathname !== '/me')
+        const question = `Sign in with this link${open === undefined ? '' : ` instead of as ${open.by}`}?`
+        if (portal !== undefined && (!isAsked || confirm(question))) return signIn(portal)
+        setSession(open ?? 'nobody')
+      })
+      .catch(() => setSession('nobody'))
   }, [])
   if (session === 'unknown') return null
   if (session === 'nobody') return html`<main><${SignIn} /></main>`

@@ -64,6 +64,7 @@ export function joinParts(request: LimitRequest, parts: readonly PartDecision[])
     retryAfterMs: refusal === undefined || refusal.reason === 'cost_exceeds_limit' ? 0 : Math.max(...waits),
     atUs: atHome?.atUs ?? 0,
     repeats: atHome?.repeats ?? '',
+    ...(atHome?.isOtherQuestion && { isOtherQuestion: true }),
     limits: request.limits.flatMap((_, at) => states.get(at) ?? []),
   }
 }

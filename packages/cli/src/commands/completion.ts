@@ -1,10 +1,10 @@
+import { printable } from '@weir/core/printable.ts'
 import type { Command } from 'commander'
 import type { CommandContext } from '../command-context.ts'
 import { findExpected } from '../completion/find-words.ts'
 import { askValues } from '../completion/known-values.ts'
 import { type Shell, shellScript } from '../completion/shell-scripts.ts'
 import { inProject } from '../project.ts'
-import { printable } from '../text-table.ts'
 
 /** Prints the script that completes commands in a shell. */
 export const printScript = (shell: Shell, context: CommandContext): void =>

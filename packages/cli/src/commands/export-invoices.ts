@@ -1,10 +1,10 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { Invoice } from '@weir/core/prices/invoice.ts'
+import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { type BillingEvent, eventsOf, lagoBatches, stripeCsv } from '../invoices/billing-events.ts'
 import { readInputFile } from '../read-input-file.ts'
-import { printable } from '../text-table.ts'
 import { type ListedInvoice, pagesOf } from './invoices.ts'
 
 interface ExportOptions extends CommonOptions {

@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { WeirError } from '@weir/core/errors.ts'
 import { monthAfter } from '@weir/core/prices/billed-period.ts'
 import type { Invoice } from '@weir/core/prices/invoice.ts'
+import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleRequest, consoleAnswer, requireConsole } from '../console/console-client.ts'
-import { printable, textTable } from '../text-table.ts'
+import { textTable } from '../text-table.ts'
 
 /** An invoice as the console lists it. */
 export interface ListedInvoice {

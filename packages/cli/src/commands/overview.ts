@@ -1,7 +1,7 @@
+import { printable } from '@weir/core/printable.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
 import { readLauncher, readStateFile } from '../console/read-state-file.ts'
-import { printable } from '../text-table.ts'
 import type { Status } from './status.ts'
 
 /** Who only asks what there is waits no longer than this. */

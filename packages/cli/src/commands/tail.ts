@@ -1,11 +1,11 @@
 import { WeirError } from '@weir/core/errors.ts'
+import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { requireConsole } from '../console/console-client.ts'
 import { requestName } from '../console/request-name.ts'
 import { type Decision, DecisionFeed, type FeedOptions } from '../live/decision-feed.ts'
 import { type ListRow, showList } from '../terminal/list-screen.ts'
 import { findTerminal, styled, type Terminal } from '../terminal/screen.ts'
-import { printable } from '../text-table.ts'
 import { askWhy, explanationText } from './why.ts'
 
 interface TailOptions extends CommonOptions, FeedOptions {

@@ -1,8 +1,9 @@
 import type { Writable } from 'node:stream'
+import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
 import { download } from '../console/download.ts'
-import { printable, textTable } from '../text-table.ts'
+import { textTable } from '../text-table.ts'
 
 /** The options of the command: those that are not named here are parameters of `GET /v1/usage`, in camel case. */
 interface UsageOptions extends CommonOptions {

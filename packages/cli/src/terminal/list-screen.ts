@@ -1,4 +1,4 @@
-import { printable } from '../text-table.ts'
+import { printable } from '@weir/core/printable.ts'
 import { type Key, type LineStyle, lineOf, type Piece, Screen, type Terminal } from './screen.ts'
 
 /** A column: so wide, and wider by its share of what the terminal has beyond that. */

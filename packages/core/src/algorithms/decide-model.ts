@@ -34,6 +34,7 @@ interface OnceCell {
   readonly kind: 'once'
   readonly untilMs: number
   readonly id: string
+  readonly fingerprint: string | undefined
   readonly limits: readonly LimitState[]
 }
 
@@ -162,7 +163,8 @@ export function decideModel(
     const now = look(cells)
     const then = repeated.limits.length === now.length ? repeated.limits : now
     const shown = now.map(({ name, size }, at): LimitState => ({ ...(then[at] ?? noState), name, size }))
-    const raw = { status: statuses.REPLAYED, bits: 0, waitMs: 0, limits: shown, atUs: nowUs, repeats: repeated.id }
+    const bits = differ(repeated.fingerprint, request.idempotency?.fingerprint) ? 1 : 0
+    const raw = { status: statuses.REPLAYED, bits, waitMs: 0, limits: shown, atUs: nowUs, repeats: repeated.id }
     return { decision: decisionOf(request, raw), changes: [], rebased: 0 }
   }
 
@@ -211,6 +213,9 @@ export function decideModel(
   }
 }
 
+const differ = (first: string | undefined, again: string | undefined) =>
+  first !== undefined && again !== undefined && first !== again
+
 function overlay(cells: Cells, changes: readonly Change[]): Cells {
   const changed = new Map(changes)
   return { get: (key) => changed.get(key) ?? cells.get(key) }
@@ -223,7 +228,10 @@ function repeatedOf(cells: Cells, request: LimitRequest, nowUs: number): OnceCel
 
 const firstAnswer = (request: LimitRequest, limits: readonly LimitState[], nowMs: number): Change => [
   onceKey(request),
-  { kind: 'once', untilMs: nowMs + onceKeptMs, id: request.idempotency?.id ?? '', limits },
+  {
+    ...{ kind: 'once', untilMs: nowMs + onceKeptMs, limits },
+    ...{ id: request.idempotency?.id ?? '', fingerprint: request.idempotency?.fingerprint },
+  },
 ]
 
 /**

@@ -56,6 +56,8 @@ export interface Decision {
   readonly atUs: number
   /** For a repeated idempotency key, the id of the first decision; else empty. Nothing was charged again. */
   readonly repeats: string
+  /** The first decision was about something else: this one is about nothing, and is not recorded. */
+  readonly isOtherQuestion?: true
   /** In the order of the request's limits; empty when Redis did not answer. */
   readonly limits: readonly LimitState[]
   /** Where it was made; absent for Redis. */

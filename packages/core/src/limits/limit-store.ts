@@ -66,8 +66,10 @@ export type Charge = Pick<Decision, 'atUs' | 'exceededMask'>
 interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
   readonly key: string
-  /** The id of this decision's record; a repeat gets the first one's. At most 64 printable ASCII characters. */
+  /** The id of this decision's record; a repeat gets the first one's. At most 51 letters, digits and `-`. */
   readonly id: string
+  /** 12 characters of a hash of what is asked; a repeat with others asks something else. Absent for whatever it is. */
+  readonly fingerprint?: string
   /** Whose key it is, where the scope's subject is another. */
   readonly subject?: string
 }

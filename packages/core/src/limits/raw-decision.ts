@@ -17,7 +17,10 @@ const reasonOf = new Map<number, Reason>([
 export interface RawDecision {
   /** Of `statuses`. */
   readonly status: number
-  /** Limits that refused, or had no capacity and let it pass; bit 0 is the request's first limit. */
+  /**
+   * Limits that refused, or had no capacity and let it pass; bit 0 is the request's first limit. Of a repeat 1 if the
+   * first asked something else.
+   */
   readonly bits: number
   readonly waitMs: number
   readonly atUs: number
@@ -43,7 +46,9 @@ function deniedBy(request: LimitRequest, { status, bits }: RawDecision): string 
 
 /** Builds the decision from what the script or the model found. Throws for a status that this version does not know. */
 export function decisionOf(request: LimitRequest, found: RawDecision): Decision {
-  const { status, bits, waitMs, atUs, repeats, limits } = found
+  const { status, waitMs, atUs, repeats, limits } = found
+  const isRepeat = status === statuses.REPLAYED
+  const bits = isRepeat ? 0 : found.bits
   const reason = reasonOf.get(status)
   if (reason === undefined) throw new Error(`unknown status ${status} in the reply of decide.lua`)
   const allowed = reason === 'ok'
@@ -62,6 +67,7 @@ export function decisionOf(request: LimitRequest, found: RawDecision): Decision 
     repeats,
     limits,
   }
+  if (isRepeat && found.bits !== 0) return { ...decision, isOtherQuestion: true }
   // No limit ends a flood of these, so equal ones of a second are one record.
   return status === statuses.TOO_MANY_MARKERS ? { ...decision, isCached: true } : decision
 }

@@ -144,7 +144,8 @@ class CallWriter {
     let text = `,${tallyKey === undefined ? 0 : positionOf(this.keys, tallyKey)},${this.#parts.markersMax}`
     if (idempotency !== undefined) {
       const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
-      text += `,${JSON.stringify(idempotency.id)},${marker}`
+      const { id, fingerprint } = idempotency
+      text += `,${JSON.stringify(fingerprint === undefined ? id : `${id}~${fingerprint}`)},${marker}`
     }
     if (reservation === undefined) return `[${operations.CHARGE_ONCE},${cost}${text}`
     const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))

@@ -45,4 +45,11 @@ describe('the place of a row', () => {
     [['1', '2', '5', 'a']],
     [['1', '0', '5.5', 'a']],
   ])('is not %j', (wrong) => expect(isPlace(order, wrong)).toBe(false))
+
+  it('has a change as ClickHouse writes it, and nothing that it cannot read', () => {
+    const change = sortKeyOf({ step: 'total', by: [], ranking: { ...ranking, measure: 'change' } })
+    const isRead = (text: string) => isPlace(change, placeOf(change, { change: text }).with(-1, text))
+    expect(['inf', '-1.5', '0', '1e22', '2.5e-7'].filter(isRead)).toHaveLength(5)
+    expect(['-1.5.5', '1e', '1+1', '1-1-1', '1eeee', '1e9999', '', '.5', 'nan'].filter(isRead)).toEqual([])
+  })
 })

@@ -85,7 +85,7 @@ const placeForms = {
   time: /^-?\d{1,11}$/,
   other: /^[01]$/,
   measure: /^-?\d{1,38}$/,
-  change: /^(inf|-?\d[\d.e+-]{0,30})$/,
+  change: /^(inf|-?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,3})?)$/,
   name: /^/,
 }
 

@@ -101,6 +101,7 @@ export class DecisionService {
     }
     const tsMs = reserved?.tsMs ?? clock.nowMs()
     const { idempotency } = request
+    if (decision.isOtherQuestion === true) return this.#peeked(ask, { id: undefined, decision, limits })
     if (idempotency !== undefined) {
       return counted(await this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id))
     }

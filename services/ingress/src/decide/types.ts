@@ -30,6 +30,8 @@ export interface DecisionRequest {
   readonly named: NamedValues | undefined
   /** Under the same key within its subject, the first admission is answered again. */
   readonly idempotencyKey: string | undefined
+  /** As in `LimitRequest`; without it the key repeats whatever was asked first. */
+  readonly fingerprint?: string | undefined
   /** For how long the cost can be settled; the route's if left out. */
   readonly settleMs?: number | undefined
   /** Its subject asked for it by a check with `settle`, and may settle it. */

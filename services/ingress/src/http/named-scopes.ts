@@ -4,7 +4,7 @@ import type { NamedScopeKind } from '@weir/core/limits/limit.ts'
 import type { Claims } from '@weir/identity/caller.ts'
 import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import type { Policy, Route } from '@weir/policy/policy.ts'
-import { cookieValue } from './cookie-value.ts'
+import { cookieValue, laxName } from './cookie-value.ts'
 
 /** Values of scopes with a name, by the scope's whole text. */
 export type NamedValues = ReadonlyMap<string, string>
@@ -15,6 +15,8 @@ export interface ScopeSource {
   /** In its normal form, as the route was matched by; undefined for none. */
   readonly path?: string | undefined
   readonly headers?: IncomingHttpHeaders | undefined
+  /** The same as they came. */
+  readonly rawHeaders?: readonly string[] | undefined
   /** Path and query as the client sent them. */
   readonly url?: string | undefined
   readonly attributes?: Readonly<Record<string, string | number>> | undefined
@@ -52,27 +54,41 @@ export function createScopeReader(
   }
 }
 
-/** Headers as Node joins them. */
+/** Headers as Node joins them. One that came twice is empty: upstreams take the first, the last, or both. */
 function headerReader(policy: Pick<Policy, 'limits'>): Read | undefined {
   const names = namesOf(policy, 'header')
   if (names.length === 0) return undefined
-  return ({ headers }, values) => {
+  return ({ headers, rawHeaders = [] }, values) => {
     for (const name of names) {
       const value = headers?.[name]
-      if (value !== undefined) values.set(`header:${name}`, Array.isArray(value) ? value.join(', ') : value)
+      if (value === undefined) continue
+      const text = Array.isArray(value) ? value.join(', ') : value
+      const isOne = !text.includes(',') || rawHeaders.filter(isNameOf(name)).length < 2
+      values.set(`header:${name}`, isOne ? text : '')
     }
   }
 }
 
-/** Of query parameters the first of the name. */
+/** Names and values take turns. */
+const isNameOf = (name: string) => (text: string, at: number) => at % 2 === 0 && text.toLowerCase() === name
+
+/**
+ * Query parameters. One that is there twice by any server's reading is empty, as in bodies: upstreams differ in which of
+ * them counts. A `;` separates as `&` does, because some take it for that.
+ */
 function queryReader(policy: Pick<Policy, 'limits'>): Read | undefined {
   const names = namesOf(policy, 'query')
   if (names.length === 0) return undefined
   return ({ url = '' }, values) => {
     const queryAt = url.indexOf('?')
     if (queryAt === -1) return
-    const query = new URLSearchParams(url.slice(queryAt + 1))
-    for (const name of names) values.set(`query:${name}`, query.get(name) ?? '')
+    const text = url.slice(queryAt + 1)
+    const query = new URLSearchParams(text.replaceAll(';', '&'))
+    const found = [...query.keys()].map(laxName)
+    for (const name of names) {
+      const isOne = found.indexOf(laxName(name)) === found.lastIndexOf(laxName(name))
+      values.set(`query:${name}`, isOne ? (query.get(name) ?? '') : '')
+    }
   }
 }
 

@@ -67,6 +67,7 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const asked = readAsked(ports.policy.view, request)
     if ('problem' in asked) return sendRefusal(reply, asked.options, asked.problem)
     const { view, method, url, path, options } = asked
+    const { rawHeaders } = request.raw
     const route = view.matchRoute(method, path) ?? unmatchedRoute
     const origin = { headers: request.headers, url, socket: request.raw.socket }
     const ip = ports.authenticator.addressOf(view.policy, origin)
@@ -94,7 +95,7 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const { subject, keyId } = caller
     const recorded = await decisionService.decide({
       ...{ ...who, view, subject, keyId, cost, peek: false },
-      named: view.readScopes({ route, path, headers: request.headers, url, claims: caller.claims }),
+      named: view.readScopes({ route, path, headers: request.headers, rawHeaders, url, claims: caller.claims }),
       idempotencyKey: options.requestId === undefined ? undefined : `gateway ${options.requestId}`,
     })
     if (!recorded.decision.allowed) return refuse(recorded)

@@ -44,13 +44,19 @@ export function requestOf(
   reserved: ReservedDecision | undefined,
   clock: Clock,
 ): LimitRequest {
-  const { subject, peek, idempotencyKey, cost } = ask
+  const { subject, peek, idempotencyKey, fingerprint, cost } = ask
   const { timeZone, anchor } = subject
   // A request that costs nothing must leave nothing in Redis, or Redis could be filled for nothing. One that no limit
   // applies to has no marker.
   const isUnmarked = peek || cost === 0 || (limits.length === 0 && reserved === undefined)
   const key = isUnmarked ? undefined : idempotencyKey
-  const idempotency = key === undefined ? undefined : { key, id: reserved?.reservation.id ?? uuidv7(clock.nowMs()) }
+  const idempotency =
+    key === undefined
+      ? undefined
+      : {
+          ...{ key, id: reserved?.reservation.id ?? uuidv7(clock.nowMs()) },
+          ...(fingerprint !== undefined && { fingerprint }),
+        }
   const reservation = reserved?.reservation
   const hasOverrides = ask.hasOverrides === true
   return { scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency, reservation, hasOverrides }

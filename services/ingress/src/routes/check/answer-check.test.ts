@@ -171,6 +171,19 @@ test('what a subject admitted under an idempotency key is no repeat to a token o
   expect(records).toHaveLength(2 * keys.length + 1)
 })
 
+test('another question under an idempotency key is 422, charges nothing and has no record', async () => {
+  const { check, records } = await open()
+  const first = { subject: 'acme', route: 'GET /v1/x', attributes: { a: 1, b: 2 }, idempotency_key: 'order-1' }
+  const one = await check(first, 'app-token')
+  const again = { ...first, attributes: { b: 2, a: 1 }, ip: '203.0.113.8', wait: '1s' }
+  expect((await check(again, 'app-token')).body.id).toBe(one.body.id)
+  for (const other of [{ route: 'POST /v1/x' }, { cost: 50_000 }, { attributes: { a: 2, b: 2 } }, { settle: '1m' }]) {
+    const { status, body } = await check({ ...first, ...other }, 'app-token')
+    expect([other, status, body.type]).toEqual([other, 422, 'urn:weir:problem:idempotency-key-reused'])
+  }
+  expect(records).toHaveLength(1)
+})
+
 test('an idempotency key may be any 256 characters', async () => {
   const { check, records } = await open()
   const idempotency_key = '😀'.repeat(256)

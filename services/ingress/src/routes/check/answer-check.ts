@@ -1,8 +1,10 @@
+import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import { settleMsMax } from '@weir/core/limits/limit-store.ts'
 import { findKey } from '@weir/identity/credential.ts'
+import { canonicalJson, type JsonObject } from '@weir/policy/entities.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
@@ -13,6 +15,7 @@ import type { DecisionService } from '../../decide/decision-service.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
 import { valuesOfJson } from '../../http/body-scopes.ts'
 import { isProblem } from '../../http/decision-reply.ts'
+import type { NamedValues } from '../../http/named-scopes.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
 import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
 import type { PolicyView } from '../../policy-view.ts'
@@ -72,19 +75,41 @@ export function answerCheck(
   const pointers = body.body === undefined ? undefined : view.bodyPointers(who.subject, route)
   const claims = isOwn ? principal.claims : undefined
   const ofBody = pointers === undefined ? undefined : valuesOfJson(body.body, pointers)
-  return decisionService.decide({
+  const idempotencyKey = idempotencyKeyOf(principal, body)
+  const named = view.readScopes({ route, path, attributes: body.attributes, claims, body: ofBody })
+  const decided = decisionService.decide({
     ...asked,
     ...{ view, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
-    named: view.readScopes({ route, path, attributes: body.attributes, claims, body: ofBody }),
-    idempotencyKey: idempotencyKeyOf(principal, body),
+    named,
+    idempotencyKey,
+    fingerprint: idempotencyKey === undefined ? undefined : fingerprintOf(body, named),
     settleMs,
     isOwnSettlement: isOwn && settleMs !== undefined,
     client: waitMs === undefined ? undefined : client,
     waitMs,
     reauthenticate: isOwn ? principal.reauthenticate : async (live) => reauthenticated(live, who, body, nowMs),
   })
+  if (idempotencyKey === undefined) return decided
+  return decided.then((recorded) => (recorded.decision.isOtherQuestion === true ? otherQuestion : recorded))
+}
+
+const otherQuestion = problem(
+  'idempotency-key-reused',
+  'Idempotency key reused',
+  422,
+  'Something else was asked under this idempotency_key. Ask with a key of its own; nothing was charged now.',
+)
+
+/**
+ * What a check asks, of its body what limits count by. A retry may come from another address, name its subject by a
+ * key, and wait for longer.
+ */
+function fingerprintOf({ route, method, cost, attributes, settle }: CheckBody, named: NamedValues = new Map()): string {
+  const body = [...named].filter(([scope]) => scope.startsWith('body:'))
+  const asked = canonicalJson({ route, method, cost, attributes, settle, body } as JsonObject)
+  return hash('sha256', asked, 'base64url').slice(0, 12)
 }
 
 /**

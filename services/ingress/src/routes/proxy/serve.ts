@@ -28,7 +28,7 @@ export function createServe(
   return async function serve(incoming) {
     const { request, response, target, startedAt } = incoming
     const { view } = ports.policy
-    const { headers, method = '', url = '', socket } = request
+    const { headers, rawHeaders, method = '', url = '', socket } = request
     const hopByHop = connectionNamed(headers.connection)
     const misnamed = view.readHeaders.problemOf(hopByHop)
     if (misnamed !== undefined) return answerProblem(incoming, misnamed)
@@ -61,7 +61,10 @@ export function createServe(
       ...{ ...asked, view, subject, keyId, cost },
       // The client takes its time to send a body.
       startedAt: isRead ? performance.now() : startedAt,
-      named: view.readScopes({ route, path: target.path, headers, url, claims: caller.claims, body: read.values }),
+      named: view.readScopes({
+        ...{ route, path: target.path, headers, rawHeaders, url },
+        ...{ claims: caller.claims, body: read.values },
+      }),
       peek: false,
       idempotencyKey: undefined,
       client: problem === undefined ? response : undefined,
