@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
  * Requests of a connection that wait behind the one that is being answered. Browsers and gateways send none ahead;
  * each may have a whole head in memory.
  */
-export const waitingMax = 16
+export const waitingMax = 64
 /** A connection may be silent for this long while its request is unfinished or its answer unread. */
 const silentMsMax = 60_000
 /** For a whole request, where a listener has no bound of its own: a policy of 17 MB, at 2 Mbit/s. */

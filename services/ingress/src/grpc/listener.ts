@@ -9,7 +9,8 @@ import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { HealthImplementation, protoPath as healthProto } from 'grpc-health-check'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
-import { createShouldRateLimit } from './rate-limit-service.ts'
+import { callsPerConnectionMax, createCallBounds } from './bound-calls.ts'
+import { createCallAuthorizer, createShouldRateLimit } from './rate-limit-service.ts'
 
 const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
 /**
@@ -29,15 +30,24 @@ export function createGrpcListener(
   tls?: ListenerTls,
 ) {
   const definitions = loadDefinitions()
-  const server = new Server({ 'grpc.max_receive_message_length': messageBytesMax, 'grpc.enable_channelz': 0 })
+  const bounds = createCallBounds(createCallAuthorizer(ports, adminTokenSha256))
+  const server = new Server({
+    'grpc.max_receive_message_length': messageBytesMax,
+    'grpc.enable_channelz': 0,
+    'grpc.max_concurrent_streams': callsPerConnectionMax,
+    interceptors: [bounds.intercept],
+  })
   server.addService(serviceOf(definitions), {
-    ShouldRateLimit: createShouldRateLimit(ports, decisionService, adminTokenSha256, log),
+    ShouldRateLimit: createShouldRateLimit(ports, decisionService, log),
   })
   const health = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' })
   health.addToServer(server)
   new ReflectionService(definitions).addToServer(server)
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const listener = createListener((socket) => injector.injectConnection(socket), tls)
+  const listener = createListener((socket) => {
+    bounds.add(socket)
+    injector.injectConnection(socket)
+  }, tls)
   return {
     server: listener,
     listen: (at: { readonly host: string; readonly port: number; readonly reusePort: boolean }) =>
@@ -55,6 +65,7 @@ export function createGrpcListener(
       const deadline = setTimeout(() => injector.destroy(), graceMs)
       await closed
       clearTimeout(deadline)
+      bounds.close()
       server.forceShutdown()
     },
   }

@@ -18,13 +18,7 @@ type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
  * script call for all of its descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the
  * request through.
  */
-export function createShouldRateLimit(
-  ports: Ports,
-  decisionService: DecisionService,
-  adminTokenSha256: () => string,
-  log: Logger,
-) {
-  const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
+export function createShouldRateLimit(ports: Ports, decisionService: DecisionService, log: Logger) {
   const decide = async (
     request: RateLimitRequest,
     startedAt: number,
@@ -57,11 +51,6 @@ export function createShouldRateLimit(
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {
     const startedAt = performance.now()
-    const refusal = authorizeCall(`${call.metadata.get('authorization')[0] ?? ''}`)
-    if (refusal !== undefined) {
-      answer(refusal)
-      return
-    }
     const trace = beginTrace(call, startedAt)
     decide(call.request, startedAt, trace).then(
       (found) => {

@@ -73,8 +73,8 @@ function headerReader(policy: Pick<Policy, 'limits'>): Read | undefined {
 const isNameOf = (name: string) => (text: string, at: number) => at % 2 === 0 && text.toLowerCase() === name
 
 /**
- * Query parameters. One that is there twice by any server's reading is empty, as in bodies: upstreams differ in which of
- * them counts. A `;` separates as `&` does, because some take it for that.
+ * Query parameters. One that is there twice by any server's reading is empty, as in bodies: upstreams differ in which
+ * of them counts. A `;` separates as `&` does, because some take it for that.
  */
 function queryReader(policy: Pick<Policy, 'limits'>): Read | undefined {
   const names = namesOf(policy, 'query')

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { type ClientHttp2Session, connect } from 'node:http2'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
+import { systemClock } from '@weir/core/clock.ts'
+import { createAuthenticator } from '@weir/identity/authenticate.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { buildApps } from '../app.ts'
+import { createLivePolicy } from '../policy-view.ts'
+import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+
+async function open(grpcNeedsNoToken: boolean) {
+  const [clock, log] = [systemClock, createLogger('test', 'silent')]
+  const ports = {
+    ...{ outcomes: { append: () => true }, clock, grpcNeedsNoToken, log: createMemoryDecisionLog() },
+    policy: createLivePolicy(requirePolicy('{ version: 1, plans: {}, limits: {} }', 'weir.yaml')),
+    ...{ authenticator: createAuthenticator({ clock, log }), idempotencyRecords: new MemoryIdempotencyRecords() },
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+  }
+  const { grpc } = await buildApps(ports, log, () => '')
+  const [port = 0] = await freePorts(1)
+  await grpc.listen({ host: '127.0.0.1', port, reusePort: false })
+  onTestFinished(() => grpc.close())
+  return () => {
+    const session = connect(`http://127.0.0.1:${port}`).on('error', () => undefined)
+    onTestFinished(() => session.destroy())
+    return session
+  }
+}
+
+const service = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
+
+/** Begins a call with a message of this length, of which this comes. */
+function begin(session: ClientHttp2Session, length: number, sent: string, path = service) {
+  const head = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' }
+  const call = session.request(head).on('error', () => undefined)
+  call.write(Buffer.concat([Buffer.from([0, 0, 0, 0, length]), Buffer.from(sent)]))
+  return call
+}
+
+async function statusOf(call: ReturnType<typeof begin>): Promise<unknown> {
+  const [head] = await once(call, 'response')
+  if (head['grpc-status'] !== undefined) return head['grpc-status']
+  const [trailers] = await once(call.resume(), 'trailers')
+  return trailers['grpc-status']
+}
+
+test('A call without the token that it needs is refused before its message is there; health needs none', async () => {
+  const session = (await open(false))()
+  expect(await statusOf(begin(session, 100, 'half'))).toBe('16')
+  const probe = begin(session, 0, '', '/grpc.health.v1.Health/Check')
+  probe.end()
+  expect(await statusOf(probe)).toBe('0')
+})
+
+test('A connection that leaves many messages unfinished ends, others are served meanwhile, and each has 100 calls', async () => {
+  const openSession = await open(true)
+  const [many, few] = [openSession(), openSession()]
+  await once(many, 'remoteSettings')
+  expect(many.remoteSettings.maxConcurrentStreams).toBe(100)
+  for (let n = 0; n < 17; n += 1) begin(many, 100, 'half')
+  for (let n = 0; n < 16; n += 1) begin(few, 100, 'half')
+  await once(many, 'close')
+  const probe = begin(few, 0, '', '/grpc.health.v1.Health/Check')
+  probe.end()
+  expect([await statusOf(probe), few.destroyed]).toEqual(['0', false])
+})
