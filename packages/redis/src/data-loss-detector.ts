@@ -141,9 +141,15 @@ export class DataLossDetector {
     const canary = { master, key, runId: await runIdOf(master) }
     const found = await master.get(key)
     if (found === canary.runId) await master.pexpire(key, canaryMs)
-    else if (found === this.#restoring && this.#lost.has(key)) await master.pexpire(key, restoringMs)
-    else if (found === null || !found.startsWith('restoring')) await this.#claim(canary, found)
+    else if (found === this.#claimOf(canary) && this.#lost.has(key)) await master.pexpire(key, restoringMs)
+    else if (found === null || found.startsWith(this.#restoring) || !found.startsWith('restoring'))
+      await this.#claim(canary, found)
     this.#seen.add(master)
+  }
+
+  /** With the run: a server that is started again while it is restored has lost something anew. */
+  #claimOf({ runId }: Canary): string {
+    return `${this.#restoring} ${runId}`
   }
 
   /** Of several that find no key, one sets its name. Another run's id is overwritten; two who do so do no harm. */
@@ -151,8 +157,8 @@ export class DataLossDetector {
     const { master, key } = canary
     const taken =
       found === null
-        ? await master.set(key, this.#restoring, 'PX', restoringMs, 'NX')
-        : await master.set(key, this.#restoring, 'PX', restoringMs)
+        ? await master.set(key, this.#claimOf(canary), 'PX', restoringMs, 'NX')
+        : await master.set(key, this.#claimOf(canary), 'PX', restoringMs)
     if (taken !== 'OK') return
     this.#options.onLoss(found !== null ? 'restarted' : this.#seen.has(master) ? 'empty' : 'new')
     this.#lost.set(key, canary)
