@@ -147,7 +147,7 @@ export class DataLossDetector {
     this.#seen.add(master)
   }
 
-  /** With the run: a server that is started again while it is restored has lost something anew. */
+  /** With the run: a server that is started again while it is restored may have lost something again. */
   #claimOf({ runId }: Canary): string {
     return `${this.#restoring} ${runId}`
   }
