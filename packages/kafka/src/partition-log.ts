@@ -17,6 +17,8 @@ export interface LogRecord {
   readonly headers: Readonly<Record<string, string>>
   /** When the broker appended the record, in milliseconds since the epoch. */
   readonly timestampMs: number
+  /** Why the record, with a batch's bytes as its value, stands for all of that batch; absent for a record. */
+  readonly fault?: string | undefined
 }
 
 /**

@@ -23,6 +23,8 @@ export interface ConsumedRecord {
   /** Where the value stands in `bytes`; -1 for a record without value. */
   readonly valueStart: number
   readonly valueEnd: number
+  /** Why the record, with a batch's bytes as its value, stands for all of that batch; absent for a record. */
+  readonly fault?: string | undefined
 }
 
 /**
@@ -144,6 +146,9 @@ export async function handleBatch(payload: EachBatchPayload, options: HandlingOp
   const open = openBatch(payload, options.assignment)
   if (open.isFenced()) return
   const { topic, partition } = batch
+  for (const { fault: reason } of open.records) {
+    if (reason !== undefined) options.log.error({ topic, partition, reason }, 'records cannot be read')
+  }
   const lagFrom = (offset: string) => Number(BigInt(batch.highWatermark) - BigInt(offset))
   const [first, last] = [open.records[0], open.records.at(-1)]
   options.assignment.begin({

@@ -53,7 +53,13 @@ export class TransactionAssembler {
   }
 
   /** The change that this record completes. */
-  add({ offset, key, value }: Pick<LogRecord, 'offset' | 'key' | 'value'>): PolicyTransaction | undefined {
+  add({
+    offset,
+    key,
+    value,
+    fault,
+  }: Pick<LogRecord, 'offset' | 'key' | 'value' | 'fault'>): PolicyTransaction | undefined {
+    if (fault !== undefined) return void this.#onUnreadable(offset, fault)
     const parsed = parsePolicyRecord(key, value)
     if (parsed.kind === 'entity') {
       // Deleted first, so that a repeated one takes its later place.

@@ -80,7 +80,7 @@ class BlockBuilder {
   add(record: BlockRecord): void {
     if (this.#options.encoder === 'fast' && this.#passThrough(record)) return
     const { value } = record
-    const reason = value === null ? 'no value' : this.#addOther(record, value)
+    const reason = record.fault ?? (value === null ? 'no value' : this.#addOther(record, value))
     if (reason !== undefined) this.#refuse(record, reason)
   }
 
@@ -155,8 +155,8 @@ class BlockBuilder {
   }
 
   #refuse(record: BlockRecord, reason: string): void {
-    const { position, value } = record
-    const number = value === null ? undefined : numberOf(value)
+    const { position, value, fault } = record
+    const number = value === null || fault !== undefined ? undefined : numberOf(value)
     const isNumbered = this.#options.sequences.acceptUnreadable(number, position)
     const known = isNumbered ? number : undefined
     this.deadLetters.push({ message: record, reason })

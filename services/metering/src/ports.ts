@@ -12,6 +12,8 @@ export interface BlockRecord {
   readonly valueStart: number
   readonly valueEnd: number
   readonly value: Buffer | null
+  /** Why the record stands for a whole batch, which is its value; absent for a record. */
+  readonly fault?: string | undefined
 }
 
 /** A record that could not be read, kept whole for a person. */

@@ -35,10 +35,11 @@ export interface FoundBlock {
 const receivedAtOf = ({ shard, declaredAtMs }: InsertIntent) => (shard === undefined ? undefined : declaredAtMs)
 
 /** A record of a range that was read again, in the form of a consumed one. */
-const asBlockRecord = ({ offset, value, timestampMs }: LogRecord): BlockRecord => ({
+const asBlockRecord = ({ offset, value, timestampMs, fault }: LogRecord): BlockRecord => ({
   position: Number(offset),
   timestampMs,
   value,
+  fault,
   bytes: value ?? Buffer.alloc(0),
   valueStart: value === null ? -1 : 0,
   valueEnd: value?.length ?? 0,

@@ -39,7 +39,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     node: 'all',
   },
   '@weir/redis': { packages: shared, libraries: ['ioredis', 'lru-cache'], node: 'all' },
-  '@weir/kafka': { packages: shared, libraries: ['@node-rs/crc32', 'kafkajs'], node: 'all' },
+  '@weir/kafka': { packages: shared, libraries: ['@node-rs/crc32', 'kafkajs', 'lz4-napi', 'snappy'], node: 'all' },
   // The disk log, and the thread that sends it to Kafka.
   '@weir/journal': { packages: [...shared, '@weir/kafka'], libraries: ['@node-rs/crc32'], node: 'all' },
   '@weir/policy-feed': { packages: [...shared, '@weir/kafka'], libraries: [], node: 'all' },

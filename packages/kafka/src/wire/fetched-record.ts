@@ -1,6 +1,8 @@
 import { createRequire } from 'node:module'
+import { crc32c } from '@node-rs/crc32'
 import type { KafkaJSError } from 'kafkajs'
 import { ByteReader } from './byte-reader.ts'
+import { decompress, isCompressed, isFetchFull } from './decompress.ts'
 
 const requireCjs = createRequire(import.meta.url)
 
@@ -8,6 +10,8 @@ const requireCjs = createRequire(import.meta.url)
 export interface BatchContext {
   readonly firstOffset: string
   readonly lastOffsetDelta: number
+  /** Why none of the batch's records can be read: one stands for all of them. */
+  readonly fault?: string
 }
 
 /** What a batch says before its records. */
@@ -25,10 +29,6 @@ interface Decoder {
   readonly buffer: Buffer
   readonly offset: number
   forward(bytes: number): void
-}
-
-interface Codec {
-  decompress(bytes: Buffer): Promise<Buffer>
 }
 
 const noHeaders: Readonly<Record<string, string>> = {}
@@ -73,6 +73,11 @@ export class FetchedRecord {
     reader.at = end
   }
 
+  /** Why the record, with a batch's bytes as its value, stands for all of that batch; undefined for a record. */
+  get fault(): string | undefined {
+    return this.batchContext.fault
+  }
+
   get offset(): string {
     return String(this.position)
   }
@@ -108,41 +113,66 @@ const isLogAppendTime = 0x8
 const isControlBatch = 0x20
 
 /** Of a batch's head, from after its length; as Kafka's documentation of the record batch lists them. */
-const at = { attributes: 9, lastOffsetDelta: 11, firstMs: 15, appendMs: 23, count: 45, records: 49 } as const
+const [checksumAt, attributesAt, lastDeltaAt, firstMsAt, appendMsAt, countAt, recordsAt] = [5, 9, 11, 15, 23, 45, 49]
 
-/** Replaces kafkajs's decoder of record batches: the same answer, in about a tenth of the time. */
+const nothing = Buffer.alloc(0)
+
+/** One record that takes the place of a batch, at its last offset: all that a reader needs to go on behind it. */
+function standIn(head: BatchHead, value: Buffer): FetchedRecord {
+  const position = head.firstOffset + head.context.lastOffsetDelta
+  const place = { position, bytes: value, keyStart: -1, valueStart: 0, valueEnd: value.length }
+  return Object.assign(new FetchedRecord(new ByteReader(nothing), head), place)
+}
+
+/** Rejects with the reason when any of the records cannot be read. */
+async function readRecords(batch: Buffer, attributes: number, head: BatchHead): Promise<FetchedRecord[]> {
+  if (crc32c(batch.subarray(attributesAt)) !== batch.readUInt32BE(checksumAt)) {
+    throw new Error('its checksum is wrong')
+  }
+  const isPlain = !isCompressed(attributes)
+  const bytes = isPlain ? batch : await decompress(batch.subarray(recordsAt), attributes)
+  const reader = new ByteReader(bytes, isPlain ? recordsAt : 0)
+  const records: FetchedRecord[] = []
+  const count = batch.readInt32BE(countAt)
+  while (records.length < count && reader.at < bytes.length) records.push(new FetchedRecord(reader, head))
+  const last = (records.at(-1)?.position ?? 0) - head.firstOffset
+  if (records.length !== count || reader.at !== bytes.length || last > head.context.lastOffsetDelta) {
+    throw new Error('its records are not those that it announces')
+  }
+  return records
+}
+
+/**
+ * Replaces kafkajs's decoder of record batches: the same answer, in about a tenth of the time. Of a batch that cannot
+ * be read the answer is one record that has its bytes and the reason, and of one without records a control record: a
+ * consumer goes on behind both.
+ */
 export async function decodeRecordBatch(decoder: Decoder): Promise<{ records: FetchedRecord[] }> {
   const { buffer, offset } = decoder
   const firstOffset = Number(buffer.readBigInt64BE(offset))
   const length = buffer.readInt32BE(offset + 8)
   const start = offset + 12
-  if (start + length > buffer.length) {
+  const attributes = buffer.readInt16BE(start + attributesAt)
+  // What stands first in its partition is read always.
+  const isLeft = offset > 0 && isCompressed(attributes) && isFetchFull()
+  if (start + length > buffer.length || isLeft) {
     const errors: { KafkaJSPartialMessageError: new (text: string) => KafkaJSError } = requireCjs('kafkajs/src/errors')
     throw new errors.KafkaJSPartialMessageError('the end of the answer cuts a batch')
   }
   decoder.forward(12 + length)
-  const attributes = buffer.readInt16BE(start + at.attributes)
-  const context = {
-    firstOffset: String(firstOffset),
-    lastOffsetDelta: buffer.readInt32BE(start + at.lastOffsetDelta),
+  const batch = buffer.subarray(start, start + length)
+  const context = { firstOffset: String(firstOffset), lastOffsetDelta: batch.readInt32BE(lastDeltaAt) }
+  const firstMs = Number(batch.readBigInt64BE(firstMsAt))
+  const appendMs = (attributes & isLogAppendTime) > 0 ? Number(batch.readBigInt64BE(appendMsAt)) : -1
+  const head = { context, isControl: (attributes & isControlBatch) > 0, firstOffset, firstMs, appendMs }
+  try {
+    const records = await readRecords(batch, attributes, head)
+    return { records: records.length > 0 ? records : [standIn({ ...head, isControl: true }, nothing)] }
+  } catch (error) {
+    const offsets = `offsets ${firstOffset} to ${firstOffset + context.lastOffsetDelta}`
+    const fault = `the batch of ${offsets} cannot be read: ${error instanceof Error ? error.message : error}`
+    return { records: [standIn({ ...head, context: { ...context, fault } }, buffer.subarray(offset, start + length))] }
   }
-  const firstMs = Number(buffer.readBigInt64BE(start + at.firstMs))
-  const appendMs = (attributes & isLogAppendTime) > 0 ? Number(buffer.readBigInt64BE(start + at.appendMs)) : -1
-  const count = buffer.readInt32BE(start + at.count)
-  const compression: { lookupCodecByAttributes(attributes: number): Codec | null } = requireCjs(
-    'kafkajs/src/protocol/message/compression',
-  )
-  const codec = compression.lookupCodecByAttributes(attributes)
-  const isControl = (attributes & isControlBatch) > 0
-  const recordsAt = start + at.records
-  const reader =
-    codec === null
-      ? new ByteReader(buffer, recordsAt)
-      : new ByteReader(await codec.decompress(buffer.subarray(recordsAt, start + length)))
-  const head = { context, isControl, firstOffset, firstMs, appendMs }
-  const records: FetchedRecord[] = []
-  for (let left = count; left > 0; left -= 1) records.push(new FetchedRecord(reader, head))
-  return { records }
 }
 
 interface PartitionData {

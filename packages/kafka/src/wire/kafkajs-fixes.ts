@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { fetchWithin } from './decompress.ts'
 import { type FetchingGroup, waitAsNeeded } from './fetch-wait.ts'
 import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
 import { frameRequest } from './frame-request.ts'
@@ -120,7 +121,7 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
   }
   group.prototype.fetch = async function (nodeId) {
     const before = joins.get(this)
-    const batches = await fetch.call(this, nodeId)
+    const batches = await fetchWithin(this.maxBytes, () => fetch.call(this, nodeId))
     const isCurrent = () => joins.get(this) === before
     const isPartial = this.getNodeIds().length > 1
     for (const batch of batches) {

@@ -1,4 +1,5 @@
 import type { Kafka, Broker as KafkaBroker, Cluster as KafkaCluster } from 'kafkajs'
+import { fetchWithin } from './decompress.ts'
 import { type FetchedRecord, fetchedRecords } from './fetched-record.ts'
 import { metadataRequest, type RawRequest } from './raw-requests.ts'
 
@@ -99,7 +100,8 @@ export async function fetchParts(leader: Broker, { topic, positions, waitMs, byt
   })
   const limits = { maxWaitTime: waitMs, minBytes: 1, maxBytes: bytesMax }
   const topics = [{ topic, partitions: wanted }]
-  const { responses } = await leader.fetch({ replicaId: -1, isolationLevel: 0, ...limits, topics })
+  const ask = () => leader.fetch({ replicaId: -1, isolationLevel: 0, ...limits, topics })
+  const { responses } = await fetchWithin(bytesMax, ask)
   const found = responses[0]?.partitions ?? []
   return found.map(({ partition, messages, highWatermark }) => {
     const last = messages.at(-1)?.batchContext
@@ -108,8 +110,8 @@ export async function fetchParts(leader: Broker, { topic, positions, waitMs, byt
     // A batch is given whole when only its rest was asked for.
     const records = fetchedRecords(messages)
       .filter(({ isControlRecord, position }) => !isControlRecord && position >= (positions.get(partition) ?? 0n))
-      .map(({ position, key, value, headers, timestampMs }) => {
-        return { offset: BigInt(position), key, value, headers, timestampMs }
+      .map(({ position, key, value, headers, timestampMs, fault }) => {
+        return { offset: BigInt(position), key, value, headers, timestampMs, fault }
       })
     return { partition, records, end: BigInt(highWatermark), next }
   })

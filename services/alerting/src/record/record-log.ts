@@ -95,9 +95,9 @@ export function createRecordLog(options: {
         rows.push(found.row)
         continue
       }
-      const { position, value, headers, offset } = record
-      log.error({ topic, partition, offset, why: found.reason }, 'record unreadable')
-      letters.push({ message: { position, value }, reason: found.reason, headers })
+      const { position, value, headers, offset, fault: reason = found.reason } = record
+      log.error({ topic, partition, offset, why: reason }, 'record unreadable')
+      letters.push({ message: { position, value }, reason, headers })
     }
     // Rows first: rows that are repeated count once, and dead letters do not.
     if (rows.length > 0) await insert(topic, partition, records, rows)
