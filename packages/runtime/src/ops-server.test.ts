@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import { Registry } from 'prom-client'
+import { Gauge, Registry } from 'prom-client'
 import { expect, onTestFinished, test } from 'vitest'
 import { closeHttpServer, type Readiness, startOpsServer } from './ops-server.ts'
 
@@ -17,4 +17,25 @@ test('The metrics show the readiness that was found last', async () => {
   found = undefined
   await get('/readyz')
   expect(await shown()).toEqual(['1', '1'])
+})
+
+test('Requests for the metrics that come while the page is made share it', async () => {
+  const metrics = new Registry()
+  let made = 0
+  const { promise: hold, resolve: release } = Promise.withResolvers<void>()
+  const collect = async () => {
+    made += 1
+    await hold
+  }
+  metrics.registerMetric(new Gauge({ name: 'weir_made', help: 'pages', registers: [], collect }))
+  const server = await startOpsServer({ host: '127.0.0.1', port: 0, metrics, readiness: {} })
+  onTestFinished(() => closeHttpServer(server))
+  let asked = 0
+  server.on('request', () => (asked += 1))
+  const { port } = server.address() as AddressInfo
+  const pages = Array.from({ length: 20 }, async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
+  await expect.poll(() => asked).toBe(20)
+  release()
+  for (const page of await Promise.all(pages)) expect(page).toContain('weir_made')
+  expect(made).toBe(1)
 })

@@ -65,10 +65,19 @@ export async function startOpsServer(options: {
   /** Checks by the name of their part. A sentence makes /readyz answer 503 and name the part; a warning is shown. */
   readonly readiness: Readonly<Record<string, ReadinessCheck>>
 }): Promise<Server> {
-  const answer = async (path: string): Promise<{ status: number; type?: string; body: string }> => {
+  let rendering: Promise<Buffer> | undefined
+  /** Requests that come while the page is made share it: it has 300 kB. */
+  const render = () => {
+    rendering ??= options.metrics
+      .metrics()
+      .then((text) => Buffer.from(text))
+      .finally(() => (rendering = undefined))
+    return rendering
+  }
+  const answer = async (path: string): Promise<{ status: number; type?: string; body: string | Buffer }> => {
     if (path === '/livez') return { status: 200, body: 'ok\n' }
     if (path === '/metrics') {
-      return { status: 200, type: options.metrics.contentType, body: await options.metrics.metrics() }
+      return { status: 200, type: options.metrics.contentType, body: await render() }
     }
     if (path !== '/readyz') return { status: 404, body: 'There are /livez, /readyz and /metrics.\n' }
     const { isReady, lines } = await lookNow()
