@@ -66,6 +66,11 @@ export class QuotaSequence {
     return this.#used
   }
 
+  /** Units by which Redis counts more than there are records: of refunds that came after a reset. */
+  get unrecorded(): number {
+    return this.#used - Math.max(0, this.#recorded)
+  }
+
   /** Redis has lost all its data, what is to be settled too, and the console has restored what records say. */
   lose(): void {
     this.#open.length = 0
