@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
