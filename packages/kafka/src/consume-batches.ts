@@ -52,6 +52,11 @@ export interface ConsumeOptions extends KafkaOptions {
    * jumps to the log's start.
    */
   readonly onAssigned?: (partition: AssignedPartition) => Promise<Start>
+  /**
+   * Whether a partition that was stopped for this reason is started again after two sessions, as a person may have
+   * repaired what stopped it. Any other waits for its next assignment.
+   */
+  readonly mayGoOn?: (reason: string) => boolean
   /** The consumer has ended for good and will not come back: the process should exit. Called at most once. */
   readonly onCrash: (error: unknown) => void
 }
@@ -134,6 +139,8 @@ export class BatchConsumer {
   readonly #ended: Promise<void>
   readonly #admin: PartitionAdmin
   #consumer: Consumer | undefined
+  /** Starts a partition of the assignment in force. */
+  #begin: (place: Place) => void = () => undefined
 
   constructor(options: ConsumeOptions) {
     this.#options = options
@@ -203,16 +210,20 @@ export class BatchConsumer {
     const isFenced = () =>
       this.#stopping.signal.aborted || this.#assignment.joins !== joins || !isMemberCurrent(memberId)
     const commit = (topic: string, commits: readonly OffsetCommit[]) => commitAsMember(memberId, topic, commits)
+    this.#begin = (place) => {
+      if (onAssigned === undefined) return
+      startPartition(place, { consumer, admin: this.#admin, commit, onAssigned, isFenced, log })
+        .then((reason) => {
+          if (reason !== undefined) this.#stopPartition(consumer, place, reason)
+          else if (!isFenced()) this.#assignment.goOn(place)
+        })
+        .catch((error: unknown) => this.#crash(error))
+    }
     for (const [topic, partitions] of Object.entries(memberAssignment)) {
       consumer.resume([{ topic, partitions }]) // kafkajs remembers pauses from before
       if (onAssigned === undefined) continue
       consumer.pause([{ topic, partitions }])
-      for (const partition of partitions) {
-        const place = { topic, partition }
-        startPartition(place, { consumer, admin: this.#admin, commit, onAssigned, isFenced, log })
-          .then((reason) => reason !== undefined && this.#stopPartition(consumer, place, reason))
-          .catch((error: unknown) => this.#crash(error))
-      }
+      for (const partition of partitions) this.#begin({ topic, partition })
     }
   }
 
@@ -220,6 +231,9 @@ export class BatchConsumer {
     consumer.pause([{ topic: place.topic, partitions: [place.partition] }])
     this.#assignment.stop({ ...place, reason })
     this.#options.log.error({ ...place, reason }, 'partition stopped')
+    const { mayGoOn, sessionTimeoutMs } = this.#options
+    const begin = this.#begin
+    if (mayGoOn?.(reason) === true) setTimeout(() => begin(place), 2 * sessionTimeoutMs).unref()
   }
 
   /** Runs one kafkajs consumer to its end and says what ended it. */

@@ -116,6 +116,10 @@ export class Assignment {
     this.#stopped.set(`${stopped.topic}:${stopped.partition}`, stopped)
   }
 
+  goOn({ topic, partition }: Omit<StoppedPartition, 'reason'>): void {
+    this.#stopped.delete(`${topic}:${partition}`)
+  }
+
   status(): ConsumerStatus {
     const silentMs = Date.now() - this.#lastProgressMs
     const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs

@@ -25,8 +25,12 @@ const gatherMs = { decisions: 1_000, outcomes: 2_000 } as const
 const gatherBytes = 2_500_000
 /** Blocks that are inserted concurrently; a fetch brings the records of as many. */
 const blocksAtOnce = 3
-/** Kafka keeps processes out of the group that would take a partition of a block of several for one without. */
-const protocol = 'weir-joint-blocks'
+const group = {
+  /** Kafka keeps processes out of the group that would take a partition of a block of several for one without. */
+  protocol: 'weir-joint-blocks',
+  /** Each start accepts a hundred bad records more: that is for a person. */
+  mayGoOn: (reason: string) => !reason.startsWith('TOO_MANY_BAD'),
+}
 /** Shares of the session: how long ClickHouse may work on an insert, and when, a little later, metering ends it. */
 const serverShare = 1 / 2
 const clientShare = 2 / 3
@@ -89,7 +93,7 @@ await startService(
           minBytes: gatherBytes,
           maxBytes: blockMax.bytes * blocksAtOnce,
           partitionsAtOnce: blocksAtOnce,
-          protocol,
+          ...group,
           onAssigned: (assigned) => meter.onAssigned(assigned),
           onRound: (batches) => meter.onRound(batches),
           onCrash: run.fail,

@@ -46,13 +46,16 @@ function batchesOf(topic: string) {
 /** How many batches of this codec each topic has. */
 const batches = (codec: number) => read.map((topic) => batchesOf(topic).filter((one) => one.codec === codec).length)
 
+const settings = () =>
+  admin.describeConfigs({
+    includeSynonyms: false,
+    resources: read.map((name) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
+  })
+
 /** Of topics all settings are sent, as one that is left out falls back to the broker's. */
 async function setCompression(codec: string, where: 'topic' | 'broker'): Promise<void> {
   const { TOPIC, BROKER } = kafkajs.ConfigResourceTypes
-  const own = await admin.describeConfigs({
-    includeSynonyms: false,
-    resources: read.map((name) => ({ type: TOPIC, name })),
-  })
+  const own = await settings()
   const ofTopic = where === 'topic' ? [{ name: 'compression.type', value: codec }] : []
   await admin.alterConfigs({
     validateOnly: false,
@@ -77,6 +80,10 @@ async function setCompression(codec: string, where: 'topic' | 'broker'): Promise
       },
     ],
   })
+  const isSet = ({ configName, configValue }: { configName: string; configValue: string }) =>
+    configName === 'compression.type' && configValue === codec
+  const areSet = async () => (await settings()).resources.every(({ configEntries }) => configEntries.some(isSet))
+  expect(await waitUntil(areSet, { deadlineMs: 10_000, everyMs: 50 })).toBe(true)
 }
 
 /** Two changes of the policy. Resolves to the subject's key. */

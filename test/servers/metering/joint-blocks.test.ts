@@ -153,25 +153,29 @@ test.each([[[1, 3, 5]], [[5]]])(
 describe('A block that ClickHouse refuses although every record of it was read', () => {
   const alter = (change: string) => stack.client.command({ query: `ALTER TABLE weir.decisions ${change}` })
 
-  test.each([undefined, 'dissolve'])('stops one partition, and the others go on; killed at %s', async (step) => {
-    await alter("ADD CONSTRAINT test_only CHECK plan != 'refused'")
-    onTestFinished(() => alter('DROP CONSTRAINT IF EXISTS test_only').then(() => undefined))
-    const [journals, other] = [newJournals().toSpliced(3, 1), newJournal()]
-    const records = other.take(10, 3).map((text) => text.replace('"plan":"free"', '"plan":"refused"'))
-    await stack.send(records, 3)
-    for (const [at, partition] of [0, 1, 2, 4, 5].entries()) {
-      await stack.send(journals[at]?.take(20, partition) ?? [], partition)
-    }
-    if (step !== undefined) await crashAt(step)
-    const metering = await start()
-    await expectOnce(journals, 20)
-    await until(async () => (await metering.ready()).text.includes('partition 3 is stopped: ROWS_REFUSED'))
-    await metering.kill('SIGTERM')
-    await alter('DROP CONSTRAINT test_only')
-    const heir = await start()
-    expect(await settled(stack, other.subject, 10)).toEqual(once(10))
-    await until(async () => (await heir.metric('weir_block_recoveries_total')) > 0)
-  })
+  test.each([undefined, 'dissolve'])(
+    'stops one partition until the tables are repaired, and the others go on; killed at %s',
+    async (step) => {
+      await alter("ADD CONSTRAINT test_only CHECK plan != 'refused'")
+      onTestFinished(() => alter('DROP CONSTRAINT IF EXISTS test_only').then(() => undefined))
+      const [journals, other] = [newJournals().toSpliced(3, 1), newJournal()]
+      const records = other.take(10, 3).map((text) => text.replace('"plan":"free"', '"plan":"refused"'))
+      await stack.send(records, 3)
+      for (const [at, partition] of [0, 1, 2, 4, 5].entries()) {
+        await stack.send(journals[at]?.take(20, partition) ?? [], partition)
+      }
+      if (step !== undefined) await crashAt(step)
+      const metering = await start()
+      await expectOnce(journals, 20)
+      await until(async () => (await metering.ready()).text.includes('partition 3 is stopped: ROWS_REFUSED'))
+      if (step !== undefined) await metering.kill('SIGTERM')
+      await alter('DROP CONSTRAINT test_only')
+      const heir = step === undefined ? metering : await start()
+      expect(await settled(stack, other.subject, 10)).toEqual(once(10))
+      await until(async () => (await heir.ready()).status === 200)
+      await until(async () => (await heir.metric('weir_block_recoveries_total')) > 0)
+    },
+  )
 })
 
 describe('Records that Kafka deletes between a crash and the recovery leave out their own part alone', () => {
