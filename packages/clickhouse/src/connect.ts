@@ -13,6 +13,7 @@ import { addressesOf } from './addresses.ts'
 import { firstThatAnswers, statementsOf } from './first-that-answers.ts'
 import { adviceFor, watchStatements } from './refusals.ts'
 import { followAccess } from './server-access.ts'
+import { statementSettings } from './statement-settings.ts'
 import { type ClusterTarget, databasesOf, localDatabase } from './turn-migration.ts'
 import { type ClickhouseServer, clickhouseAt } from './variables.ts'
 
@@ -103,7 +104,7 @@ export function connectClickhouse(
       // Every error reaches the caller, who logs it in our form.
       log: { level: ClickHouseLogLevel.OFF },
       clickhouse_settings: {
-        output_format_json_quote_64bit_integers: 1,
+        ...statementSettings,
         ...(cluster === undefined ? {} : clusterSettings),
       },
     })

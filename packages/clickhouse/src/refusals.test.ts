@@ -19,3 +19,11 @@ test('A refused password names its variables, each once', () => {
   const advice = (userVariable: string) => adviceOn(refused, 'http://h', { userVariable })?.replace(/.*see /, '')
   expect([advice('P'), advice('U')]).toEqual(['P', 'P and U'])
 })
+
+test('A constraint that forbids a setting of a statement is named with the user whose profile has it', () => {
+  const message = 'Setting join_use_nulls should not be changed'
+  const refused = new ClickHouseError({ message, code: '452', type: 'SETTING_CONSTRAINT_VIOLATION' })
+  expect(adviceOn(refused, 'http://h')).toMatch(
+    /constraint of the user u of U forbids .* \(code 452: Setting join_use_nulls/,
+  )
+})

@@ -6,6 +6,7 @@ import type { ServerAccess } from './server-access.ts'
 const authenticationCodes = new Set(['192', '193', '194', '516'])
 const readOnly = '164'
 const accessDenied = '497'
+const settingConstrained = '452'
 /** ClickHouse's code for a database that is not there. */
 export const databaseMissing = '81'
 
@@ -63,6 +64,9 @@ export function adviceFor(
   if (error.code === accessDenied) return missingRight(error, access)
   if (error.code === readOnly) {
     return `ClickHouse: the user ${username} of ${userVariable} may only read (code 164: ${error.message}): its profile must have readonly 0`
+  }
+  if (error.code === settingConstrained) {
+    return `ClickHouse: a constraint of the user ${username} of ${userVariable} forbids a setting that statements of Weir depend on (code 452: ${error.message}): take it from the profile`
   }
   if (error.code !== databaseMissing) return undefined
   return `ClickHouse has no database ${database}: run weir migrate, or see WEIR_CLICKHOUSE_DATABASE`

@@ -14,7 +14,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAuthority } from '../../support/servers/certificates.ts'
-import { documentedGrants, formOf, isAbout, takenAtOnce } from '../../support/servers/clickhouse-grants.ts'
+import { documentedGrants, formOf, isAbout, showsViews, takenAtOnce } from '../../support/servers/clickhouse-grants.ts'
 import {
   type ClickhouseProxy,
   type SentStatement,
@@ -29,6 +29,7 @@ import {
 } from '../../support/servers/close-month.ts'
 import { isMetered } from '../../support/servers/is-metered.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { expectSameAnswers } from '../../support/servers/replay-statements.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
@@ -258,7 +259,8 @@ test('each process may send all that it sends with its documented rights, and ne
       for (const grant of round) {
         const refused = await refusedStatements(statements.filter(({ text }) => isAbout(text, grant)))
         if (refused.size > 0) without.set(grant, refused)
-        else if (!grant.startsWith('SHOW') || (await showsViews(statements))) superfluous.push(`${user}: ${grant}`)
+        else if (!grant.startsWith('SHOW') || (await showsViews(secure, statements)))
+          superfluous.push(`${user}: ${grant}`)
       }
     }
     refusedWithout.set(user, without)
@@ -267,11 +269,9 @@ test('each process may send all that it sends with its documented rights, and ne
   expect({ lacking, superfluous }).toEqual({ lacking: [], superfluous: [] })
 }, 600_000)
 
-/** Without the right to see views ClickHouse leaves them out. */
-async function showsViews(statements: readonly SentStatement[]): Promise<boolean> {
-  const list = statements.find(({ text }) => text.includes('as_select'))
-  return list !== undefined && (await secure.repeat(list)).includes('usage_15m_mv')
-}
+test('no setting of a profile changes an answer to what the processes send, or what they store', async () => {
+  await expectSameAnswers(secure, database)
+}, 600_000)
 
 const messages: string[] = []
 /** Until a process names what a person has to do. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import type { SentStatement } from './clickhouse-proxy.ts'
+import type { ClickhouseProxy, SentStatement } from './clickhouse-proxy.ts'
 
 /** Equal for statements that differ in their values alone. */
 export const formOf = ({ text }: SentStatement) =>
@@ -39,4 +39,10 @@ export function takenAtOnce(grants: readonly string[], statements: readonly Sent
     else round.push(grant)
   }
   return rounds
+}
+
+/** Without the right to see views ClickHouse leaves them out. */
+export async function showsViews(secure: ClickhouseProxy, statements: readonly SentStatement[]): Promise<boolean> {
+  const list = statements.find(({ text }) => text.includes('as_select'))
+  return list !== undefined && (await secure.repeat(list)).includes('usage_15m_mv')
 }

@@ -40,6 +40,8 @@ export interface ClickhouseProxy {
    * Each time it has the data of before the first time.
    */
   useGrants(grants: readonly string[] | undefined): Promise<void>
+  /** Starts the engine again, where the profile of its user has these settings. */
+  useProfile(settings: Readonly<Record<string, string>>): Promise<void>
   /** What the engine answers to a statement now. */
   repeat(statement: SentStatement): Promise<string>
   /** Serves another certificate from the next connection on. */
@@ -92,6 +94,13 @@ async function answer(secure: ClickhouseProxy, request: IncomingMessage, respons
   const { statusCode = 502, headers, text: found } = await ask(`${origin}${path}`, authorization, request.method, body)
   const kept = Object.entries(headers).filter(([name]) => /^(?:x-clickhouse-|content-type$)/.test(name))
   response.writeHead(statusCode, Object.fromEntries(kept)).end(found)
+}
+
+async function restartWithProfile(server: RunningServer, rights: string, settings: Readonly<Record<string, string>>) {
+  const lines = Object.entries(settings).map(([name, value]) => `<${name}>${value}</${name}>`)
+  await server.kill('SIGTERM')
+  await writeFile(rights, readFileSync(everyRight, 'utf8').replace('<default>', `$&${lines.join('')}`))
+  await server.restart()
 }
 
 export async function startClickhouseProxy(): Promise<ClickhouseProxy> {
@@ -148,9 +157,8 @@ export async function startClickhouseProxy(): Promise<ClickhouseProxy> {
       await writeFile(rights, grants === undefined ? all : some)
       await server.restart()
     },
-    async repeat({ path, body }) {
-      return (await ask(`${origin}${path}`, authorization, 'POST', body)).text.toString()
-    },
+    useProfile: (settings) => restartWithProfile(server, rights, settings),
+    repeat: async ({ path, body }) => (await ask(`${origin}${path}`, authorization, 'POST', body)).text.toString(),
     async useCertificateOf(by) {
       front.setSecureContext(await pairOf(by))
       front.closeAllConnections()
