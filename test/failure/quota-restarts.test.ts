@@ -13,7 +13,7 @@ import { type Stack, startStack } from '../support/failure/stack.ts'
 import { callWeir } from '../support/failure/stack-command.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
 import { readMetric } from '../support/read-metric.ts'
-import { createSeededRandom } from '../support/seeded-random.ts'
+import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
 import { type ClusterSetup, startCluster } from '../support/servers/redis-cluster.ts'
 
 /** A month's first hour ends no period; 30 restarts take some ten minutes. */
@@ -39,6 +39,12 @@ async function open(environment: Readonly<Record<string, string>> = {}) {
   const doors = { api: at(api), ingress: at(ingress), console: at(console), token: stack.secrets.adminToken }
   return { stack, policy, all: names.map((name) => new QuotaSequence(name, doors)) }
 }
+
+/** Does up to two things to each subject. */
+const playRound = (all: readonly QuotaSequence[], random: SeededRandom) =>
+  onAll(all, async (one) => {
+    for (let steps = random.integer(0, 2); steps > 0; steps -= 1) await one.step(random)
+  })
 
 /** Which counts differ from the model's, as text. */
 async function differences(all: readonly QuotaSequence[]): Promise<readonly string[]> {
@@ -88,9 +94,7 @@ it('charges, refunds, settlements, resets and lifted blocks in any order: after 
   const random = createSeededRandom()
   try {
     for (let restart = 1; restart <= restarts; restart += 1) {
-      await onAll(all, async (one) => {
-        for (let steps = random.integer(0, 2); steps > 0; steps -= 1) await one.step(random)
-      })
+      await playRound(all, random)
       const before = await lossesOf(stack)
       // Each third restart is one without its data.
       const isEmptied = restart % 3 === 0
@@ -120,9 +124,7 @@ it('the same after failovers of a Redis Cluster', async () => {
     const random = createSeededRandom()
     try {
       for (let failover = 1; failover <= failovers; failover += 1) {
-        await onAll(all, async (one) => {
-          for (let steps = random.integer(0, 2); steps > 0; steps -= 1) await one.step(random)
-        })
+        await playRound(all, random)
         const slot = keySlot(`{sequence-${failover}}`)
         const master = await cluster.holderOf(slot)
         // A replica that lacks the last writes would take them with it: this is about what the console makes of one.

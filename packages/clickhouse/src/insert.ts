@@ -28,14 +28,10 @@ export interface InsertRequest {
 }
 
 /**
- * What an insert depends on, pinned in its own text because servers differ in their defaults: one synchronous block,
- * remembered by its token in the table and in every view's target.
+ * What an insert depends on beyond `statementSettings`, which have it remembered by its token in the table and in every
+ * view's target: that it is one block.
  */
 const pinned = [
-  'async_insert=0',
-  'insert_deduplicate=1',
-  'deduplicate_blocks_in_dependent_materialized_views=1',
-  'materialized_views_ignore_errors=0',
   'max_insert_threads=1',
   'max_insert_block_size=1048449',
   'min_insert_block_size_rows=1048449',
@@ -43,9 +39,23 @@ const pinned = [
   'input_format_parallel_parsing=0',
   // A null is refused for a text, instead of becoming the empty text.
   'input_format_null_as_default=0',
-  // A record field that this version does not know must not stop the pipeline; the record itself stays in Kafka.
-  'input_format_skip_unknown_fields=1',
 ].join(', ')
+
+/** By client: the setting that may forbid deduplication from ClickHouse 26.2 on. Older servers would refuse it. */
+const deduplicating = new WeakMap<ClickHouseClient, Promise<string>>()
+
+/** Returns the setting as an insert has it, or nothing for an older server. Asked once for each client. */
+function deduplicationOf(client: ClickHouseClient): Promise<string> {
+  const known = deduplicating.get(client)
+  if (known !== undefined) return known
+  const query = "SELECT toString(getSettingOrDefault('deduplicate_insert', '')) AS value"
+  const found = readRows<{ value: string }>(client, query).then(([row]) =>
+    row === undefined || row.value === '' ? '' : ", deduplicate_insert='enable'",
+  )
+  deduplicating.set(client, found)
+  found.catch(() => deduplicating.delete(client))
+  return found
+}
 
 const tokenForm = /^[\w:.-]{1,200}$/
 
@@ -61,9 +71,10 @@ export async function insertBlock(client: ClickHouseClient, request: InsertReque
   const { table, lines, dedupToken, requestId, serverMsMax, traceparent, signal } = request
   if (!tokenForm.test(dedupToken)) throw new Error(`a deduplication token cannot be ${JSON.stringify(dedupToken)}`)
   const time = serverMsMax === undefined ? '' : `, max_execution_time=${Math.max(1, Math.floor(serverMsMax / 1_000))}`
+  const deduplication = await deduplicationOf(client)
   // Not client.insert: for JSONEachRow that takes objects, and would encode again what Kafka holds encoded.
   const answer = await client.exec({
-    query: `INSERT INTO ${table} SETTINGS ${pinned}${time}, insert_deduplication_token='${dedupToken}' FORMAT JSONEachRow`,
+    query: `INSERT INTO ${table} SETTINGS ${pinned}${deduplication}${time}, insert_deduplication_token='${dedupToken}' FORMAT JSONEachRow`,
     values: Readable.from([lines], { objectMode: false }),
     query_id: queryIdOf(dedupToken) + (requestId === undefined ? '' : `:${requestId}`),
     ...(traceparent === undefined ? {} : { http_headers: { traceparent } }),

@@ -67,7 +67,6 @@ const json: ClickHouseSettings = {
   output_format_json_quote_decimals: 0,
   output_format_json_quote_denormals: 0,
   output_format_json_array_of_rows: 0,
-  output_format_json_map_as_array_of_tuples: 0,
   output_format_json_named_tuples_as_objects: 1,
   output_format_json_skip_null_value_in_named_tuples: 0,
   output_format_decimal_trailing_zeros: 0,
@@ -79,11 +78,13 @@ const json: ClickHouseSettings = {
   input_format_json_ignore_unknown_keys_in_named_tuple: 1,
   input_format_json_named_tuples_as_objects: 1,
   input_format_null_as_default: 1,
+  // A record field that this version does not know must not stop the pipeline; the record itself stays in Kafka.
   input_format_skip_unknown_fields: 1,
 }
 
 /** Statements that write, and what they create. */
 const writes: ClickHouseSettings = {
+  // A block is there, or remembered, when its insert is answered.
   async_insert: 0,
   insert_deduplicate: 1,
   insert_null_as_default: 1,
@@ -91,7 +92,6 @@ const writes: ClickHouseSettings = {
   materialized_views_ignore_errors: 0,
   optimize_on_insert: 1,
   enable_lightweight_delete: 1,
-  lightweight_delete_mode: 'alter_update',
   data_type_default_nullable: 0,
   flatten_nested: 1,
   default_materialized_view_sql_security: 'DEFINER',
@@ -100,8 +100,9 @@ const writes: ClickHouseSettings = {
 /**
  * The settings that every statement is sent with, because its answer, or the rows that it stores, depends on them, and
  * the profile of a user may have others. Each is a default of ClickHouse 26.7, which `compatibility` would change, but
- * for integers of 64 bits and `async_insert`. A statement that needs another value says so itself. Bounds, such as
- * `max_execution_time`, are the operator's.
+ * for integers of 64 bits and `async_insert`. ClickHouse 25.3 knows all of them: it refuses a statement with a setting
+ * that it does not know. A statement that needs another value says so itself. Bounds, such as `max_execution_time`, are
+ * the operator's.
  */
 export const statementSettings: ClickHouseSettings = {
   compatibility: '',

@@ -29,7 +29,7 @@ import {
 } from '../../support/servers/close-month.ts'
 import { isMetered } from '../../support/servers/is-metered.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { expectSameAnswers } from '../../support/servers/replay-statements.ts'
+import { expectDeduplication, expectSameAnswers } from '../../support/servers/replay-statements.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
@@ -270,6 +270,7 @@ test('each process may send all that it sends with its documented rights, and ne
 }, 600_000)
 
 test('no setting of a profile changes an answer to what the processes send, or what they store', async () => {
+  await expectDeduplication(secure, client)
   await expectSameAnswers(secure, database)
 }, 600_000)
 

@@ -61,7 +61,7 @@ export async function answerCountChange<T extends object>(
           const nameOf = `${subject} ${name}`
           const all = [...(unconfirmed.get(nameOf) ?? []), ...forgotten]
           if (all.length === 0) return
-          if (unconfirmed.size < unconfirmedMax) unconfirmed.set(nameOf, all)
+          if (unconfirmed.has(nameOf) || unconfirmed.size < unconfirmedMax) unconfirmed.set(nameOf, all)
           lines = lines.map((line) =>
             line.kind === 'limit' && line.name === name ? { ...line, forgotten: all } : line,
           )
