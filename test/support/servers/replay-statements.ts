@@ -1,8 +1,5 @@
-import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
-import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { statementSettings } from '@weir/clickhouse/statement-settings.ts'
 import { expect } from 'vitest'
-import { decisionInput, rowsOf } from '../audit/decisions.ts'
 import { formOf } from './clickhouse-grants.ts'
 import type { ClickhouseProxy, SentStatement } from './clickhouse-proxy.ts'
 
@@ -105,16 +102,5 @@ export async function expectSameAnswers(secure: ClickhouseProxy, database: strin
     await secure.useProfile(profile)
     await expectSame(JSON.stringify(profile), await replay(secure, statements, database, `replayed_${at}`))
   }
-  await secure.useProfile({})
-}
-
-/** A block that is sent again is dropped, though the profile deduplicates nothing. */
-export async function expectDeduplication(secure: ClickhouseProxy, client: ClickHouseClient): Promise<void> {
-  await secure.useProfile({ deduplicate_insert: 'disable', insert_deduplicate: '0' })
-  const lines = rowsOf([decisionInput({ subject: 'twice', tsMs: Date.now() })])
-  for (const _ of [1, 2]) await insertBlock(client, { table: 'decisions', dedupToken: 'twice', lines })
-  const counts = 'SELECT (SELECT toUInt32(count()) FROM decisions WHERE subject = {subject:String}) AS raw, '
-  const query = `${counts}(SELECT toUInt32(sum(count)) FROM usage_15m WHERE subject = {subject:String}) AS inRollup`
-  expect(await readRows(client, query, { subject: 'twice' })).toEqual([{ raw: 1, inRollup: 1 }])
   await secure.useProfile({})
 }
