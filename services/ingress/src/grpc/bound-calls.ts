@@ -1,78 +1,52 @@
 import type { Socket } from 'node:net'
-import { type Metadata, ServerInterceptingCall, type ServerInterceptor, type StatusObject } from '@grpc/grpc-js'
 
-/** Gateways open further connections beyond, and their calls take milliseconds. Each may hold a message of 2 MB. */
+/** Gateways open further connections beyond, and their calls take milliseconds. */
 export const callsPerConnectionMax = 100
-/** A message comes with its head; one over a slow network within seconds. */
-const unfinishedMsMax = 10_000
-/** As many messages of a connection may be this slow together. */
-const [slowMs, slowCallsMax] = [1_000, 16]
+/** Twice the largest message: bytes of a connection without any message of it that came whole. */
+const unreadBytesMax = 4_194_304
+/** Fewer may be heads, and messages that are on their way; more of them come whole within seconds. */
+const [smallBytes, slowTicksMax] = [65_536, 10]
+/** What pings and probes of health send, which are no messages: forgotten each second. */
+const idleBytes = 1_024
+const tickMs = 1_000
 
-type Begun = Parameters<ServerInterceptor>[1]
+interface Connection {
+  readonly socket: Socket
+  /** Bytes that were read when a message last came whole, or that were forgiven since. */
+  knownBytes: number
+  slowTicks: number
+}
 
 /**
- * Refuses calls before their message is read, and ends connections that leave messages unfinished: those would stay in
- * memory. One timer looks at all of them while there are any; a call that came whole is gone by then.
+ * Ends connections that send and leave their messages unfinished: those would stay in memory. One timer looks at all
+ * connections, by the bytes that came; a call only says that its message came whole.
  */
-export function createCallBounds(
-  authorize: (authorization: string) => Pick<StatusObject, 'code' | 'details'> | undefined,
-) {
-  const sockets = new Map<string, Socket>()
-  const unfinished = new Map<Begun, number>()
-  let timer: NodeJS.Timeout | undefined
-  const nameOf = (address = '', port = 0) => `${address} ${port}`
-
+export function createConnectionBounds() {
+  const connections = new Map<string, Connection>()
   const look = () => {
-    const nowMs = performance.now()
-    const slow = new Map<Socket, number>()
-    for (const [call, sinceMs] of unfinished) {
-      const { remoteAddress, remotePort } = call.getConnectionInfo()
-      const socket = sockets.get(nameOf(remoteAddress, remotePort))
-      if (socket === undefined || nowMs - sinceMs < slowMs) continue
-      const count = (slow.get(socket) ?? 0) + 1
-      slow.set(socket, count)
-      if (count > slowCallsMax || nowMs - sinceMs > unfinishedMsMax) socket.destroy()
+    for (const one of connections.values()) {
+      const unread = one.socket.bytesRead - one.knownBytes
+      one.slowTicks = unread > smallBytes ? one.slowTicks + 1 : 0
+      if (unread > unreadBytesMax || one.slowTicks >= slowTicksMax) one.socket.destroy()
+      else one.knownBytes += Math.min(unread, idleBytes)
     }
-    if (unfinished.size > 0) return
-    clearInterval(timer)
-    timer = undefined
   }
-
-  const intercept: ServerInterceptor = ({ path }, call) => {
-    unfinished.set(call, performance.now())
-    timer ??= setInterval(look, slowMs).unref()
-    const finish = () => void unfinished.delete(call)
-    return new ServerInterceptingCall(call, {
-      start: (next) =>
-        next({
-          onReceiveMetadata(metadata: Metadata, proceed) {
-            // Probes of health have no token.
-            const refusal = isOpen(path) ? undefined : authorize(`${metadata.get('authorization')[0] ?? ''}`)
-            if (refusal === undefined) return proceed(metadata)
-            finish()
-            call.sendStatus(refusal)
-          },
-          onReceiveHalfClose(proceed) {
-            finish()
-            proceed()
-          },
-          onCancel() {
-            finish()
-          },
-        }),
-    })
-  }
-
+  const timer = setInterval(look, tickMs).unref()
   return {
-    intercept,
     /** Remembers a connection until it ends. */
     add(socket: Socket): void {
-      const name = nameOf(socket.remoteAddress, socket.remotePort)
-      sockets.set(name, socket)
-      socket.once('close', () => sockets.delete(name))
+      const peer = `${socket.remoteAddress}:${socket.remotePort}`
+      connections.set(peer, { socket, knownBytes: socket.bytesRead, slowTicks: 0 })
+      socket.once('close', () => connections.delete(peer))
+    },
+    /** A message of this peer (`address:port`) came whole. */
+    complete(peer: string): void {
+      const one = connections.get(peer)
+      if (one !== undefined) one.knownBytes = one.socket.bytesRead
     },
     close: () => clearInterval(timer),
   }
 }
 
-const isOpen = (path: string) => path.startsWith('/grpc.health.v1.Health/')
+/** See `createConnectionBounds`. */
+export type ConnectionBounds = ReturnType<typeof createConnectionBounds>

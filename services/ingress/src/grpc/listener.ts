@@ -9,8 +9,8 @@ import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { HealthImplementation, protoPath as healthProto } from 'grpc-health-check'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
-import { callsPerConnectionMax, createCallBounds } from './bound-calls.ts'
-import { createCallAuthorizer, createShouldRateLimit } from './rate-limit-service.ts'
+import { callsPerConnectionMax, createConnectionBounds } from './bound-calls.ts'
+import { createShouldRateLimit } from './rate-limit-service.ts'
 
 const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
 /**
@@ -30,15 +30,14 @@ export function createGrpcListener(
   tls?: ListenerTls,
 ) {
   const definitions = loadDefinitions()
-  const bounds = createCallBounds(createCallAuthorizer(ports, adminTokenSha256))
+  const bounds = createConnectionBounds()
   const server = new Server({
     'grpc.max_receive_message_length': messageBytesMax,
     'grpc.enable_channelz': 0,
     'grpc.max_concurrent_streams': callsPerConnectionMax,
-    interceptors: [bounds.intercept],
   })
   server.addService(serviceOf(definitions), {
-    ShouldRateLimit: createShouldRateLimit(ports, decisionService, log),
+    ShouldRateLimit: createShouldRateLimit(ports, decisionService, adminTokenSha256, bounds.complete, log),
   })
   const health = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' })
   health.addToServer(server)

@@ -18,7 +18,14 @@ type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
  * script call for all of its descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the
  * request through.
  */
-export function createShouldRateLimit(ports: Ports, decisionService: DecisionService, log: Logger) {
+export function createShouldRateLimit(
+  ports: Ports,
+  decisionService: DecisionService,
+  adminTokenSha256: () => string,
+  onMessage: (peer: string) => void,
+  log: Logger,
+) {
+  const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
   const decide = async (
     request: RateLimitRequest,
     startedAt: number,
@@ -51,6 +58,12 @@ export function createShouldRateLimit(ports: Ports, decisionService: DecisionSer
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {
     const startedAt = performance.now()
+    onMessage(call.getPeer())
+    const refusal = authorizeCall(`${call.metadata.get('authorization')[0] ?? ''}`)
+    if (refusal !== undefined) {
+      answer(refusal)
+      return
+    }
     const trace = beginTrace(call, startedAt)
     decide(call.request, startedAt, trace).then(
       (found) => {
