@@ -33,7 +33,8 @@ const uncuttable = /\btotals\b|\bextremes\b|array_of_rows/i
 
 /** Whether the blocks of this result may be sent one by one. */
 export function canStream(format: string, sql: string, settings: Readonly<Record<string, string>>): boolean {
-  return cuttable.has(format) && !uncuttable.test(sql) && !uncuttable.test(Object.keys(settings).join(' '))
+  const isOn = ([name, value]: readonly [string, string]) => uncuttable.test(name) && value !== '0'
+  return cuttable.has(format) && !uncuttable.test(sql) && !Object.entries(settings).some(isOn)
 }
 
 /** Answers with the whole result, held in memory. */
