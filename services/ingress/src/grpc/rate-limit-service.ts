@@ -22,7 +22,7 @@ export function createShouldRateLimit(
   ports: Ports,
   decisionService: DecisionService,
   adminTokenSha256: () => string,
-  onMessage: (peer: string) => void,
+  onMessage: (call: Call) => void,
   log: Logger,
 ) {
   const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
@@ -58,7 +58,7 @@ export function createShouldRateLimit(
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {
     const startedAt = performance.now()
-    onMessage(call.getPeer())
+    onMessage(call)
     const refusal = authorizeCall(`${call.metadata.get('authorization')[0] ?? ''}`)
     if (refusal !== undefined) {
       answer(refusal)
