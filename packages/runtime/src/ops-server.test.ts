@@ -1,4 +1,5 @@
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { Gauge, Registry } from 'prom-client'
 import { expect, onTestFinished, test } from 'vitest'
 import { closeHttpServer, type Readiness, startOpsServer } from './ops-server.ts'
@@ -38,4 +39,24 @@ test('Requests for the metrics that come while the page is made share it', async
   release()
   for (const page of await Promise.all(pages)) expect(page).toContain('weir_made')
   expect(made).toBe(1)
+})
+
+test('A page that is made at once is shared by the requests that a turn of the event loop reads', async () => {
+  const metrics = new Registry()
+  let made = 0
+  const collect = () => {
+    made += 1
+  }
+  metrics.registerMetric(new Gauge({ name: 'weir_made', help: 'pages', registers: [], collect }))
+  const server = await startOpsServer({ host: '127.0.0.1', port: 0, metrics, readiness: {} })
+  onTestFinished(() => closeHttpServer(server))
+  const { port } = server.address() as AddressInfo
+  const ask = 'GET /metrics HTTP/1.1\r\nHost: a\r\n'
+  const pages = Array.from({ length: 20 }, () => {
+    const client = connect(port, '127.0.0.1')
+    client.write(`${`${ask}\r\n`.repeat(9)}${ask}Connection: close\r\n\r\n`)
+    return text(client)
+  })
+  expect((await Promise.all(pages)).join('').split('HTTP/1.1 200')).toHaveLength(201)
+  expect(made).toBeLessThan(100)
 })

@@ -1,4 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
 import { checkEveryMs, endSilent, inTurn, requestMsMax } from './bound-connections.ts'
 import { registerScraped } from './scraped-metrics.ts'
@@ -28,6 +29,18 @@ async function askParts(readiness: Readonly<Record<string, ReadinessCheck>>): Pr
   })
   const reasons = answers.filter(([, found]) => typeof found === 'string').length
   return { isReady: reasons === 0, lines, warnings: lines.length - reasons }
+}
+
+/**
+ * Requests that come before or while an answer is made share it: all that a turn of the event loop reads, or one caller
+ * with many connections would have it made for each.
+ */
+function shared<T>(make: () => Promise<T>): () => Promise<T> {
+  let making: Promise<T> | undefined
+  return () =>
+    (making ??= setImmediate()
+      .then(make)
+      .finally(() => (making = undefined)))
 }
 
 /** Looks at readiness until the server closes, and shows in the metrics what was found last. */
@@ -65,15 +78,7 @@ export async function startOpsServer(options: {
   /** Checks by the name of their part. A sentence makes /readyz answer 503 and name the part; a warning is shown. */
   readonly readiness: Readonly<Record<string, ReadinessCheck>>
 }): Promise<Server> {
-  let rendering: Promise<Buffer> | undefined
-  /** Requests that come while the page is made share it: it has 300 kB. */
-  const render = () => {
-    rendering ??= options.metrics
-      .metrics()
-      .then((text) => Buffer.from(text))
-      .finally(() => (rendering = undefined))
-    return rendering
-  }
+  const render = shared(async () => Buffer.from(await options.metrics.metrics()))
   const answer = async (path: string): Promise<{ status: number; type?: string; body: string | Buffer }> => {
     if (path === '/livez') return { status: 200, body: 'ok\n' }
     if (path === '/metrics') {
@@ -94,7 +99,11 @@ export async function startOpsServer(options: {
   const server = endSilent(
     createServer({ requestTimeout: requestMsMax, connectionsCheckingInterval: checkEveryMs }, inTurn(serve)),
   )
-  const lookNow = watchReadiness(server, options.metrics, () => askParts(options.readiness))
+  const lookNow = watchReadiness(
+    server,
+    options.metrics,
+    shared(() => askParts(options.readiness)),
+  )
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port, options.host, resolve)

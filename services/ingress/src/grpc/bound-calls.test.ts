@@ -64,3 +64,17 @@ test('A connection that leaves its messages unfinished ends, others are served m
   probe.end()
   expect([await statusOf(probe), few.destroyed]).toEqual(['0', false])
 }, 20_000)
+
+test('Of many connections with some unfinished messages each, those beyond 64 MB end', async () => {
+  const openSession = await open(true)
+  const sessions = Array.from({ length: 30 }, openSession)
+  let ended = 0
+  for (const session of sessions) {
+    session.once('close', () => (ended += 1))
+    for (let n = 0; n < 60; n += 1) begin(session, 2_000_000, 'half'.repeat(15_000))
+  }
+  await expect.poll(() => ended, { timeout: 8_000, interval: 20 }).toBeGreaterThan(9)
+  const probe = begin(openSession(), 0, '', '/grpc.health.v1.Health/Check')
+  probe.end()
+  expect([await statusOf(probe), ended < sessions.length]).toEqual(['0', true])
+}, 20_000)

@@ -4,11 +4,14 @@ import type { Socket } from 'node:net'
 export const callsPerConnectionMax = 100
 /** Twice the largest message: bytes of a connection without any message of it that came whole. */
 const unreadBytesMax = 4_194_304
-/** Fewer may be heads, and messages that are on their way; more of them come whole within seconds. */
-const [smallBytes, slowTicksMax] = [65_536, 10]
-/** What pings and probes of health send, which are no messages: forgotten each second. */
-const idleBytes = 1_024
-const tickMs = 1_000
+/** The same of all connections together: beyond, those with most end first. */
+const allUnreadBytesMax = 67_108_864
+/** Fewer may be heads, and messages that are on their way; more of them come whole within ten seconds. */
+const [smallBytes, slowTicksMax] = [65_536, 100]
+/** What pings and probes of health send, which are no messages: forgotten at each look, 1 kB a second. */
+const idleBytes = 100
+/** In this time a machine beside may send some MB on a connection. */
+const tickMs = 100
 
 interface Connection {
   readonly socket: Socket
@@ -27,12 +30,21 @@ export function createConnectionBounds() {
   const connections = new Map<string, Connection>()
   const suspects = new Set<string>()
   const look = () => {
+    const slow: { readonly socket: Socket; readonly unread: number }[] = []
     for (const [peer, one] of connections) {
-      const unread = one.socket.bytesRead - one.knownBytes
+      const { socket } = one
+      const unread = socket.bytesRead - one.knownBytes
       one.slowTicks = suspects.has(peer) ? one.slowTicks + 1 : 0
-      if (one.slowTicks > 0 && (unread > unreadBytesMax || one.slowTicks >= slowTicksMax)) one.socket.destroy()
+      if (one.slowTicks > 0 && (unread > unreadBytesMax || one.slowTicks >= slowTicksMax)) socket.destroy()
+      else if (one.slowTicks > 0) slow.push({ socket, unread })
       else if (unread > smallBytes) suspects.add(peer)
       else one.knownBytes += Math.min(unread, idleBytes)
+    }
+    let all = slow.reduce((sum, { unread }) => sum + unread, 0)
+    for (const { socket, unread } of slow.sort((a, b) => b.unread - a.unread)) {
+      if (all <= allUnreadBytesMax) break
+      socket.destroy()
+      all -= unread
     }
   }
   const timer = setInterval(look, tickMs).unref()
