@@ -116,17 +116,3 @@ subjects:
 ${subjects.join('\n')}
 `
 }
-
-/** As a gateway that has told its callers apart sends them, so that there can be any number of subjects. */
-export const askAsSubject: Asking = { ...askProxy, headersOf: (caller) => ({ 'x-weir-subject': `s${caller}` }) }
-
-/** The same two limits for whatever subject a program on this machine names. */
-export const anySubjectPolicyText = (upstreamUrl: string): string => `version: 1
-plans: { bench: { limits: [minute, day] } }
-limits:
-  minute: { algorithm: fixed_window, size: 1000000000, window: 1m }
-  day: { algorithm: fixed_window, size: 1000000000, period: day }
-routes: [{ match: "GET /v1/things" }]
-upstreams: { things: { url: "${upstreamUrl}", hosts: ["*"] } }
-identity: { trustedHeaders: { from: [127.0.0.1], subject: x-weir-subject, plan: bench } }
-`
