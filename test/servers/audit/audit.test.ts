@@ -12,13 +12,18 @@ import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
+const hourMs = 3_600_000
+const nowMs = Date.now()
+/** The day's quota lasts from hours before this run to hours after it, whenever that is. */
+const isNearMidnight = Math.abs(((nowMs / hourMs) % 24) - 12) > 6
+const [timeZone, shiftMs] = isNearMidnight ? ['Etc/GMT+12', 12 * hourMs] : ['UTC', 0]
 const policy = `
 version: 1
 plans: { free: { limits: [day] } }
 limits: { day: { algorithm: fixed_window, size: 5000, period: day } }
-subjects: { acme: { plan: free }, other: { plan: free } }
+subjects: { acme: { plan: free, timeZone: ${timeZone} }, other: { plan: free, timeZone: ${timeZone} } }
 `
-const quota = [{ name: 'day', unit: 'day' } as const]
+const quota = [{ name: 'day', unit: 'day', timeZone } as const]
 
 let stack: AuditStack
 let policyFile: string
@@ -30,17 +35,12 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.close())
 
-const hourMs = 3_600_000
-const nowMs = Date.now()
-/** Today so far, in at most two hours: some of the quota's units lie in each. */
-const earlierMs = Math.max(nowMs - hourMs, Math.floor(nowMs / (24 * hourMs)) * 24 * hourMs)
-
 /** Two journals, marks, records that were sent twice, a dead letter, and what Redis counted for all that. */
 async function publishHours(): Promise<void> {
   const [one, two] = [openTestJournal(stack), openTestJournal(stack)]
   const many = (subject: string, tsMs: number, count: number) =>
     Array.from({ length: count }, () => decisionInput({ subject, tsMs, cost: 2 }, quota))
-  await one.publish(many('acme', earlierMs, 10))
+  await one.publish(many('acme', nowMs - hourMs, 10))
   await one.mark()
   await one.publish(many('acme', nowMs, 20), true)
   await two.publish([...many('other', nowMs, 5), ...many('acme', nowMs, 5)])
@@ -50,7 +50,8 @@ async function publishHours(): Promise<void> {
   await two.mark()
   await meterAll(stack)
   const common = { limit: 'day', keyId: '', route: '', method: '' }
-  const endMs = (Math.floor(nowMs / (24 * hourMs)) + 1) * 24 * hourMs
+  const dayMs = 24 * hourMs
+  const endMs = (Math.floor((nowMs - shiftMs) / dayMs) + 1) * dayMs + shiftMs
   await createQuotaCounts(stack.servers).raise([
     { ...common, subject: 'acme', endMs, units: 76, key: 'weir:1:{acme}:day' },
     { ...common, subject: 'other', endMs, units: 10, key: 'weir:1:{other}:day' },
