@@ -39,7 +39,7 @@ export function targetsOf(
   const mails = addressesOf(contact).flatMap(({ address, hash }): readonly Target[] => {
     if (out.includes(hash)) return []
     const name = targetName(endpoint, 'email', hash)
-    return [{ ...endpoint, name, type: 'email', to: [address], language: contact?.language, digest: contact?.digest }]
+    return [{ ...endpoint, name, type: 'email', to: [address] }]
   })
   const webhook = contact?.webhook
   if (webhook === undefined) return mails

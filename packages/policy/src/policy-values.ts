@@ -60,9 +60,6 @@ export const timePattern =
 /** The form of a time in words, for messages. */
 export const timeRule = 'a time with its offset such as 2027-01-31T00:00:00Z'
 
-/** A language as BCP 47 has it: `de`, `pt-BR`. Which words there are in it is for templates to say. */
-export const languagePattern = /^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,2}$/
-
 /** SHA-256 in hex, lower case. */
 export const parseSha256 = (text: string): string | undefined =>
   sha256Pattern.test(text) ? text.toLowerCase() : undefined

@@ -307,20 +307,11 @@ export interface Silence {
   readonly untilMs: number
 }
 
-/** How often a contact gets its mail, where it does not get each alert by itself. */
-export const digestUnits = ['daily', 'weekly'] as const
-/** One of `digestUnits`. */
-export type DigestUnit = (typeof digestUnits)[number]
-
 /** Where a subject itself gets its alerts, through endpoints of type `subject`. Has at least one of both. */
 export interface Contact {
   /** Each address gets a mail of its own. Never empty. */
   readonly email?: readonly string[] | undefined
   readonly webhook?: Pick<WebhookEndpoint, 'url' | 'secretEnv' | 'allowPrivate'> | undefined
-  /** Its mail has the alerts of a day or a week together; absent: each alert is a mail. */
-  readonly digest?: DigestUnit | undefined
-  /** In lower case. Mail is written in it where there are templates in it. */
-  readonly language?: string | undefined
 }
 
 /** What all endpoints have. */
@@ -358,10 +349,6 @@ export interface EmailEndpoint extends AnyEndpoint {
   readonly to: readonly string[]
   /** As of Slack. */
   readonly templates?: string | undefined
-  /** It gets digests instead of single alerts. */
-  readonly digest?: DigestUnit | undefined
-  /** In lower case; absent for that of templates without one. */
-  readonly language?: string | undefined
 }
 
 /** An address that alerts are sent to. */

@@ -32,7 +32,6 @@ import { createRecordLog } from './record/record-log.ts'
 import { startFurtherBlocks } from './watch/further-blocks.ts'
 import { startBudgetWatch } from './watch/watch-budgets.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
-import { startDigestWatch } from './watch/watch-digests.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 
 keepHeapSmall()
@@ -146,11 +145,9 @@ await startService(
     const rates = await run.own('watches', watching, (one) => one.stopped)
     const budgetWatch = startBudgetWatch({ ...shared, clickhouse, policyInForce, redis, raise })
     const budgets = await run.own('budgets', budgetWatch, (one) => one.stopped)
-    const digestWatch = startDigestWatch({ ...shared, clickhouse, policyInForce, templates, redis, raise })
-    const digests = await run.own('digests', digestWatch, (one) => one.stopped)
     const further = startFurtherBlocks({ ...shared, claims, raise })
     await run.own('further blocks', further, (one) => one.stopped)
-    for (const [name, one] of Object.entries({ watches: rates, budgets, digests })) {
+    for (const [name, one] of Object.entries({ watches: rates, budgets })) {
       checkReady(name, () => {
         const problem = one.problem()
         return problem === undefined ? undefined : { warning: problem }

@@ -66,6 +66,8 @@ export function requireEnvironment(environment: Environment): void {
 export interface CheckResult {
   readonly ok: boolean
   readonly problems: readonly string[]
+  /** Keys that are read and no longer do anything. */
+  readonly remarks: readonly string[]
 }
 
 /**
@@ -79,15 +81,17 @@ export function check(
 ): CheckResult {
   const parsed = parsePolicy(readPolicyFile(options.policy), options.policy)
   const policyProblems = parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []
+  const remarks = parsed.kind === 'policy' ? parsed.remarks.map(formatProblem) : []
   const { environment } = context
   const { service } = options
   const addresses = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL']
   const isSetUp = service !== undefined || addresses.some((name) => isGiven(environment, name))
   const wrong = isSetUp ? environmentProblems(environment, service === undefined ? undefined : [service]) : []
   const problems = [...policyProblems, ...wrong]
-  const result = { ok: problems.length === 0, problems }
+  const result = { ok: problems.length === 0, problems, remarks }
   if (options.json) context.print(JSON.stringify(result))
   else if (parsed.kind === 'policy' && result.ok) {
+    for (const remark of remarks) context.report(remark)
     context.print(`${options.policy}: ${policySummary(parsed.policy)}`)
     context.print(
       isSetUp

@@ -22,7 +22,7 @@ interface HowApplied {
  */
 function fileToSend(options: PolicyOptions, context: CommandContext) {
   const text = readPolicyFile(options.policy)
-  requirePolicy(text, options.policy)
+  requirePolicy(text, options.policy, context.report)
   const own = context.environment.WEIR_CONSOLE_URL ? undefined : effectivePolicyOf(options.data, text)
   return { body: own?.text ?? text, revision: own?.revision }
 }

@@ -105,7 +105,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   )
   process.umask(0o077) // inherited by all that is started: files of the servers are the owner's alone, too
   const policyText = readPolicyFile(options.policy)
-  requirePolicy(policyText, options.policy)
+  requirePolicy(policyText, options.policy, report)
   requireEnvironment(environment)
   requirePrograms(environment)
   const data = openDataDir(options.data)

@@ -360,3 +360,20 @@ subjects:
   expect(own('y')).toEqual({ a: [0, undefined], b: ofB })
   expect(own('z')).toEqual({ a: ofA })
 })
+
+test('keys that did something in an earlier release are read with a remark, whatever they say', () => {
+  const text = `
+version: 1
+plans: { p: { limits: [] } }
+subjects:
+  x: { plan: p, contact: { email: [a@b.example], language: { any: thing }, digest: daily } }
+`
+  const read = parsePolicy(text, 'weir.yaml')
+  expect(read.kind === 'policy' && [read.policy.contacts.get('x'), read.remarks.map(formatProblem)]).toEqual([
+    { email: ['a@b.example'] },
+    [
+      'weir.yaml:5:50  subjects.x.contact.language: mail has one set of templates; remove it',
+      'weir.yaml:5:76  subjects.x.contact.digest: each alert is a mail of its own; remove it',
+    ],
+  ])
+})

@@ -24,6 +24,8 @@ type ParsedPolicy =
   | {
       readonly kind: 'policy'
       readonly policy: Policy
+      /** Keys that are read and no longer do anything. */
+      readonly remarks: readonly PolicyProblem[]
       readonly written: (section: string) => readonly (readonly [name: string, value: unknown])[]
     }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
@@ -88,7 +90,7 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
     const at = sectionsAt?.get(section)
     return at === undefined ? [] : reader.written(at)
   }
-  return { kind: 'policy', policy, written }
+  return { kind: 'policy', policy, remarks: reader.remarks, written }
 }
 
 /**

@@ -35,7 +35,13 @@ interface FoundProblem extends PolicyFault {
 /** Collects problems: at most 200, and the number of the others. */
 export class ProblemList {
   readonly #problems: FoundProblem[] = []
+  readonly #remarks: FoundProblem[] = []
   #left = 0
+
+  /** What is read and no longer does anything, in the order of the source; no problem. */
+  protected get sortedRemarks(): readonly FoundProblem[] {
+    return this.#remarks.toSorted((a, b) => a.offset - b.offset)
+  }
 
   /** How many problems were found so far: a value is right if reading it has found none. */
   get problemCount(): number {
@@ -58,6 +64,11 @@ export class ProblemList {
     if (this.problemCount < problemsMax) this.#problems.push({ offset, path, message })
     else this.#left += 1
   }
+
+  /** Adds a remark: at most as many as problems. */
+  addRemark(path: string, message: string, offset: number): undefined {
+    if (this.#remarks.length < problemsMax) this.#remarks.push({ offset, path, message })
+  }
 }
 
 /**
@@ -76,6 +87,11 @@ export abstract class PolicyReader extends ProblemList {
   /** Adds a problem with a value. */
   problem(at: SourcePosition, message: string): undefined {
     return this.add(pathOf(at), message, at.valueOffset)
+  }
+
+  /** Remarks on a key that is read and no longer does anything. */
+  remark(at: SourcePosition, message: string): undefined {
+    return this.addRemark(pathOf(at), message, at.keyOffset)
   }
 
   /** Adds a problem with a name, or with something missing below it. */

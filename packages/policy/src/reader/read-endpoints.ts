@@ -1,7 +1,6 @@
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
-import { type Contact, digestUnits, type Endpoint } from '../policy.ts'
+import type { Contact, Endpoint } from '../policy.ts'
 import {
-  languagePattern,
   namePattern,
   nameRule,
   parseHttpUrl,
@@ -133,15 +132,8 @@ const contactMembers = {
     addresses(contactAddressesMax, { nameOf: (address) => address }),
   ),
   webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', webhook)),
-  digest: t.optional('Its mail comes together, once a day or a week.', t.oneOf(digestUnits)),
-  language: t.optional(
-    'Language of its mail, where there are templates in it.',
-    t.text(
-      'a language such as de or pt-BR',
-      (written) => (languagePattern.test(written) ? written.toLowerCase() : undefined),
-      { pattern: languagePattern.source },
-    ),
-  ),
+  digest: t.retired('each alert is a mail of its own; remove it'),
+  language: t.retired('mail has one set of templates; remove it'),
 }
 
 /** Where a subject itself gets its alerts. */

@@ -31,10 +31,12 @@ export class TextReader extends PolicyReader {
 
   /** In the order of the file. */
   get problems(): readonly PolicyProblem[] {
-    return this.sortedProblems.map(({ offset, path, message }) => {
-      const { line, col } = this.#position(offset)
-      return { file: this.#file, line, column: col, path, message }
-    })
+    return this.sortedProblems.map((one) => this.#placed(one))
+  }
+
+  /** In the order of the file. */
+  get remarks(): readonly PolicyProblem[] {
+    return this.sortedRemarks.map((one) => this.#placed(one))
   }
 
   /** The whole document, or undefined when it cannot be taken apart. */
@@ -105,6 +107,11 @@ export class TextReader extends PolicyReader {
 
   protected isList(node: object): boolean {
     return isSeq(node)
+  }
+
+  #placed({ offset, path, message }: PolicyFault & { readonly offset: number }): PolicyProblem {
+    const { line, col } = this.#position(offset)
+    return { file: this.#file, line, column: col, path, message }
   }
 
   #position(offset: number): { line: number; col: number } {

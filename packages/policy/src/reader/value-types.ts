@@ -190,6 +190,13 @@ export const orEmpty = <T extends NonNullable<unknown>>(about: string, type: Val
   mayBeEmpty: true,
 })
 
+/** A key that is read and does nothing any more; `message` says what to do. */
+export const retired = (message: string): Member<undefined> => ({
+  about: `No longer read: ${message}`,
+  type: { schema: { deprecated: true }, read: (reader, at) => reader.remark(at, message) },
+  isRequired: false,
+})
+
 /** The keys of an object, by name. */
 export type Members = Readonly<Record<string, Member<unknown>>>
 

@@ -20,23 +20,16 @@ function open(files: Readonly<Record<string, string>>) {
   for (const [file, words] of Object.entries(files)) write(file, words)
   let nowMs = 0
   const templates = createAlertTemplates({ dir, policyInForce: () => policy, clock: { nowMs: () => nowMs }, log })
-  const find = (language?: string) =>
-    templates.find({ templates: 'customers', language }, 'weir.quota.reached', 'txt')?.text
+  const find = () => templates.find({ templates: 'customers' }, 'weir.quota.reached', 'txt')?.text
   return { templates, find, write, wait: (ms: number) => (nowMs += ms) }
 }
 
 const mail = (words: string) => `Subject: ${words}\n`
 
-test('the closest language wins, then the type over the default; without either the words are Weir’s own', () => {
-  const files = {
-    'default.txt': mail('any'),
-    'default.de.txt': mail('de any'),
-    'weir.quota.reached.txt': mail('quota'),
-  }
-  const { find, templates } = open({ ...files, 'weir.quota.reached.pt-br.txt': mail('pt') })
-  expect([find(), find('de-at'), find('pt-br'), find('pt'), find('fr')]).toEqual([
-    ...[mail('quota'), mail('de any'), mail('pt'), mail('quota'), mail('quota')],
-  ])
+test('the type wins over the default; without either the words are Weir’s own', () => {
+  const { find, templates } = open({ 'default.txt': mail('any'), 'weir.quota.reached.txt': mail('quota') })
+  expect(find()).toBe(mail('quota'))
+  expect(templates.find({ templates: 'customers' }, 'weir.limit.blocked', 'txt')?.text).toBe(mail('any'))
   expect(templates.find({}, 'weir.quota.reached', 'txt')).toBeUndefined()
   expect(templates.find({ templates: 'customers' }, 'weir.quota.reached', 'slack')).toBeUndefined()
 })
@@ -44,16 +37,16 @@ test('the closest language wins, then the type over the default; without either 
 test('a file that is wrong is named and not used', () => {
   const { find, templates } = open({
     ...{ 'default.txt': 'no subject', 'weir.quota.reached.txt': mail('{{constructor}}'), 'default.md': '' },
-    ...{ 'weir.quota.txt': mail('a'), 'default.DE.txt': mail('a'), 'default.slack': 'a'.repeat(65_537), '.git': '' },
+    ...{ 'weir.quota.txt': mail('a'), 'default.de.txt': mail('a'), 'default.slack': 'a'.repeat(65_537), '.git': '' },
   })
   expect(find()).toBeUndefined()
   expect(templates.findProblems().map((one) => one.replace(/^.*\/customers\//, '').slice(0, 45))).toEqual([
-    'default.DE.txt must be called TYPE[.LANGUAGE]',
-    'default.md must be called TYPE[.LANGUAGE].txt',
+    'default.de.txt must be called TYPE.txt|html|s',
+    'default.md must be called TYPE.txt|html|slack',
     'default.slack has 65537 characters; a templat',
     'default.txt must begin with a line such as Su',
     'weir.quota.reached.txt names {{constructor}};',
-    'weir.quota.txt must be called TYPE[.LANGUAGE]',
+    'weir.quota.txt must be called TYPE.txt|html|s',
   ])
 })
 

@@ -5,12 +5,11 @@ import { describeAlert, digestLines } from '@weir/contracts/describe-alert.ts'
 import { type AlertType, alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/policy/policy.ts'
-import { languagePattern } from '@weir/policy/policy-values.ts'
 import { namesInTemplate } from '@weir/policy/template.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 
-/** Files of a folder: all types of alerts in some thirty languages. */
+/** Files of a folder: some twenty types of alerts, three kinds each, and what editors leave behind. */
 const filesMax = 1_000
 /** A mail of more words is cut by mail programs (Gmail: 102 kB). */
 const lengthMax = 64 * 1024
@@ -59,14 +58,10 @@ export function templateValues(
   return { ...Object.fromEntries(values), lines: joined(lines), alerts: joined(alerts) }
 }
 
-/** Returns whether a name is `TYPE[.LANGUAGE].KIND`, where TYPE may be `default`. */
+/** Returns whether a name is `TYPE.KIND`, where TYPE may be `default`. */
 function isTemplateName(file: string): boolean {
   const [, stem = '', kind = ''] = /^(.+)\.([a-z]+)$/.exec(file) ?? []
-  if (!kinds.includes(kind)) return false
-  const type = [...alertTypes, 'default'].find((one) => stem === one || stem.startsWith(`${one}.`))
-  if (type === undefined) return false
-  const language = stem.slice(type.length + 1)
-  return stem === type || (languagePattern.test(language) && language === language.toLowerCase())
+  return kinds.includes(kind) && [...alertTypes, 'default'].includes(stem)
 }
 
 /** Returns why a text is no template; undefined if it is one. */
@@ -91,7 +86,7 @@ function readFolder(folder: string): Folder {
     if (found.length > filesMax) problems.push(`${folder} has ${found.length} files; ${filesMax} are read`)
     for (const file of found.sort().slice(0, filesMax)) {
       const text = isTemplateName(file) ? readSmallFile(join(folder, file)) : undefined
-      const problem = text === undefined ? `must be called TYPE[.LANGUAGE].${kinds.join('|')}` : problemOf(file, text)
+      const problem = text === undefined ? `must be called TYPE.${kinds.join('|')}` : problemOf(file, text)
       if (problem !== undefined) problems.push(`${join(folder, file)} ${problem}`)
       else if (text !== undefined) files.set(file, text)
     }
@@ -99,13 +94,6 @@ function readFolder(folder: string): Folder {
     problems.push(`${folder} cannot be read (${(error as Error).message})`)
   }
   return { files, problems }
-}
-
-/** The languages to look for, the closest first: `pt-br`, `pt`, and files without one. */
-function languagesOf(language: string | undefined): readonly string[] {
-  if (language === undefined) return ['']
-  const parts = language.split('-')
-  return [...parts.map((_, at) => `.${parts.slice(0, parts.length - at).join('-')}`), '']
 }
 
 /** The words of alerts, as they are in files now. */
@@ -147,21 +135,19 @@ export function createAlertTemplates(options: {
   findProblems()
   return {
     /**
-     * Returns the closest template; undefined for Weir's own words. `html` is what stands next to it for the HTML of a
-     * mail, in the same language.
+     * Returns the template of the type, or the default; undefined for Weir's own words. `html` is what stands next to
+     * it for the HTML of a mail.
      */
     find(
-      { templates, language }: { readonly templates?: string | undefined; readonly language?: string | undefined },
+      { templates }: { readonly templates?: string | undefined },
       type: AlertType,
       kind: 'txt' | 'slack',
     ): { readonly text: string; readonly html: string | undefined } | undefined {
       if (templates === undefined || dir === '') return undefined
       const { files } = folderOf(templates)
-      for (const end of languagesOf(language)) {
-        for (const stem of [`${type}${end}`, `default${end}`]) {
-          const text = files.get(`${stem}.${kind}`)
-          if (text !== undefined) return { text, html: files.get(`${stem}.html`) }
-        }
+      for (const stem of [type, 'default']) {
+        const text = files.get(`${stem}.${kind}`)
+        if (text !== undefined) return { text, html: files.get(`${stem}.html`) }
       }
       return undefined
     },

@@ -16,11 +16,8 @@ const escapes: Readonly<Record<string, string>> = {
 }
 const escapeText = (text: string) => text.replace(/[&<>"']/g, (character) => escapes[character] ?? character)
 
-/** Whose words a mail is in. */
-type Worded = Pick<EmailEndpoint, 'templates' | 'language'>
-
 /** Returns the words of a template; without one for the HTML the mail is text alone. */
-function ownBodies(endpoint: Worded, alert: AlertV1, unsubscribe: string, templates: MailSources['templates']) {
+function ownBodies(endpoint: EmailEndpoint, alert: AlertV1, unsubscribe: string, templates: MailSources['templates']) {
   const template = templates.find(endpoint, alert.type, 'txt')
   if (template === undefined) return undefined
   const values = templateValues(alert, undefined, { unsubscribe })
@@ -29,10 +26,6 @@ function ownBodies(endpoint: Worded, alert: AlertV1, unsubscribe: string, templa
   const escaped = templateValues(alert, escapeText, { lineBreak: '<br>', unsubscribe })
   return { subject, text, html: fillTemplate(template.html, escaped) }
 }
-
-/** Returns the subject of a mail about an alert. */
-export const mailSubject = (endpoint: Worded, alert: AlertV1, templates: MailSources['templates']): string =>
-  ownBodies(endpoint, alert, '', templates)?.subject ?? describeAlert(alert).title
 
 function weirsBodies(alert: AlertV1, unsubscribe: string) {
   const { title, lines } = describeAlert(alert)

@@ -4,7 +4,7 @@ import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { targetsOf } from '@weir/policy/contact-targets.ts'
-import type { Policy, SubjectEndpoint } from '@weir/policy/policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Counters } from '../metrics.ts'
 import { readAlerts, readUnfinishedJobs } from '../record/alert-table.ts'
@@ -17,8 +17,8 @@ import { mayTellCustomer } from './tell-customer.ts'
 /**
  * Returns the names of the targets of an alert: every endpoint whose `only` selects it, and of one of type `subject`
  * the addresses of the subject's contact. A test is sent to its own endpoint alone, whatever its `only` selects. The
- * alert about a disabled endpoint is sent to the others. A contact gets only what a customer may know, and
- * a digest is sent by the endpoint that selected its alerts.
+ * alert about a disabled endpoint is sent to the others. A contact gets only what a customer may know. A digest, raised
+ * by a release before 0.11, is sent by the endpoint that it names.
  */
 export function chooseTargets(
   alert: AlertV1,
@@ -32,22 +32,8 @@ export function chooseTargets(
     return (type !== 'subject' || mayTellCustomer(alert, policy)) && isChosen(only, alert)
   })
   return chosen.flatMap((endpoint) =>
-    endpoint.type === 'subject' ? contactTargets(endpoint, alert, policy) : [endpoint.name],
+    endpoint.type === 'subject' ? targetsOf(endpoint, policy, alert.subject).map(({ name }) => name) : [endpoint.name],
   )
-}
-
-/** Addresses that want a digest get it, and tests, and no other mail. */
-function contactTargets(
-  endpoint: SubjectEndpoint,
-  alert: AlertV1,
-  policy: Pick<Policy, 'contacts' | 'unsubscribed'>,
-): readonly string[] {
-  const wanted = alert.type === 'weir.alerts.digest' ? alert.data.digest : undefined
-  const targets = targetsOf(endpoint, policy, alert.subject).filter((target) => {
-    const digest = target.type === 'email' ? target.digest : undefined
-    return alert.type === 'weir.endpoint.test' || digest === wanted
-  })
-  return targets.map(({ name }) => name)
 }
 
 /** Builds a job for its first attempt. */

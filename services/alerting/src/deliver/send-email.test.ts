@@ -81,7 +81,7 @@ test('a template says it in its own words, with values escaped in its HTML; what
   const write = (file: string, words: string) => writeFileSync(join(dir, 'customers', file), words)
   write('default.txt', 'Subject: Hello {{subject}}\n\n{{title}}: https://portal.example/{{subject_in_url}}\n')
   write('default.html', '<a href="https://portal.example/{{subject_in_url}}" title=\'{{subject}}\'>{{lines}}</a>')
-  write('weir.limit.blocked.de.txt', 'Subject: Gesperrt bis {{until}}\nDas Limit {{limit}} von {{size}}.')
+  write('weir.quota.reached.txt', 'Subject: {{percent}} % used\nOf {{limit}}: {{size}}.')
   const mail: EmailEndpoint = { ...endpoint, to: ['a@a.example'], templates: 'customers' }
   const policyInForce = () => ({ endpoints: new Map([['mail', mail]]) })
   const found = createAlertTemplates({ dir, policyInForce, clock: systemClock, log: createLogger('test', 'silent') })
@@ -93,15 +93,17 @@ test('a template says it in its own words, with values escaped in its HTML; what
     from: 'weir@example.com',
   })
   await own.send(mail, alertOf(`a'<b>/c`))
-  await own.send({ ...mail, language: 'de-at' }, alertOf('acme'))
+  const period = { period_start: '2026-11-21T00:00:00Z', period_end: '2026-11-22T00:00:00Z', decision_id: 'd' }
+  const data = { limit: 'day', size: 1_000, used: 800, percent: 80, ...period }
+  await own.send(mail, { ...alertOf('acme'), type: 'weir.quota.reached', data })
   own.close()
   const [first = '', second = ''] = received.map(({ message }) => message.replaceAll('=\r\n', ''))
   expect(first).toContain(`Subject: Hello a'<b>/c`)
   expect(first).toContain(`a'<b>/c is blocked by the limit minute: https://portal.example/a'%3Cb%3E%2Fc`)
   expect(first).toMatch(/href=(3D)?"https:\/\/portal.example\/a&#39;%3Cb%3E%2Fc" title=(3D)?'a&#39;&lt;b&gt;\/c'/)
   expect(first).toContain('Until: 2026-11-21 13:00 UTC<br>Size of the limit: 1,000')
-  expect(second).toContain('Subject: Gesperrt bis 2026-11-21T13:00:00Z')
-  expect(second).toContain('Das Limit minute von 1000.')
+  expect(second).toContain('Subject: 80 % used')
+  expect(second).toContain('Of day: 1000.')
   expect(second).not.toContain('text/html')
 })
 

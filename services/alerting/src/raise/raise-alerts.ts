@@ -9,7 +9,6 @@ import type { Counters } from '../metrics.ts'
 import type { AlertHistory } from '../record/alert-table.ts'
 import type { BudgetReached } from '../watch/budgets.ts'
 import type { Crossing } from '../watch/crossings.ts'
-import type { DigestDue } from '../watch/digests.ts'
 import type { FurtherBlocks } from '../watch/further-blocks.ts'
 import type { RateChange } from '../watch/rate-changes.ts'
 import type { ClaimStore, FoundClaim, Further } from './claim-store.ts'
@@ -30,7 +29,7 @@ const raisedTogetherMax = 1_000
 export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>
 
 /** What may become an alert. */
-export type AlertCandidate = Crossing | RateChange | FurtherBlocks | BudgetReached | DigestDue
+export type AlertCandidate = Crossing | RateChange | FurtherBlocks | BudgetReached
 type Threshold = AlertCandidate['thresholds'][number]
 
 /** Returns what tells two alerts of one claim apart: when a recurring one was first found. */
@@ -54,13 +53,6 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
   if (candidate.kind === 'budget') {
     const about = { ...candidate.about, percent, period_start: from, period_end: until }
     return { ...attributes, type: 'weir.budget.reached', data: about }
-  }
-  if (candidate.kind === 'digest') {
-    return {
-      ...attributes,
-      type: 'weir.alerts.digest',
-      data: { ...candidate.about, period_start: from, period_end: until },
-    }
   }
   const { limit, size, decisionId } = candidate
   const block = { limit, size, until, decision_id: decisionId }
@@ -107,8 +99,7 @@ export class AlertRaiser {
       return thresholds.length === 0 ? [] : [{ ...candidate, thresholds }]
     })
     // What an hour counted is told when a process is there to tell it.
-    const isLate = ({ kind, endMs }: AlertCandidate) =>
-      kind !== 'further' && kind !== 'digest' && nowMs - endMs > lateMs
+    const isLate = ({ kind, endMs }: AlertCandidate) => kind !== 'further' && nowMs - endMs > lateMs
     const late = news.filter(isLate)
     const timely = news.filter((candidate) => !isLate(candidate))
     for (let at = 0; at < late.length; at += raisedTogetherMax) {

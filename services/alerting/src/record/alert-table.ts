@@ -106,7 +106,7 @@ export function createAlertHistory(client: ClickHouseClient, log: Logger) {
 const pageRows = 1_000
 
 /** Returns no alert for a row of a version that this one does not know. */
-export function alertOfRow({ id, type, subject, time, data }: AlertRow): readonly AlertV1[] {
+function alertOfRow({ id, type, subject, time, data }: AlertRow): readonly AlertV1[] {
   const parsed = readAlert({ id, type, subject, time: new Date(parseTs(time) ?? 0).toISOString(), text: data })
   return parsed.kind === 'alert' ? [parsed.alert] : []
 }
