@@ -56,7 +56,7 @@ export const parts: readonly Part[] = [
   },
   {
     title: 'Who used what',
-    pages: { Usage: 'docs/usage.md', 'Prices and invoices': 'docs/prices.md' },
+    pages: { Usage: 'docs/usage.md', 'Prices and spend': 'docs/prices.md' },
   },
   { title: 'Alerts', pages: { Alerts: 'docs/alerts.md' } },
   {

@@ -27,8 +27,8 @@ paths.push(
   '/tokens',
   ...['/search?q=opps', '/alerts?endpoint=ops'],
 )
-paths.push('/invoices', '/prices', '/system', '/subjects/northwind')
-for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'invoices'])
+paths.push('/invoices/x', '/prices', '/system', '/subjects/northwind')
+for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'spend'])
   paths.push(`/subjects/northwind?tab=${tab}`)
 
 beforeAll(async () => {
@@ -47,13 +47,12 @@ beforeAll(async () => {
   await stack.untilCounted('blocking', 4)
   const firstOf = async (path: string) => (await stack.api<{ items: { id: string }[] }>(`GET ${path}`)).items[0]?.id
   const alert = await waitUntil(() => firstOf('/v1/alerts?limit=1&subject=acme'), { deadlineMs: 20_000 })
-  const [failed, change, invoice] = await Promise.all([
+  const [failed, change] = await Promise.all([
     firstOf('/v1/alerts?limit=1&subject=quarry'),
     firstOf('/v1/changes?limit=1'),
-    firstOf('/v1/invoices?limit=1'),
   ])
   paths.push(...ids.map((id) => `/decisions/${id}`), `/alerts/${alert}`, `/alerts/${failed}`)
-  paths.push(`/changes/${change}`, `/invoices/${invoice}`)
+  paths.push(`/changes/${change}`)
   portalToken = (await stack.api<{ token: string }>('POST /v1/subjects/northwind/portal', {})).token
 })
 afterAll(async () => {

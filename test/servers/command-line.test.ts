@@ -74,7 +74,7 @@ test.each([
   ['SIGINT', 130, ['status']],
   ['SIGINT', 130, ['keys', 'list']],
   ['SIGINT', 130, ['why', '01a1fdfa-6d10-7540-81b4-576e9d55a36f']],
-  ['SIGINT', 130, ['invoices', 'close', '2026-11']],
+  ['SIGINT', 130, ['usage', 'export', '--from', '2026-11-01']],
   ['SIGINT', 130, ['tail']],
   ['SIGINT', 130, download],
   ['SIGTERM', 143, ['usage']],
@@ -128,7 +128,6 @@ const bodies: Readonly<Record<string, unknown>> = {
     items: [{ id: 'x', at: 't', by: evil, total: 1, summary: [{ what: 'put', kind: 'plan', name: evil }] }],
     next: null,
   },
-  '/v1/invoices': { items: [{ id: 'x', subject: evil, period: 'p', from: 'f', to: 't', closed_at: 'c' }], next: null },
 }
 
 test('what callers have written is harmless to a terminal, and JSON says the same as ever', async () => {
@@ -137,7 +136,7 @@ test('what callers have written is harmless to a terminal, and JSON says the sam
     response.writeHead(200, json).end(JSON.stringify(bodies[pathname]))
   }
   const harmful = /[^\P{C}\n]/u
-  for (const args of [['usage', '--by', 'subject'], ['keys', 'list'], ['changes'], ['invoices', 'list']]) {
+  for (const args of [['usage', '--by', 'subject'], ['keys', 'list'], ['changes']]) {
     const [people, json] = await Promise.all([runWeir(args, environment), runWeir([...args, '--json'], environment)])
     expect([args, people.code, people.stderr]).toEqual([args, 0, expect.not.stringMatching(harmful)])
     expect(people.stdout).toContain(escaped)

@@ -17,7 +17,7 @@ const questions: Readonly<Record<string, string>> = {
   'lift a block': 'blocks.html',
   'portal token': 'admin-api.html',
   'RateLimit header': 'headers.html',
-  invoice: 'prices.html',
+  'billing system': 'prices.html',
   'webhook signature': 'alerts.html',
   'forward auth nginx': 'integrations/nginx.html',
   corrections: 'check-api.html',

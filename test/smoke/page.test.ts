@@ -25,7 +25,7 @@ const shown: Readonly<Record<string, RegExp>> = {
   Alerts: /demo-small/,
   Policy: /trial-day/,
   Keys: /demo-small/,
-  Invoices: /No month/i,
+  Prices: /no price list/i,
   System: /metering/,
 }
 

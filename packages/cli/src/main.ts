@@ -4,7 +4,6 @@ import { version } from '@weir/runtime/version.ts'
 import { Command, Option } from 'commander'
 import { openCommandContext, reportFailure } from './command-context.ts'
 import { addCompletion } from './commands/add-completion.ts'
-import { addInvoiceCommands } from './commands/add-invoices.ts'
 import { addLiveCommands } from './commands/add-live.ts'
 import { addLoadCommand } from './commands/add-load.ts'
 import { addUsageCommands } from './commands/add-usage.ts'
@@ -41,6 +40,8 @@ const program = new Command('weir')
   .hook('preAction', (_, command) => {
     if (command.opts().json !== true) context.beginProgress(nameOf(command))
   })
+  // An option behind `usage export` is of that, not of `usage`.
+  .enablePositionalOptions()
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'weir: ')) })
 
 const services = ['ingress', 'metering', 'alerting', 'console']
@@ -197,8 +198,6 @@ common(program.command('changes'))
     const { listChanges, showChange } = await import('./commands/changes.ts')
     await (id === undefined ? listChanges(options, context) : showChange(id, options, context))
   })
-
-addInvoiceCommands({ program, common, context, exitUnless })
 
 common(program.command('audit'))
   .description(

@@ -12,9 +12,3 @@ export const offsetOrClickhouse = (value: string): string => {
   if (value === 'clickhouse' || /^\d{1,18}$/.test(value)) return value
   throw new InvalidArgumentError('It must be an offset, or clickhouse.')
 }
-
-/** Reads a month: `2026-11`. */
-export const month = (value: string): string => {
-  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(value)) return value
-  throw new InvalidArgumentError('It must be a month such as 2026-11.')
-}

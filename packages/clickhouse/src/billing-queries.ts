@@ -1,6 +1,7 @@
+import type { CountedOffset, ExportCursor } from '@weir/core/prices/export-cursor.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
-import type { CutoffPlace } from '@weir/core/prices/invoice.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
+import type { UsedHour } from '@weir/core/prices/rated-usage.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { withinReach } from './within-reach.ts'
@@ -29,63 +30,79 @@ export async function askPeriodUsage(
   return rows.map(({ route, units, decisions }) => ({ route, units: BigInt(units), decisions: BigInt(decisions) }))
 }
 
-/** A cut-off has a place for each partition of each life of the topic. */
-const cutoffSql = `
-  SELECT toString(topic_id) AS topic_id, toString(partition) AS partition, toString(max(offset)) AS offset
+const countedSql = `
+  SELECT toString(topic_id) AS topic_id, toUInt32(partition) AS partition, toString(max(offset)) AS offset
   FROM decisions GROUP BY topic_id, partition ORDER BY topic_id, partition`
 
 /**
  * The same on a cluster, whose replicas get a row each in their own time: of what was inserted longer ago than any
  * replica is behind that is asked.
  */
-const clusterCutoffSql = `
-  SELECT toString(topic_id) AS topic_id, toString(partition) AS partition, toString(max(to_offset)) AS offset
+const clusterCountedSql = `
+  SELECT toString(topic_id) AS topic_id, toUInt32(partition) AS partition, toString(max(to_offset)) AS offset
   FROM numbers WHERE topic = 'weir.decisions.v1' AND received_at < now() - INTERVAL 15 SECOND
   GROUP BY topic_id, partition ORDER BY topic_id, partition`
 
 /** Returns the last inserted record of each partition. Metering inserts a partition's records in their order. */
-export const readCutoff = (client: ClickHouseClient): Promise<CutoffPlace[]> =>
-  readRows<CutoffPlace>(client, client.cluster === undefined ? cutoffSql : clusterCutoffSql)
-
-const usedUpToSql = `
-  SELECT route, toString(sum(toInt128(cost) * count + adjustment)) AS units, toString(sum(count)) AS decisions
-  FROM decisions
-  WHERE subject = {subject:String} AND outcome = 'allow'
-    AND ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64})
-    AND toInt64(offset) <= transform(concat(toString(topic_id), '/', toString(partition)),
-      {places:Array(String)}, arrayMap(one -> toInt64(one), {offsets:Array(String)}), toInt64(-1))
-  GROUP BY route ORDER BY route`
-
-/**
- * Returns what a subject's allowed decisions used in a period by the records up to a cut-off: the same at every time,
- * for as long as the raw rows are kept. Rejects with ClickHouse's error.
- */
-export async function askUsageUpTo(
-  client: ClickHouseClient,
-  subject: string,
-  { fromMs, toMs }: Period,
-  cutoff: readonly CutoffPlace[],
-): Promise<readonly RouteUsage[]> {
-  const places = cutoff.map(({ topic_id, partition }) => `${topic_id}/${partition}`)
-  const params = { subject, from: fromMs, to: toMs, places, offsets: cutoff.map(({ offset }) => offset) }
-  const rows = await readRows<Record<keyof RouteUsage, string>>(client, usedUpToSql, params)
-  return rows.map(({ route, units, decisions }) => ({ route, units: BigInt(units), decisions: BigInt(decisions) }))
+export async function readCountedOffsets(client: ClickHouseClient): Promise<readonly CountedOffset[]> {
+  const query = client.cluster === undefined ? countedSql : clusterCountedSql
+  const rows = await readRows<{ topic_id: string; partition: number; offset: string }>(client, query)
+  return rows.map(({ topic_id, partition, offset }) => [topic_id, partition, offset])
 }
 
-/** Gaps of decisions are some; a period with more is not one to close. */
-const gapsMax = 1_000
+const upTo = (
+  cursor: 'since' | 'until',
+) => `toInt64(d.offset) <= transform(concat(toString(d.topic_id), '/', toString(d.partition)),
+  {${cursor}Places:Array(String)}, arrayMap(one -> toInt64(one), {${cursor}Offsets:Array(String)}), toInt64(-1))`
 
-/** Returns what is missing of a period, in words. A gap of which no time is known may be of any. */
-export async function askGaps(client: ClickHouseClient, topic: string, { fromMs, toMs }: Period): Promise<string[]> {
-  const rows = await readRows<{ words: string }>(
-    client,
-    `SELECT concat(cause, ' in partition ', toString(partition), ': ', toString(sum(count)), ' from ',
-       toString(min(from_ts)), ' to ', toString(max(to_ts)), ' UTC') AS words
-     FROM gaps FINAL
-     WHERE topic = {topic:String} AND from_ts < fromUnixTimestamp64Milli({to:Int64})
-       AND (to_ts >= fromUnixTimestamp64Milli({from:Int64}) OR toUnixTimestamp64Milli(to_ts) = 0)
-     GROUP BY cause, partition ORDER BY cause, partition LIMIT ${gapsMax}`,
-    { topic, from: fromMs, to: toMs },
-  )
-  return rows.map(({ words }) => words)
+/** Whole groups of a subject and an hour, however many routes they have. */
+const exportSql = `
+  SELECT d.subject AS subject, toInt64(toUnixTimestamp(toStartOfHour(d.ts))) * 1000 AS hour_ms, d.route AS route,
+    toString(sum(toInt128(d.cost) * d.count + d.adjustment)) AS units, toString(sum(d.count)) AS decisions
+  FROM decisions AS d
+  WHERE d.outcome = 'allow' AND ${upTo('until')}
+    AND d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.ts < fromUnixTimestamp64Milli({to:Int64})
+    AND (d.ts >= fromUnixTimestamp64Milli({new:Int64}) OR NOT ${upTo('since')})
+    AND (d.subject > {subject:String} OR d.subject = {subject:String} AND d.ts >= fromUnixTimestamp64Milli({after:Int64}))
+  GROUP BY subject, hour_ms, route ORDER BY subject, hour_ms LIMIT {rowsMax:UInt32} WITH TIES`
+
+const offsetsOf = (name: string, { counted = [] }: Partial<ExportCursor>) => ({
+  [`${name}Places`]: counted.map(([topicId, partition]) => `${topicId}/${partition}`),
+  [`${name}Offsets`]: counted.map(([, , offset]) => offset),
+})
+
+/** Which hours an export has: those that are new since another one, and what came late for older ones. */
+export interface ExportQuestion {
+  readonly since: ExportCursor | undefined
+  readonly until: ExportCursor
+  /** The last group of the page before. */
+  readonly after: Pick<UsedHour, 'subject' | 'hourMs'> | undefined
+  /** At least so many rows of subject, hour and route, if there are. */
+  readonly rowsMax: number
+}
+
+const hourMs = 3_600_000
+/** What comes later than this after its hour is in no export: a query reads as far back each time. */
+const correctedForMs = 62 * 24 * hourMs
+
+/**
+ * Returns what the allowed decisions of each subject used in each hour, by route, of the records up to a cursor: the
+ * same at every time, for as long as the raw rows are kept. Rejects with ClickHouse's error.
+ */
+export async function askExport(
+  client: ClickHouseClient,
+  { since, until, after, rowsMax }: ExportQuestion,
+): Promise<readonly UsedHour[]> {
+  const newMs = since?.toMs ?? until.fromMs
+  const fromMs = Math.max(until.fromMs, Math.min(newMs, until.toMs - correctedForMs))
+  const place = { subject: after?.subject ?? '', after: after === undefined ? 0 : after.hourMs + hourMs }
+  const offsets = { ...offsetsOf('since', since ?? {}), ...offsetsOf('until', until) }
+  type Row = Record<keyof RouteUsage | 'subject' | 'hour_ms', string>
+  const asked = { ...offsets, ...place, from: fromMs, new: newMs, to: until.toMs, rowsMax }
+  const rows = await readRows<Row>(client, exportSql, asked)
+  return [...Map.groupBy(rows, ({ subject, hour_ms }) => `${hour_ms} ${subject}`).values()].map((group) => ({
+    subject: group[0]?.subject ?? '',
+    hourMs: Number(group[0]?.hour_ms),
+    usage: group.map(({ route, units, decisions }) => ({ route, units: BigInt(units), decisions: BigInt(decisions) })),
+  }))
 }

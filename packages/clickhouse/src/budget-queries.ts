@@ -1,27 +1,9 @@
-import type { LastInvoice } from '@weir/core/prices/billed-period.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 
 /** Less than the client waits: a query that is repeated does not run twice. */
 const bounded = { clickhouse_settings: { max_execution_time: 15 } }
-
-/** Returns the newest invoice of each of these subjects that has one. Rejects with ClickHouse's error. */
-export async function readLastInvoices(
-  client: ClickHouseClient,
-  subjects: readonly string[],
-): Promise<ReadonlyMap<string, LastInvoice>> {
-  const newest = (column: string) =>
-    `concat(replaceOne(toString(argMax(i.${column}, i.period)), ' ', 'T'), 'Z') AS ${column.slice(0, -3)}`
-  const rows = await readRows<LastInvoice & { readonly subject: string }>(
-    client,
-    `SELECT i.subject AS subject, ${newest('from_ts')}, ${newest('to_ts')}, toString(max(i.period)) AS period
-     FROM invoices AS i WHERE i.subject IN {subjects:Array(String)} GROUP BY i.subject`,
-    { subjects },
-    bounded,
-  )
-  return new Map(rows.map(({ subject, ...invoice }) => [subject, invoice]))
-}
 
 /** What one subject used in a time of its own; both ends are full quarter hours. */
 export interface SubjectPeriod extends Period {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { Period } from '@weir/core/prices/forecast.ts'
 import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 import { insertBlock, linesOf } from './insert.ts'
 
@@ -105,99 +104,29 @@ export async function readPolicyAt(
   return { change: { id: change.id, offset: change.offset, atMs: change.at_ms }, isNamed, entities }
 }
 
-/** Whether the history has this change already, and so all before it. */
-export async function hasChange(client: ClickHouseClient, topic: string, id: string): Promise<boolean> {
-  const [found] = await readRows<{ rows: string }>(
-    client,
-    `SELECT toString(count()) AS rows FROM policy_history AS h
-     WHERE h.topic = {topic:String} AND h.kind IN ${changeKinds} AND h.change = {id:UUID}`,
-    { topic, id },
-  )
-  return found !== undefined && found.rows !== '0'
-}
-
-/** Changes of one subject and its plans in one month that are gone back over, each some milliseconds. */
-const changesMax = 100
-
 /**
- * Reads the policies that a subject had in a period, the newest first: the one at its end, and those before each change
- * of the subject or of a plan that it ever had. None where the history does not go back to the end of the period.
+ * Reads the policies that subjects had just before they were deleted, of those among `subjects` that were. Rejects with
+ * ClickHouse's error.
  */
-export async function* readPoliciesIn(
+export async function readFormerPolicies(
   client: ClickHouseClient,
   topic: string,
-  subject: string,
-  { fromMs, toMs }: Period,
-): AsyncGenerator<PolicyAt> {
-  const last = await readPolicyAt(client, topic, { offset: -1, tsMs: toMs - 1, subject })
-  if (last === undefined) return
-  yield last
-  const changes = await readRows<{ offset: number; at_ms: number }>(
+  subjects: readonly string[],
+): Promise<ReadonlyMap<string, PolicyAt>> {
+  const deleted = await readRows<{ name: string; offset: number; at_ms: number }>(
     client,
-    `SELECT toInt64(min(h.offset)) AS offset, toInt64(toUnixTimestamp64Milli(max(h.at))) AS at_ms
+    `SELECT h.name AS name, toInt64(argMax(h.offset, (h.at, h.offset))) AS offset,
+       toInt64(toUnixTimestamp64Milli(max(h.at))) AS at_ms
      FROM policy_history AS h
-     WHERE h.topic = {topic:String} AND h.at >= fromUnixTimestamp64Milli({from:Int64})
-       AND h.at < fromUnixTimestamp64Milli({to:Int64}) AND h.offset > 0
-       AND (h.kind = 'subject' AND h.name = {subject:String} OR h.kind = 'plan' AND h.name IN (
-         SELECT JSONExtractString(s.body, 'plan') FROM policy_history AS s
-         WHERE s.topic = {topic:String} AND s.kind = 'subject' AND s.name = {subject:String}))
-     GROUP BY h.change ORDER BY at_ms DESC, offset DESC LIMIT ${changesMax}`,
-    { topic, subject, from: fromMs, to: toMs },
+     WHERE h.topic = {topic:String} AND h.kind = 'subject' AND h.name IN {subjects:Array(String)}
+     GROUP BY h.name HAVING argMax(h.body, (h.at, h.offset)) = '' AND offset > 0`,
+    { topic, subjects },
     { clickhouse_settings: countsAsNumbers },
   )
-  for (const { offset, at_ms: tsMs } of changes) {
-    const before = await readPolicyAt(client, topic, { offset: offset - 1, tsMs, subject })
-    if (before !== undefined) yield before
+  const policies = new Map<string, PolicyAt>()
+  for (const { name, offset, at_ms: tsMs } of deleted) {
+    const before = await readPolicyAt(client, topic, { offset: offset - 1, tsMs, subject: name })
+    if (before !== undefined) policies.set(name, before)
   }
-}
-
-/**
- * Reads the policy as it was just before a subject was deleted from it, and when that was. Undefined where the last
- * that the history has of the subject is no deletion.
- */
-export async function readFormerPolicy(
-  client: ClickHouseClient,
-  topic: string,
-  subject: string,
-): Promise<{ readonly deletedAtMs: number; readonly entities: PolicyAt['entities'] } | undefined> {
-  const [last] = await readRows<{ offset: number; at_ms: number; body: string }>(
-    client,
-    `SELECT toInt64(h.offset) AS offset, toInt64(toUnixTimestamp64Milli(h.at)) AS at_ms, h.body AS body
-     FROM policy_history AS h
-     WHERE h.topic = {topic:String} AND h.kind = 'subject' AND h.name = {subject:String}
-     ORDER BY h.at DESC, h.offset DESC LIMIT 1`,
-    { topic, subject },
-    { clickhouse_settings: countsAsNumbers },
-  )
-  if (last === undefined || last.body !== '' || last.offset === 0) return undefined
-  const before = await readPolicyAt(client, topic, { offset: last.offset - 1, tsMs: last.at_ms, subject })
-  return before === undefined ? undefined : { deletedAtMs: last.at_ms, entities: before.entities }
-}
-
-const pricedSql = "JSONExtractString(h.body, 'prices') != ''"
-
-/**
- * Names the subjects that had a price list at some time, their own or their plan's, and were changed since then, or a
- * plan of theirs was; deleted ones are among them. In the order of their names, after one of them.
- */
-export async function readPricedSubjects(
-  client: ClickHouseClient,
-  topic: string,
-  { sinceMs, after, rowsMax }: { readonly sinceMs: number; readonly after: string; readonly rowsMax: number },
-): Promise<readonly string[]> {
-  const since = 'max(h.at) >= fromUnixTimestamp64Milli({since:Int64})'
-  const plansSql = (having: string) =>
-    `SELECT h.name FROM policy_history AS h WHERE h.topic = {topic:String} AND h.kind = 'plan' GROUP BY h.name HAVING ${having}`
-  const rows = await readRows<{ name: string }>(
-    client,
-    `WITH JSONExtractString(h.body, 'plan') AS plan
-     SELECT h.name AS name FROM policy_history AS h
-     WHERE h.topic = {topic:String} AND h.kind = 'subject' AND h.name > {after:String}
-     GROUP BY h.name
-     HAVING countIf(${pricedSql} OR plan IN (${plansSql(`countIf(${pricedSql}) > 0`)})) > 0
-       AND (${since} OR countIf(plan IN (${plansSql(since)})) > 0)
-     ORDER BY h.name LIMIT {rowsMax:UInt32}`,
-    { topic, since: sinceMs, after, rowsMax },
-  )
-  return rows.map(({ name }) => name)
+  return policies
 }

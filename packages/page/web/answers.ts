@@ -239,15 +239,6 @@ export interface Key {
   readonly expires: string | null
 }
 
-export interface Invoice {
-  readonly id: string
-  readonly subject: string
-  readonly period: string
-  readonly from: string
-  readonly to: string
-  readonly closed_at: string
-}
-
 /** How a limit of a subject stands now. */
 export interface LimitStands {
   readonly name: string
@@ -296,7 +287,7 @@ export interface Quote {
 }
 
 /** What a running month costs so far. */
-export interface Preview extends Complete {
+export interface Spend extends Complete {
   readonly subject: string
   readonly period: { readonly from: string; readonly to: string; readonly time_zone: string }
   readonly quote: Quote

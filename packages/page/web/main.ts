@@ -9,7 +9,6 @@ import { ChangePage, ChangesPage } from './pages/changes.ts'
 import { DecisionPage } from './pages/decision.ts'
 import { DecisionsPage } from './pages/decisions.ts'
 import { EndpointsPage } from './pages/endpoints.ts'
-import { InvoicePage, InvoicesPage } from './pages/invoices.ts'
 import { KeysPage } from './pages/keys.ts'
 import { LivePage } from './pages/live.ts'
 import { MePage } from './pages/me.ts'
@@ -32,6 +31,10 @@ import { followLinks, hrefOf, type Place, replace, usePlace } from './place.ts'
 import { type Session, setSession, useSession } from './session.ts'
 
 /** What is drawn at each path; `:id` is decoded. */
+/** Where links of releases before 0.11 lead. */
+const gone = html`<h1>No invoices</h1>
+  <p>Weir closes no invoices. <a href=${hrefOf('/prices')}>Prices</a> say what usage costs, and <code>weir usage export</code> has what to invoice.</p>`
+
 const pages: Readonly<Record<PagePath, (id: string) => unknown>> = {
   '/': () => html`<${Overview} />`,
   '/live': () => html`<${LivePage} />`,
@@ -50,8 +53,8 @@ const pages: Readonly<Record<PagePath, (id: string) => unknown>> = {
   '/changes/:id': (id) => html`<${ChangePage} id=${id} key=${id} />`,
   '/keys': () => html`<${KeysPage} />`,
   '/tokens': () => html`<${TokensPage} />`,
-  '/invoices': () => html`<${InvoicesPage} />`,
-  '/invoices/:id': (id) => html`<${InvoicePage} id=${id} key=${id} />`,
+  '/invoices': () => gone,
+  '/invoices/:id': () => gone,
   '/prices': () => html`<${PricesPage} />`,
   '/search': () => html`<${SearchPage} />`,
   '/system': () => html`<${SystemPage} />`,
@@ -70,7 +73,7 @@ const entries: readonly (readonly [path: PagePath, title: string, further?: read
   ['/alerts', 'Alerts', ['/endpoints']],
   ['/policy', 'Policy', ['/changes']],
   ['/keys', 'Keys', ['/tokens']],
-  ['/invoices', 'Invoices', ['/prices']],
+  ['/prices', 'Prices', ['/invoices']],
   ['/system', 'System'],
 ]
 const inBar = 4
@@ -129,8 +132,7 @@ function Frame({ session }: { readonly session: Session }) {
   useKeys()
   useTitle(place)
   const isOwn = session.subjects !== null
-  const page =
-    isOwn && !place.path.startsWith('/invoices/') && !place.path.startsWith('/decisions/') ? undefined : pageOf(place)
+  const page = isOwn && !place.path.startsWith('/decisions/') ? undefined : pageOf(place)
   // What a customer sees has one address, whatever was opened.
   useEffect(() => {
     if (isOwn && page === undefined && place.path !== '/me') replace(hrefOf('/me'))

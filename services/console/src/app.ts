@@ -21,11 +21,10 @@ import { registerAlerts } from './routes/alerts.ts'
 import { registerBlocks } from './routes/blocks.ts'
 import { registerChange } from './routes/change.ts'
 import { registerChanges } from './routes/changes.ts'
-import { registerClosing } from './routes/close-invoices.ts'
 import { registerDecisions } from './routes/decisions.ts'
 import { registerDimensions } from './routes/dimensions.ts'
 import { registerEntities } from './routes/entities.ts'
-import { registerInvoices } from './routes/invoices.ts'
+import { registerUsageExport } from './routes/export-usage.ts'
 import { registerKeys } from './routes/keys.ts'
 import { registerBlockLift } from './routes/lift-block.ts'
 import { registerLimitChanges } from './routes/limits.ts'
@@ -33,10 +32,10 @@ import { registerDecisionList } from './routes/list-decisions.ts'
 import { registerPolicy } from './routes/policy.ts'
 import { registerPortal } from './routes/portal.ts'
 import { registerPrices } from './routes/prices.ts'
-import { registerInvoiceReading } from './routes/read-invoices.ts'
 import { registerSearch } from './routes/search.ts'
 import { registerSession } from './routes/session.ts'
 import { registerSilences } from './routes/silences.ts'
+import { registerSpend } from './routes/spend.ts'
 import { registerStatus } from './routes/status.ts'
 import { registerDecisionStream } from './routes/stream-decisions.ts'
 import { registerSubjectLimits } from './routes/subject-limits.ts'
@@ -107,6 +106,7 @@ export function buildApp(
   app.register(async (api) => {
     registerSession(api, sessions, findCredential)
     registerUsage(api, ports)
+    registerUsageExport(api, ports)
     registerDimensions(api, ports)
     registerUtilization(api, ports)
     registerDecisions(api, ports)
@@ -116,9 +116,7 @@ export function buildApp(
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)
     registerPrices(api, ports)
-    registerInvoices(api, ports)
-    registerClosing(api, ports)
-    registerInvoiceReading(api, ports)
+    registerSpend(api, ports)
     registerKeys(api, ports, changer)
     registerSubjectLimits(api, ports)
     registerLimitChanges(api, ports, changer)

@@ -1,4 +1,4 @@
-import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
+import { askExport, askPeriodUsage, readCountedOffsets } from '@weir/clickhouse/billing-queries.ts'
 import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { type ClickHouseClient, clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
@@ -6,7 +6,7 @@ import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
 import { estimateImpact } from '@weir/clickhouse/impact/estimate-impact.ts'
 import { replayImpact } from '@weir/clickhouse/impact/replay-impact.ts'
 import { readCompleteness, readGaps, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
-import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
+import { readFormerPolicies, readPolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream, type StreamQuestion, streamMsMax } from '@weir/clickhouse/usage-stream.ts'
@@ -47,7 +47,6 @@ import { PolicyHistory } from './history/policy-history.ts'
 import { createPlaces } from './http/places.ts'
 import { LiveDecisions } from './live/live-decisions.ts'
 import { openMonitor } from './monitor/open-monitor.ts'
-import { openLedger } from './open-ledger.ts'
 import type { Ports } from './ports.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 import { askProcesses } from './status/ask-processes.ts'
@@ -104,6 +103,12 @@ function openPlaces(live: LiveDecisions, { metrics }: Service) {
   return places
 }
 
+const openExports = (clickhouse: ClickHouseClient) => ({
+  askExport: askExport.bind(undefined, clickhouse),
+  readCountedOffsets: readCountedOffsets.bind(undefined, clickhouse),
+  readFormerPolicies: readFormerPolicies.bind(undefined, clickhouse, topics.policy),
+})
+
 await startService(
   'console',
   () => readConfig(consoleVariables, process.env),
@@ -148,8 +153,8 @@ await startService(
       audit,
       clock: systemClock,
       ...(await openQuestions(clickhouse, config, service)),
-      ledger: openLedger(clickhouse),
       askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
+      exports: openExports(clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
       readGaps: (rows: 'decisions' | 'outcomes', span: Period) => readGaps(clickhouse, topics[rows], span),
       decisions: {

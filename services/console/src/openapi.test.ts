@@ -1,4 +1,3 @@
-import { invoiceIdOf } from '@weir/core/prices/invoice.ts'
 import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
@@ -74,18 +73,11 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['POST /v1/prices/api/quote', '/v1/prices/{name}/quote', { body: {} }],
   ['POST /v1/prices/none/quote', '/v1/prices/{name}/quote', { body: { usage: [] } }],
   ['PUT /v1/subjects/payer', '/v1/subjects/{name}', { body: { plan: 'free', prices: 'api' } }],
-  ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-10', subjects: ['payer'] } }],
-  ['POST /v1/invoices', '/v1/invoices', { body: { period: '2026-11', subjects: ['payer'] } }],
-  ['/v1/invoices?subject=payer', '/v1/invoices'],
-  ['/v1/invoices?limit=0', '/v1/invoices'],
-  [`/v1/invoices/${unknownAlert}`, '/v1/invoices/{id}'],
-  [`/v1/invoices/${invoiceIdOf('payer', '2026-10')}`, '/v1/invoices/{id}'],
-  [`/v1/invoices/${invoiceIdOf('payer', '2026-10')}?format=pdf`, '/v1/invoices/{id}'],
-  ['/v1/invoices/preview?subject=payer', '/v1/invoices/preview'],
-  ['/v1/invoices/preview?subject=acme', '/v1/invoices/preview'],
-  ['/v1/invoices/preview', '/v1/invoices/preview'],
-  ['/v1/invoices/subjects?period=2026-10', '/v1/invoices/subjects'],
-  ['/v1/invoices/subjects', '/v1/invoices/subjects'],
+  ['/v1/spend?subject=payer', '/v1/spend'],
+  ['/v1/spend?subject=acme', '/v1/spend'],
+  ['/v1/spend', '/v1/spend'],
+  ['/v1/usage/export?from=2026-11-01', '/v1/usage/export'],
+  ['/v1/usage/export', '/v1/usage/export'],
   ['/v1/identity', '/v1/identity'],
   ['PUT /v1/identity', '/v1/identity', { body: { anonymous: 'none' } }],
   ['PUT /v1/identity', '/v1/identity', { body: { anonymous: 'free' } }],

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import type { ExportQuestion } from '@weir/clickhouse/billing-queries.ts'
 import type { BlockQuery, BlockRow } from '@weir/clickhouse/block-queries.ts'
 import type { ChangeFound } from '@weir/clickhouse/change-queries.ts'
 import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-list.ts'
@@ -14,8 +15,10 @@ import type { UtilizationPlace, UtilizationRow } from '@weir/clickhouse/utilizat
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import type { CountedOffset } from '@weir/core/prices/export-cursor.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
+import type { UsedHour } from '@weir/core/prices/rated-usage.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { DecisionQuery } from '@weir/core/usage/decision-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
@@ -28,7 +31,6 @@ import type { ChangedLimits, LiftedBlock, LimitChange, OnForgotten } from '@weir
 import type { StandingBlocks } from '@weir/redis/standing-blocks.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
-import type { Ledger } from './close-month.ts'
 import type { PeekLimits } from './decisions/stands-now.ts'
 import type { ConsolePlaces } from './http/places.ts'
 import type { LiveDecisions } from './live/live-decisions.ts'
@@ -71,6 +73,15 @@ export interface DecisionReader {
   }) => Promise<PolicyAt | undefined>
 }
 
+/** What exports of rated usage read. */
+export interface ExportReader {
+  readonly askExport: (question: ExportQuestion) => Promise<readonly UsedHour[]>
+  /** The last record of each partition. */
+  readonly readCountedOffsets: () => Promise<readonly CountedOffset[]>
+  /** The policies just before subjects were deleted, of those that were. */
+  readonly readFormerPolicies: (subjects: readonly string[]) => Promise<ReadonlyMap<string, Pick<PolicyAt, 'entities'>>>
+}
+
 /** What finds blocks. Every method rejects when ClickHouse or Redis does not answer. */
 export interface BlockPorts extends StandingBlocks {
   readonly read: (reach: Reach, query: BlockQuery) => Promise<readonly BlockRow[]>
@@ -102,8 +113,8 @@ export interface Ports {
   readonly askImpact: (edit: PolicyEdit, asked: TimeSpan & { readonly subject: string | undefined }) => Promise<Impact>
   /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
   readonly askPeriodUsage: (reach: Reach, subject: string, period: Period) => Promise<readonly RouteUsage[]>
-  /** What invoices are made of and where they are stored. */
-  readonly ledger: Ledger
+  /** What exports of rated usage read. Each rejects when ClickHouse does not answer. */
+  readonly exports: ExportReader
   /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   /** Reads what of one kind is missing for good in a span of time. Rejects when ClickHouse does not answer. */

@@ -91,10 +91,8 @@ describe('a value that is SQL', () => {
       ...['share_from', 'share_to', 'order', 'numbers', 'limit', 'after'],
     ],
     '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
-    '/v1/invoices': ['subject', 'period', 'after', 'limit'],
-    '/v1/invoices/preview': ['subject'],
-    '/v1/invoices/subjects': ['period', 'after', 'limit'],
-    '/v1/invoices/': [''],
+    '/v1/spend': ['subject'],
+    '/v1/usage/export': ['from', 'since', 'until', 'after', 'limit'],
     '/v1/search': ['q'],
     '/v1/alerts': ['subject', 'type', 'endpoint', 'from', 'to', 'time_zone', 'after', 'limit'],
     '/v1/changes': ['after', 'limit'],
@@ -139,8 +137,8 @@ test('after all that SQL the table has its row still', async () => {
 
 /** The scope that each route takes, by what docs/admin-api.md says of it. */
 function scopeOf(method: string, path: string): string {
+  if (/^\/v1\/spend|\/(quote|export)$/.test(path)) return 'billing'
   if (/^\/v1\/(usage|outcomes|decisions|dimensions|utilization)/.test(path)) return 'usage'
-  if (/^\/v1\/invoices|\/quote$/.test(path)) return 'billing'
   if (path.startsWith('/v1/tokens')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
   if (/\/(keys|portal)\b/.test(path)) return 'keys'
@@ -172,14 +170,7 @@ const routes = [
   ...['POST /v1/subjects/{id}/portal', 'DELETE /v1/subjects/{id}/portal'],
   'GET /v1/subjects/{id}/limits',
   ...['POST /v1/subjects/{id}/limits/reset', 'POST /v1/subjects/{id}/limits/unblock'],
-  ...[
-    'POST /v1/prices/{name}/quote',
-    'GET /v1/invoices/preview',
-    'GET /v1/invoices/subjects',
-    'POST /v1/invoices',
-    'GET /v1/invoices',
-    'GET /v1/invoices/{id}',
-  ],
+  ...['POST /v1/prices/{name}/quote', 'GET /v1/spend', 'GET /v1/usage/export'],
   ...['GET /v1/silences', 'POST /v1/silences', 'DELETE /v1/silences/{name}'],
   ...['GET /v1/alerts', 'GET /v1/alerts/{id}', 'POST /v1/alerts/{id}/redeliver', 'POST /v1/deliveries/redeliver'],
   ...['POST /v1/endpoints/{name}/test', 'GET /v1/tokens', 'POST /v1/tokens', 'DELETE /v1/tokens/{name}'],

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
 import { uuidv7 } from '@weir/core/ids.ts'
-import { invoiceIdOf } from '@weir/core/prices/invoice.ts'
 
 /** Decisions of a minute ago, by whose they are. */
 export const decisionIds = { acme: uuidv7(Date.now() - 60_000), bolt: uuidv7(Date.now() - 60_000) }
@@ -12,9 +11,6 @@ export const alertIds = {
   shared: '2ed6657d-e927-568b-95e1-000000000004',
   endpoint: '2ed6657d-e927-568b-95e1-000000000005',
 }
-
-/** Invoices, by whose they are. */
-export const invoiceIds = { acme: invoiceIdOf('acme', '2026-01'), bolt: invoiceIdOf('bolt', '2026-01') }
 
 const monthAt = (months: number) =>
   new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + months, 1)).toISOString()
@@ -186,25 +182,13 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
     ),
   ),
   ...['prices', 'prices/bolts'].map((path) => [34, `/v1/${path}`, 403] as const),
-  [32, '/v1/invoices?subject=bolt', 403],
-  [32, '/v1/invoices?subject=BOLT', 403],
-  [32, '/v1/invoices?subject=acme&subject=bolt', 400],
-  [32, '/v1/invoices?subject[]=bolt', 400],
-  [32, '/v1/invoices?after=x', 400],
-  [32, '/v1/invoices', 'own'],
-  [32, '/v1/invoices?subject=acme', 'own'],
-  [32, '/v1/invoices?period=2026-02', 'empty'],
-  [32, `/v1/invoices/${invoiceIds.acme}`, 'own'],
-  [32, `/v1/invoices/${invoiceIds.bolt}`, 404],
-  [32, `/v1/invoices/${invoiceIds.bolt}?format=csv`, 404],
-  [32, `/v1/invoices/${invoiceIds.bolt}`, 404, { method: 'HEAD' }],
-  [32, `/v1/invoices/${invoiceIds.bolt}`, 404, { headers: { 'if-none-match': `"${hash('sha256', 'bolt', 'hex')}"` } }],
-  [32, `/v1/invoices/${invoiceIds.bolt.toUpperCase()}`, 404],
-  [32, `/v1/invoices/${invoiceIdOf('none', '2026-01')}`, 404],
-  [32, '/v1/invoices', 403, { method: 'POST', body: '{"period":"2026-01","subjects":["acme"]}' }],
-  [33, '/v1/invoices/preview?subject=bolt', 403],
-  [33, '/v1/invoices/preview?subject=none', 403],
-  [33, '/v1/invoices/preview?subject=acme', 'own'],
+  ...['?from=now-1d', '?from=now-1d&subject=acme', '?since=x'].map(
+    (query) => [32, `/v1/usage/export${query}`, 403] as const,
+  ),
+  ...['', '/preview?subject=bolt', '/x'].map((rest) => [32, `/v1/invoices${rest}`, 410] as const),
+  [33, '/v1/spend?subject=bolt', 403],
+  [33, '/v1/spend?subject=none', 403],
+  [33, '/v1/spend?subject=acme', 'own'],
   [33, `/v1/usage?price=true&by=subject&step=total&${thisMonth}`, 'own'],
   [33, `/v1/usage?price=true&by=subject&step=total&${thisMonth}&subject=bolt`, 403],
   [34, '/v1/prices/bolts/quote', 403, json],
@@ -235,16 +219,9 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
 
 /** By the numbers of the list: what is bolt's, and the same of what there is not. The answers must be alike. */
 export const alike: readonly (readonly [number, string, string, Sent?])[] = [
-  ...[
-    'usage',
-    'outcomes',
-    'decisions',
-    'decisions/stream',
-    'dimensions/route',
-    'alerts',
-    'invoices',
-    'invoices/preview',
-  ].map((path) => [1, `/v1/${path}?subject=bolt`, `/v1/${path}?subject=none`] as const),
+  ...['usage', 'outcomes', 'decisions', 'decisions/stream', 'dimensions/route', 'alerts', 'spend'].map(
+    (path) => [1, `/v1/${path}?subject=bolt`, `/v1/${path}?subject=none`] as const,
+  ),
   [14, '/v1/usage?period=2026-11&subject=bolt', '/v1/usage?period=2026-11&subject=none'],
   [18, `/v1/decisions/${decisionIds.bolt}`, `/v1/decisions/${uuidv7(Date.now() - 60_000)}`],
   [24, '/v1/subjects/bolt', '/v1/subjects/none'],
@@ -252,7 +229,6 @@ export const alike: readonly (readonly [number, string, string, Sent?])[] = [
   [28, '/v1/keys?subject=bolt', '/v1/keys?subject=none'],
   [30, `/v1/alerts/${alertIds.bolt}`, `/v1/alerts/${alertIds.bolt.replace('2ed6', '3ed6')}`],
   [31, '/v1/subjects/bolt/limits/reset', '/v1/subjects/none/limits/reset', json],
-  [32, `/v1/invoices/${invoiceIds.bolt}`, `/v1/invoices/${invoiceIdOf('none', '2026-01')}`],
   [34, '/v1/prices/bolts/quote', '/v1/prices/none/quote', json],
   [35, '/v1/subjects/bolt/portal', '/v1/subjects/none/portal', json],
 ]

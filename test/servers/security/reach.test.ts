@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { storeInvoice } from '@weir/clickhouse/invoice-queries.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
@@ -10,7 +9,7 @@ import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { startTables, type Tables } from '../../support/servers/tables.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
-import { alertIds, alike, attempts, decisionIds, invoiceIds, type Sent } from './reach-attempts.ts'
+import { alertIds, alike, attempts, decisionIds, type Sent } from './reach-attempts.ts'
 import { besides, forged, portalKey, statusOfLines } from './reach-forged.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
@@ -46,11 +45,6 @@ const policy = {
 }
 /** Counts that stand in no other answer: one of bolt's in a sum would change its digits. */
 const [acmes, bolts] = [7, 90_001]
-const invoice = (subject: keyof typeof invoiceIds) => ({
-  ...{ id: invoiceIds[subject], subject, period: '2026-01', from: '2026-01-01T00:00:00Z', to: '2026-02-01T00:00:00Z' },
-  ...{ closed_at: '2026-02-01T01:00:00Z', sha256: sha256(subject) },
-  document: JSON.stringify({ subject, cutoff: [{ offset: String(bolts) }], accepted_gaps: null }),
-})
 
 let kafka: RunningServer
 let tables: Tables
@@ -107,8 +101,6 @@ beforeAll(async () => {
   ]) {
     await tables.client.command({ query })
   }
-  await storeInvoice(tables.client, invoice('acme'))
-  await storeInvoice(tables.client, invoice('bolt'))
   const portalOf = async (subject: string) =>
     (await admin.ask<{ token: string }>(`POST /v1/subjects/${subject}/portal`, {})).body.token
   endedPortal = await portalOf('acme')

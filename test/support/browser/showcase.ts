@@ -190,14 +190,6 @@ export async function fillShowcase({ weir, api }: PageStack, nowMs: number): Pro
     expires: new Date(nowMs + 30 * dayMs).toISOString(),
   })
   await api('POST /v1/silences', { subjects: ['sable'], for: '2h', reason: 'load test' })
-  const before = new Date(nowMs)
-  before.setUTCDate(0)
-  await api('POST /v1/invoices', {
-    period: before.toISOString().slice(0, 7),
-    subjects: ['northwind', 'lumen', 'juniper'],
-    grace: '1s',
-    accept_gaps: 'the policy is of today',
-  })
 }
 
 /** Some requests a second of customers, until it is stopped. */

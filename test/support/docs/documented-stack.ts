@@ -135,8 +135,6 @@ async function wordsOf({ line }: RunningWeir): Promise<[string | RegExp, string]
   const { name: silence } = await api<{ name: string }>('POST /v1/silences', { subjects: ['acme'], for: '2h' })
   const { token: portal } = await api<{ token: string }>('POST /v1/subjects/acme/portal', { expires_in: '1h' })
   const month = lastMonth()
-  await api('POST /v1/invoices', { period: month, subjects: ['billed', 'acme'], accept_gaps: 'a policy of today' })
-  const { items: invoices } = await api<{ items: { id: string }[] }>(`GET /v1/invoices?period=${month}`)
   const portOf = (url: string) => new URL(url).port
   return [
     // A load on all subjects would use up what other commands need.
@@ -160,7 +158,6 @@ async function wordsOf({ line }: RunningWeir): Promise<[string | RegExp, string]
     [/(?<=alerts (?:show|redeliver) )ID/g, alerts[0] ?? ''],
     ['lift ID --forget', `lift ${blocks[1]} --forget`],
     ['lift ID', `lift ${blocks[0]}`],
-    [/(?<=invoices show |invoices\/)ID/g, invoices[0]?.id ?? ''],
     ['silences end NAME', `silences end ${silence}`],
     [/(?<=grep |')ID\b/g, admitted],
   ]

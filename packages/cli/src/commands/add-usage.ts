@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import type { CommandContext } from '../command-context.ts'
 import { withExamples } from '../help-examples.ts'
 import { wholeNumber } from '../option-values.ts'
+import { addSpendCommands } from './add-spend.ts'
 
 /** What the commands are added to, and with. */
 interface Parts {
@@ -11,7 +12,7 @@ interface Parts {
   readonly context: CommandContext
 }
 
-/** Adds `weir usage` and `weir why`. */
+/** Adds `weir usage`, `weir spend` and `weir why`. */
 export function addUsageCommands({ program, common, context }: Parts): void {
   const inCwd = (path: string) => resolve(context.cwd, path)
   const usage = common(program.command('usage'))
@@ -56,6 +57,8 @@ export function addUsageCommands({ program, common, context }: Parts): void {
     ['usage --subject acme --by route,outcome --step day --from now-7d', 'one customer, day by day'],
     ['usage --by subject --format csv --output usage.csv', 'the whole answer as a file'],
   ])
+
+  addSpendCommands({ program, usage, common, context })
 
   const why = common(program.command('why'))
     .description('Explain a decision: why it came out as it did, and what would have admitted it.')

@@ -15,7 +15,7 @@ const lists: Readonly<Record<string, string>> = {
   'keys rotate id': 'keys',
   'keys revoke id': 'keys',
   'keys create subject': 'subjects',
-  'invoices preview subject': 'subjects',
+  'spend subject': 'subjects',
   'alerts test-endpoint name': 'endpoints',
   'silences end name': 'silences',
 }

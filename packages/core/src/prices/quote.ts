@@ -86,7 +86,7 @@ function priceUsage(list: PriceList, usage: Iterable<RouteUsage>) {
 }
 
 /** Sums the usage by the line that takes it: the first that names the route, else the line without routes. */
-function usedByLine(list: PriceList, usage: Iterable<RouteUsage>) {
+export function usedByLine(list: PriceList, usage: Iterable<RouteUsage>) {
   const byRoute = new Map<string, PriceLine>()
   for (const line of list.lines.toReversed()) for (const route of line.routes ?? []) byRoute.set(route, line)
   const rest = list.lines.find(({ routes }) => routes === undefined)

@@ -2,7 +2,7 @@ import { html } from '../html.ts'
 import { Field } from '../parts/field.ts'
 import { LimitsNow } from '../parts/limits-now.ts'
 import { RunningMonth } from '../parts/quote.ts'
-import { AlertsOf, InvoicesOf } from '../parts/subject-lists.ts'
+import { AlertsOf } from '../parts/subject-lists.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
 import { setParams, usePlace } from '../place.ts'
 import { DecisionList } from './decisions.ts'
@@ -20,10 +20,7 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
     <${LimitsNow} id=${id} isOwn />
     <${SubjectUse} id=${id} isOwn key=${id} />
     <${RunningMonth} id=${id} />
-    <div class="grid">
-      <div class="half"><${AlertsOf} id=${id} isOwn /></div>
-      <div class="half"><${InvoicesOf} id=${id} isOwn /></div>
-    </div>
+    <${AlertsOf} id=${id} isOwn />
     <${DecisionList} title="What was refused, and why" rowsMax=${15} fixed=${{ outcome: 'deny', subject: id }} />
   `
 }

@@ -8,11 +8,9 @@ import { Field } from '../parts/field.ts'
 import { Panel } from '../parts/panel.ts'
 import { QuoteTable } from '../parts/quote.ts'
 import { type Column, PagedTable, Table } from '../parts/table.ts'
-import { Tabs } from '../parts/tabs.ts'
 import { Part } from '../parts/words.ts'
 import { usePlace } from '../place.ts'
 import { needs } from '../session.ts'
-import { moneyTabs } from './invoices.ts'
 
 interface Tier {
   readonly up_to?: number
@@ -85,7 +83,6 @@ export function PricesPage() {
     items.length === 0 ? html`There is no price list: <code>prices</code> of the policy has them.` : undefined
   return html`
     <h1>Prices</h1>
-    <${Tabs} of=${moneyTabs} label="Money" />
     <${Panel} title="Price lists" asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${5} empty=${empty}>
       ${({ items, next }: Page<Entity>) => html`<${PagedTable} caption="Price lists" columns=${columns} rows=${items} next=${next} keyOf=${({ name }: Entity) => name} />`}
     <//>

@@ -13,7 +13,7 @@ interface Found {
 
 /** Pages of what has an id. */
 const idPages: Readonly<Record<string, string>> = {
-  ...{ subject: 'subjects', decision: 'decisions', alert: 'alerts', change: 'changes', invoice: 'invoices' },
+  ...{ subject: 'subjects', decision: 'decisions', alert: 'alerts', change: 'changes' },
 }
 
 function hrefOfFound({ kind, name }: Found): string {
@@ -44,7 +44,7 @@ export function SearchPage() {
   }, [only])
   const empty = ({ items: found }: { readonly items: readonly Found[] }) =>
     found.length === 0
-      ? html`<p>Nothing has the name <b>${q}</b>: no subject, key, endpoint or other part of the policy, and no decision, alert, change or invoice has this id.</p>
+      ? html`<p>Nothing has the name <b>${q}</b>: no subject, key, endpoint or other part of the policy, and no decision, alert or change has this id.</p>
         <p>The whole name counts. Subjects and keys that the policy does not have are found for 30 days. <a href=${hrefOf('/subjects', { subject_prefix: q })}>Subjects that begin so</a></p>`
       : undefined
   if (path === undefined) return html`<h1>Search</h1><p>The field above finds what has a name, an id or an address.</p>`

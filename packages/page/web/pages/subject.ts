@@ -8,7 +8,7 @@ import { KeyList } from '../parts/key-list.ts'
 import { LimitsNow, RaiseLimit } from '../parts/limits-now.ts'
 import { Copy } from '../parts/panel.ts'
 import { RunningMonth } from '../parts/quote.ts'
-import { AlertsOf, InvoicesOf } from '../parts/subject-lists.ts'
+import { AlertsOf } from '../parts/subject-lists.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
 import { Parts } from '../parts/tabs.ts'
 import { nameOf, Part, Time } from '../parts/words.ts'
@@ -19,7 +19,7 @@ import { DecisionList } from './decisions.ts'
 
 const tabs = {
   ...{ use: 'Use', limits: 'Limits', keys: 'Keys', decisions: 'Decisions', answers: 'Answers', alerts: 'Alerts' },
-  ...{ invoices: 'Invoices' },
+  ...{ spend: 'Spend' },
 }
 
 const lengths = { '15m': '15 minutes', '1h': 'an hour', '24h': 'a day', '168h': 'a week' }
@@ -33,7 +33,7 @@ function PortalLink({ id }: { readonly id: string }) {
     const said = html`Everybody who has this link sees what is of ${id}, until <${Time} at=${made.expires_at} />. Its tab Keys ends links earlier. It is shown this once:`
     return { about: said, secret: `${location.origin}/me#${made.token}` }
   }
-  const about = html`<p>A link to the page of ${id}: its use, limits, decisions, alerts and invoices, to be read and not to be changed.</p>
+  const about = html`<p>A link to the page of ${id}: its use, limits, decisions, alerts and spend, to be read and not to be changed.</p>
     <${Field} label="It ends after" options=${lengths} value=${length} onValue=${setLength} />`
   return html`<${Action} label="Portal link" about=${about} run=${make} ...${needs('keys')} />`
 }
@@ -59,7 +59,7 @@ const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolea
   return html`${plan}${more.map((one) => ` · ${one}`)} · <a href=${hrefOf('/policy', { kind: 'subjects', name: id })}>settings</a>`
 }
 
-/** One subject: its use, limits, keys, decisions, alerts and invoices. */
+/** One subject: its use, limits, keys, decisions, alerts and spend. */
 export function SubjectPage({ id }: { readonly id: string }) {
   const given = usePlace().params.get('tab') ?? 'use'
   const tab = Object.hasOwn(tabs, given) ? given : 'use'
@@ -81,6 +81,6 @@ export function SubjectPage({ id }: { readonly id: string }) {
     ${tab === 'decisions' && html`<${DecisionList} fixed=${{ subject: id }} />`}
     ${tab === 'answers' && html`<${AnswersPanels} fixed=${{ subject: id }} />`}
     ${tab === 'alerts' && html`<${AlertsOf} id=${id} />`}
-    ${tab === 'invoices' && html`<${RunningMonth} id=${id} /><${InvoicesOf} id=${id} />`}
+    ${tab === 'spend' && html`<${RunningMonth} id=${id} />`}
   `
 }

@@ -22,7 +22,7 @@ interface Token {
 const scopes: Readonly<Record<string, string>> = {
   read: 'the policy, alerts, blocks, the audit',
   usage: 'usage and decisions of all',
-  billing: 'prices and invoices',
+  billing: 'prices and spend',
   check: 'decisions for any subject, at the ingress',
   write: 'change the policy',
   keys: 'make and end keys, portal links',

@@ -1,4 +1,4 @@
-import type { Preview, Quote, QuoteLine } from '../answers.ts'
+import type { Quote, QuoteLine, Spend } from '../answers.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
@@ -56,12 +56,12 @@ export function RunningMonth({ id }: { readonly id: string }) {
   const question = { price: 'true', by: 'subject', step: 'total', period: 'current', subject: id, numbers: 'text' }
   const priced = useAnswer<{ rows: readonly { amount: string | null }[] }>(pathOf('/v1/usage', question))
   const isPriced = priced.data?.rows.some(({ amount }) => amount !== null) === true
-  const path = pathOf('/v1/invoices/preview', { subject: id })
-  const answered = useAnswer<Preview>(isPriced ? path : undefined)
+  const path = pathOf('/v1/spend', { subject: id })
+  const answered = useAnswer<Spend>(isPriced ? path : undefined)
   const asked = priced.error === undefined ? answered : { ...answered, error: priced.error, again: priced.again }
   if (priced.data !== undefined && !isPriced) return null
   return html`<${Panel} title="This month, a draft" asked=${asked} path=${path} rows=${5}>
-    ${({ period, quote, forecast }: Preview) => html`<div class="stack">
+    ${({ period, quote, forecast }: Spend) => html`<div class="stack">
       <div class="figures">
         <span class="figure"><b>${quote.total}</b>${quote.currency} so far</span>
         ${forecast !== undefined && html`<span class="figure"><b>${forecast.total}</b>${forecast.currency} by its end, at this pace</span>`}

@@ -1,4 +1,4 @@
-import type { Alert, Invoice, Page } from '../answers.ts'
+import type { Alert, Page } from '../answers.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, usePlace } from '../place.ts'
@@ -25,26 +25,5 @@ export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly 
     items.length === 0 ? html`<${NothingHere} what="Nothing was told in this span." />` : undefined
   return html`<${Panel} title=${`${isOwn ? 'What you were told' : 'Alerts'}, ${label}`} asked=${useAnswer<Page<Alert>>(path, 15_000)} path=${path} rows=${6} empty=${empty}>
     ${({ items, next }: Page<Alert>) => (isOwn ? html`<${Table} caption="Alerts" columns=${columns} rows=${items} keyOf=${({ id: name }: Alert) => name} />` : html`<${PagedTable} caption="Alerts" columns=${columns} rows=${items} next=${next} keyOf=${({ id: name }: Alert) => name} />`)}
-  <//>`
-}
-
-const invoiceColumns: readonly Column<Invoice>[] = [
-  { name: 'Month', isPlain: true, cell: ({ id, period }) => html`<a href=${hrefOf(`/invoices/${id}`)}>${period}</a>` },
-  { name: 'From', isMinor: true, cell: ({ from }) => html`<${Time} at=${from} />` },
-  { name: 'To', isMinor: true, cell: ({ to }) => html`<${Time} at=${to} />` },
-  { name: 'Closed', cell: ({ closed_at: at }) => html`<${Time} at=${at} />` },
-  {
-    name: 'File',
-    isPlain: true,
-    cell: ({ id, period }) => html`<a href=${`/v1/invoices/${id}?format=csv`} download=${`${period}.csv`}>CSV</a>`,
-  },
-]
-
-/** The closed months of a subject. */
-export function InvoicesOf({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
-  const path = pathOf('/v1/invoices', { subject: isOwn ? '' : id, limit: '36' })
-  const empty = ({ items }: Page<Invoice>) => (items.length === 0 ? 'No month was closed yet.' : undefined)
-  return html`<${Panel} title="Invoices" asked=${useAnswer<Page<Invoice>>(path)} path=${path} rows=${4} empty=${empty}>
-    ${({ items }: Page<Invoice>) => html`<${Table} caption="Invoices" columns=${invoiceColumns} rows=${items.toReversed()} keyOf=${({ id: name }: Invoice) => name} />`}
   <//>`
 }

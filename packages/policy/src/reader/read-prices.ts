@@ -14,7 +14,7 @@ import * as t from './value-types.ts'
 
 /** Lists are made by people, one for each offer. */
 const listsMax = 1_000
-/** An invoice with more lines is read by no one. */
+/** A quote with more lines is read by no one. */
 const linesMax = 100
 /** More steps are a curve, which no customer can check. */
 const tiersMax = 50
@@ -76,7 +76,7 @@ const tiers: t.ValueType<readonly PriceTier[]> = {
 
 const routeName = t.located(t.anyText('the `match` of a route'))
 const line = t.object('a line', {
-  name: t.required('What invoices call the line.', t.matching(nameRule, namePattern)),
+  name: t.required('What quotes call the line.', t.matching(nameRule, namePattern)),
   routes: t.optional(
     'Routes by their `match`; one line may leave it out, and takes what no other line names.',
     t.list('a list of routes by their match', routeName, { min: 1, nameOf: ({ value }) => value }),

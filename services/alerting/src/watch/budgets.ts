@@ -1,8 +1,8 @@
 import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { formatAmount } from '@weir/core/prices/amount.ts'
-import { type LastInvoice, type NamedPeriod, periodBefore, runningPeriod } from '@weir/core/prices/billed-period.ts'
 import { type Budget, reachedPercents } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
+import { monthAt, type PricedMonth } from '@weir/core/prices/priced-month.ts'
 import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
 import { budgetOf, type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
 import type { Candidate } from './crossings.ts'
@@ -38,10 +38,10 @@ export function payerOf(policy: Policy, id: string): Payer | undefined {
 /** Records of a period may be counted for this long after its end: as long as claims outlive their periods. */
 const lastLookMs = 6 * 3_600_000
 
-/** Returns the period that runs now, and the one before while records of it may still come. */
-export function periodsToPrice(subject: Subject, last: LastInvoice | undefined, nowMs: number): readonly NamedPeriod[] {
-  const running = runningPeriod(subject, last, nowMs)
-  return nowMs - running.fromMs < lastLookMs ? [running, periodBefore(subject, last, running)] : [running]
+/** Returns the month that runs now, and the one before while records of it may still come. */
+export function monthsToPrice(subject: Subject, nowMs: number): readonly PricedMonth[] {
+  const running = monthAt(subject, nowMs)
+  return nowMs - running.fromMs < lastLookMs ? [running, monthAt(subject, running.fromMs - 1)] : [running]
 }
 
 /**
@@ -50,7 +50,7 @@ export function periodsToPrice(subject: Subject, last: LastInvoice | undefined, 
  */
 export function findReached(
   { subject, prices, budget }: Payer,
-  period: NamedPeriod,
+  period: PricedMonth,
   usage: readonly RouteUsage[],
 ): BudgetReached | undefined {
   const spent = totalOf(prices, usage)

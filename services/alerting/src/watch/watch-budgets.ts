@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { askUsageOf, readLastInvoices } from '@weir/clickhouse/budget-queries.ts'
+import { askUsageOf } from '@weir/clickhouse/budget-queries.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { hasBudgets, type Policy } from '@weir/policy/policy.ts'
 import type { RedisServers } from '@weir/redis/limit-connection.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { type BudgetReached, findReached, payerOf, periodsToPrice } from './budgets.ts'
+import { type BudgetReached, findReached, monthsToPrice, payerOf } from './budgets.ts'
 import { createRoundLock, startRounds } from './rounds.ts'
 
 /** Begins no query after this long, so that ClickHouse works on budgets a third of the time at most. */
@@ -50,11 +50,10 @@ function createSweep(policyInForce: () => Policy) {
 /** Finds the budgets that these subjects have reached. Rejects if ClickHouse does not answer. */
 async function findAll({ clickhouse, policyInForce, clock }: BudgetWatchOptions, ids: readonly string[]) {
   const policy = policyInForce()
-  const last = await readLastInvoices(clickhouse, ids)
   const priced = ids.flatMap((id) => {
     const payer = payerOf(policy, id)
     if (payer === undefined) return []
-    return periodsToPrice(payer.subject, last.get(id), clock.nowMs()).map((period, at) => ({ payer, period, at }))
+    return monthsToPrice(payer.subject, clock.nowMs()).map((period, at) => ({ payer, period, at }))
   })
   const reached: BudgetReached[] = []
   // A query has one period of a subject: first those that run, then those that have just ended.

@@ -22,21 +22,8 @@ export const preconditionFailed = problem(problemType('precondition-failed'), 'P
 /** The change collides with what the policy has. */
 export const conflict = problem(problemType('conflict'), 'Conflict', 409)
 
-/** A subject's month that is not closed, with everything that stands in its way. */
-export interface OpenPeriod {
-  readonly subject: string
-  readonly because: readonly string[]
-}
-
-/** The month cannot be closed yet, or not at all, for these subjects. */
-export const periodOpen = (month: string, open: readonly OpenPeriod[]): Problem => ({
-  ...problem(
-    problemType('period-open'),
-    'The period is open',
-    409,
-  )(open.map(({ subject, because }) => `${subject}, ${month}: ${because.join('; ')}`).join('. ')),
-  problems: open.flatMap(({ subject, because }) => because.map((message) => ({ path: subject, message }))),
-})
+/** A route of an earlier release; the detail says what to use. */
+export const retired = problem(problemType('retired'), 'Gone', 410)
 
 /** Kafka is down, or the console cannot accept the change now. */
 export const policyUnavailable = problem(problemType('policy-unavailable'), 'Unavailable', 503)

@@ -15,7 +15,7 @@ import { sections } from './entities.ts'
 const seenFrom = 'now-30d'
 
 const item = object({
-  kind: text('subject, key, decision, alert, change, invoice, or a part of the policy: limit, plan, route, …'),
+  kind: text('subject, key, decision, alert, change, or a part of the policy: limit, plan, route, …'),
   name: text('its name or id'),
 })
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
@@ -30,7 +30,7 @@ async function isSeen({ askUsageTotals, clock }: Ports, reach: Reach, column: 's
 type Candidate = readonly [kind: string, scope: TokenScope, isThere: () => unknown]
 
 function candidatesOf(ports: Ports, reach: Reach, name: string): readonly Candidate[] {
-  const { policy, alerts, decisions, ledger, audit, findChange } = ports
+  const { policy, alerts, decisions, audit, findChange } = ports
   const parts = Object.values(sections).filter((kind) => policy.state?.get(kind, name) !== undefined)
   const hasKey = policy.state?.keyOfId(name) !== undefined
   const id = name.toLowerCase()
@@ -43,7 +43,6 @@ function candidatesOf(ports: Ports, reach: Reach, name: string): readonly Candid
     ['decision', 'usage', () => idMs !== undefined && decisions.find(reach, { id, idMs })],
     ['alert', 'read', () => isUuid(id) && alerts.find({ reach, hiddenLimits: [] }, id)],
     ['change', 'read', () => isUuid(id) && (audit.has(id) || findChange({ id, entitiesMax: 1 }))],
-    ['invoice', 'billing', () => isUuid(id) && ledger.readInvoice(reach, id)],
   ]
 }
 
@@ -68,7 +67,7 @@ export function registerSearch(app: FastifyInstance, ports: Ports): void {
       const open = candidatesOf(ports, reach, query.q).filter(([, scope]) => missingScope(request, scope) === undefined)
       const found = await Promise.all(open.map(([, , isThere]) => isThere()))
       const kinds = open.flatMap(([kind], at) => (found[at] === undefined || found[at] === false ? [] : [kind]))
-      const isId = (kind: string) => ['decision', 'alert', 'change', 'invoice'].includes(kind)
+      const isId = (kind: string) => ['decision', 'alert', 'change'].includes(kind)
       return { items: kinds.map((kind) => ({ kind, name: isId(kind) ? query.q.toLowerCase() : query.q })) }
     }),
   )

@@ -11,7 +11,6 @@ import { AuditLog } from '../audit-log.ts'
 import { createPlaces } from '../http/places.ts'
 import { LiveDecisions } from '../live/live-decisions.ts'
 import type { BlockPorts, ChangeCounts, DecisionReader, Ports } from '../ports.ts'
-import { createMemoryLedger } from './memory-ledger.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
 
 /** The token of the environment. */
@@ -104,6 +103,10 @@ const impact: Impact = {
   ],
 }
 
+const noExports: Ports['exports'] = {
+  ...{ askExport: async () => [], readCountedOffsets: async () => [], readFormerPolicies: async () => new Map() },
+}
+
 /** What a test sends in addition to method and path. */
 export interface AskOptions {
   readonly body?: string | object
@@ -131,8 +134,8 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     },
     openStream: async () => Readable.from([]),
     askImpact: async () => impact,
-    ledger: createMemoryLedger(nowMs).ledger,
     ...{ askPeriodUsage: async () => [], askUtilization: async () => [] },
+    exports: noExports,
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     ...{ readGaps: async () => [], decisions, blocks, publicUrl: undefined, unsubscribeKey: () => '' },

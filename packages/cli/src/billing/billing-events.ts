@@ -1,31 +1,31 @@
-import { uuidv5 } from '@weir/core/ids.ts'
-import type { Invoice } from '@weir/core/prices/invoice.ts'
+import type { RatedUsage } from '@weir/core/prices/rated-usage.ts'
 import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
 
-/** What a line of an invoice counted, as billing systems take usage: one event of a meter and a customer. */
+/** Rated usage as billing systems take it: one event of a meter and a customer. */
 export interface BillingEvent {
-  /** Follows from invoice and line: sent twice, it is one event to the system. */
   readonly id: string
   /** Name of the line. */
   readonly meter: string
   readonly customer: string
-  /** Seconds since the epoch: the last second of the period, so that it falls into no other. */
+  /** Seconds since the epoch. */
   readonly atS: number
   /** A whole number, of any length. */
   readonly quantity: string
 }
 
-/** Returns an event for each line of an invoice that counted anything, included units too. */
-export const eventsOf = (
-  { id, period, quote }: Pick<Invoice, 'id' | 'period' | 'quote'>,
-  customer: string,
-): readonly BillingEvent[] =>
-  quote.lines
-    .filter(({ quantity }) => BigInt(quantity) > 0n)
-    .map(({ name, quantity }) => {
-      const atS = Math.ceil(Date.parse(period.to) / 1_000) - 1
-      return { id: uuidv5(id, name), meter: name, customer, atS, quantity }
-    })
+const hourS = 3_600
+
+/**
+ * Returns the event of a row, in the last second of its hour. A correction is in the last second of the export: what it
+ * corrects may be invoiced already.
+ */
+export const eventOf = (
+  { id, line, hour, correction, quantity }: RatedUsage,
+  { customer, toMs }: { readonly customer: string; readonly toMs: number },
+): BillingEvent => {
+  const endS = correction ? toMs / 1_000 : Date.parse(hour) / 1_000 + hourS
+  return { id, meter: line, customer, atS: endS - 1, quantity }
+}
 
 /** Columns of Stripe's template for meter events in CSV. */
 const stripeColumns: CsvColumns = {
@@ -43,7 +43,7 @@ export const stripeCsv = (events: readonly BillingEvent[]): string =>
     })),
   )
 
-/** Events of a request: Lago takes no more. */
+/** Lago accepts at most so many events a request. */
 const lagoEventsMax = 100
 
 /** Writes events as bodies of Lago's `POST /api/v1/events/batch`, one a line. */

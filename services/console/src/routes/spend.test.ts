@@ -1,6 +1,5 @@
 import type { Period } from '@weir/core/prices/forecast.ts'
 import { describe, expect, it } from 'vitest'
-import { createMemoryLedger } from '../testing/memory-ledger.ts'
 import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 
 const line = { name: 'all', measure: 'units', tiers: [{ unit_amount: '0.5' }] }
@@ -26,10 +25,10 @@ async function withPrices(overrides: Parameters<typeof openConsole>[0] = {}) {
   return { ...opened, asked }
 }
 
-describe('GET /v1/invoices/preview', () => {
+describe('GET /v1/spend', () => {
   it('prices the month that runs now in the subject’s own zone and with its anchor, and says that it is a draft', async () => {
     const { ask, asked } = await withPrices()
-    const answer = await ask('/v1/invoices/preview?subject=payer')
+    const answer = await ask('/v1/spend?subject=payer')
     const from = '2026-11-14T18:15:00.000Z'
     const to = '2026-12-14T18:15:00.000Z'
     expect(asked).toEqual([['payer', { fromMs: Date.parse(from), toMs: Date.parse(to) }]])
@@ -56,24 +55,14 @@ describe('GET /v1/invoices/preview', () => {
         return used
       },
     })
-    const answer = await ask('/v1/invoices/preview?subject=payer')
+    const answer = await ask('/v1/spend?subject=payer')
     expect(answer.json().forecast).toMatchObject({ lines: [{ quantity: 400 }], total: '209.00' })
     expect(asked).toEqual(['decisions', 'sums'])
   })
 
-  it('begins where the last invoice ended, also after a change of the anchor', async () => {
-    const { ledger } = createMemoryLedger(nowMs)
-    const closed = { id: 'i', subject: 'payer', period: '2026-10', from: '', closed_at: '', sha256: '', document: '' }
-    await ledger.storeInvoice({ ...closed, to: '2026-10-31T18:15:00.000Z' })
-    const { ask, asked } = await withPrices({ ledger })
-    const { period } = (await ask('/v1/invoices/preview?subject=payer')).json()
-    expect([period.from, period.to]).toEqual(['2026-10-31T18:15:00.000Z', '2026-12-14T18:15:00.000Z'])
-    expect(asked[0]?.[1].fromMs).toBe(Date.parse(period.from))
-  })
-
   it('has no forecast within the first day of the month', async () => {
     const { ask } = await withPrices({ clock: { nowMs: () => Date.parse('2026-11-15T12:00:00Z') } })
-    expect((await ask('/v1/invoices/preview?subject=payer')).json()).not.toHaveProperty('forecast')
+    expect((await ask('/v1/spend?subject=payer')).json()).not.toHaveProperty('forecast')
   })
 
   it.each([
@@ -83,21 +72,21 @@ describe('GET /v1/invoices/preview', () => {
     ['?subject=payer&month=2026-10', 400, 'month'],
   ])('%s is %i', async (query, status, words) => {
     const { ask } = await withPrices()
-    const answer = await ask(`/v1/invoices/preview${query}`)
+    const answer = await ask(`/v1/spend${query}`)
     expect([answer.statusCode, answer.json().detail]).toEqual([status, expect.stringContaining(words)])
   })
 
   it('reports that ClickHouse is down, and does not show what it said', async () => {
     const askPeriodUsage = async () => Promise.reject(new Error('password in the message'))
     const { ask } = await withPrices({ askPeriodUsage })
-    const answer = await ask('/v1/invoices/preview?subject=payer')
+    const answer = await ask('/v1/spend?subject=payer')
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
     expect(answer.body).not.toContain('password')
   })
 
   it('takes the scope billing', async () => {
     const { ask } = await withPrices()
-    const answer = await ask('/v1/invoices/preview?subject=payer', { token: 'reader-token' })
+    const answer = await ask('/v1/spend?subject=payer', { token: 'reader-token' })
     expect([answer.statusCode, answer.json().scope]).toEqual([403, 'billing'])
   })
 })

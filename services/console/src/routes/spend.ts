@@ -1,10 +1,10 @@
-import { iso, runningPeriod } from '@weir/core/prices/billed-period.ts'
 import { forecastUsage } from '@weir/core/prices/forecast.ts'
+import { iso, monthAt } from '@weir/core/prices/priced-month.ts'
 import { quote } from '@weir/core/prices/quote.ts'
 import { pricesOf } from '@weir/policy/policy.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
-import { answerProblem, policyUnread, unknown, unknownName, usageUnavailable } from '../http/problems.ts'
+import { answerProblem, policyUnread, retired, unknown, unknownName, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { quoteAnswer } from '../http/quote-schema.ts'
 import { answer, object, operation, problems, text } from '../http/schemas.ts'
@@ -13,15 +13,13 @@ import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
 const period = object({
-  from: text(
-    'RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor; where the last invoice ended',
-  ),
+  from: text('RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor'),
   to: text('RFC 3339: the first instant of the next one'),
   time_zone: text('of the subject'),
   anchor: { type: 'integer', description: 'day of the month on which its months begin' },
 })
 
-const previewParts = {
+const spendParts = {
   subject: text('whose'),
   draft: { type: 'boolean', description: 'always true: sums of a running month still change' },
   period,
@@ -30,21 +28,25 @@ const previewParts = {
   forecast: { ...quoteAnswer, description: 'of the whole month at the mean pace so far; absent within its first day' },
 }
 
-/** Of one subject, one a month: 83 years. */
-const invoicesMax = 1_000
+/** Routes of closed invoices, which releases before 0.11 had, and what to use instead. */
+const retiredRoutes = {
+  '/v1/invoices/preview': 'GET /v1/spend says what the running month costs.',
+  '/v1/invoices': 'GET /v1/usage/export has what to invoice; the table weir.invoices has what was closed.',
+  '/v1/invoices/*': 'GET /v1/usage/export has what to invoice; the table weir.invoices has what was closed.',
+}
 
-/** `GET /v1/invoices/preview`: what the running month of a subject costs so far, and at this pace. */
-export function registerInvoices(app: FastifyInstance, ports: Ports): void {
+/** `GET /v1/spend`: what the running month of a subject costs so far, and at this pace. */
+export function registerSpend(app: FastifyInstance, ports: Ports): void {
   app.get<{ Querystring: { readonly subject: string } }>(
-    '/v1/invoices/preview',
-    operation('billing', 'invoices', 'What the running month of a subject costs so far, as a draft', {
+    '/v1/spend',
+    operation('billing', 'prices', 'What the running month of a subject costs so far', {
       query: { subject: text('whose') },
       required: ['subject'],
-      response: { 200: answer('A draft', object(previewParts, ['forecast'])), ...problems(404, 503) },
+      response: { 200: answer('So far', object(spendParts, ['forecast'])), ...problems(404, 503) },
       reach: 'own',
     }),
     orUnavailable(
-      'a preview could not be made',
+      'what a month costs could not be read',
       usageUnavailable('ClickHouse did not answer. Ask again later.'),
     )(async (request, reply) => {
       const { subject: id } = request.query
@@ -60,8 +62,7 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       if (prices === undefined) return answerProblem(reply, unknown(unpriced(id, subject.plan.name)))
       const { timeZone, anchor } = subject
       const nowMs = ports.clock.nowMs()
-      const closed = await ports.ledger.listInvoices(reach, { subject: id, rowsMax: invoicesMax })
-      const { fromMs, toMs } = runningPeriod(subject, closed.at(-1), nowMs)
+      const { fromMs, toMs } = monthAt(subject, nowMs)
       // First: what comes in between the two is then more than was claimed, and never less.
       const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
       const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })
@@ -77,6 +78,10 @@ export function registerInvoices(app: FastifyInstance, ports: Ports): void {
       }
     }),
   )
+  for (const [url, instead] of Object.entries(retiredRoutes)) {
+    const options = { schema: { hide: true }, config: { scope: 'billing', reach: 'own' } } as const
+    app.all(url, options, (_, reply) => answerProblem(reply, retired(`Weir closes no invoices. ${instead}`)))
+  }
 }
 
 const unpriced = (subject: string, plan: string) =>

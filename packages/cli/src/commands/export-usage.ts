@@ -1,0 +1,157 @@
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { WeirError } from '@weir/core/errors.ts'
+import type { RatedUsage } from '@weir/core/prices/rated-usage.ts'
+import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
+import { eventOf, lagoBatches, stripeCsv } from '../billing/billing-events.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
+import { consoleAnswer } from '../console/console-client.ts'
+import { readInputFile } from '../read-input-file.ts'
+
+interface ExportOptions extends CommonOptions {
+  readonly from?: string
+  /** The file that says how far the last export went. */
+  readonly state?: string
+  readonly again: boolean
+  readonly to?: 'stripe' | 'lago'
+  /** A file of JSON. */
+  readonly customers?: string
+}
+
+/** Cursors of the last export: `before` where it began, null for a first one, and `last` where it ended. */
+interface ExportState {
+  readonly before: string | null
+  readonly last: string
+}
+
+interface Page {
+  readonly from: string
+  readonly to: string
+  readonly cursor: string
+  readonly silent: readonly unknown[]
+  readonly unpriced: { readonly units: string; readonly decisions: string }
+  readonly items: readonly RatedUsage[]
+  readonly next: string | null
+}
+
+/** Rows of a page: the console's most. */
+const pageRowsMax = 1_000
+
+const isText = (value: unknown) => typeof value === 'string'
+
+/** Reads a file of JSON. Throws CONFIG_INVALID with `rule` unless `isRight`. */
+function readJsonFile<T>(
+  file: string,
+  rule: string,
+  isRight: (value: Readonly<Record<string, unknown>>) => boolean,
+): T {
+  const text = readInputFile(file, 'CONFIG_INVALID', `The file ${file}`)
+  let read: unknown
+  try {
+    read = JSON.parse(text)
+  } catch {
+    read = undefined
+  }
+  if (typeof read === 'object' && read !== null && !Array.isArray(read) && isRight(Object(read))) return read as T
+  throw new WeirError('CONFIG_INVALID', `${file} must be ${rule}.`)
+}
+
+const readCustomers = (file: string): Readonly<Record<string, string>> =>
+  readJsonFile(file, 'JSON that names the customer of each subject: {"acme": "cus_123"}', (names) =>
+    Object.values(names).every(isText),
+  )
+
+/** Reads the state; undefined before the first export. */
+const readState = (file: string): ExportState | undefined =>
+  existsSync(file)
+    ? readJsonFile(
+        file,
+        'the state of an export',
+        ({ before, last }) => isText(last) && (before === null || isText(before)),
+      )
+    : undefined
+
+/** Says what the first page is asked by. */
+function rangeOf({ from, state: file, again }: ExportOptions, state: ExportState | undefined) {
+  const wrong = (message: string) => new WeirError('CONFIG_INVALID', message)
+  if (again && file === undefined) throw wrong('--again repeats the export of a state: name it with --state FILE.')
+  if (again && state === undefined) throw wrong(`--again has nothing to repeat: there is no ${file}.`)
+  if (state !== undefined && from !== undefined) {
+    throw wrong(`--from is of a first export: ${file} says where the next begins. Leave it out.`)
+  }
+  if (state === undefined && from === undefined) throw wrong('Since when? Name the first hour with --from.')
+  if (state === undefined) return { from }
+  return again ? { since: state.before ?? undefined, until: state.last } : { since: state.last }
+}
+
+const columns: CsvColumns = {
+  ...{ id: 'exact', subject: 'text', hour: 'exact', correction: 'exact', prices: 'exact', line: 'exact' },
+  ...{ unit: 'exact', quantity: 'exact' },
+}
+
+/** Prints rows in the form that is asked for. */
+function createPrinter({ json, to, customers: file }: ExportOptions, { print }: CommandContext) {
+  const customers = file === undefined ? undefined : readCustomers(file)
+  let hasHead = false
+  const printCsv = (csv: string) => {
+    const text = hasHead ? csv.slice(csv.indexOf('\n') + 1) : csv
+    hasHead = true
+    // `print` ends it by a line feed.
+    if (text !== '') print(text.slice(0, -1), 'exactly')
+  }
+  return ({ items, to: end }: Page): void => {
+    const unnamed = items.find(({ subject }) => customers !== undefined && !Object.hasOwn(customers, subject))
+    if (unnamed !== undefined) {
+      const subject = JSON.stringify(unnamed.subject)
+      const hint = 'What was printed is right but not all: add it, and run the command with --again.'
+      throw new WeirError('CONFIG_INVALID', `${file} names no customer for ${subject}. ${hint}`)
+    }
+    if (to === undefined) {
+      if (json) for (const item of items) print(JSON.stringify(item))
+      else
+        printCsv(
+          csvOf(
+            columns,
+            items.map((item) => ({ ...item, correction: String(item.correction) })),
+          ),
+        )
+      return
+    }
+    const toMs = Date.parse(end)
+    const events = items.map((item) => eventOf(item, { customer: customers?.[item.subject] ?? item.subject, toMs }))
+    if (to === 'stripe') printCsv(stripeCsv(events))
+    else for (const batch of lagoBatches(events)) print(batch)
+  }
+}
+
+/**
+ * Prints the usage of whole hours by line of the price list, as billing systems take it, and sends nothing. With a
+ * state it goes on where the last export ended. The state is written before the first row: a run that ended early is
+ * repeated with `again`, and its rows have the same ids.
+ */
+export async function exportUsage(options: ExportOptions, context: CommandContext): Promise<void> {
+  const { state: file, again } = options
+  const state = file === undefined ? undefined : readState(file)
+  const range = rangeOf(options, state)
+  const printPage = createPrinter(options, context)
+  const ask = (query: Readonly<Record<string, string | number | undefined>>) =>
+    consoleAnswer<Page>(context, options, { path: '/v1/usage/export', query: { ...query, limit: pageRowsMax } })
+  let page = await ask(range)
+  if (file !== undefined && !again) {
+    const written: ExportState = { before: range.since ?? null, last: page.cursor }
+    writeFileSync(`${file}.new`, JSON.stringify(written), { flush: true })
+    renameSync(`${file}.new`, file)
+  }
+  let rows = 0
+  let unpriced = 0n
+  for (;;) {
+    printPage(page)
+    rows += page.items.length
+    unpriced += BigInt(page.unpriced.decisions)
+    context.progress.tell(`${rows} rows`)
+    if (page.next === null) break
+    page = await ask({ since: range.since, until: page.cursor, after: page.next })
+  }
+  context.report(`${rows} rows until ${page.to}`)
+  if (unpriced > 0n) context.report(`${unpriced} decisions have no price line: they are in no row`)
+  if (page.silent.length > 0) context.report('a journal is silent: what it holds is in a later export')
+}
