@@ -296,6 +296,7 @@ describe('documents', () => {
 
   const known: Callable = {
     commands: ['up'],
+    retired: ['walk'],
     flags: ['--ports'],
     scripts: ['test', 'bench'],
     tiers: ['unit'],
@@ -304,6 +305,7 @@ describe('documents', () => {
   test.each([
     ['`./weir fly`', './weir has no command fly'],
     ['`weir fly`', './weir has no command fly'],
+    ['`weir walk`', './weir has no command walk'],
     ['```sh\n./weir up --port 1\n```', './weir has no flag --port'],
     ['```sh\nnpm run fly # up\n```', 'package.json has no script fly'],
     ['`npm test -- soak`', 'there is no tier soak'],

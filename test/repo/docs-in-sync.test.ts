@@ -1,3 +1,4 @@
+import { retired } from '@weir/cli/retired.ts'
 import { errorFacts } from '@weir/core/errors.ts'
 import { isPage, parts } from '@weir/docs/pages.ts'
 import { describe, expect, test } from 'vitest'
@@ -118,6 +119,7 @@ test('every command that a document shows can be called', () => {
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(textOf('package.json'))
   const known = {
     commands: [...all(main, /\.command\('([\w-]+)'\)/g), 'test', 'bench', 'example'],
+    retired: Object.keys(retired),
     flags: all(main, /'(--[a-z-]+)/g),
     scripts: Object.keys(scripts),
     tiers: [...all(textOf('vitest.config.ts'), /tier\('(\w+)'/g), 'check', 'changed'],

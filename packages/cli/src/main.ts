@@ -3,12 +3,12 @@ import { WeirError } from '@weir/core/errors.ts'
 import { version } from '@weir/runtime/version.ts'
 import { Command, Option } from 'commander'
 import { openCommandContext, reportFailure } from './command-context.ts'
-import { addCompletion } from './commands/add-completion.ts'
-import { addLiveCommands } from './commands/add-live.ts'
 import { addLoadCommand } from './commands/add-load.ts'
+import { addTailCommand } from './commands/add-tail.ts'
 import { addUsageCommands } from './commands/add-usage.ts'
 import { offsetOrClickhouse, wholeNumber } from './option-values.ts'
 import { inProject } from './project.ts'
+import { refuseRetired } from './retired.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
 const ingressMax = 64
@@ -182,7 +182,7 @@ common(keys.command('list'))
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
 
 addUsageCommands({ program, common, context })
-addLiveCommands({ program, common, context })
+addTailCommand({ program, common, context })
 addLoadCommand({ program, common, context, exitUnless })
 
 common(program.command('status'))
@@ -357,9 +357,8 @@ program
     await applyMigrations(findClickhouse(context.environment), context.report, context.progress)
   })
 
-addCompletion(program, context)
-
 try {
+  refuseRetired(process.argv.slice(2))
   if (process.argv.length > 2) await program.parseAsync()
   else {
     const { showOverview } = await import('./commands/overview.ts')

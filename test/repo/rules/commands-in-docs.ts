@@ -5,6 +5,8 @@ import type { Finding, SourceFile } from './source-file.ts'
 /** What can be called: `./weir` commands and flags, npm scripts, test tiers and benches. */
 export interface Callable {
   readonly commands: readonly string[]
+  /** Commands of earlier versions, which only the changelog may show. */
+  readonly retired: readonly string[]
   readonly flags: readonly string[]
   readonly scripts: readonly string[]
   readonly tiers: readonly string[]
@@ -40,16 +42,14 @@ function npmProblems(text: string, known: Callable): string[] {
 const isCommand = ({ text }: Spot) => /^(?:\.\/weir|weir|npm) /.test(text)
 
 /** Every command that a document shows exists, with its flags. */
-export function checkCommands(tree: readonly SourceFile[], known: Callable): Finding[] {
-  return documentsOf(tree).flatMap(({ path, codeSpans, codeLines }) =>
-    [...codeSpans.filter(isCommand), ...codeLines.filter(({ text }) => /(?:^|\s)(?:\.\/weir|npm) /.test(text))].flatMap(
-      ({ text, line }) =>
-        [...weirProblems(text, known), ...npmProblems(text, known)].map((what) => ({
-          path,
-          line,
-          rule: 'commands',
-          what,
-        })),
-    ),
-  )
+export function checkCommands(tree: readonly SourceFile[], all: Callable): Finding[] {
+  return documentsOf(tree).flatMap(({ path, codeSpans, codeLines }) => {
+    const known = path === 'CHANGELOG.md' ? { ...all, commands: [...all.commands, ...all.retired] } : all
+    const lines = codeLines.filter(({ text }) => /(?:^|\s)(?:\.\/weir|npm) /.test(text))
+    return [...codeSpans.filter(isCommand), ...lines].flatMap(({ text, line }) =>
+      [...weirProblems(text, known), ...npmProblems(text, known)].map((what) => ({
+        ...{ path, line, rule: 'commands', what },
+      })),
+    )
+  })
 }

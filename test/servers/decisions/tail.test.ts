@@ -94,3 +94,17 @@ test('with --no-follow it prints what was before, as objects with --json', async
   const wrong = await runWeir(['tail', '--no-follow', '--since', 'long'], desk.environment)
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--since')])
 })
+
+test('weir tail ends without a word when its reader has read enough', async () => {
+  const script = `{ ./weir tail --json --subject pipe; echo "ended with $?" >&2; } | head -n 2`
+  const child = spawnBound(['bash', '-c', script], { env: { ...process.env, ...desk.environment }, stdio: 'pipe' })
+  let reported = ''
+  child.stderr?.on('data', (data: Buffer) => (reported += data.toString()))
+  child.stdout?.resume()
+  const hasEnded = async () => {
+    await decide('piped', 'kafka', { subject: 'pipe' })
+    return reported.includes('\n')
+  }
+  expect(await waitUntil(hasEnded, { deadlineMs: 30_000, everyMs: 200 })).toBe(true)
+  expect(reported).toBe('ended with 141\n')
+})

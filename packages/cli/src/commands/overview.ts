@@ -57,7 +57,6 @@ export async function showOverview(dataDir: string, context: CommandContext): Pr
   context.print(
     next([
       ...(ok ? [] : ([['./weir status', 'how every process stands']] as const)),
-      ['./weir top', 'who asks how much now, and who is refused'],
       ['./weir tail --denied', 'refusals as they are made'],
       ['./weir usage --by subject --top 10', 'who used most in the last 24 hours'],
       ['./weir why --subject ID --last', 'why a subject was refused'],

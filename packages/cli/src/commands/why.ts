@@ -78,7 +78,7 @@ async function pastedId(input: AsyncIterable<Buffer | string>): Promise<string> 
 }
 
 /** Asks for the newest refusal of a subject; throws CONSOLE_REFUSED where there is none. */
-export async function lastRefusal(subject: string, options: CommonOptions, context: CommandContext): Promise<string> {
+async function lastRefusal(subject: string, options: CommonOptions, context: CommandContext): Promise<string> {
   const from = new Date(Date.now() - lastRefusalMs).toISOString()
   const query = { subject, outcome: 'deny', from, limit: 1 }
   const { rows } = await consoleAnswer<{ readonly rows: readonly { readonly id: string }[] }>(context, options, {
@@ -103,17 +103,8 @@ function idOf(id: string | undefined, options: WhyOptions, context: CommandConte
 /** A decision is metered within seconds, where metering is not behind; a person waits no longer for one. */
 const meteredWithinMs = 30_000
 
-/** Asks why a decision came out as it did; of one that was just made, until it is metered or that time is over. */
-export const askWhy = (
-  id: string,
-  options: CommonOptions,
-  context: CommandContext,
-  comesWithinMs = 0,
-): Promise<Explanation> =>
-  consoleAnswer<Explanation>(context, options, { path: `/v1/decisions/${encodeURIComponent(id)}`, comesWithinMs })
-
 /** Says in lines why a decision came out as it did, and what would have admitted it. */
-export function explanationText({
+function explanationText({
   ts,
   subject,
   method,
@@ -152,6 +143,9 @@ export async function explainDecision(
   options: WhyOptions,
   context: CommandContext,
 ): Promise<void> {
-  const found = await askWhy(await idOf(named, options, context), options, context, meteredWithinMs)
+  const id = await idOf(named, options, context)
+  const found = await consoleAnswer<Explanation>(context, options, {
+    ...{ path: `/v1/decisions/${encodeURIComponent(id)}`, comesWithinMs: meteredWithinMs },
+  })
   context.print(options.json ? JSON.stringify(found) : explanationText(found))
 }

@@ -5,7 +5,7 @@ import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
 import type { StreamEvent } from '../console/event-stream.ts'
 import { followStream } from './follow-stream.ts'
 
-/** Which decisions are meant: options of `weir tail` and `weir top`. */
+/** Which decisions are meant: options of `weir tail`. */
 export interface FeedOptions {
   readonly denied?: boolean
   readonly subject?: readonly string[]
@@ -51,7 +51,7 @@ const pageRowsMax = 1_000
 const meteredWithinMs = 15_000
 
 /** What is asked of the list and of the stream alike. */
-export const filterOf = ({ denied = false, subject, keyId, route }: FeedOptions) => ({
+const filterOf = ({ denied = false, subject, keyId, route }: FeedOptions) => ({
   ...{ subject, key_id: keyId, route },
   outcome: denied ? 'deny' : undefined,
 })

@@ -1,0 +1,27 @@
+import type { Command } from 'commander'
+import type { CommandContext } from '../command-context.ts'
+import { withExamples } from '../help-examples.ts'
+
+/** What the command is added to, and with. */
+interface Parts {
+  readonly program: Command
+  readonly common: (command: Command) => Command
+  readonly context: CommandContext
+}
+
+/** Adds `weir tail`. */
+export function addTailCommand({ program, common, context }: Parts): void {
+  const tail = common(program.command('tail'))
+    .option('--denied', 'only refusals', false)
+    .option('--subject <id...>', 'only of these subjects')
+    .option('--key-id <id...>', 'only by these keys')
+    .option('--route <template...>', 'only of these routes')
+    .description('Print decisions as they are made, one a line, until it is stopped.')
+    .option('--since <duration>', 'those of before first, such as 5m')
+    .option('--no-follow', 'only those of before; of the last 5 minutes without --since')
+    .action(async (options) => (await import('./tail.ts')).tailDecisions(options, context))
+  withExamples(tail, [
+    ['tail --denied --subject acme', 'refusals of a customer'],
+    ['tail --since 1h --no-follow --json', 'those of the last hour, one object a line'],
+  ])
+}
