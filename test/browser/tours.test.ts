@@ -167,9 +167,10 @@ it('point 8: an error of the policy is shown at its line; the second of two writ
     .waitFor()
 
   await own?.fill(text.replace('size: 50,', 'size: 60,'))
-  await first.page.getByRole('button', { name: 'Tell the impact' }).click()
-  const impact = first.page.getByRole('region', { name: 'Impact, last 7 days' })
+  await first.page.getByRole('button', { name: 'Preview impact' }).click()
+  const impact = first.page.getByRole('region', { name: 'Impact' })
   await impact.getByRole('cell', { name: /^day changed$/ }).waitFor()
+  await impact.getByText(/^Decided again: [\d,]+ decisions? of \d+ subjects?, (?:< )?\d+ % of all\.$/).waitFor()
   await other?.fill(text.replace('size: 50,', 'size: 70,'))
   for (const { page } of [first, second]) {
     await page.getByRole('button', { name: 'Apply 1 change' }).first().click()

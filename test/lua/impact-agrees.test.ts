@@ -1,5 +1,4 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { estimateSubject, type UsageMinute } from '@weir/core/impact/estimate-subject.ts'
 import { Replay } from '@weir/core/impact/replay.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import { type Algorithm, algorithms, type Limit, type Span } from '@weir/core/limits/limit.ts'
@@ -79,7 +78,7 @@ test.each<readonly [string, number, readonly [Algorithm, ...Algorithm[]]]>([
   ...algorithms.map((algorithm) => [`${algorithm} with blocks`, 40_000, [algorithm]] as const),
   ['every algorithm', 0, ['fixed_window', ...algorithms.slice(1)]],
 ])(
-  'What other limits would have refused is replayed exactly as the script decides, and lies within the bounds that minutes give: %s',
+  'What other limits would have refused is replayed exactly as the script decides: %s',
   { timeout: 120_000 },
   async (_, blockMs, drawn) => {
     const random = createSeededRandom()
@@ -89,10 +88,8 @@ test.each<readonly [string, number, readonly [Algorithm, ...Algorithm[]]]>([
         .slice(0, random.integer(1, 3))
         .map((name) => drawLimit(random, name, random.pick(drawn), blockMs))
       const traffic = drawTraffic(random)
-      const fromMs = random.oneIn(2) ? startMs - (startMs % minuteMs) : startMs - (startMs % minuteMs) + 10 * minuteMs
       const engine = createRedisEngine(redis)
       const replay = new Replay({ keyOf: limitKey, periodBoundaries })
-      const [refused, minutes]: [Map<string, number>, UsageMinute[]] = [new Map(), []]
       const what = () => `WEIR_TEST_SEED=${random.seed}, round ${round}: ${JSON.stringify(limits)}`
       for (const { atMs, scope, cost, count } of traffic) {
         const request = buildLimitRequest({ scope, cost, limits })
@@ -103,41 +100,7 @@ test.each<readonly [string, number, readonly [Algorithm, ...Algorithm[]]]>([
           script.set(deniedBy, (script.get(deniedBy) ?? 0) + 1)
         }
         expect(replay.decide({ ...request, atMs, count }).refused, what()).toEqual(script)
-        if (atMs >= fromMs) for (const [name, more] of script) refused.set(name, (refused.get(name) ?? 0) + more)
-        const ms = atMs - (atMs % minuteMs)
-        const { keyId, route, method } = scope
-        const last = minutes.findIndex((one) => one.ms === ms && one.keyId === keyId && one.route === route)
-        const before = minutes[last] ?? {
-          ms,
-          minutes: 1,
-          keyId,
-          route,
-          method,
-          limits,
-          deniedBy: '',
-          costsDiffer: random.oneIn(9),
-          count: 0,
-          units: 0,
-        }
-        minutes[last < 0 ? minutes.length : last] = {
-          ...before,
-          count: before.count + count,
-          units: before.units + count * cost,
-        }
       }
-      const parts = { fromMs, boundariesAt: (_: string, ms: number) => boundariesAt(ms) }
-      const estimate = estimateSubject(minutes, parts)
-      for (const { name } of limits) {
-        const { atLeast, atMost } = estimate.limits.get(name) ?? { atLeast: 0, atMost: 0 }
-        const found = refused.get(name) ?? 0
-        expect([atLeast <= found, found <= atMost], `${what()} ${name}: ${atLeast} ${found} ${atMost}`).toEqual([
-          true,
-          true,
-        ])
-      }
-      const { atLeast, atMost } = estimate.total
-      const all = [...refused.values()].reduce((sum, one) => sum + one, 0)
-      expect([atLeast <= all, all <= atMost], `${what()} ${atLeast} ${all} ${atMost}`).toEqual([true, true])
     }
   },
 )

@@ -55,7 +55,7 @@ const policyOf = (isEdited: boolean) => {
     ],
     subjects: Object.fromEntries([
       ...['fixed', 'sliding', 'log', 'bucket', 'blocking', 'all'].map((plan) => [plan, { plan }]),
-      ...['minutes', 'smooth', 'flowing'].flatMap((plan) => [1, 2, 3].map((at) => [`${plan}-${at}`, { plan }])),
+      ...['minutes', 'smooth', 'flowing'].flatMap((plan) => [1, 2].map((at) => [`${plan}-${at}`, { plan }])),
       ['mover', { plan: pick('open', 'minutes') }],
       ['untouched', { plan: 'open' }],
     ]),
@@ -78,17 +78,17 @@ afterAll(async () => {
 
 interface Counts {
   readonly before: number
-  readonly at_least: number | null
-  readonly at_most: number | null
+  readonly after: number
 }
 interface Impact {
-  readonly method: string
-  readonly estimate: boolean
+  readonly exact: boolean
   readonly assumptions: readonly string[]
-  readonly requests: number
+  readonly subjects: number
+  readonly decisions: number
+  readonly share: number | null
   readonly refused: Counts
-  readonly to_refused: number | null
-  readonly to_admitted: number | null
+  readonly to_refused: number
+  readonly to_admitted: number
   readonly limits: readonly (Counts & {
     readonly limit: string
     readonly edit: string
@@ -96,11 +96,14 @@ interface Impact {
   })[]
 }
 
-async function ask(query = ''): Promise<Impact> {
-  const response = await fetch(`${weir.line.console}/v1/policy/impact${query}`, {
+const askFor = (query: string) =>
+  fetch(`${weir.line.console}/v1/policy/impact${query}`, {
     ...{ method: 'POST', body: edited },
     headers: { authorization: `Bearer ${weir.line.adminToken}`, 'content-type': 'application/yaml' },
   })
+
+async function ask(query = ''): Promise<Impact> {
+  const response = await askFor(query)
   const body = await response.json()
   expect([response.status, body]).toEqual([200, expect.anything()])
   return body as Impact
@@ -163,7 +166,6 @@ test('What an edited policy would have refused one subject, through every algori
   timeout: 180_000,
 }, async () => {
   const random = createSeededRandom()
-  const fromMs = Date.now()
   let sent = 0
   const one = async () => {
     const route = random.oneIn(6) ? 'POST /search' : 'GET /one'
@@ -183,35 +185,33 @@ test('What an edited policy would have refused one subject, through every algori
   await waitUntil(async () => (await total()) === sent, { deadlineMs: 60_000, everyMs: 200 })
 
   const redis = await openLimiterRedis(inject('redisUrl'))
-  const all = await ask(`?from=${new Date(fromMs).toISOString()}`)
+  const all = { decisions: 0, to_refused: 0, to_admitted: 0 }
   for (const subject of tried) {
     const rows = await recordedRows(`subject = '${subject}'`)
     const { refused, turned } = await sendAgain(createRedisEngine(redis), rows)
     const impact = await ask(`?subject=${subject}`)
     const seed = `WEIR_TEST_SEED=${random.seed}, ${subject}: ${JSON.stringify(impact)}`
-    expect([impact.method, impact.estimate, impact.requests], seed).toEqual(['replay', false, rows.length])
+    expect([impact.exact, impact.subjects, impact.decisions], seed).toEqual([true, 1, rows.length])
+    expect(impact.share, seed).toBeCloseTo(rows.length / sent)
     expect({ to_refused: impact.to_refused, to_admitted: impact.to_admitted }, seed).toEqual(turned)
-    const said = impact.limits.filter(({ at_most }) => at_most !== 0)
+    const said = impact.limits.filter(({ after }) => after !== 0)
     expect(
-      said.map(({ limit, at_least, at_most }) => [`${subject} ${limit}`, at_least, at_most]),
+      said.map(({ limit, after }) => [`${subject} ${limit}`, after]),
       seed,
-    ).toEqual([...refused].map(([name, count]) => [name, count, count]).sort())
+    ).toEqual([...refused].sort())
     expect(turned.to_refused + turned.to_admitted, seed).toBeGreaterThan(0)
-    // The minutes of the same traffic say the same, as far as they know.
-    const sum = [...refused.values()].reduce((sum, count) => sum + count, 0)
-    for (const { limit, subjects } of all.limits) {
-      const found = subjects.find((one) => one.subject === subject)
-      const count = refused.get(`${subject} ${limit}`) ?? 0
-      if (found !== undefined)
-        expect([(found.at_least ?? 0) <= count, count <= (found.at_most ?? 0)], seed).toEqual([true, true])
-    }
-    expect(sum).toBe(impact.refused.at_most)
+    expect(impact.refused.after).toBe([...refused.values()].reduce((sum, count) => sum + count, 0))
+    all.decisions += rows.length
+    all.to_refused += turned.to_refused
+    all.to_admitted += turned.to_admitted
   }
-  const whole = await ask(`?subject=none`)
-  expect([whole.requests, whole.refused]).toEqual([0, { before: 0, at_least: 0, at_most: 0 }])
+  expect(await ask()).toMatchObject({ ...all, exact: true, subjects: tried.length, share: 1 })
+  const none = await ask('?subject=none')
+  expect([none.decisions, none.share, none.refused]).toEqual([0, 0, { before: 0, after: 0 }])
 })
 
 const minuteMs = 60_000
+const quarterMs = 15 * minuteMs
 const hourMs = 60 * minuteMs
 const inForce = requirePolicy(JSON.stringify(policy), 'policy')
 const beforeLimitsOf = createLimitResolver(inForce)
@@ -261,63 +261,90 @@ async function insertRows(rows: readonly (Row & { readonly denied_by: string })[
   await clickhouse.insert({ table: 'weir.decisions', format: 'JSONEachRow', values })
 }
 
-const isWithin = (count: number, { at_least, at_most }: Counts) => (at_least ?? 0) <= count && count <= (at_most ?? 0)
-
-test('What an edited policy would have refused all subjects in days lies within the bounds, and is the number itself for fixed windows of minutes', {
+test('The subjects with the most decisions are decided again with the counts that ran at the start, and the answer says their share', {
   timeout: 120_000,
 }, async () => {
   const random = createSeededRandom()
   const nowMs = Date.now()
   // Not at the start of a day: its count runs by then.
-  const fromMs = nowMs - (nowMs % minuteMs) - 31 * hourMs
-  const plans = ['minutes', 'smooth', 'flowing']
-  const subjects = [...plans.flatMap((plan) => [1, 2, 3].map((at) => `${plan}-${at}`)), 'mover', 'untouched']
+  const fromMs = nowMs - (nowMs % quarterMs) - 31 * hourMs
+  const subjects = ['minutes-1', 'minutes-2', 'smooth-1', 'flowing-1', 'mover', 'untouched']
   const histories = new Map<string, readonly Row[]>()
   for (const subject of subjects) {
     const rows = await drawHistory(random, subject, fromMs - (fromMs % (24 * hourMs)), nowMs - minuteMs)
     await insertRows(rows)
     histories.set(subject, rows)
   }
-  const query = `from=${new Date(fromMs).toISOString()}`
-  const all = await ask(`?${query}`)
-  const seed = `WEIR_TEST_SEED=${random.seed}`
-  expect([all.method, all.estimate]).toEqual(['minutes', true])
+  const from = `from=${new Date(fromMs).toISOString()}`
+  const all = await ask(`?${from}&top=100`)
+  const seed = `WEIR_TEST_SEED=${random.seed}: ${JSON.stringify(all)}`
+  expect([all.exact, all.subjects, all.share], seed).toEqual([true, subjects.length + tried.length, 1])
   let changed = 0
   for (const [subject, rows] of histories) {
     const { refused, turned } = await sendAgain(createModelEngine(), rows, fromMs)
-    const before = rows.filter(({ ms, outcome }) => ms >= fromMs && outcome === 'deny').length
-    const said = all.limits.flatMap(({ limit, subjects: of }) =>
-      of.filter((one) => one.subject === subject).map((one) => ({ ...one, limit })),
-    )
+    const asked = rows.filter(({ ms }) => ms >= fromMs)
+    const before = asked.filter(({ outcome }) => outcome === 'deny').length
     if (turned.to_refused + turned.to_admitted > 0) changed += 1
-    const what = `${seed}, ${subject}: ${JSON.stringify(said)}, in fact ${JSON.stringify([...refused])}`
-    for (const { limit, ...counts } of said)
-      expect(isWithin(refused.get(`${subject} ${limit}`) ?? 0, counts), what).toBe(true)
-    if (turned.to_refused + turned.to_admitted > 0) expect(said.length, what).toBeGreaterThan(0)
-    // Every second limit of a plan alone is of minutes: what it refuses is known, where the others refuse nothing.
-    const [alone] = said
-    if (subject.startsWith('minutes') && said.length === 1 && alone !== undefined)
-      expect(alone.at_least, what).toBe(alone.at_most)
-    if (!subject.startsWith('minutes')) continue
-    const one = await ask(`?${query}&subject=${subject}`)
-    expect([one.estimate, one.refused.before, one.refused.at_most, one.to_refused, one.to_admitted], what).toEqual([
-      false,
-      before,
-      [...refused.values()].reduce((sum, count) => sum + count, 0),
-      turned.to_refused,
-      turned.to_admitted,
-    ])
+    for (const { limit, subjects: of } of all.limits) {
+      const after = of.find((one) => one.subject === subject)?.after
+      if (after !== undefined) expect([limit, after], seed).toEqual([limit, refused.get(`${subject} ${limit}`) ?? 0])
+    }
+    const one = await ask(`?${from}&subject=${subject}`)
+    expect(one, seed).toMatchObject({
+      ...{ exact: true, decisions: asked.length, ...turned },
+      refused: { before, after: [...refused.values()].reduce((sum, count) => sum + count, 0) },
+    })
   }
   expect(changed, seed).toBeGreaterThan(3)
   expect(JSON.stringify(all.limits), seed).not.toContain('untouched')
 
+  const counts = await recordedRows(`ts >= '${new Date(fromMs).toISOString().slice(0, 19)}'`)
+  const ofSubjects = Map.groupBy(counts, ({ subject }) => subject).values()
+  const most = [...ofSubjects].map(({ length }) => length).sort((one, other) => other - one)
+  const two = await ask(`?${from}&top=2`)
+  const decisions = (most[0] ?? 0) + (most[1] ?? 0)
+  expect([two.subjects, two.decisions], seed).toEqual([2, decisions])
+  expect(two.share, seed).toBeCloseTo(decisions / counts.length)
+
   const file = join(weir.dir, 'edited.yaml')
   await writeFile(file, edited)
-  const asked = ['--policy', file, '--data', weir.dir, '--impact', '--from', new Date(fromMs).toISOString()]
-  const shown = await runWeir(['diff', ...asked])
-  expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining('Estimate: ') })
+  const args = ['diff', '--policy', file, '--data', weir.dir, '--impact', '--from', new Date(fromMs).toISOString()]
+  const shown = await runWeir([...args, '--top', '100'])
+  expect(shown).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/Exact: \d+ decisions of 12 subjects, 100\.0 % of all/),
+  })
   expect(shown.stdout).toMatch(/^LIMIT +EDIT +REFUSED +WOULD BE +WHO$/m)
-  expect(shown.stdout).toMatch(/^minute +changed +\d+ +\d+( to \d+)? +[a-z]+(-\d)? \d+ → /m)
-  const printed = await runWeir(['diff', ...asked, '--subject', 'minutes-1', '--json'])
-  expect(JSON.parse(printed.stdout).impact).toMatchObject({ method: 'replay', estimate: false })
+  expect(shown.stdout).toMatch(/^minute +changed +\d+ +\d+ +[a-z]+(-\d)? \d+ → \d+/m)
+  const printed = await runWeir([...args, '--subject', 'minutes-1', '--json'])
+  expect(JSON.parse(printed.stdout).impact).toMatchObject({ exact: true, subjects: 1 })
+  const both = await runWeir([...args, '--subject', 'minutes-1', '--top', '2'])
+  expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('subject and top exclude each other')])
+})
+
+test('The answer names how many subjects were decided again where all have more than a million records', {
+  timeout: 120_000,
+}, async () => {
+  const ms = Date.now() - (Date.now() % quarterMs) - 5 * 24 * hourMs
+  const row = { ms, key_id: 'k', route: 'GET /one', method: 'GET', cost: 1, count: 1, outcome: 'allow', denied_by: '' }
+  for (const [subject, count] of [
+    ['large', 600_000],
+    ['medium', 450_000],
+    ['huge', 1_000_001],
+  ] as const) {
+    if (subject === 'huge') {
+      const span = `from=${new Date(ms).toISOString()}&to=${new Date(ms + quarterMs).toISOString()}`
+      const impact = await ask(`?${span}`)
+      expect(impact).toMatchObject({ exact: true, subjects: 1, decisions: 600_000, share: 600_000 / 1_050_000 })
+      expect(impact.assumptions).toContainEqual(expect.stringMatching(/^Of 2 subjects the requests of the first 1 /))
+    }
+    await insertRows([{ subject, ...row }])
+    await clickhouse.command({
+      query: `INSERT INTO weir.decisions SELECT d.* REPLACE (generateUUIDv4(number) AS id, number AS seq)
+        FROM weir.decisions AS d CROSS JOIN numbers(1, {count:UInt32}) AS n WHERE d.subject = {subject:String}`,
+      query_params: { subject, count: count - 1 },
+    })
+  }
+  const response = await askFor('?subject=huge')
+  expect([response.status, await response.json()]).toMatchObject([422, { type: 'urn:weir:problem:question-too-large' }])
 })

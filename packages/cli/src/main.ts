@@ -147,7 +147,8 @@ withFile(program.command('apply'))
 withFile(program.command('diff'))
   .description('Say what applying a policy file would change: exit code 0 for nothing, 1 for something, 2 for trouble.')
   .option('--impact', 'and which requests of the last 7 days it would have refused', false)
-  .option('--subject <id>', 'with --impact: of this subject alone, each decided again')
+  .option('--subject <id>', 'with --impact: of this subject alone')
+  .option('--top <n>', 'with --impact: of the subjects with the most decisions, up to 100; 20 if not given')
   .option('--from <time>', 'with --impact: since then instead, such as now-24h')
   .action(async (options) => {
     exitCodeOfTrouble = 2

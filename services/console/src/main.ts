@@ -3,8 +3,7 @@ import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { type ClickHouseClient, clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { listDecisions } from '@weir/clickhouse/decision-list.ts'
 import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
-import { estimateImpact } from '@weir/clickhouse/impact/estimate-impact.ts'
-import { replayImpact } from '@weir/clickhouse/impact/replay-impact.ts'
+import { type ImpactQuestion, replayImpact } from '@weir/clickhouse/impact/replay-impact.ts'
 import { readCompleteness, readGaps, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { readFormerPolicies, readPolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
@@ -47,7 +46,6 @@ import { PolicyHistory } from './history/policy-history.ts'
 import { createPlaces } from './http/places.ts'
 import { LiveDecisions } from './live/live-decisions.ts'
 import { openMonitor } from './monitor/open-monitor.ts'
-import type { Ports } from './ports.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 import { askProcesses } from './status/ask-processes.ts'
 
@@ -87,10 +85,7 @@ async function openQuestions(clickhouse: ClickHouseClient, config: ClickhouseSer
     askUtilization: askUtilization.bind(undefined, clickhouse),
     openStream: (reach: Reach, question: StreamQuestion, signal: AbortSignal) =>
       openUsageStream(streams, reach, question, signal),
-    askImpact: (edit: PolicyEdit, { subject, ...span }: Parameters<Ports['askImpact']>[1]) =>
-      subject === undefined
-        ? estimateImpact(streams, edit, span)
-        : replayImpact(streams, edit, { ...span, subject }, limitKey),
+    askImpact: (edit: PolicyEdit, question: ImpactQuestion) => replayImpact(streams, edit, question, limitKey),
   }
 }
 

@@ -56,6 +56,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 2\n' }],
   ['POST /v1/policy/impact', '/v1/policy/impact', { body: 'version: 1\n' }],
+  ['POST /v1/policy/impact?top=5', '/v1/policy/impact', { body: 'version: 1\n' }],
   ['POST /v1/policy/impact?from=now-8d', '/v1/policy/impact', { body: 'version: 1\n' }],
   ['POST /v1/policy/impact', '/v1/policy/impact', { body: 'version: 2\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 1\n', token: 'reader-token' }],

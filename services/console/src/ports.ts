@@ -6,7 +6,7 @@ import type { DecisionPlace, ListedDecision } from '@weir/clickhouse/decision-li
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { AlertReach } from '@weir/clickhouse/delivery-queries.ts'
 import type { Impact } from '@weir/clickhouse/impact/impact.ts'
-import type { TimeSpan } from '@weir/clickhouse/impact/impact-queries.ts'
+import type { ImpactQuestion } from '@weir/clickhouse/impact/replay-impact.ts'
 import type { Gap } from '@weir/clickhouse/mark-queries.ts'
 import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
 import type { OutcomeRow, PagePlace, UsageRow, UsageTotals } from '@weir/clickhouse/usage-queries.ts'
@@ -106,11 +106,8 @@ export interface Ports {
   readonly askUtilization: (reach: Reach, query: UtilizationQuery, place: UtilizationPlace) => Promise<UtilizationRow[]>
   /** Opens the whole answer to a question as a stream. Rejects when the rollup cannot be read. */
   readonly openStream: (reach: Reach, question: StreamQuestion, signal: AbortSignal) => Promise<Readable>
-  /**
-   * Says what an edit of the policy does to recorded requests: exactly for one subject, within bounds for all. Rejects
-   * when ClickHouse does not answer.
-   */
-  readonly askImpact: (edit: PolicyEdit, asked: TimeSpan & { readonly subject: string | undefined }) => Promise<Impact>
+  /** Decides recorded requests again, by an edited policy. Rejects when ClickHouse does not answer. */
+  readonly askImpact: (edit: PolicyEdit, question: ImpactQuestion) => Promise<Impact>
   /** Reads what a subject's allowed decisions used in a period, by route. Rejects when the rollup cannot be read. */
   readonly askPeriodUsage: (reach: Reach, subject: string, period: Period) => Promise<readonly RouteUsage[]>
   /** What exports of rated usage read. Each rejects when ClickHouse does not answer. */

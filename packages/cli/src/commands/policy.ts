@@ -35,7 +35,8 @@ async function send(options: PolicyOptions, context: CommandContext, how: HowApp
 /** Asks what the file would have refused of the requests of the last days. */
 const askImpact = (options: DiffOptions, context: CommandContext): Promise<PolicyImpact> =>
   consoleAnswer(context, options, {
-    ...{ method: 'POST', path: '/v1/policy/impact', query: { subject: options.subject, from: options.from } },
+    ...{ method: 'POST', path: '/v1/policy/impact' },
+    query: { subject: options.subject, top: options.top, from: options.from },
     body: fileToSend(options, context).body,
   })
 
@@ -56,6 +57,7 @@ export async function applyPolicy(
 interface DiffOptions extends PolicyOptions {
   readonly impact: boolean
   readonly subject?: string
+  readonly top?: string
   readonly from?: string
 }
 
@@ -68,8 +70,8 @@ export async function diffPolicy(
   context: CommandContext,
 ): Promise<{ readonly differs: boolean }> {
   const { impact: isWanted, json, policy } = options
-  if (!isWanted && (options.subject ?? options.from) !== undefined) {
-    throw new WeirError('CONFIG_INVALID', '--subject and --from are of --impact: add it')
+  if (!isWanted && (options.subject ?? options.top ?? options.from) !== undefined) {
+    throw new WeirError('CONFIG_INVALID', '--subject, --top and --from are of --impact: add it')
   }
   const result = await send(options, context, { dry_run: true })
   const impact = isWanted && result.changed ? await askImpact(options, context) : undefined

@@ -1,108 +1,96 @@
-import type { EstimatedLimit, whyNotEstimated } from '@weir/core/impact/estimate-subject.ts'
 import type { LimitEdit, PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
+import type { RequestRow } from './impact-queries.ts'
 
-/** One subject's refusals by a limit, then and by the edited limits. */
-export interface ImpactOnSubject extends EstimatedLimit {
-  readonly subject: string
+/** Refusals, as recorded and by the edited limits. */
+export interface Refusals {
+  readonly before: number
+  readonly after: number
 }
 
-/** What an edit of the policy does to the refusals of one limit. */
-export interface ImpactOfLimit extends EstimatedLimit {
+/** The impact of an edit of the policy on the refusals of one limit. */
+export interface ImpactOfLimit extends Refusals {
   readonly limit: string
   /** `unchanged`: the edit is about others, and this one refuses otherwise because of them. */
   readonly edit: LimitEdit | 'unchanged'
-  /** Why nothing is known of the refusals by the edited limits; undefined if something is. */
-  readonly notEstimated: ReturnType<typeof whyNotEstimated>
-  /** Those whose refusals may change, most refusals first. */
-  readonly subjects: readonly ImpactOnSubject[]
-  readonly moreSubjects: number
+  /** Those whose refusals change, most refusals first. */
+  readonly subjects: readonly (Refusals & { readonly subject: string })[]
 }
 
-/** What an edit of the policy does to recorded requests. */
+/** The impact of an edit of the policy on recorded requests, each of which was decided again. */
 export interface Impact {
-  /** `minutes`: bounds from rollups. `replay`: every single request, decided again. */
-  readonly method: 'minutes' | 'replay'
   /** Whether the numbers are those that the edited limits give for these requests at their recorded times. */
   readonly isExact: boolean
   /** What the numbers rest on, a sentence each. */
   readonly assumptions: readonly string[]
-  readonly limits: readonly ImpactOfLimit[]
-  /** Of all limits, for the requests that the edit may touch. */
-  readonly total: EstimatedLimit
-  /** Requests of the subjects that the edit touches. */
-  readonly requests: number
+  /** Whose requests were decided again. */
   readonly subjects: number
-  /** Of a replay: requests that were admitted and would be refused, and the other way round. */
-  readonly turned?: { readonly toRefused: number; readonly toAdmitted: number }
+  readonly decisions: number
+  /** The part of all decisions of the span, from 0 to 1; undefined where none was made. */
+  readonly share: number | undefined
+  /** By all limits. */
+  readonly total: Refusals
+  /** Requests that were admitted and would be refused, and the other way round. */
+  readonly turned: { readonly toRefused: number; readonly toAdmitted: number }
+  readonly limits: readonly ImpactOfLimit[]
 }
 
-/** Subjects that an answer names by limit; the others are counted. */
-const namedMax = 100
+type Sums = { -readonly [Name in keyof Refusals]: Refusals[Name] }
 
-const mostOf = ({ before, atMost }: EstimatedLimit) => Math.max(before, atMost)
-const isKept = ({ before, atLeast, atMost }: EstimatedLimit) => before === atLeast && before === atMost
+const sumOf = (all: readonly Refusals[]): Refusals =>
+  all.reduce<Sums>((sum, { before, after }) => ({ before: sum.before + before, after: sum.after + after }), {
+    ...{ before: 0, after: 0 },
+  })
+const mostOf = ({ before, after }: Refusals) => Math.max(before, after)
 
-/** What the numbers of every answer rest on. */
-export const assumedAlways: readonly string[] = [
-  'The same requests come at the same times: no client waits, tries again or stays away because of the edit.',
-  'Routes, costs and keys are those that were recorded, and the subjects of the policy have the plans that the edited policy gives them.',
-]
-
-const iso = (ms: number) => new Date(ms).toISOString()
-/** From when on the edited limits count in an answer. */
-export const emptyAt = (ms: number): string =>
-  `Counts are empty at ${iso(ms)}, and the edited limits hold from then on.`
-
-/** Collects what an edit does, subject by subject. */
+/** Collects the outcomes of the edit, record by record. */
 export class ImpactSums {
   readonly #edit: PolicyEdit
-  readonly #subjects = new Map<string, ImpactOnSubject[]>()
-  readonly #total = { before: 0, atLeast: 0, atMost: 0 }
-  #requests = 0
-  #count = 0
+  /** By limit, then by subject. */
+  readonly #refusals = new Map<string, Map<string, Sums>>()
+  readonly #turned = { toRefused: 0, toAdmitted: 0 }
+  #decisions = 0
 
   constructor(edit: PolicyEdit) {
     this.#edit = edit
   }
 
-  add(
-    subject: string,
-    found: {
-      readonly limits: ReadonlyMap<string, EstimatedLimit>
-      readonly total: EstimatedLimit
-      readonly count: number
-    },
-  ): void {
-    const { before, atLeast, atMost } = found.total
-    this.#total.before += before
-    this.#total.atLeast += atLeast
-    this.#total.atMost += atMost
-    this.#requests += found.count
-    this.#count += 1
-    for (const [limit, one] of found.limits) {
-      const all = this.#subjects.get(limit) ?? []
-      all.push({ subject, ...one })
-      this.#subjects.set(limit, all)
-    }
+  #of(limit: string, subject: string): Sums {
+    const ofLimit = this.#refusals.get(limit) ?? new Map<string, Sums>()
+    this.#refusals.set(limit, ofLimit)
+    const sums = ofLimit.get(subject) ?? { before: 0, after: 0 }
+    ofLimit.set(subject, sums)
+    return sums
   }
 
-  /** @param whyNot says why a limit's refusals by the edited policy are not known */
-  result(whyNot: (limit: string) => ImpactOfLimit['notEstimated']) {
-    const limits: ImpactOfLimit[] = []
-    for (const name of new Set([...this.#edit.limits.keys(), ...this.#subjects.keys()])) {
-      const edit = this.#edit.limits.get(name) ?? 'unchanged'
-      const all = this.#subjects.get(name) ?? []
-      const sum = (of: 'before' | 'atLeast' | 'atMost') => all.reduce((total, one) => total + one[of], 0)
-      const sums = { before: sum('before'), atLeast: sum('atLeast'), atMost: sum('atMost') }
-      const isOther = sums.before < sums.atLeast || sums.before > sums.atMost
-      const notEstimated = edit === 'removed' ? undefined : whyNot(name)
-      if (edit === 'unchanged' && (!isOther || notEstimated !== undefined)) continue
-      const changed = all.filter((one) => !isKept(one)).sort((one, other) => mostOf(other) - mostOf(one))
-      const [subjects, moreSubjects] = [changed.slice(0, namedMax), Math.max(0, changed.length - namedMax)]
-      limits.push({ limit: name, edit, notEstimated, ...sums, subjects, moreSubjects })
+  /** @param refused how many of the record's requests each of the edited limits refuses */
+  add(subject: string, row: RequestRow, refused: ReadonlyMap<string, number>): void {
+    this.#decisions += row.count
+    const wasRefused = row.outcome === 'deny'
+    if (wasRefused && row.denied_by !== '') this.#of(row.denied_by, subject).before += row.count
+    let all = 0
+    for (const [limit, count] of refused) {
+      this.#of(limit, subject).after += count
+      all += count
     }
+    if (wasRefused) this.#turned.toAdmitted += row.count - all
+    else this.#turned.toRefused += all
+  }
+
+  result(allDecisions: number) {
+    const limits = [...new Set([...this.#edit.limits.keys(), ...this.#refusals.keys()])].map((limit): ImpactOfLimit => {
+      const all = [...(this.#refusals.get(limit) ?? [])].map(([subject, sums]) => ({ subject, ...sums }))
+      const changed = all.filter(({ before, after }) => before !== after)
+      const subjects = changed.sort((one, other) => mostOf(other) - mostOf(one))
+      return { limit, edit: this.#edit.limits.get(limit) ?? 'unchanged', ...sumOf(all), subjects }
+    })
     const order = ({ edit }: ImpactOfLimit) => (edit === 'unchanged' ? 1 : 0)
-    limits.sort((one, other) => order(one) - order(other) || (one.limit < other.limit ? -1 : 1))
-    return { limits, total: { ...this.#total }, requests: this.#requests, subjects: this.#count }
+    return {
+      decisions: this.#decisions,
+      share: allDecisions === 0 ? undefined : Math.min(1, this.#decisions / allDecisions),
+      ...{ total: sumOf(limits), turned: this.#turned },
+      limits: limits
+        .filter(({ edit, subjects }) => edit !== 'unchanged' || subjects.length > 0)
+        .sort((one, other) => order(one) - order(other) || (one.limit < other.limit ? -1 : 1)),
+    }
   }
 }

@@ -1,23 +1,29 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import type { EstimatedLimit } from '@weir/core/impact/estimate-subject.ts'
 import { Replay, type ReplayParts } from '@weir/core/impact/replay.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import type { ClickHouseClient } from '../connect.ts'
 import { QuestionBoundMet } from '../question-bounds.ts'
-import { assumedAlways, emptyAt, type Impact, ImpactSums } from './impact.ts'
+import { type Impact, ImpactSums } from './impact.ts'
 import {
-  countRequests,
+  countDecisions,
+  countRecords,
   impactMsMax,
   impactRowsMax,
-  type RequestRow,
   readCorrections,
+  readMostUsed,
   readRequests,
   type TimeSpan,
 } from './impact-queries.ts'
 import { PendingCorrections } from './pending-corrections.ts'
 import { Doubts, doubtful, requestOf } from './replayed-request.ts'
+
+/** Whose requests are decided again: those of one subject, else those of the `top` subjects with the most decisions. */
+export interface ImpactQuestion extends TimeSpan {
+  readonly subject: string | undefined
+  readonly top: number
+}
 
 /** When the oldest charge that a limit may count at an instant was made. */
 function countsFrom({ algorithm, span, size, capacity, blockMs }: Limit, periodStartMs: number, ms: number): number {
@@ -26,64 +32,43 @@ function countsFrom({ algorithm, span, size, capacity, blockMs }: Limit, periodS
   return ms - (ms % span.ms) - (algorithm === 'fixed_window' ? 0 : span.ms) - blockMs
 }
 
+/** The state of one answer. */
+interface Run {
+  readonly client: ClickHouseClient
+  readonly edit: PolicyEdit
+  readonly span: TimeSpan
+  readonly parts: ReplayParts
+  readonly sums: ImpactSums
+  readonly doubts: Doubts
+  /** When it must be over, by the clock of `performance`. */
+  readonly deadline: number
+}
+
 /** Where a replay begins: early enough for every count that runs at `fromMs`, if that is not too much to read. */
-async function startOf(
-  client: ClickHouseClient,
-  edit: PolicyEdit,
-  { subject: id, fromMs, toMs }: TimeSpan & { readonly subject: string },
-  boundariesAt: ReplayParts['periodBoundaries'],
-): Promise<number> {
+async function startOf({ client, edit, span, parts }: Run, id: string) {
   const { policy, subjectOf } = edit.after
+  const { fromMs, toMs } = span
   const subject = subjectOf(id)
   const own = subject && explainLimits(policy, subject, undefined).map(({ limit }) => limit)
   const { timeZone, anchor } = subject ?? { timeZone: 'UTC', anchor: 1 }
   const starts = (own ?? [...policy.limits.values()]).map((limit) => {
-    const start = limit.span.kind === 'period' ? boundariesAt(limit.span.unit, timeZone, anchor, fromMs)[0] : 0
+    const { span: of } = limit
+    const start = of.kind === 'period' ? parts.periodBoundaries(of.unit, timeZone, anchor, fromMs)[0] : 0
     return countsFrom(limit, start, fromMs)
   })
   const startMs = Math.min(fromMs, ...starts)
-  const rows = await countRequests(client, id, { fromMs: startMs, toMs })
-  return rows > impactRowsMax ? fromMs : startMs
+  const rows = await countRecords(client, id, { fromMs: startMs, toMs })
+  if (rows <= impactRowsMax) return { startMs, rows }
+  return { startMs: fromMs, rows: await countRecords(client, id, span) }
 }
 
-type Sums = Map<string, { before: number; now: number }>
-
-/** Counts what one record's requests got, then and now. */
-function tally(limits: Sums, row: RequestRow, refused: ReadonlyMap<string, number>) {
-  const of = (name: string) =>
-    limits.get(name) ?? limits.set(name, { before: 0, now: 0 }).get(name) ?? { before: 0, now: 0 }
-  if (row.outcome === 'deny' && row.denied_by !== '') of(row.denied_by).before += row.count
-  let all = 0
-  for (const [name, count] of refused) {
-    of(name).now += count
-    all += count
-  }
-  return row.outcome === 'deny' ? { toRefused: 0, toAdmitted: row.count - all } : { toRefused: all, toAdmitted: 0 }
-}
-
-const estimated = ({ before, now }: { readonly before: number; readonly now: number }): EstimatedLimit => ({
-  ...{ before, atLeast: now, atMost: now },
-})
-
-/**
- * Decides the recorded requests of one subject again, by the limits of the edited policy and in their order. Rejects
- * with a QuestionBoundMet beyond a million records, or where it takes too long.
- */
-export async function replayImpact(
-  client: ClickHouseClient,
-  edit: PolicyEdit,
-  { subject, fromMs, toMs }: TimeSpan & { readonly subject: string },
-  keyOf: ReplayParts['keyOf'],
-): Promise<Impact> {
-  const deadline = performance.now() + impactMsMax
-  const periodBoundaries = createBoundaryCache()
-  const startMs = await startOf(client, edit, { subject, fromMs, toMs }, periodBoundaries)
-  const span = { fromMs: startMs, toMs }
+/** Decides a subject's requests again, in their order, and counts those of the span. */
+async function replaySubject(run: Run, subject: string, startMs: number): Promise<void> {
+  const { client, edit, parts, sums, doubts, deadline } = run
+  const span = { fromMs: startMs, toMs: run.span.toMs }
   const pending = new PendingCorrections(await readCorrections(client, subject, span))
-  const [replay, doubts] = [new Replay({ keyOf, periodBoundaries }), new Doubts()]
-  const limits: Sums = new Map()
-  const turned = { toRefused: 0, toAdmitted: 0 }
-  let [rows, count] = [0, 0]
+  const replay = new Replay(parts)
+  let rows = 0
   for await (const row of readRequests(client, subject, span)) {
     rows += 1
     if (rows > impactRowsMax) throw new QuestionBoundMet('too-large', undefined)
@@ -93,26 +78,52 @@ export async function replayImpact(
     const request = requestOf(edit, subject, row, doubts)
     const { refused, first } = replay.decide(request)
     pending.keep(row.id, request, first)
-    if (row.ts_ms < fromMs) continue
-    count += row.count
-    const { toRefused, toAdmitted } = tally(limits, row, refused)
-    turned.toRefused += toRefused
-    turned.toAdmitted += toAdmitted
+    if (row.ts_ms >= run.span.fromMs) sums.add(subject, row, refused)
   }
-  const sums = new ImpactSums(edit)
-  const all = [...limits.values()].reduce(
-    (sum, { before, now }) => ({ before: sum.before + before, now: sum.now + now }),
-    {
-      before: 0,
-      now: 0,
-    },
-  )
-  sums.add(subject, {
-    limits: new Map([...limits].map(([name, one]) => [name, estimated(one)])),
-    total: estimated(all),
-    count,
-  })
+}
+
+const assumedAlways: readonly string[] = [
+  'The same requests come at the same times: no client waits, tries again or stays away because of the edit.',
+  'Routes, costs and keys are those that were recorded, and the subjects of the policy have the plans that the edited policy gives them.',
+]
+
+/**
+ * Decides recorded requests again, by the limits of the edited policy. Of several subjects it takes the first, by their
+ * decisions, that have a million records together. Rejects with a QuestionBoundMet where the first has more, or where
+ * it takes too long.
+ */
+export async function replayImpact(
+  client: ClickHouseClient,
+  edit: PolicyEdit,
+  { subject: named, top, ...span }: ImpactQuestion,
+  keyOf: ReplayParts['keyOf'],
+): Promise<Impact> {
+  const parts = { keyOf, periodBoundaries: createBoundaryCache() }
+  const [sums, doubts] = [new ImpactSums(edit), new Doubts()]
+  const run = { client, edit, span, parts, sums, doubts, deadline: performance.now() + impactMsMax }
+  const allDecisions = await countDecisions(client, span)
+  const wanted = named === undefined ? await readMostUsed(client, top, span) : [named]
+  const starts: number[] = []
+  let rowsLeft = impactRowsMax
+  const assumptions = [...assumedAlways]
+  for (const subject of wanted) {
+    const { startMs, rows } = await startOf(run, subject)
+    rowsLeft -= rows
+    if (rowsLeft < 0 && starts.length === 0) throw new QuestionBoundMet('too-large', undefined)
+    if (rowsLeft < 0) {
+      const done = `the requests of the first ${starts.length} are decided again`
+      assumptions.push(
+        `Of ${wanted.length} subjects ${done}: with the next there are more than ${impactRowsMax} records.`,
+      )
+      break
+    }
+    await replaySubject(run, subject, startMs)
+    starts.push(startMs)
+  }
+  const empty = new Date(starts.length > 0 ? Math.max(...starts) : span.fromMs).toISOString()
+  const earlier = starts.length > 1 ? ' or earlier' : ''
+  assumptions.push(`Counts are empty at ${empty}${earlier}, and the edited limits hold from then on.`)
   const said = doubts.sentences()
-  const assumptions = [...assumedAlways, emptyAt(startMs), ...said]
-  return { method: 'replay', isExact: said.length === 0, assumptions, ...sums.result(() => undefined), turned }
+  assumptions.push(...said)
+  return { isExact: said.length === 0, assumptions, subjects: starts.length, ...sums.result(allDecisions) }
 }

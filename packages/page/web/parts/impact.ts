@@ -1,34 +1,31 @@
 import { useState } from 'preact/hooks'
-import { type Refusal, send } from '../api.ts'
-import { count } from '../format.ts'
+import { pathOf, type Refusal, send } from '../api.ts'
+import { count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../place.ts'
+import { Field } from './field.ts'
 import { Panel } from './panel.ts'
 import { type Column, Table } from './table.ts'
 
-/** Refusals, as recorded and by the edited policy; null where that is not known. */
+/** Refusals, as recorded and by the edited policy. */
 interface Refusals {
   readonly before: number
-  readonly at_least: number | null
-  readonly at_most: number | null
+  readonly after: number
 }
 
 interface LimitImpact extends Refusals {
   readonly limit: string
   readonly edit: string
   readonly subjects: readonly (Refusals & { readonly subject: string })[]
-  readonly more_subjects: number
 }
 
 interface Impact {
-  readonly estimate: boolean
+  readonly exact: boolean
   readonly assumptions: readonly string[]
+  readonly subjects: number
+  readonly decisions: number
+  readonly share: number | null
   readonly limits: readonly LimitImpact[]
-}
-
-const wouldBe = ({ at_least, at_most }: Refusals) => {
-  if (at_least === null || at_most === null) return 'not known'
-  return at_least === at_most ? count(at_most) : `${count(at_least)} to ${count(at_most)}`
 }
 
 /** Subjects that a row names. */
@@ -37,21 +34,33 @@ const shownMax = 5
 const columns: readonly Column<LimitImpact>[] = [
   { name: 'Limit', cell: ({ limit, edit }) => html`${limit} <span class="small quiet">${edit}</span>` },
   { name: 'Refused', isNumber: true, cell: ({ before }) => count(before) },
-  { name: 'Would be', isNumber: true, cell: wouldBe },
+  { name: 'Would be', isNumber: true, cell: ({ after }) => count(after) },
   {
     name: 'Who',
-    cell: ({ subjects, more_subjects: more }) => {
-      const left = more + Math.max(0, subjects.length - shownMax)
+    cell: ({ subjects }) => {
+      const left = subjects.length - shownMax
       return html`${subjects.slice(0, shownMax).map(
         (one) => html`<div key=${one.subject} class="small">
-          <a href=${hrefOf(`/subjects/${encodeURIComponent(one.subject)}`)}>${one.subject}</a> ${count(one.before)} → ${wouldBe(one)}
+          <a href=${hrefOf(`/subjects/${encodeURIComponent(one.subject)}`)}>${one.subject}</a> ${count(one.before)} → ${count(one.after)}
         </div>`,
       )}${left > 0 && html`<div class="small quiet">and ${count(left)} more</div>`}`
     },
   },
 ]
 
-interface Told {
+const spans = { 'now-7d': '7 days', 'now-24h': '24 hours', 'now-1h': '1 hour' }
+
+function Told({ impact }: { readonly impact: Impact }) {
+  const { exact, assumptions, subjects, decisions, share, limits } = impact
+  const part = share === null ? '' : `, ${percent(share, 1)} of all`
+  return html`<div class="stack">
+    <p>Decided again: ${counted(decisions, 'decision')} of ${counted(subjects, 'subject')}${part}.</p>
+    <${Table} caption="Impact" columns=${columns} rows=${limits} keyOf=${({ limit }: LimitImpact) => limit} />
+    <details class="small quiet"><summary>${exact ? 'It assumes:' : 'An estimate. It assumes:'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
+  </div>`
+}
+
+interface Answer {
   readonly of: string
   readonly data?: Impact
   readonly error?: Refusal
@@ -60,27 +69,28 @@ interface Told {
 
 /** What an edited policy would have refused in the last days; asked for, because it may take seconds. */
 export function ImpactPanel({ text }: { readonly text: string }) {
-  const [told, setTold] = useState<Told>()
-  const tell = () => {
-    setTold({ of: text })
-    const end = (how: Partial<Told>) =>
-      setTold((now) => (now?.of === text ? { of: text, atMs: Date.now(), ...how } : now))
-    send<Impact>('POST', '/v1/policy/impact', text).then(
+  const [from, setFrom] = useState('now-7d')
+  const [subject, setSubject] = useState('')
+  const [answer, setAnswer] = useState<Answer>()
+  const path = pathOf('/v1/policy/impact', { from, subject })
+  const of = `${path}\n${text}`
+  const ask = () => {
+    setAnswer({ of })
+    const end = (how: Partial<Answer>) => setAnswer((now) => (now?.of === of ? { of, atMs: Date.now(), ...how } : now))
+    send<Impact>('POST', path, text).then(
       (data) => end({ data }),
       (error: Refusal) => end({ error }),
     )
   }
-  const title = 'Impact, last 7 days'
-  if (told?.of !== text) {
-    return html`<section class="panel" aria-label=${title}><header><h2>${title}</h2></header>
-      <p>Which requests of the last 7 days would this have refused? <button onClick=${tell}>Tell the impact</button></p>
+  const tools = html`<${Field} isTool label="Span" options=${spans} value=${from} onValue=${setFrom} />
+    <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${setSubject} />
+    <button onClick=${ask}>Preview impact</button>`
+  if (answer?.of !== of) {
+    return html`<section class="panel" aria-label="Impact"><header><h2>Impact</h2><div class="row">${tools}</div></header>
+      <p class="empty">Shows what this would have refused: to one subject, or to the 20 with the most decisions.</p>
     </section>`
   }
-  const { data, error, atMs } = told
-  return html`<${Panel} title=${title} asked=${{ data, error, atMs, again: tell }} empty=${({ limits }: Impact) => (limits.length === 0 ? 'No limit is edited.' : undefined)}>
-    ${({ limits, estimate, assumptions }: Impact) => html`<div class="stack">
-      <${Table} caption=${title} columns=${columns} rows=${limits} keyOf=${({ limit }: LimitImpact) => limit} />
-      <details class="small quiet"><summary>${estimate ? 'An estimate. It assumes:' : 'It assumes:'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
-    </div>`}
+  return html`<${Panel} title="Impact" tools=${tools} asked=${{ ...answer, again: ask }} empty=${({ limits }: Impact) => (limits.length === 0 ? 'No limit is edited.' : undefined)}>
+    ${(impact: Impact) => html`<${Told} impact=${impact} />`}
   <//>`
 }

@@ -2,7 +2,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import { unmatchedRoute } from '../match/match-route.ts'
 import { createLimitResolver } from '../match/resolve-limits.ts'
 import { unlistedSubject } from '../named-subject.ts'
-import { noPlan, type OwnLimits, ownLimitSetsOf, type Policy, type Route, type Subject } from '../policy.ts'
+import { noPlan, type Policy, type Route, type Subject } from '../policy.ts'
 
 /** Definitions, with the subjects as they are under these. */
 export interface PolicySide {
@@ -17,10 +17,9 @@ export interface RecordedNames {
   readonly route: string
 }
 
-/** A recorded request's subject and limits under one policy. */
+/** A recorded request's subject and limits under the edited policy. */
 export interface Resolved {
   readonly subject: Subject
-  readonly route: Route
   readonly limits: readonly Limit[]
 }
 
@@ -42,70 +41,19 @@ const differing = (one: ReadonlySet<string>, other: ReadonlySet<string>) =>
   [...one, ...other].filter((name) => one.has(name) !== other.has(name))
 const isSame = (one: object | undefined, other: object | undefined) => JSON.stringify(one) === JSON.stringify(other)
 
-/** A policy in force and an edited one: which limits the edit is about, and which of them a recorded request meets. */
+/** A policy in force and an edited one: which limits the edit is about, and which a recorded request meets under it. */
 export class PolicyEdit {
-  readonly before: PolicySide
   readonly after: PolicySide
   /** By name. */
   readonly limits: ReadonlyMap<string, LimitEdit>
-  readonly #resolveBefore: (names: RecordedNames) => Resolved
-  readonly #resolveAfter: (names: RecordedNames) => Resolved
-  readonly #ownLimits: ReadonlySet<OwnLimits>
-  /** Each has limits of its own under one of the policies; the last is any other route. */
-  readonly #routes: readonly string[]
-  readonly #same = new WeakMap<readonly Limit[], WeakMap<readonly Limit[], boolean>>()
+  /** The subject and the limits of such a request under the edited policy. */
+  readonly resolve: (names: RecordedNames) => Resolved
 
   /** @param editedSubjects ids of the subjects that the edit itself touches */
   constructor(before: PolicySide, after: PolicySide, editedSubjects: readonly string[]) {
-    this.before = before
     this.after = after
     this.limits = editedLimits(before, after, editedSubjects)
-    const edited = editedSubjects.flatMap((id) => after.subjectOf(id)?.ownLimits ?? [])
-    this.#ownLimits = new Set([...ownLimitSetsOf(after.policy), ...edited])
-    const limited = [...before.policy.routes, ...after.policy.routes].filter(({ limits }) => limits.length > 0)
-    this.#routes = [...new Set(limited.map(({ template }) => template)), unmatchedRoute.template]
-    this.#resolveBefore = createResolver(before, before)
-    this.#resolveAfter = createResolver(before, after)
-  }
-
-  /** The subject and the limits of such a request under the edited policy. */
-  resolve(names: RecordedNames): Resolved {
-    return this.#resolveAfter(names)
-  }
-
-  /** Whether such a request meets other limits than before, or the same in another order. */
-  isTouched(names: RecordedNames): boolean {
-    const [{ limits: before, subject: was }, { limits: after, subject }] = [
-      this.#resolveBefore(names),
-      this.#resolveAfter(names),
-    ]
-    if (was.timeZone !== subject.timeZone || was.anchor !== subject.anchor) return true
-    const ofBefore = this.#same.get(before) ?? new WeakMap<readonly Limit[], boolean>()
-    this.#same.set(before, ofBefore)
-    const known = ofBefore.get(after) ?? isSame(before, after)
-    ofBefore.set(after, known)
-    return !known
-  }
-
-  /** False for a subject of the policy none of whose requests is touched. */
-  mayTouch(subject: string): boolean {
-    const plan = this.before.subjectOf(subject)?.plan.name
-    if (plan === undefined) return true
-    return this.#routes.some((route) => this.isTouched({ subject, plan, route }))
-  }
-
-  /** The forms of a limit under the edited policy: for all who have none of their own, and the subjects' own. */
-  versionsOf(name: string): readonly Limit[] {
-    const own = [...this.#ownLimits].map((limits) => limits.get(name))
-    return [this.after.policy.limits.get(name), ...own].filter((limit) => limit !== undefined)
-  }
-
-  /** The routes that alone bring the limit to a request; undefined if a plan or `applies: all` does. */
-  routesOf(name: string): readonly string[] | undefined {
-    const { plans, limitsForAll, routes } = this.after.policy
-    const isIn = (limits: readonly Limit[]) => limits.some((limit) => limit.name === name)
-    if (isIn(limitsForAll) || plans.values().some(({ limits }) => isIn(limits))) return undefined
-    return routes.filter(({ limits }) => isIn(limits)).map(({ template }) => template)
+    this.resolve = createResolver(before, after)
   }
 }
 
@@ -134,7 +82,7 @@ function createResolver(before: PolicySide, { policy, subjectOf }: PolicySide): 
       subjects.set(name, subject)
     }
     const route = routes.get(template) ?? unmatchedRoute
-    return { subject, route, limits: limitsOf(subject, route) }
+    return { subject, limits: limitsOf(subject, route) }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Impact } from '@weir/clickhouse/impact/impact.ts'
+import type { ImpactQuestion } from '@weir/clickhouse/impact/replay-impact.ts'
 import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
 import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import { expect, it } from 'vitest'
@@ -6,16 +7,16 @@ import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 
 const path = 'POST /v1/policy/impact'
 const impact: Impact = {
-  ...{ method: 'minutes', isExact: false, assumptions: [], limits: [], requests: 1, subjects: 1 },
-  total: { before: 1, atLeast: 0, atMost: 3 },
+  ...{ isExact: true, assumptions: [], limits: [], subjects: 1, decisions: 1, share: undefined },
+  ...{ total: { before: 1, after: 3 }, turned: { toRefused: 2, toAdmitted: 0 } },
 }
 
 /** A console with a policy, and the edits whose impact it was asked for. */
 async function openAsked(answer: () => Promise<Impact> = async () => impact) {
-  const asked: { readonly edit: PolicyEdit; readonly fromMs: number; readonly toMs: number }[] = []
+  const asked: (ImpactQuestion & { readonly edit: PolicyEdit })[] = []
   const opened = openConsole({
-    askImpact: async (edit, span) => {
-      asked.push({ edit, ...span })
+    askImpact: async (edit, question) => {
+      asked.push({ edit, ...question })
       return answer()
     },
   })
@@ -28,15 +29,15 @@ const edited = smallPolicy
   .replace('per-ip: {', 'day: { algorithm: fixed_window, size: 5, period: day }\n  per-ip: {')
   .replace('acme: { plan: free', 'acme: { plan: gold')
 
-it('asks about the whole minutes of the last seven days, with the edit as the file has it, and changes nothing', async () => {
+it('asks about the 20 subjects with the most decisions in the last seven days, with the edit as the file has it, and changes nothing', async () => {
   const { ask, asked, store } = await openAsked()
   const response = await ask(path, { body: edited })
   expect([response.statusCode, response.json()]).toMatchObject([
     200,
-    { method: 'minutes', estimate: true, refused: { before: 1, at_least: 0, at_most: 3 }, to_refused: null },
+    { exact: true, share: null, refused: { before: 1, after: 3 }, to_refused: 2, to_admitted: 0 },
   ])
-  const [{ edit, fromMs, toMs } = { edit: undefined, fromMs: 0, toMs: 0 }] = asked
-  expect([fromMs, toMs]).toEqual([nowMs - 7 * 86_400_000, nowMs])
+  expect(asked).toMatchObject([{ fromMs: nowMs - 7 * 86_400_000, toMs: nowMs, subject: undefined, top: 20 }])
+  const edit = asked[0]?.edit
   expect([...(edit?.limits ?? [])]).toEqual([
     ['minute', 'changed'],
     ['day', 'added'],
@@ -55,13 +56,16 @@ it('takes the scopes that applying the file takes, and usage', async () => {
   }
 })
 
-it('refuses a file or a span that is not right, and says so where too much is asked for', async () => {
+it('refuses a file, a span or a number of subjects that is not right, and says so where too much is asked for', async () => {
   const { ask } = await openAsked(async () => {
     throw new QuestionBoundMet('too-large', undefined)
   })
   const statusOf = async (query: string, body = edited) => (await ask(`${path}${query}`, { body })).statusCode
   expect(await statusOf('?from=now-8d')).toBe(400)
   expect(await statusOf('?from=yesterday')).toBe(400)
+  for (const query of ['?top=0', '?top=101', '?top=x', '?top=5&subject=acme', '?top=1&top=2']) {
+    expect([query, await statusOf(query)]).toEqual([query, 400])
+  }
   expect(await statusOf('', edited.replace('size: 7', 'size: x'))).toBe(422)
   expect(await statusOf('')).toBe(422)
 })

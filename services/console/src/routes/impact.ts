@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
-import type { Impact, ImpactOfLimit } from '@weir/clickhouse/impact/impact.ts'
-import { impactMsMax } from '@weir/clickhouse/impact/impact-queries.ts'
-import type { EstimatedLimit } from '@weir/core/impact/estimate-subject.ts'
-import { readSpan } from '@weir/core/usage/read-parameters.ts'
+import type { Impact } from '@weir/clickhouse/impact/impact.ts'
+import { impactMsMax, impactStepMs, impactSubjectsMax } from '@weir/clickhouse/impact/impact-queries.ts'
+import type { ImpactQuestion } from '@weir/clickhouse/impact/replay-impact.ts'
+import { readNumber, readSpan } from '@weir/core/usage/read-parameters.ts'
 import type { Entity } from '@weir/policy/entities.ts'
 import { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
@@ -19,8 +19,9 @@ import { completeness, gaps, shownGaps, shownSilent, time } from '../http/usage-
 import type { Ports } from '../ports.ts'
 
 const dayMs = 86_400_000
-const minuteMs = 60_000
 const spanMsMax = 7 * dayMs
+/** Subjects of an answer that names none: in most services they make most of the traffic. */
+const topAsked = 20
 /** Each may keep a core busy for seconds. */
 const atOnce: Places = { all: 2, perCredential: 2 }
 
@@ -28,8 +29,7 @@ const tooMany = 'The impact of as many edits as may be is being told already. As
 
 const refused = {
   before: { type: 'integer', description: 'refused, as recorded' },
-  at_least: { type: ['integer', 'null'], description: 'refused by the edited policy, at least; null: not known' },
-  at_most: { type: ['integer', 'null'], description: 'at most; where both are equal, it is that number' },
+  after: { type: 'integer', description: 'refused by the edited policy' },
 }
 const limit = object({
   limit: text('its name'),
@@ -39,43 +39,30 @@ const limit = object({
     description: 'applied: to other requests, or otherwise to some; unchanged: it refuses otherwise because of others',
   },
   ...refused,
-  not_estimated: { type: ['string', 'null'], enum: ['shared', 'delay', null], description: 'why it is not known' },
   subjects: {
     type: 'array',
-    description: 'whose refusals may change, the most refusals first; at most 100',
+    description: 'whose refusals change, the most refusals first',
     items: object({ subject: text('its id'), ...refused }),
   },
-  more_subjects: { type: 'integer', description: 'those beyond' },
 })
 const impactAnswer = object({
   from: text('RFC 3339'),
   to: text('RFC 3339'),
   ...{ ...completeness, gaps },
-  method: { type: 'string', enum: ['minutes', 'replay'], description: 'docs/policy.md says what each knows' },
-  estimate: { type: 'boolean', description: 'false: this is what the edited policy decides for these requests' },
+  exact: { type: 'boolean', description: 'this is what the edited policy decides for these requests' },
   assumptions: { type: 'array', items: { type: 'string' }, description: 'what the numbers rest on' },
-  requests: { type: 'integer', description: 'of the subjects that the edit touches' },
-  subjects: { type: 'integer' },
+  subjects: { type: 'integer', description: 'whose requests were decided again' },
+  decisions: { type: 'integer', description: 'of these subjects' },
+  share: { type: ['number', 'null'], description: 'of all decisions of the span, 0 to 1; null where none was made' },
   refused: object(refused),
-  to_refused: { type: ['integer', 'null'], description: 'of a replay: admitted then, refused now' },
-  to_admitted: { type: ['integer', 'null'], description: 'of a replay: refused then, admitted now' },
+  to_refused: { type: 'integer', description: 'admitted then, refused now' },
+  to_admitted: { type: 'integer', description: 'refused then, admitted now' },
   limits: { type: 'array', items: limit },
 })
 
-const shownCounts = ({ before, atLeast, atMost }: EstimatedLimit, isKnown = true) => ({
-  ...{ before, at_least: isKnown ? atLeast : null, at_most: isKnown ? atMost : null },
-})
-
-const shownLimit = ({ limit, edit, notEstimated, subjects, moreSubjects, ...counts }: ImpactOfLimit) => ({
-  ...{ limit, edit, ...shownCounts(counts, notEstimated === undefined), not_estimated: notEstimated ?? null },
-  subjects: subjects.map(({ subject, ...own }) => ({ subject, ...shownCounts(own, notEstimated === undefined) })),
-  more_subjects: moreSubjects,
-})
-
-const shownImpact = ({ method, isExact, assumptions, requests, subjects, total, turned, limits }: Impact) => ({
-  ...{ method, estimate: !isExact, assumptions, requests, subjects, refused: shownCounts(total) },
-  ...{ to_refused: turned?.toRefused ?? null, to_admitted: turned?.toAdmitted ?? null },
-  limits: limits.map(shownLimit),
+const shownImpact = ({ isExact, assumptions, subjects, decisions, share, total, turned, limits }: Impact) => ({
+  ...{ exact: isExact, assumptions, subjects, decisions, share: share ?? null, refused: total },
+  ...{ to_refused: turned.toRefused, to_admitted: turned.toAdmitted, limits },
 })
 
 /** The edit that a file is, of the policy in force. Changes nothing. */
@@ -97,25 +84,26 @@ async function planEdit(
 
 interface ImpactQuery {
   readonly subject?: string
+  readonly top?: string
   readonly from?: string
   readonly to?: string
 }
 
-/** The whole minutes that are asked about, or what is wrong with them. */
-function spanOf(
-  { from, to }: ImpactQuery,
-  nowMs: number,
-): { readonly fromMs: number; readonly toMs: number } | Problem {
+/** What is asked about, in whole quarter hours, or what is wrong with it. */
+function questionOf({ subject, top, from, to }: ImpactQuery, nowMs: number): ImpactQuestion | Problem {
   const wrong: string[] = []
   const asked = readSpan({ from, to }, { nowMs, spanMs: spanMsMax }, wrong)
-  const fromMs = Math.floor(asked.fromMs / minuteMs) * minuteMs
-  const toMs = Math.ceil(asked.toMs / minuteMs) * minuteMs
-  if (toMs - fromMs > spanMsMax + minuteMs) wrong.push('from and to may be 7 days apart, not more')
-  return wrong.length > 0 ? badRequest(wrong.join('; ')) : { fromMs, toMs }
+  const fromMs = Math.floor(asked.fromMs / impactStepMs) * impactStepMs
+  const toMs = Math.ceil(asked.toMs / impactStepMs) * impactStepMs
+  if (toMs - fromMs > spanMsMax + impactStepMs) wrong.push('from and to may be 7 days apart, not more')
+  if (subject !== undefined && top !== undefined) wrong.push('subject and top exclude each other')
+  const count = readNumber({ name: 'top', value: top ?? String(topAsked), min: 1, max: impactSubjectsMax }, wrong)
+  return wrong.length > 0 ? badRequest(wrong.join('; ')) : { fromMs, toMs, subject, top: count }
 }
 
 const query = {
-  subject: text('only this one: its requests are decided again, one by one'),
+  subject: text('only this one'),
+  top: text(`the subjects with the most decisions, 1 to ${impactSubjectsMax}; ${topAsked} if absent`),
   from: text('as of usage; 7 days before `to` if absent, and no more'),
   to: text('the same; now if absent'),
 }
@@ -141,7 +129,11 @@ export function registerImpact(
         query,
         described: {
           ...file.fileBody.described,
-          querystring: closed({ ...query, from: time(query.from.description), to: time(query.to.description) }),
+          querystring: closed({
+            ...query,
+            top: { type: 'integer', minimum: 1, maximum: impactSubjectsMax, default: topAsked },
+            ...{ from: time(query.from.description), to: time(query.to.description) },
+          }),
         },
         response: { 200: answer('The impact', impactAnswer), ...problems(409, 422, 429, 503, 504) },
       }),
@@ -149,8 +141,8 @@ export function registerImpact(
     async (request, reply) => {
       const missing = missingScope(request, 'usage')
       if (missing !== undefined) return answerProblem(reply, missing)
-      const span = spanOf(request.query, ports.clock.nowMs())
-      if ('status' in span) return answerProblem(reply, span)
+      const question = questionOf(request.query, ports.clock.nowMs())
+      if ('status' in question) return answerProblem(reply, question)
       const place = places.take(request.by)
       if ('refusal' in place) return answerProblem(reply, tooManyQuestions(tooMany))
       try {
@@ -159,13 +151,12 @@ export function registerImpact(
         const planned = await changer.change<PolicyEdit>(request.by, (state) => planEdit(request, state, entities))
         if (planned.kind === 'problem') return answerProblem(reply, planned.problem)
         const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
-        const { subject } = request.query
         const [impact, found] = await Promise.all([
-          ports.askImpact(planned.answer, { ...span, subject }),
-          ports.readGaps('decisions', span),
+          ports.askImpact(planned.answer, question),
+          ports.readGaps('decisions', question),
         ])
         return {
-          ...{ from: new Date(span.fromMs).toISOString(), to: new Date(span.toMs).toISOString() },
+          ...{ from: new Date(question.fromMs).toISOString(), to: new Date(question.toMs).toISOString() },
           complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
           silent: shownSilent(silent, request.reach),
           gaps: shownGaps(found, request.reach),

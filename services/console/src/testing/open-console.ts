@@ -92,15 +92,11 @@ const givenUp = {
 const stands = { used: 1, remaining: 99, admits: true, retryMs: 0, resetMs: 9, blockedMs: 0 }
 
 /** What every edit does. */
-const refusals = { before: 41, atLeast: 3, atMost: 5 }
-const named = { notEstimated: undefined, subjects: [{ subject: 'acme', ...refusals }], moreSubjects: 0 }
+const refusals = { before: 41, after: 3 }
 const impact: Impact = {
-  ...{ method: 'minutes', isExact: false, assumptions: ['The same requests come.'], requests: 90, subjects: 1 },
-  total: refusals,
-  limits: [
-    { limit: 'minute', edit: 'changed', ...refusals, ...named },
-    { limit: 'per-ip', edit: 'changed', ...refusals, ...named, notEstimated: 'shared' },
-  ],
+  ...{ isExact: true, assumptions: ['The same requests come.'], subjects: 1, decisions: 90, share: 0.9 },
+  ...{ total: refusals, turned: { toRefused: 1, toAdmitted: 39 } },
+  limits: [{ limit: 'minute', edit: 'changed', ...refusals, subjects: [{ subject: 'acme', ...refusals }] }],
 }
 
 const noExports: Ports['exports'] = {
