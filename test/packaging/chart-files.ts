@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
@@ -15,7 +15,8 @@ export interface Reads {
   readonly required: readonly string[]
 }
 
-const read = (path: string) => readFileSync(resolve(import.meta.dirname, '../..', path), 'utf8')
+const inTree = (path: string) => resolve(import.meta.dirname, '../..', path)
+const read = (path: string) => readFileSync(inTree(path), 'utf8')
 
 const readsOf = (variables: Variables): Reads => {
   const declared = Object.values(variables)
@@ -65,7 +66,7 @@ function readme(values: string): string {
   return `# The chart
 
 Runs Weir's services on Kubernetes, beside a Redis, a Kafka and a ClickHouse of your own. [How to install
-it](../../../docs/deploy/kubernetes.md). This page is made from \`values.yaml\` by \`node test/packaging/write-chart.ts\`.
+it](../../../docs/deploy/kubernetes.md). \`npm run chart\` makes this page from \`values.yaml\`.
 
 | Value | Default | What it is |
 | --- | --- | --- |
@@ -73,27 +74,23 @@ ${rows.join('\n')}
 `
 }
 
-const copied = {
-  'files/alerts.rules.yml': 'infra/prometheus/alerts.rules.yml',
-  'files/recording.rules.yml': 'infra/prometheus/recording.rules.yml',
-  ...Object.fromEntries(
-    ['limits', 'overview', 'pipeline', 'redis', 'usage'].map((name) => [
-      `files/dashboards/${name}.json`,
-      `infra/grafana/dashboards/${name}.json`,
-    ]),
-  ),
-}
-
 const json = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`
 
-/** What is made of other files of the repository, by its path in the chart. */
+/** The text of each file that `npm run chart` writes, by its path in the chart. */
 export async function chartFiles(): Promise<Readonly<Record<string, string>>> {
   const programs = await programsOfChart()
   const secrets = (await readConfigs()).flatMap(({ variables }) =>
     Object.values(variables).flatMap(({ name, isSecret }) => (isSecret === true ? [name] : [])),
   )
   return {
-    ...Object.fromEntries(Object.entries(copied).map(([to, from]) => [to, read(from)])),
+    'files/alerts.rules.yml': read('infra/prometheus/alerts.rules.yml'),
+    'files/recording.rules.yml': read('infra/prometheus/recording.rules.yml'),
+    ...Object.fromEntries(
+      readdirSync(inTree('infra/grafana/dashboards')).map((name) => [
+        `files/dashboards/${name}`,
+        read(`infra/grafana/dashboards/${name}`),
+      ]),
+    ),
     'files/variables.json': json(programs),
     'values.schema.json': json(valuesSchema(programs, new Set(secrets))),
     'README.md': readme(read(`${chartFolder}/values.yaml`)),

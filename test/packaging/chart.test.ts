@@ -24,6 +24,7 @@ let scratch = ''
 const rendered = new Map<string, readonly Manifest[]>()
 
 beforeAll(async () => {
+  execFileSync('npm', ['run', 'chart'])
   scratch = await mkdtemp(join(tmpdir(), 'weir-chart-'))
   for (const version of versions) {
     await mkdir(join(scratch, version))
@@ -172,6 +173,12 @@ test('Without the address of Redis, the program that lacks it is named', async (
     code: 1,
     text: expect.stringContaining('WEIR_REDIS_URL of ingress is required'),
   })
+})
+
+test('A chart of a checkout in which `npm run chart` did not run is refused, and the message names the command', async () => {
+  const bare = join(scratch, 'not-made')
+  await cp(chart, bare, { recursive: true, filter: (path) => !/\/(?:files|values\.schema\.json)$/.test(path) })
+  await expect(render(bare, values('minimal.yaml'), ...newest)).rejects.toThrow('npm run chart')
 })
 
 test('Kubernetes older than 1.27 is refused', async () => {

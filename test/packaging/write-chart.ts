@@ -1,4 +1,4 @@
-/* Writes what the chart has of other files of the repository: node test/packaging/write-chart.ts */
+/* Writes the files of the chart that are made of other files of the repository: npm run chart */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { chartFiles, chartFolder } from './chart-files.ts'

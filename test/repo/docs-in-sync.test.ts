@@ -118,7 +118,7 @@ test('every command that a document shows can be called', () => {
   const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1] ?? '')
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(textOf('package.json'))
   const known = {
-    commands: [...all(main, /\.command\('([\w-]+)'\)/g), 'test', 'bench', 'example'],
+    commands: [...all(main, /\.command\('([\w-]+)'\)/g), 'test', 'bench', 'example', 'chart'],
     retired: Object.keys(retired),
     flags: all(main, /'(--[a-z-]+)/g),
     scripts: Object.keys(scripts),

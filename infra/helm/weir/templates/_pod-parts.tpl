@@ -61,7 +61,7 @@ The variables and secrets of one program, as JSON: { env, secrets }. Call with (
 `reads` is a key of files/variables.json, LAYERS a list of values with env and secrets, the last one wins; FIXED is what the chart itself sets.
 */}}
 {{- define "weir.variables" -}}
-{{- $known := get (.root.Files.Get "files/variables.json" | fromJson) .reads }}
+{{- $known := get (.root.Files.Get "files/variables.json" | required "the chart has no files/variables.json: run `npm run chart` in the checkout" | fromJson) .reads }}
 {{- $env := dict "WEIR_KAFKA_BROKERS" .root.Values.kafka.brokers }}
 {{- $secrets := dict }}
 {{- range prepend .own .root.Values }}
