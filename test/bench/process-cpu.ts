@@ -18,20 +18,7 @@ export const processCpuSeconds = (pid: number): number => readStat(`/proc/${pid}
  */
 export const mainThreadCpuSeconds = (pid: number): number => readStat(`/proc/${pid}/task/${pid}/stat`)
 
-/** Of that, what its thread of this name has used; 0 where there is none. */
-export function threadCpuSeconds(pid: number, name: string): number {
-  const folder = `/proc/${pid}/task`
-  for (const thread of readdirSync(folder)) {
-    try {
-      if (readFileSync(`${folder}/${thread}/comm`, 'utf8').trim() === name) return readStat(`${folder}/${thread}/stat`)
-    } catch {
-      // It has ended meanwhile, as threads of a pool do.
-    }
-  }
-  return 0
-}
-
-/** The same by kind of thread: the first is `main`, and the others' names lose the number at their end. */
+/** CPU time of a process by kind of thread: the first is `main`, and the others' names lose the number at their end. */
 export function threadKindsCpuSeconds(pid: number): ReadonlyMap<string, number> {
   const folder = `/proc/${pid}/task`
   const kinds = new Map<string, number>()

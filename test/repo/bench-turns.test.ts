@@ -5,7 +5,7 @@ import { groups, othersShareMax, type Turn, undisturbed } from '../bench/ingress
 
 const one: Measured = {
   ...{ requests: 1, requestsPerSecond: 1, p50Ms: 1, p99Ms: 1, generatorCores: 1 },
-  ...{ serverCpuUs: 1, behindCpuUs: 1, mainThreadCpuUs: 1, publisherCpuUs: 1, redisCpuUs: 1, kafkaCpuUs: 1 },
+  ...{ serverCpuUs: 1, behindCpuUs: 1, mainThreadCpuUs: 1, redisCpuUs: 1, kafkaCpuUs: 1 },
 }
 const turn = (othersShare: number): Turn => ({ measured: new Map([['check', one]]), othersShare })
 

@@ -9,7 +9,7 @@ const { rows, codeSpans } = readMarkdown({ path: page, text: textOf(page) })
 const numberOf = (text: string) => Number(text.replaceAll(',', ''))
 const constants = rows.flatMap(({ cells }) => {
   const [name = '', value = '', , source = '', row = '', column = ''] = cells
-  const file = /\]\(([\w-]+\.md)/.exec(source)?.[1]
+  const file = /\]\(([\w/-]+\.md)/.exec(source)?.[1]
   return cells.length === 6 && file !== undefined
     ? [{ name: name.replaceAll('`', ''), value, file: `docs/${file}`, row, column }]
     : []

@@ -96,22 +96,18 @@ export async function startPlain({ label, file, asking, redis, upstream, weir }:
 }
 
 /** The ingress; `recorded`: as it is, else with nothing recorded. */
-export interface Weir {
+interface Weir {
   readonly label: string
   readonly asking: Asking
   readonly recorded: boolean
   readonly policy: string
-  /** What its environment has besides. With a certificate its doors speak TLS. */
-  readonly environment?: Readonly<Record<string, string>>
 }
 
-export async function startWeir(weir: Weir, servers: SharedServers, dir: string): Promise<Contestant> {
-  const { label, asking, recorded, policy, environment = {} } = weir
+async function startWeir(weir: Weir, servers: SharedServers, dir: string): Promise<Contestant> {
+  const { label, asking, recorded, policy } = weir
   const [apiPort = 0, ingressPort = 0, opsPort = 0, grpcPort = 0] = await freePorts(4)
   const doorPort = asking.path.startsWith('/v1/things') ? ingressPort : apiPort
-  const scheme = environment.WEIR_TLS_CERT === undefined ? 'http' : 'https'
-  const origin = `${scheme}://127.0.0.1:${asking.messageOf === undefined ? doorPort : grpcPort}`
-  const askReadiness: Asking = { method: 'GET', path: '/readyz', headersOf: () => ({}) }
+  const origin = `http://127.0.0.1:${asking.messageOf === undefined ? doorPort : grpcPort}`
   const policyFile = join(dir, `${opsPort}.yaml`)
   await writeFile(policyFile, policy)
   const program = await startProgram({
@@ -129,10 +125,8 @@ export async function startWeir(weir: Weir, servers: SharedServers, dir: string)
       WEIR_DECISION_DEADLINE_MS: String(decisionDeadlineMs),
       WEIR_LOG_LEVEL: 'warn',
       WEIR_JOURNAL_DIR: join(dir, `journal-${opsPort}`),
-      ...environment,
     },
-    // The load trusts any certificate, `fetch` does not.
-    ready: () => (scheme === 'http' ? answers(origin, asking) : answers(`http://127.0.0.1:${opsPort}`, askReadiness)),
+    ready: () => answers(origin, asking),
   })
   const started = { ...nothing, ...program, label, origin, asking, usesRedis: true }
   if (!recorded) return started

@@ -1,4 +1,4 @@
-import { mainThreadCpuSeconds, processCpuSeconds, threadCpuSeconds } from '../process-cpu.ts'
+import { mainThreadCpuSeconds, processCpuSeconds } from '../process-cpu.ts'
 import { callers } from './caller.ts'
 import type { Contestant } from './contestants.ts'
 import { driveGrpcLoad } from './drive-grpc.ts'
@@ -15,8 +15,6 @@ export interface Measured extends Load {
   readonly serverCpuUs: number
   /** Of the server's, what the thread that runs JavaScript used in the process that is asked. */
   readonly mainThreadCpuUs: number
-  /** Of the server's, what the thread that publishes the journal used. */
-  readonly publisherCpuUs: number
   /** Of the server's, what the process behind the one that is asked used. */
   readonly behindCpuUs: number
   readonly redisCpuUs: number
@@ -30,7 +28,6 @@ export async function measure(contestant: Contestant, pids: Pids, seconds: numbe
     asked: processCpuSeconds(pid),
     behind: behindPid === undefined ? 0 : processCpuSeconds(behindPid),
     mainThread: mainThreadCpuSeconds(pid),
-    publisher: threadCpuSeconds(pid, 'publisher'),
     redis: contestant.usesRedis ? processCpuSeconds(pids.redis) : 0,
     kafka: contestant.usesKafka ? processCpuSeconds(pids.kafka) : 0,
   })
@@ -46,7 +43,6 @@ export async function measure(contestant: Contestant, pids: Pids, seconds: numbe
     serverCpuUs: perRequestUs('asked') + perRequestUs('behind'),
     behindCpuUs: perRequestUs('behind'),
     mainThreadCpuUs: perRequestUs('mainThread'),
-    publisherCpuUs: perRequestUs('publisher'),
     redisCpuUs: perRequestUs('redis'),
     kafkaCpuUs: perRequestUs('kafka'),
   }

@@ -46,7 +46,6 @@ function join(a: Measured, b: Measured): Measured {
     serverCpuUs: each((one) => one.serverCpuUs),
     behindCpuUs: each((one) => one.behindCpuUs),
     mainThreadCpuUs: each((one) => one.mainThreadCpuUs),
-    publisherCpuUs: each((one) => one.publisherCpuUs),
     redisCpuUs: each((one) => one.redisCpuUs),
     kafkaCpuUs: each((one) => one.kafkaCpuUs),
   }
