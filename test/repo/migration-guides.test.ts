@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { check } from '@weir/cli/commands/check.ts'
@@ -79,6 +80,12 @@ test('weir check accepts every policy of the guides', () => {
   }
   const refused = policies.filter((path) => !check({ policy: join(root, path), json: false }, context).ok)
   expect([refused, said]).toEqual([[], []])
+})
+
+test('Node parses every program of the guides', () => {
+  const programs = tree.filter(({ path }) => /^docs\/migrations\/.+\.mjs$/.test(path))
+  expect(programs.length).toBeGreaterThanOrEqual(7)
+  for (const { path } of programs) execFileSync(process.execPath, ['--check', join(root, path)])
 })
 
 test('the list of guides names them all', () => {

@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { startReferenceServer } from '../../support/envoy-ratelimit/reference-server.ts'
 import { readMetric } from '../../support/read-metric.ts'
+import { startReferenceServer } from '../envoy-ratelimit/reference-server.ts'
 import {
   type Asking,
   askAuthorize,

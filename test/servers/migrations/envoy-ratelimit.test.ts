@@ -1,156 +1,167 @@
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { importEnvoy, importedJson, importedText, inShadow } from '@weir/import/import-envoy.ts'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { importEnvoy, importedJson, importedText } from '@weir/import/import-envoy.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { type ReferenceServer, startReferenceServer } from '../../support/envoy-ratelimit/reference-server.ts'
-import { startWeirWithPolicy, type WeirWithPolicy } from '../../support/envoy-ratelimit/weir-with-policy.ts'
+import {
+  createRlsClient,
+  type Descriptor,
+  type RlsClient,
+  type RlsRequest,
+} from '../../support/envoy-ratelimit/rls-client.ts'
 import { startEnvoyWith } from '../../support/gateways/envoy.ts'
-import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { envoyProgram } from '../../support/gateways/envoy-program.ts'
+import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
+import { openPolicyServers, type PolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
+import { guideFile } from '../../support/migrations/start-program.ts'
 
-const guide = 'docs/migrations/envoy-ratelimit'
-const textOf = (name: string) => readFileSync(resolve(import.meta.dirname, '../../..', guide, name), 'utf8')
-
-/** What users ask for, one after the other. */
-const traffic: readonly { readonly user: string; readonly path: string; readonly times: number }[] = [
-  { user: 'ada', path: '/', times: 12 },
-  { user: 'partner-a', path: '/', times: 45 },
-  { user: 'ada', path: '/export', times: 8 },
-  { user: 'ada', path: '/v1/x', times: 12 },
-  { user: 'monitor', path: '/health', times: 30 },
-  { user: 'scraper', path: '/', times: 3 },
-  { user: 'partner-b', path: '/export', times: 7 },
-  { user: 'partner-b', path: '/', times: 42 },
-]
-/** More than the limit that is in shadow admits. */
-const searches = { user: 'monitor', path: '/search', times: 14 }
-
-let upstream: PlainUpstream
-let reference: ReferenceServer
-
-beforeAll(async () => {
-  upstream = await startPlainUpstream()
-  reference = await startReferenceServer({
-    ...{ redisUrl: inject('redisUrl'), prefix: `migration-${process.pid}-` },
-    files: { 'ratelimit.yaml': textOf('ratelimit.yaml') },
-  })
-}, 900_000)
-afterAll(async () => {
-  await reference?.close()
-  await upstream?.close()
-})
-// No hour ends within a test, which may take minutes beside others: what is refused once is refused from then on.
-beforeEach(async () => {
-  const hasRoom = () => Date.now() % 3_600_000 < 3_420_000
-  expect(await waitUntil(hasRoom, { deadlineMs: 190_000, everyMs: 500 })).toBe(true)
-}, 200_000)
-
-const portOf = (address: string) => address.split(':').at(-1) ?? ''
-
-/** Envoy with one of the guide's files, in front of the upstream. */
-async function envoyWith(file: string, weir: WeirWithPolicy | undefined) {
-  const ports = [
-    ['port_value: 9000', new URL(upstream.url).port],
-    ...(file === 'after.yaml' ? [] : [['port_value: 8081', portOf(reference.grpc)]]),
-    ...(weir === undefined ? [] : [['port_value: 8082', portOf(weir.grpc)]]),
-  ].map(([old = '', port = '']) => [old, `port_value: ${port}`] as const)
-  // Beside all the other tests an answer may take many times as long as it does in life.
-  const patience = [' # 20 ms', ...(file === 'both.yaml' ? [' # of Weir'] : [])].map(
-    (which) => [`timeout: 2s${which}`, `timeout: 20s${which}`] as const,
-  )
-  const gateway = await startEnvoyWith(`../../${guide}/${file}`, [...ports, ...patience])
-  onTestFinished(() => gateway.close())
-  return gateway.url
+/** An example with the answers of `envoyproxy/ratelimit`; the file says how they are written. */
+interface Example {
+  readonly shows: string
+  readonly config: string
+  readonly answers: Readonly<Record<string, readonly string[]>>
 }
 
-async function weirWith(policy: string): Promise<WeirWithPolicy> {
-  const weir = await startWeirWithPolicy(policy, inject('redisUrl'))
-  onTestFinished(() => weir.close())
-  return weir
-}
+const examples: readonly Example[] = parse(readFileSync(join(import.meta.dirname, 'envoy-examples.yaml'), 'utf8'))
+const guideText = (name: string) => readFileSync(guideFile(`envoy-ratelimit/${name}`), 'utf8')
 
-/** The status of each answer, with what is left by Envoy's own headers. `as` makes other users of the same kinds. */
-async function answersTo(url: string, asked: typeof traffic, as: string) {
-  const answers: string[] = []
-  for (const { user, path, times } of asked) {
-    for (let n = 0; n < times; n += 1) {
-      const isNamed = ['monitor', 'scraper'].includes(user)
-      const { status, headers } = await send(url, { path, headers: { 'x-user': isNamed ? user : `${user}${as}` } })
-      const [size] = String(headers['x-ratelimit-limit']).split(',')
-      // What all share is another number after refusals, and Weir mentions no limit in shadow.
-      const left = size === '1000' || path === '/search' ? '' : `${headers['x-ratelimit-remaining']} of ${size}`
-      answers.push(`${user} ${path} ${status}: ${left}`)
-    }
-  }
-  return answers
-}
-
-const statusesIn = (answers: readonly string[]) => {
-  const counts = new Map<string, number>()
-  for (const answer of answers) {
-    const [what = ''] = answer.split(':')
-    counts.set(what, (counts.get(what) ?? 0) + 1)
-  }
-  return Object.fromEntries(counts)
-}
-
-const isAdmitted = (answer: string) => answer.includes(' 200:')
-
-/** Of what all users share, as one more request is told that meets no other limit. */
-async function leftOfShared(url: string) {
-  const { headers } = await send(url, { path: '/health', headers: { 'x-user': 'monitor' } })
-  return headers['x-ratelimit-remaining']
-}
-
-/** Each process declares itself among the decisions too. */
-const decisionsIn = (records: readonly ReadRecord[]) =>
-  records
-    .map(({ value }): Record<string, unknown> => JSON.parse(value?.toString() ?? '{}'))
-    .filter(({ outcome }) => outcome !== undefined)
-
-const imported = () => {
-  const result = importEnvoy([{ name: `${guide}/ratelimit.yaml`, text: textOf('ratelimit.yaml') }])
+function imported(texts: readonly string[]) {
+  const result = importEnvoy(texts.map((text, at) => ({ name: `${at}.yaml`, text })))
   if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems))
   return result
 }
 
-test("the guide's policy is what weir import makes of its configuration", () => {
-  expect(parse(textOf('weir.yaml'))).toEqual(importedJson(imported().policy))
+let servers: PolicyServers
+beforeAll(async () => {
+  servers = await openPolicyServers()
+}, 180_000)
+afterAll(() => servers?.close())
+
+/** Descriptors from the form in which the file of examples has them. */
+const descriptorsOf = (asked: string): Descriptor[] =>
+  asked.split(' + ').map((entries) => ({
+    entries: entries.split(' & ').map((entry) => {
+      const at = entry.indexOf('=')
+      return { key: entry.slice(0, at), value: entry.slice(at + 1) }
+    }),
+  }))
+
+/** The answers to the same request in turn, as the file of examples writes them. */
+async function answersOf(client: RlsClient, times: number, request: RlsRequest): Promise<string[]> {
+  const columns = request.descriptors.map((): string[] => [])
+  for (let at = 0; at < times; at += 1) {
+    const { overall_code: overall, statuses } = await client.shouldRateLimit(request)
+    const codes = statuses.map(({ code, current_limit: limit, limit_remaining: left }, number) => {
+      const column = columns[number] ?? []
+      if (limit !== null && at === 0) column.push(`${limit.requests_per_unit}/${limit.unit}`)
+      column.push(code === 'OVER_LIMIT' ? 'over' : limit === null ? 'free' : String(left))
+      return code
+    })
+    expect(overall).toBe(codes.includes('OVER_LIMIT') ? 'OVER_LIMIT' : 'OK')
+  }
+  return columns.map((column) => column.join(' '))
+}
+
+describe('imported examples of envoyproxy/ratelimit', () => {
+  let client: RlsClient
+  beforeAll(async () => {
+    const { policy, notes } = imported(examples.map(({ config }) => config))
+    const weir = await servers.startWeir(importedText(policy, notes))
+    client = await createRlsClient(weir.grpc)
+  })
+  afterAll(() => client?.close())
+  // No minute ends within a test, nor any longer window: what is over the limit once is over it from then on.
+  beforeEach(() => waitUntil(() => Date.now() % 60_000 < 40_000, { deadlineMs: 30_000, everyMs: 200 }))
+
+  test.each(examples)('Example $shows: Weir answers as that server did', async ({ config, answers }) => {
+    const { domain } = parse(config)
+    for (const [asked, recorded] of Object.entries(answers)) {
+      const wanted = recorded.map((column) =>
+        column.startsWith('shadow ') ? column.replace(/^shadow \S+ /, '').replaceAll(/\d+/g, 'free') : column,
+      )
+      const times = wanted[0]?.replace(/^\S+\/\S+ /, '').split(' ').length ?? 0
+      const answered = await answersOf(client, times, { domain, descriptors: descriptorsOf(asked) })
+      expect([asked, answered]).toEqual([asked, wanted])
+    }
+  })
+
+  const ask = (times: number, asked: string, hits = 1) =>
+    answersOf(client, times, { domain: 'messaging', descriptors: descriptorsOf(asked), hits_addend: hits })
+
+  test('Of several descriptors a refused request charges none, where that server charged all', async () => {
+    const both = 'message_type=marketing & to_number=7 + to_number=7'
+    // That server: 9/DAY 8 7 6 5 4 3 2 1, then 0.
+    expect(await ask(8, both)).toEqual(['5/DAY 4 3 2 1 0 over over over', '9/DAY 8 7 6 5 4 4 4 4'])
+    expect(await ask(1, 'to_number=7')).toEqual(['9/DAY 3'])
+  })
+
+  test('A refused request of several hits takes none of them, where that server took all', async () => {
+    expect(await ask(1, 'to_number=8', 8)).toEqual(['9/DAY 1'])
+    expect(await ask(1, 'to_number=8', 2)).toEqual(['9/DAY over'])
+    // That server: over.
+    expect(await ask(1, 'to_number=8')).toEqual(['9/DAY 0'])
+  })
+
+  test('A descriptor that is twice in one request counts once, where that server counted it twice', async () => {
+    // That server: 9/DAY 8 and 9/DAY 7.
+    expect(await ask(1, 'to_number=9 + to_number=9')).toEqual(['9/DAY 8', '9/DAY 8'])
+  })
 })
 
-test('before and after, the same traffic through Envoy has the same answers and the same is left', async () => {
-  const all = [...traffic, searches]
-  const [old, weir] = [await envoyWith('before.yaml', undefined), await weirWith(textOf('weir.yaml'))]
-  const before = await answersTo(old, all, '-1')
-  const next = await envoyWith('after.yaml', weir)
-  const after = await answersTo(next, all, '-1')
-  expect(after).toEqual(before)
-  expect(statusesIn(after)).toEqual({
-    ...{ 'ada / 200': 12, 'ada /export 200': 5, 'ada /export 429': 3, 'ada /v1/x 200': 8, 'ada /v1/x 429': 4 },
-    ...{ 'partner-a / 200': 40, 'partner-a / 429': 5, 'monitor /health 200': 30, 'scraper / 429': 3 },
-    ...{ 'partner-b /export 200': 5, 'partner-b /export 429': 2, 'partner-b / 200': 40, 'partner-b / 429': 2 },
-    'monitor /search 200': 14,
-  })
-  // Here they differ: what is refused by one limit has taken nothing from the others.
-  expect(await leftOfShared(old)).toBe(String(1_000 - after.length - 1))
-  expect(await leftOfShared(next)).toBe(String(1_000 - after.filter(isAdmitted).length - 1))
-})
+/**
+ * Requests through Envoy one after the other, with what `envoyproxy/ratelimit` did on 28 November 2026: how many it
+ * admitted, and what its last answer said was left.
+ */
+const traffic = [
+  { user: 'ada', path: '/', times: 12, admitted: 12, left: '8 of 20' },
+  { user: 'partner-a', path: '/', times: 45, admitted: 40, left: '0 of 40' },
+  { user: 'ada', path: '/export', times: 8, admitted: 5, left: '0 of 5' },
+  { user: 'ada', path: '/v1/x', times: 12, admitted: 8, left: '0 of 20' },
+  { user: 'monitor', path: '/health', times: 30, admitted: 30 },
+  { user: 'scraper', path: '/', times: 3, admitted: 0, left: '0 of 0' },
+  { user: 'partner-b', path: '/export', times: 7, admitted: 5, left: '0 of 5' },
+  { user: 'partner-b', path: '/', times: 42, admitted: 40, left: '0 of 40' },
+  // More than the limit that is in shadow admits.
+  { user: 'monitor', path: '/search', times: 14, admitted: 14 },
+]
 
-test('side by side Weir changes no answer, and records a refusal for each that the other gives', async () => {
-  const { policy, notes } = imported()
-  const weir = await weirWith(importedText(inShadow(policy), notes))
-  const answers = await answersTo(await envoyWith('both.yaml', weir), traffic, '-2')
-  const refused = answers.filter((answer) => !isAdmitted(answer)).length
-  expect(refused).toBe(19)
-  const records = await readTopic(kafkaOptions(weir.brokers), 'weir.decisions.v1', (read) => {
-    return decisionsIn(read).length >= answers.length
+describe('the guide', () => {
+  test("The guide's policy is what weir import makes of its configuration", () => {
+    expect(parse(guideText('weir.yaml'))).toEqual(importedJson(imported([guideText('ratelimit.yaml')]).policy))
   })
-  const decisions = decisionsIn(records)
-  expect(decisions).toHaveLength(answers.length)
-  expect(decisions.filter(({ outcome }) => outcome === 'allow')).toHaveLength(answers.length)
-  expect(decisions.filter(({ mode, reason }) => mode === 'shadow' && reason === 'limit')).toHaveLength(refused)
+
+  test.each(['before.yaml', 'both.yaml'])('Envoy accepts %s', async (name) => {
+    const file = guideFile(`envoy-ratelimit/${name}`)
+    await promisify(execFile)(await envoyProgram(), ['--mode', 'validate', '-c', file])
+  })
+
+  test('Through Envoy with after.yaml Weir answers as recorded, and only admitted requests take from what all share', async () => {
+    const upstream = await startPlainUpstream()
+    onTestFinished(() => upstream.close())
+    const weir = await servers.startWeir(guideText('weir.yaml'))
+    const envoy = await startEnvoyWith('../../docs/migrations/envoy-ratelimit/after.yaml', [
+      ['port_value: 9000', `port_value: ${new URL(upstream.url).port}`],
+      ['port_value: 8082', `port_value: ${weir.grpc.split(':').at(-1)}`],
+      // Beside all the other tests an answer may take many times as long as it does in life.
+      ['timeout: 2s # 20 ms', 'timeout: 20s # 20 ms'],
+    ])
+    onTestFinished(() => envoy.close())
+    await untilWindowHasRoom(3_600_000)
+    for (const { user, path, times, admitted, left } of traffic) {
+      const answers = []
+      while (answers.length < times) answers.push(await send(envoy.url, { path, headers: { 'x-user': user } }))
+      const isAdmitted = answers.map(({ status }) => status === 200)
+      expect([user, path, isAdmitted]).toEqual([user, path, answers.map((_, at) => at < admitted)])
+      const { headers = {} } = answers.at(-1) ?? {}
+      const [size] = String(headers['x-ratelimit-limit']).split(',')
+      if (left !== undefined) expect(`${headers['x-ratelimit-remaining']} of ${size}`).toBe(left)
+    }
+    // 173 requests, of which 19 were refused, and this one: that server charged the refused ones too, and said 826.
+    const { headers } = await send(envoy.url, { path: '/health', headers: { 'x-user': 'monitor' } })
+    expect(headers['x-ratelimit-remaining']).toBe('845')
+  })
 })

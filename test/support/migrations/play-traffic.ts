@@ -52,7 +52,3 @@ export async function playTraffic(origins: readonly string[], steps: readonly St
   }
   return seen
 }
-
-/** The statuses of each step, by what it is. */
-export const statusesOf = (seen: readonly Seen[]): Readonly<Record<string, Seen['statuses']>> =>
-  Object.fromEntries(seen.map(({ what, statuses }) => [what, statuses]))

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { referenceProgram } from './reference-program.ts'
+import { goProgram } from '../../support/go-program.ts'
 
-/** `envoyproxy/ratelimit` itself, with the configuration that a test gave it. */
+/** `envoyproxy/ratelimit` itself, with the configuration that a bench gave it. It is published as source only. */
 export interface ReferenceServer {
   /** `host:port` of its gRPC door. */
   readonly grpc: string
@@ -35,8 +35,13 @@ const isHealthy = async (url: string) => {
 /** Starts it on free ports and waits until it is healthy, which it is once its configuration is read. */
 export async function startReferenceServer({ redisUrl, prefix, files }: ReferenceOptions): Promise<ReferenceServer> {
   const redis = new URL(redisUrl)
-  const program = await referenceProgram()
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-envoy-ratelimit-'))
+  const program = await goProgram({
+    name: 'envoy-ratelimit',
+    module: import.meta.dirname,
+    version: 'v1.4.1-0.20230427142404-e2a87f41d3a7',
+    path: 'github.com/envoyproxy/ratelimit/src/service_cmd',
+  })
+  const dir = await mkdtemp(join(tmpdir(), 'weir-bench-envoy-ratelimit-'))
   await mkdir(join(dir, 'ratelimit', 'config'), { recursive: true })
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, 'ratelimit', 'config', name), text)
   const [httpPort, grpcPort, debugPort] = await freePorts(3)
