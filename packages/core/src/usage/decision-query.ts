@@ -62,12 +62,11 @@ function readDecisionFilter(
 /** Reads which decisions a stream is about. All problems together. */
 export function parseStreamQuery(given: GivenParameters) {
   const problems: string[] = []
-  const params = readParameters(given, ['subject_prefix', 'min_cost', 'of', 'by'], filterNames, problems)
+  const params = readParameters(given, ['subject_prefix', 'min_cost', 'of'], filterNames, problems)
   const filter = readDecisionFilter(given, params, problems)
   if (params.of !== undefined && params.of !== 'sums') problems.push('of must be sums; without it decisions come, too')
-  if (params.by !== undefined && params.by !== 'subject') problems.push('by must be subject')
   if (problems.length > 0) return { kind: 'problems', problems } as const
-  return { kind: 'query', filter, isSumsOnly: params.of === 'sums', isBySubject: params.by === 'subject' } as const
+  return { kind: 'query', filter, isSumsOnly: params.of === 'sums' } as const
 }
 
 /**

@@ -10,8 +10,6 @@ export interface Listener {
   readonly reach: Reach
   readonly filter: DecisionFilter
   readonly isSumsOnly: boolean
-  /** Sums come by subject, too. */
-  readonly isBySubject: boolean
   /** Id of the last event that it has; undefined for a new one. */
   readonly lastId: string | undefined
   /** Whether its credential still opens the stream. */
@@ -28,26 +26,12 @@ const unsentBytesMax = 1_000_000
 const replayBytesMax = 256_000
 /** Outcomes and limits in one second; a policy has far fewer. The rest is one row. */
 const sumRowsMax = 500
-/** Rows by subject in one second, some 60 kB; of further subjects only the sums over all subjects know. */
-const subjectRowsMax = 500
 
 interface Sum {
-  readonly subject?: string
   readonly outcome: string
   readonly denied_by: string
   count: number
   cost: number
-}
-
-type SummedDecision = Required<Sum>
-
-function addTo(sums: Map<string, Sum>, name: string, one: Sum): void {
-  const sum = sums.get(name)
-  if (sum === undefined) sums.set(name, one)
-  else {
-    sum.count += one.count
-    sum.cost += one.cost
-  }
 }
 
 /** One reader's stream: what of the ring it gets, and when. */
@@ -63,7 +47,6 @@ export class LiveStream {
   #sent = 0
   #dropped = 0
   #sums = new Map<string, Sum>()
-  #subjects = new Map<string, Sum>()
   #isEnded = false
 
   constructor(listener: Listener, output: Output, ring: DecisionRing) {
@@ -114,13 +97,11 @@ export class LiveStream {
   /** Says what a second was; after that another begins. */
   endSecond(nowMs: number): void {
     if (this.#dropped > 0) this.#write(`event: dropped\ndata: {"count":${this.#dropped}}\n\n`)
-    const subjects = this.listener.isBySubject ? { subjects: [...this.#subjects.values()] } : {}
-    const data = { ts: new Date(nowMs).toISOString(), rows: [...this.#sums.values()], ...subjects }
+    const data = { ts: new Date(nowMs).toISOString(), rows: [...this.#sums.values()] }
     this.#write(`event: sums\ndata: ${JSON.stringify(data)}\n\n`)
     this.#sent = 0
     this.#dropped = 0
     this.#sums = new Map()
-    this.#subjects = new Map()
   }
 
   /** Keeps what stands between from taking the connection for dead. */
@@ -162,17 +143,14 @@ export class LiveStream {
     this.#write(decision.textFor(reach))
   }
 
-  #add({ subject, outcome, denied_by, count, cost }: SummedDecision): void {
-    const units = cost * count
-    const isRoom = this.#sums.size < sumRowsMax || this.#sums.has(`${outcome} ${denied_by}`)
-    addTo(this.#sums, isRoom ? `${outcome} ${denied_by}` : '', {
-      ...(isRoom ? { outcome, denied_by } : { outcome: '', denied_by: '' }),
-      ...{ count, cost: units },
-    })
-    if (!this.listener.isBySubject) return
-    const name = JSON.stringify([subject, outcome, denied_by])
-    if (this.#subjects.size >= subjectRowsMax && !this.#subjects.has(name)) return
-    addTo(this.#subjects, name, { subject, outcome, denied_by, count, cost: units })
+  #add({ outcome, denied_by, count, cost }: Sum): void {
+    const name = `${outcome} ${denied_by}`
+    const isRoom = this.#sums.size < sumRowsMax || this.#sums.has(name)
+    const known = this.#sums.get(isRoom ? name : '')
+    const sum = known ?? { ...(isRoom ? { outcome, denied_by } : { outcome: '', denied_by: '' }), count: 0, cost: 0 }
+    sum.count += count
+    sum.cost += cost * count
+    if (known === undefined) this.#sums.set(isRoom ? name : '', sum)
   }
 
   #write(text: string): void {

@@ -34,7 +34,6 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
           properties: {
             ...decisionFilterQuery,
             of: { type: 'string', enum: ['sums'], description: 'only sums; without it decisions come, too' },
-            by: { type: 'string', enum: ['subject'], description: 'each `sums` has `subjects`, too: sums by subject' },
           },
         },
         response: {
@@ -53,7 +52,7 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
       const { query: given, by, reach } = request
       const parsed = parseStreamQuery(given)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
-      const { filter, isSumsOnly, isBySubject } = parsed
+      const { filter, isSumsOnly } = parsed
       if (!reach.covers(filter.only.subject ?? [])) return answerProblem(reply, subjectForbidden(request))
       const refusal = live.refusal(by)
       if (refusal !== undefined) return answerProblem(reply, tooManyStreams(refusal))
@@ -66,7 +65,7 @@ export function registerDecisionStream(app: FastifyInstance, { live }: Ports): v
       }
       reply.raw.writeHead(200, headers)
       const isAllowed = () => request.isStillAllowed()
-      const listener = { by, reach, filter, isSumsOnly, isBySubject, lastId: lastIdOf(request), isAllowed }
+      const listener = { by, reach, filter, isSumsOnly, lastId: lastIdOf(request), isAllowed }
       live.open(listener, reply.raw)
       return reply
     },
