@@ -1,21 +1,85 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
+import { failurePolicy } from '../support/failure/failure-policy.ts'
 import { checkOutRelease } from '../support/failure/released-tree.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { runWeir } from '../support/weir-up.ts'
+
+/** A policy with everything that the release has and this version has not. */
+const policy = failurePolicy()
+  .replace('plans:\n', 'plans:\n  paid: { limits: [wide-day], prices: api }\n')
+  .replace(
+    'endpoints:\n',
+    `prices:
+  api: { currency: EUR, lines: [{ name: all, measure: units, tiers: [{ unit_amount: "0.5" }] }] }
+endpoints:
+  customers: { type: subject, only: { types: [weir.alerts.digest, weir.quota.reached] } }
+`,
+  )
+  .replace(
+    'subjects:\n',
+    'subjects:\n  payer: { plan: paid, contact: { email: [a@payer.example], digest: daily, language: de } }\n',
+  )
 
 let release: ReturnType<typeof checkOutRelease>
 let stack: Stack
+/** An invoice that the release closed, and a link to a customer's page that it made. */
+let invoice: { readonly id: string; readonly document: string }
+let portal = ''
 beforeAll(async () => {
   release = checkOutRelease()
   // The tables are this version's from the start: migrations are an upgrade's first step.
-  stack = await startStack({ ingress: 2, moreMetering: 1, root: release.root })
+  const environment = { WEIR_PORTAL_KEY: 'a key that is long enough to sign links' }
+  stack = await startStack({ ingress: 2, moreMetering: 1, root: release.root, policy, environment })
+  const month = new Date(new Date().setUTCDate(0)).toISOString().slice(0, 7)
+  const body = { period: month, subjects: ['payer'], grace: '1ms', accept_gaps: 'a test' }
+  // The history of the policy is a moment behind the policy.
+  const closed = await waitUntil(
+    async () => (await ask<{ items?: { id: string }[] }>('/v1/invoices', body)).items?.[0],
+    { deadlineMs: 60_000 },
+  )
+  if (closed === undefined) throw new Error('the release closed no month')
+  const { id } = closed
+  invoice = { id, document: await (await open(`/v1/invoices/${id}`)).text() }
+  portal = (await ask<{ token: string }>('/v1/subjects/payer/portal', {})).token
 }, 900_000)
 afterAll(async () => {
   await stack?.close()
   release?.remove()
 })
+
+const open = (path: string, body?: object, token = stack.secrets.adminToken) =>
+  fetch(`http://127.0.0.1:${stack.ports.console}${path}`, {
+    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+  })
+const ask = async <T>(path: string, body?: object) => (await (await open(path, body)).json()) as T
+
+/** What the release stored of what this version has not: it stops nothing, and says what to use. */
+async function expectReadHere(): Promise<void> {
+  const gone = await open(`/v1/invoices/${invoice.id}`)
+  expect([gone.status, ((await gone.json()) as { detail: string }).detail]).toEqual([
+    410,
+    expect.stringContaining('weir.invoices'),
+  ])
+  expect((await open(`/invoices/${invoice.id}`)).status).toBe(200)
+  expect((await open('/v1/usage?subject=payer', undefined, portal)).status).toBe(200)
+  expect(await ask('/v1/spend?subject=payer')).toMatchObject({ quote: { currency: 'EUR' } })
+  const client = connectClickhouse(stack.addresses.clickhouse, 'test')
+  const stored = await readRows<object>(client, 'SELECT document FROM weir.invoices')
+  await client.close()
+  expect(stored).toEqual([{ document: invoice.document }])
+  const written = join(stack.dir, 'exported.yaml')
+  writeFileSync(written, await (await open('/v1/policy')).text())
+  const { code, stderr } = await runWeir(['check', '--policy', written])
+  expect([code, stderr]).toEqual([0, expect.stringMatching(/contact\.digest: .*\n.*contact\.language: /)])
+}
 
 /** In the order of docs/operating.md; back in reverse. */
 const order = ['metering', 'metering-2', 'alerting', 'console', 'ingress', 'ingress-2']
@@ -41,5 +105,7 @@ it.for([
     expect(load.progress).toMatchObject({ undecided: {}, unrecorded: 0 })
     const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
     expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
+    if (to === 'this version') await expectReadHere()
+    else expect(await (await open(`/v1/invoices/${invoice.id}`)).text()).toBe(invoice.document)
   },
 )
