@@ -32,7 +32,8 @@ export async function askPeriodUsage(
 
 const countedSql = `
   SELECT toString(topic_id) AS topic_id, toUInt32(partition) AS partition, toString(max(offset)) AS offset
-  FROM decisions GROUP BY topic_id, partition ORDER BY topic_id, partition`
+  FROM decisions WHERE ts >= fromUnixTimestamp64Milli({from:Int64})
+  GROUP BY topic_id, partition ORDER BY topic_id, partition`
 
 /**
  * The same on a cluster, whose replicas get a row each in their own time: of what was inserted longer ago than any
@@ -43,10 +44,13 @@ const clusterCountedSql = `
   FROM numbers WHERE topic = 'weir.decisions.v1' AND received_at < now() - INTERVAL 15 SECOND
   GROUP BY topic_id, partition ORDER BY topic_id, partition`
 
-/** Returns the last inserted record of each partition. Metering inserts a partition's records in their order. */
-export async function readCountedOffsets(client: ClickHouseClient): Promise<readonly CountedOffset[]> {
+/**
+ * Returns the last inserted record of each partition, of those since a time: no older one is in an export that begins
+ * there. Metering inserts a partition's records in their order.
+ */
+export async function readCountedOffsets(client: ClickHouseClient, fromMs: number): Promise<readonly CountedOffset[]> {
   const query = client.cluster === undefined ? countedSql : clusterCountedSql
-  const rows = await readRows<{ topic_id: string; partition: number; offset: string }>(client, query)
+  const rows = await readRows<{ topic_id: string; partition: number; offset: string }>(client, query, { from: fromMs })
   return rows.map(({ topic_id, partition, offset }) => [topic_id, partition, offset])
 }
 
@@ -85,6 +89,10 @@ const hourMs = 3_600_000
 /** What comes later than this after its hour is in no export: a query reads as far back each time. */
 const correctedForMs = 62 * 24 * hourMs
 
+/** Returns from when on records are in an export: the new hours, and older ones that may be corrected. */
+export const exportStart = (since: ExportCursor | undefined, { fromMs, toMs }: Period): number =>
+  Math.max(fromMs, Math.min(since?.toMs ?? fromMs, toMs - correctedForMs))
+
 /**
  * Returns what the allowed decisions of each subject used in each hour, by route, of the records up to a cursor: the
  * same at every time, for as long as the raw rows are kept. Rejects with ClickHouse's error.
@@ -93,12 +101,17 @@ export async function askExport(
   client: ClickHouseClient,
   { since, until, after, rowsMax }: ExportQuestion,
 ): Promise<readonly UsedHour[]> {
-  const newMs = since?.toMs ?? until.fromMs
-  const fromMs = Math.max(until.fromMs, Math.min(newMs, until.toMs - correctedForMs))
   const place = { subject: after?.subject ?? '', after: after === undefined ? 0 : after.hourMs + hourMs }
   const offsets = { ...offsetsOf('since', since ?? {}), ...offsetsOf('until', until) }
   type Row = Record<keyof RouteUsage | 'subject' | 'hour_ms', string>
-  const asked = { ...offsets, ...place, from: fromMs, new: newMs, to: until.toMs, rowsMax }
+  const asked = {
+    ...offsets,
+    ...place,
+    from: exportStart(since, until),
+    new: since?.toMs ?? 0,
+    to: until.toMs,
+    rowsMax,
+  }
   const rows = await readRows<Row>(client, exportSql, asked)
   return [...Map.groupBy(rows, ({ subject, hour_ms }) => `${hour_ms} ${subject}`).values()].map((group) => ({
     subject: group[0]?.subject ?? '',

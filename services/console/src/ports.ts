@@ -76,8 +76,8 @@ export interface DecisionReader {
 /** What exports of rated usage read. */
 export interface ExportReader {
   readonly askExport: (question: ExportQuestion) => Promise<readonly UsedHour[]>
-  /** The last record of each partition. */
-  readonly readCountedOffsets: () => Promise<readonly CountedOffset[]>
+  /** The last record of each partition, of those since a time. */
+  readonly readCountedOffsets: (fromMs: number) => Promise<readonly CountedOffset[]>
   /** The policies just before subjects were deleted, of those that were. */
   readonly readFormerPolicies: (subjects: readonly string[]) => Promise<ReadonlyMap<string, Pick<PolicyAt, 'entities'>>>
 }

@@ -157,7 +157,7 @@ test('What alerting and the console insert through the tables over all shards is
 })
 
 test('Exports end before what was inserted within the last seconds, which a replica may lack', async () => {
-  const places = async () => (await readCountedOffsets(all)).map(([, , offset]) => offset)
+  const places = async () => (await readCountedOffsets(all, 0)).map(([, , offset]) => offset)
   expect(await places()).toEqual([])
   await local.command({
     query: 'ALTER TABLE weir.numbers UPDATE received_at = received_at - 20 WHERE 1 SETTINGS mutations_sync = 2',

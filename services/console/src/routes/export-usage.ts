@@ -1,3 +1,4 @@
+import { exportStart } from '@weir/clickhouse/billing-queries.ts'
 import { type ExportCursor, readExportCursor, writeExportCursor } from '@weir/core/prices/export-cursor.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 import { iso } from '@weir/core/prices/priced-month.ts'
@@ -138,7 +139,8 @@ export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
       // First: the records that it promises are then among those that the offsets count.
       const { completeThroughMs = 0, silent } = await ports.askCompleteness('decisions')
       const toMs = Math.max(since?.toMs ?? fromMs, Math.floor(completeThroughMs / hourMs) * hourMs)
-      const until: ExportCursor = asked.until ?? { fromMs, toMs, counted: await readCountedOffsets() }
+      const start = exportStart(since, { fromMs, toMs })
+      const until: ExportCursor = asked.until ?? { fromMs, toMs, counted: await readCountedOffsets(start) }
       const [subject, hour] = place ?? []
       const after = subject === undefined ? undefined : { subject, hourMs: Number(hour) }
       const hours = await askExport({ since, until, after, rowsMax })
