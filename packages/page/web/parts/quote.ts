@@ -60,7 +60,7 @@ export function RunningMonth({ id }: { readonly id: string }) {
   const answered = useAnswer<Spend>(isPriced ? path : undefined)
   const asked = priced.error === undefined ? answered : { ...answered, error: priced.error, again: priced.again }
   if (priced.data !== undefined && !isPriced) return null
-  return html`<${Panel} title="This month, a draft" asked=${asked} path=${path} rows=${5}>
+  return html`<${Panel} title="This month so far" asked=${asked} path=${path} rows=${5}>
     ${({ period, quote, forecast }: Spend) => html`<div class="stack">
       <div class="figures">
         <span class="figure"><b>${quote.total}</b>${quote.currency} so far</span>
