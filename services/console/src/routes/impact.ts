@@ -25,7 +25,7 @@ const topAsked = 20
 /** Each may keep a core busy for seconds. */
 const atOnce: Places = { all: 2, perCredential: 2 }
 
-const tooMany = 'The impact of as many edits as may be is being told already. Ask again after Retry-After.'
+const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
 
 const refused = {
   before: { type: 'integer', description: 'refused, as recorded' },
