@@ -8,7 +8,6 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
-import { keepReachTable } from '../../support/reach-table.ts'
 import { createSeededRandom } from '../../support/seeded-random.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
@@ -187,16 +186,14 @@ test('beyond 200 a second decisions are counted instead of sent', async () => {
   expect(dropped + of('decision', reader).length).toBe(1_000)
 })
 
-const tell = keepReachTable()
 const portalOf = async (subject: string) =>
   bearer((await desk.ask<{ token: string }>(`POST /v1/subjects/${subject}/portal`, {})).body.token)
-const stream = 'GET /v1/decisions/stream'
 
 test.each([
   ['a portal token', () => portalOf('acme')],
   ['its own key', async () => ({ 'x-api-key': 'acme-key' })],
   ['a token with subjects', async () => bearer('of-acme-token')],
-] as const)('20–22: %s of acme’s sees nothing of bolt’s, nor of limits in shadow', async (credential, find) => {
+] as const)('20–22: %s of acme’s sees nothing of bolt’s, nor of limits in shadow', async (_, find) => {
   const headers = await find()
   const root = await follow()
   const own = await follow('', headers)
@@ -208,8 +205,6 @@ test.each([
   expect(idsOf(own).toSorted()).toEqual([shadowed, refused].toSorted())
   expect(JSON.stringify([own.events, sums.events])).not.toMatch(/bolt|tried|shadow|"limits"/)
   expect(idsOf(sums)).toEqual([])
-  tell({ number: 20, attempt: stream, must: 'acme alone' }, credential, '200, acme alone')
-  tell({ number: 22, attempt: `${stream}?of=sums`, must: 'acme alone' }, credential, '200, acme alone')
   const bolts = of('decision', root).find(({ data }) => data.includes('bolt'))?.id ?? ''
   for (const lastOfOthers of [bolts, '9-9']) {
     const resumed = await listen('', { ...headers, 'last-event-id': lastOfOthers })
@@ -217,31 +212,23 @@ test.each([
     expect([of('gap', resumed).length, of('decision', resumed)]).toEqual([1, []])
     resumed.close()
   }
-  tell(
-    { number: 21, attempt: `${stream} last-event-id: of bolt's`, must: 'gap' },
-    credential,
-    '200, gap, nothing of before',
-  )
   expect((await listen('subject=bolt', headers)).status).toBe(403)
 })
 
 test('23: a stream ends within a second after its credential', async () => {
   const other = await follow()
-  for (const [credential, ending, headers] of [
-    ['a portal token', 'DELETE /v1/subjects/acme/portal', await portalOf('acme')],
-    ['its own key', 'DELETE /v1/keys/ended-1', { 'x-api-key': 'ended-key' }],
-    ['a token with subjects', 'DELETE /v1/tokens/ended', bearer('ended-token')],
-    ['a token', 'DELETE /v1/tokens/going', bearer('going-token')],
+  for (const [ending, headers] of [
+    ['DELETE /v1/subjects/acme/portal', await portalOf('acme')],
+    ['DELETE /v1/keys/ended-1', { 'x-api-key': 'ended-key' }],
+    ['DELETE /v1/tokens/ended', bearer('ended-token')],
+    ['DELETE /v1/tokens/going', bearer('going-token')],
   ] as const) {
     const ended = await follow('', headers)
     expect(ended.isOver()).toBe(false)
     expect((await desk.ask(ending)).status).toBe(204)
     const answeredMs = performance.now()
     await until(() => ended.isOver())
-    const ms = performance.now() - answeredMs
-    expect(ms).toBeLessThan(1_000)
-    const about = { number: 23, attempt: `${stream}, kept open over its end`, must: 'closed in 1 s' }
-    if (credential !== 'a token') tell(about, credential, `closed after ${ms.toFixed(0)} ms`)
+    expect(performance.now() - answeredMs).toBeLessThan(1_000)
   }
   expect(other.isOver()).toBe(false)
 })

@@ -1,4 +1,4 @@
-import { exportSPKI, generateKeyPair, type JWTPayload } from 'jose'
+import type { JWTPayload } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { openIdentity } from './open-identity.ts'
@@ -20,8 +20,6 @@ async function openBoth(rest?: string) {
   const token = (claims: JWTPayload = {}) => issuer.token(weir.time.ms, { claims })
   return { ...weir, issuer, identity, askWith, who, token }
 }
-
-const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 describe('a token', () => {
   it("makes its caller the policy's subject, or one of the plan it names, or of the issuer's plan", async () => {
@@ -62,26 +60,6 @@ describe('a token', () => {
     expect((await ask({ headers: { ...headers, 'x-api-key': 'wrong' } })).who).toBe('unauthenticated')
   })
 
-  it.each([
-    ['expired', (s: number) => ({ exp: s - 6 })],
-    ['not good yet', (s: number) => ({ nbf: s + 6 })],
-    ['without an end', () => ({ exp: undefined })],
-    ['for another audience', () => ({ aud: 'other' })],
-    ['for no audience', () => ({ aud: undefined })],
-    ['of a foreign issuer', () => ({ iss: 'https://id.example.com' })],
-    ['without an issuer', () => ({ iss: undefined })],
-    ['of no subject', () => ({ sub: undefined })],
-    ['of an empty subject', () => ({ sub: '' })],
-    ['that names an address', () => ({ sub: 'ip:192.0.2.1' })],
-    ['that names the unauthenticated', () => ({ sub: '_unauthenticated' })],
-    ['of a subject of 129 characters', () => ({ sub: 'a'.repeat(129) })],
-    ['of 9,000 characters', () => ({ padding: 'a'.repeat(9_000) })],
-  ])('%s is refused, and nothing weaker is tried', async (_, claims) => {
-    const { who, token, time } = await openBoth()
-    expect(await who(await token())).toBe('acme on pro')
-    expect(await who(await token(claims(time.ms / 1_000) as JWTPayload))).toBe('unauthenticated')
-  })
-
   it('is good five seconds beyond its times, as clocks differ', async () => {
     const { who, token, time } = await openBoth()
     const nowS = time.ms / 1_000
@@ -91,31 +69,6 @@ describe('a token', () => {
 })
 
 describe('a forged token', () => {
-  it('with alg none is refused, with and without a signature', async () => {
-    const { who, token } = await openBoth()
-    const [, claims, signature] = (await token()).split('.')
-    for (const alg of ['none', 'None', 'NONE']) {
-      expect(await who(`${base64({ alg })}.${claims}.`)).toBe('unauthenticated')
-      expect(await who(`${base64({ alg })}.${claims}.${signature}`)).toBe('unauthenticated')
-    }
-  })
-
-  it("signed by HMAC with the issuer's public key as the secret is refused", async () => {
-    const { who, issuer, time } = await openBoth('algorithms: [RS256, ES256], plan: free')
-    const publicKey = issuer.publicKey()
-    if (publicKey === undefined) throw new Error('the issuer has no key')
-    for (const secret of [await exportSPKI(publicKey), JSON.stringify(issuer.keys[0]), issuer.keys[0]?.n ?? '']) {
-      const key = new TextEncoder().encode(secret)
-      expect(await who(await issuer.token(time.ms, { key, header: { alg: 'HS256' } }))).toBe('unauthenticated')
-    }
-  })
-
-  it('by another key under the right key id is refused', async () => {
-    const { who, issuer, time } = await openBoth()
-    const { privateKey } = await generateKeyPair('RS256')
-    expect(await who(await issuer.token(time.ms, { key: privateKey }))).toBe('unauthenticated')
-  })
-
   it('with an algorithm that the policy does not list is refused, though the issuer has the key', async () => {
     const { who, issuer, time } = await openBoth('algorithms: [ES256], plan: free')
     expect(await who(await issuer.token(time.ms))).toBe('unauthenticated')

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { exportSPKI, generateKeyPair, type JWTPayload } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
@@ -216,8 +217,13 @@ describe('a token that is not right', () => {
           { sub: 'a'.repeat(129) },
         ],
         ...[{ sub: 'größe\u2028' }, { pad: 'a'.repeat(9_000) }],
-      ].map((claims): [string, Forge] => [`signed, with ${JSON.stringify(claims).slice(0, 60)}`, signed(claims)]),
+        ...['exp', 'aud', 'iss', 'sub'].map((missing) => ({ [missing]: undefined })),
+      ].map((claims): [string, Forge] => [`signed, with ${inspect(claims).slice(0, 60)}`, signed(claims)]),
     ),
+    'signed, ended for longer than clocks differ': ({ issuer, nowMs }) =>
+      issuer.token(nowMs, { claims: { exp: nowMs / 1_000 - 6 } }),
+    'signed, of longer ahead than clocks differ': ({ issuer, nowMs }) =>
+      issuer.token(nowMs, { claims: { nbf: nowMs / 1_000 + 6 } }),
     'an issuer with a slash': ({ issuer, nowMs }) => issuer.token(nowMs, { claims: { iss: `${issuer.url}/` } }),
     'an issuer in capitals': ({ issuer, nowMs }) => issuer.token(nowMs, { claims: { iss: issuer.url.toUpperCase() } }),
     'a signature that was cut': (at) => whole(at).slice(0, -4),

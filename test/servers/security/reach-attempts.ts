@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { uuidv7 } from '@weir/core/ids.ts'
 
 /** Decisions of a minute ago, by whose they are. */

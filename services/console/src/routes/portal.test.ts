@@ -3,8 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 
 const minuteMs = 60_000
-const key = 'the first key of portals is long enough to sign'
+/** Long enough for every algorithm. */
+const key = 'the first key of portals is long enough to sign '.repeat(2)
 const otherKey = 'another key of portals as long as it has to be'
+
+const base64url = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const seconds = nowMs / 1_000
+const claims = { sub: 'acme', aud: 'weir-portal', iat: seconds, exp: seconds + 600 }
+const signed = (payload: object, by = key, alg = 'HS256') =>
+  new SignJWT({ ...payload }).setProtectedHeader({ alg }).sign(new TextEncoder().encode(by))
 
 async function withPolicy() {
   let now = nowMs
@@ -59,6 +66,7 @@ describe('a portal token', () => {
     wait(-minuteMs)
     const third = await make()
     expect(await read(third)).toBe(200)
+    expect(await read(`weir_portal_${await signed({ ...claims, after: '2099-01-01T00:00:00.000Z' })}`)).toBe(401)
     await ask('DELETE /v1/subjects/acme/portal')
     expect(await read(third)).toBe(401)
     expect((await ask('/v1/changes?limit=1')).json().items[0].summary).toEqual([
@@ -114,16 +122,10 @@ describe('a portal token', () => {
 })
 
 describe('a token that Weir did not make', () => {
-  const base64url = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const seconds = nowMs / 1_000
-  const claims = { sub: 'acme', aud: 'weir-portal', iat: seconds, exp: seconds + 600 }
-  const signed = (payload: object, by = key, alg = 'HS256') =>
-    new SignJWT({ ...payload }).setProtectedHeader({ alg }).sign(new TextEncoder().encode(by))
-
   it.each([
     ['with the key, as a control', () => signed(claims), 200],
     ['with another key', () => signed(claims, otherKey), 401],
-    ['with another algorithm', () => signed(claims, `${key}${key}`, 'HS512'), 401],
+    ['with another algorithm', () => signed(claims, key, 'HS512'), 401],
     ['for another audience', () => signed({ ...claims, aud: 'weir' }), 401],
     ['without an end', () => signed({ ...claims, exp: undefined }), 401],
     ['that has ended', () => signed({ ...claims, exp: seconds }), 401],

@@ -34,36 +34,6 @@ describe('a browser’s session', () => {
     expect((await send('PUT /v1/plans/basic', csrf, { limits: ['minute'] })).statusCode).toBe(201)
   })
 
-  it('is refused with a second credential, whosever it is', async () => {
-    const { send } = await openBrowser()
-    for (const more of [{ authorization: 'Bearer token' }, { 'x-api-key': 'acme-key' }]) {
-      expect((await send('GET /v1/policy', more)).statusCode).toBe(400)
-    }
-  })
-
-  it('changes nothing without the page’s own header', async () => {
-    const { send, csrf } = await openBrowser()
-    for (const more of [{}, { 'x-weir-csrf': 'guessed' }]) {
-      const refused = await send('DELETE /v1/subjects/acme', more)
-      expect([refused.statusCode, refused.json().type]).toEqual([403, 'urn:weir:problem:csrf'])
-    }
-    expect((await send('DELETE /session')).statusCode).toBe(403)
-    expect((await send('DELETE /v1/subjects/acme', csrf)).statusCode).toBe(204)
-  })
-
-  it.each([
-    ['another page', { 'sec-fetch-site': 'cross-site' }],
-    ['a page of the same site', { 'sec-fetch-site': 'same-site' }],
-    ['a program', { 'sec-fetch-site': '' }],
-    ['a page by a name that was bound to this machine', { host: 'rebound.example.com:8090' }],
-    ['a page by a name that begins like ours', { host: 'localhost.example.com' }],
-  ])('does not count for %s, nor can it be opened there', async (_, more) => {
-    const { send } = await openBrowser()
-    const refused = await send('GET /v1/policy', more)
-    expect([refused.statusCode, refused.json().type]).toEqual([403, 'urn:weir:problem:csrf'])
-    expect((await send('POST /session', more, { token: 'token' })).statusCode).toBe(403)
-  })
-
   it('reads, and changes nothing, by an address that was typed', async () => {
     const { send, csrf } = await openBrowser()
     const typed = { 'sec-fetch-site': 'none' }
@@ -93,11 +63,6 @@ describe('a browser’s session', () => {
     expect((await send('GET /v1/policy')).statusCode).toBe(200)
     now += 1
     expect((await send('GET /v1/policy')).statusCode).toBe(401)
-  })
-
-  it('is not opened by a token that is not one', async () => {
-    const { signIn } = await openBrowser('nonsense')
-    expect([signIn.statusCode, signIn.headers['set-cookie']]).toEqual([401, undefined])
   })
 
   it('has a cookie for TLS alone where browsers come by a public address', async () => {
