@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startTables, type Tables } from '../support/servers/tables.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { startTables } from '../support/servers/tables.ts'
 
-let tables: Tables
-beforeAll(async () => {
-  tables = await startTables()
-})
-afterAll(() => tables?.close())
+const tables = await startTables()
+afterAll(() => tables.close())
 
 /** Rows of one journal in partition 2, with equally many numbers and offsets. */
 async function insertRows(

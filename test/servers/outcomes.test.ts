@@ -6,14 +6,11 @@ import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision
 import { encodeOutcomeOpen, type OutcomeInput } from '@weir/contracts/outcome.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startTables, type Tables } from '../support/servers/tables.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { startTables } from '../support/servers/tables.ts'
 
-let tables: Tables
-beforeAll(async () => {
-  tables = await startTables()
-})
-afterAll(() => tables?.close())
+const tables = await startTables()
+afterAll(() => tables.close())
 
 const noonMs = Date.parse('2026-11-20T12:00:00Z')
 const journal = randomUUID()

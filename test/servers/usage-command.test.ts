@@ -4,35 +4,17 @@ import { noProgress } from '@weir/cli/terminal/progress.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery, type UsageQuery } from '@weir/core/usage/usage-query.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { startTables, type Tables } from '../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../support/start-console.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startConsoleStack } from '../support/console-stack.ts'
 import { decision, insertedRow, question, withIds } from '../support/usage/random-questions.ts'
 
-let kafka: RunningServer
-let tables: Tables
-let desk: RunningConsole
+const { tables, desk, close } = await startConsoleStack()
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
-  })
   const values = withIds(fc.sample(decision, { numRuns: 400, seed: 20 })).map(insertedRow)
   await tables.client.insert({ table: 'weir.decisions', format: 'JSONEachRow', values })
 }, 180_000)
-afterAll(async () => {
-  await desk?.close()
-  await tables?.close()
-  await kafka?.close()
-})
+afterAll(close)
 
 type Parameters = Record<string, string | readonly string[]>
 

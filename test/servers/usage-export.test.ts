@@ -4,15 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { topics } from '@weir/contracts/topics.ts'
 import type { RatedUsage } from '@weir/core/prices/rated-usage.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { startTables, type Tables } from '../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../support/start-console.ts'
+import { afterAll, expect, test } from 'vitest'
+import { startConsoleStack } from '../support/console-stack.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 const hourMs = 3_600_000
@@ -32,22 +26,11 @@ const policy = {
   subjects: { ...Object.fromEntries(subjects.map((id) => [id, { plan: 'paid' }])), nobody: { plan: 'free' } },
 }
 
-let kafka: RunningServer
-let tables: Tables
-let admin: RunningConsole
 const dir = mkdtempSync(join(tmpdir(), 'weir-test-export-'))
 const state = join(dir, 'state.json')
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  admin = await startConsole({ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url })
-  expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
-}, 120_000)
+const { tables, desk: admin, close } = await startConsoleStack({ policy })
 afterAll(async () => {
-  await admin?.close()
-  await tables?.close()
-  await kafka?.close()
+  await close()
   rmSync(dir, { recursive: true })
 })
 

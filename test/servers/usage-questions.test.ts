@@ -9,7 +9,7 @@ import { parseUsageQuery, type UsageQuery } from '@weir/core/usage/usage-query.t
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isOnCluster } from '../support/servers/cluster-server.ts'
-import { startTables, type Tables } from '../support/servers/tables.ts'
+import { startTables } from '../support/servers/tables.ts'
 import {
   decision,
   dimensions,
@@ -52,7 +52,7 @@ function expectChanges(found: readonly object[], model: readonly object[]): void
   expect([changes, isClose]).toEqual([changes, isClose.map(() => true)])
 }
 
-let tables: Tables
+const tables = await startTables()
 const streamed = (reach: Reach, query: UsageQuery, form: Partial<StreamForm> & Pick<StreamForm, 'format'>) => {
   const question = { source: usageSource(reach, query), query, form: { sumsAreText: true, isCsvExact: true, ...form } }
   return openUsageStream(tables.client, reach, question, AbortSignal.timeout(60_000))
@@ -107,14 +107,13 @@ const guarded = (rows: readonly UsageRow[]): object[] =>
   )
 
 beforeAll(async () => {
-  tables = await startTables()
   await tables.client.insert({
     table: 'weir.decisions',
     format: 'JSONEachRow',
     values: all.map(insertedRow),
   })
 }, 120_000)
-afterAll(() => tables?.close())
+afterAll(() => tables.close())
 
 test(`${questions} random questions are answered as the decisions themselves say`, { timeout: 300_000 }, async () => {
   await fc.assert(

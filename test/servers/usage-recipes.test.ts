@@ -1,20 +1,17 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { allFences } from '../support/docs/fences.ts'
-import { startTables, type Tables } from '../support/servers/tables.ts'
+import { startTables } from '../support/servers/tables.ts'
 
 const document = await readFile(join(projectRoot, 'docs/usage.md'), 'utf8')
 const recipes = allFences
   .filter(({ language, notRun }) => language === 'sql' && notRun === undefined)
   .map(({ text }) => text.trim())
 
-let tables: Tables
-beforeAll(async () => {
-  tables = await startTables()
-})
-afterAll(() => tables?.close())
+const tables = await startTables()
+afterAll(() => tables.close())
 
 it('the documents have recipes', () => {
   expect(recipes.length).toBeGreaterThan(8)

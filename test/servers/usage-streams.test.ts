@@ -7,28 +7,14 @@ import { askUsage, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream } from '@weir/clickhouse/usage-stream.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery } from '@weir/core/usage/usage-query.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { startTables, type Tables } from '../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../support/start-console.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { startConsoleStack } from '../support/console-stack.ts'
 import { runWeir } from '../support/weir-up.ts'
 
-let kafka: RunningServer
-let tables: Tables
-let desk: RunningConsole
 /** Far more bytes than the sockets between ClickHouse and a reader that waits can hold. */
 const subjects = 400_000
+const { tables, desk, close } = await startConsoleStack()
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
-  })
   await tables.client.command({
     query: `INSERT INTO weir.usage_15m (ts, subject, route, method, outcome, count, cost)
       SELECT '2026-11-01 00:00:00', concat('subject-', leftPad(toString(number), 60, '0')), 'GET /', 'GET', 'allow', 1, 5
@@ -39,11 +25,7 @@ beforeAll(async () => {
       ('2026-11-02 00:00:00', '=1+1', 'GET /', 'GET', 'allow', 1, 5), ('2026-11-02 00:00:00', 'acme', 'GET /', 'GET', 'deny', 2, 5)`,
   })
 }, 180_000)
-afterAll(async () => {
-  await desk?.close()
-  await tables?.close()
-  await kafka?.close()
-})
+afterAll(close)
 
 const large = '/v1/usage?from=2026-11-01&to=2026-11-02&by=subject&step=total'
 const small = '/v1/usage?from=2026-11-02&to=2026-11-03&by=subject&step=total'

@@ -8,7 +8,7 @@ import {
 } from '@weir/core/usage/utilization-query.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startTables, type Tables } from '../support/servers/tables.ts'
+import { startTables } from '../support/servers/tables.ts'
 
 const [quarterMs, dayMs] = [900_000, 86_400_000]
 const startMs = Date.UTC(2026, 10, 10)
@@ -107,9 +107,8 @@ function modelOf(given: Asked, own: readonly string[] | undefined): UtilizationR
   return rows.toSorted((a, b) => (order.startsWith('-') ? -1 : 1) * compare(a, b) || byName(a, b))
 }
 
-let tables: Tables
+const tables = await startTables()
 beforeAll(async () => {
-  tables = await startTables()
   await tables.client.command({ query: 'SYSTEM STOP MERGES weir.limits_15m' })
   for (let at = 0; at < all.length; at += 100) {
     const values = all.slice(at, at + 100).map(({ tsMs, isDenied, by, shadowedBy, met, ...rest }) => ({
@@ -123,7 +122,7 @@ beforeAll(async () => {
     })
   }
 }, 120_000)
-afterAll(() => tables?.close())
+afterAll(() => tables.close())
 
 async function ask(given: Asked, own?: readonly string[], limit = 1_000) {
   const parsed = parseUtilizationQuery(given, nowMs)

@@ -1,12 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { afterAll, expect, inject, test } from 'vitest'
+import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const policyText = (size: number) => `
@@ -17,23 +12,8 @@ subjects: { acme: { plan: free } }
 `
 
 /** A Kafka of this file's own: it is stopped and started, and the policy's topic has one name. */
-let kafka: RunningServer
-let admin: RunningConsole
-
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  admin = await startConsole({
-    WEIR_KAFKA_BROKERS: kafka.address,
-    WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
-    WEIR_REDIS_URL: inject('redisUrl'),
-  })
-})
-
-afterAll(async () => {
-  await admin?.close()
-  await kafka?.close()
-})
+const { kafka, desk: admin, close } = await startConsoleOnKafka()
+afterAll(close)
 
 interface Page {
   readonly items: readonly { readonly id: string; readonly name: string; readonly by: string }[]

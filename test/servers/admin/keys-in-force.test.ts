@@ -1,11 +1,6 @@
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { afterAll, expect, inject, test } from 'vitest'
+import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -13,32 +8,20 @@ import { runWeir } from '../../support/weir-up.ts'
 const inForceMs = 1_000
 const deadlineMs = 10_000
 
-let kafka: RunningServer
-let admin: RunningConsole
-let ingresses: readonly RunningIngress[] = []
-
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  const servers = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_REDIS_URL: inject('redisUrl') }
-  admin = await startConsole({ ...servers, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') })
-  const applied = await admin.ask(
-    'PUT /v1/policy',
-    `
+const policy = `
 version: 1
 plans: { free: { limits: [minute] } }
 limits: { minute: { algorithm: fixed_window, size: 100000, window: 1m, block: 10m } }
 subjects: { acme: { plan: free } }
-`,
-  )
-  expect(applied.status).toBe(200)
-  ingresses = await Promise.all([1, 2].map(() => startIngress({ ...servers, WEIR_POLICY_FILE: '/nowhere/weir.yaml' })))
-})
-
+`
+const { kafka, desk: admin, close } = await startConsoleOnKafka({ policy })
+const servers = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_REDIS_URL: inject('redisUrl') }
+const ingresses = await Promise.all(
+  [1, 2].map(() => startIngress({ ...servers, WEIR_POLICY_FILE: '/nowhere/weir.yaml' })),
+)
 afterAll(async () => {
   await Promise.all(ingresses.map((one) => one.close()))
-  await admin?.close()
-  await kafka?.close()
+  await close()
 })
 
 const weir = (...args: string[]) => runWeir(args, admin.environment)

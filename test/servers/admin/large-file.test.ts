@@ -1,10 +1,5 @@
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { expect, inject, onTestFinished, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { startServer } from '../../support/servers/start-server.ts'
-import { startConsole } from '../../support/start-console.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { startConsoleOnKafka } from '../../support/console-stack.ts'
 
 const subjectsMax = 60_000
 
@@ -18,13 +13,8 @@ function largePolicy(): string {
 }
 
 test('While a policy of 7 MB is read, compared and applied, the console answers other questions', async () => {
-  // A Kafka of this test's own: the policy's topic has one name.
-  const kafka = await startServer(kafkaServer)
-  onTestFinished(() => kafka.close())
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  const environment = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') }
-  const admin = await startConsole(environment)
-  onTestFinished(() => admin.close())
+  const { desk: admin, close } = await startConsoleOnKafka()
+  onTestFinished(close)
   const text = largePolicy()
   let isApplied = false
   const applied = admin.ask('PUT /v1/policy', text).finally(() => {

@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type LocalClickhouse, randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
+import { afterAll, expect, it } from 'vitest'
+import { randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
 
-let clickhouse: LocalClickhouse
-beforeAll(async () => {
-  clickhouse = await startClickhouse()
-})
+const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
 
 const endless = 'SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1'

@@ -1,12 +1,9 @@
 import { brotliCompressSync, deflateSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { createClient } from '@clickhouse/client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type LocalClickhouse, randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
 
-let clickhouse: LocalClickhouse
-beforeAll(async () => {
-  clickhouse = await startClickhouse()
-})
+const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
 
 const text = 'one\ntwo\n'

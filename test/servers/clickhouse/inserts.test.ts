@@ -1,13 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type LocalClickhouse, randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
 
-let clickhouse: LocalClickhouse
-beforeAll(async () => {
-  clickhouse = await startClickhouse()
-})
+const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
 
 async function createTable(columns = 'a Int32, s String', settings = ''): Promise<string> {

@@ -4,13 +4,10 @@ import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type LocalClickhouse, startClickhouse } from '../../support/servers/clickhouse.ts'
+import { afterAll, expect, it } from 'vitest'
+import { startClickhouse } from '../../support/servers/clickhouse.ts'
 
-let clickhouse: LocalClickhouse
-beforeAll(async () => {
-  clickhouse = await startClickhouse()
-})
+const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
 
 async function startSecond(dir: string, port: number) {

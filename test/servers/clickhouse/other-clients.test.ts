@@ -1,10 +1,7 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type LocalClickhouse, randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
+import { afterAll, expect, it } from 'vitest'
+import { randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
 
-let clickhouse: LocalClickhouse
-beforeAll(async () => {
-  clickhouse = await startClickhouse()
-})
+const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
 
 it('serves the requests that clickhouse-connect (Python) makes, each of which names a session', async () => {

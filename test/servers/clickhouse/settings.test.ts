@@ -1,10 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type LocalClickhouse, randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
 
-let clickhouse: LocalClickhouse
-beforeAll(async () => {
-  clickhouse = await startClickhouse()
-})
+const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
 
 const threads = (parameters = {}) => clickhouse.ask("SELECT getSetting('max_threads')", parameters)

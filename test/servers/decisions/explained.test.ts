@@ -1,17 +1,11 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { startConsoleStack } from '../../support/console-stack.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -23,9 +17,6 @@ const policy = {
   subjects: { acme: { plan: 'free' } },
 }
 
-let kafka: RunningServer
-let tables: Tables
-let desk: RunningConsole
 const historyRows = () =>
   tables.rows<{ offset: number; name: string }>(
     `SELECT toUInt32(h.offset) AS offset, name FROM weir.policy_history AS h FINAL WHERE kind = 'change' ORDER BY h.offset`,
@@ -40,20 +31,11 @@ async function change(request: string, body: unknown): Promise<{ readonly offset
   return { offset: row?.offset ?? -1, id: id ?? '' }
 }
 let first = { offset: -1, id: '' }
+const { tables, desk, close } = await startConsoleStack()
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
-  })
   first = await change('PUT /v1/policy', JSON.stringify(policy))
 }, 180_000)
-afterAll(async () => {
-  await desk?.close()
-  await tables?.close()
-  await kafka?.close()
-})
+afterAll(close)
 
 const at = (ms: number) => `fromUnixTimestamp64Milli(toInt64(${ms}), 'UTC')`
 const insert = (into: string, columns: Readonly<Record<string, string | number>>) =>

@@ -1,16 +1,7 @@
 import { uuidv7 } from '@weir/core/ids.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startConsoleStack } from '../../support/console-stack.ts'
 
-let kafka: RunningServer
-let tables: Tables
-let desk: RunningConsole
 const nowMs = Date.now()
 type Columns = Readonly<Record<string, string | number>>
 const at = (ms: number) => `fromUnixTimestamp64Milli(toInt64(${ms}), 'UTC')`
@@ -34,13 +25,8 @@ async function decide(tsMs: number, more: Columns = {}): Promise<string> {
 const ids: string[] = []
 let shadowed = ''
 const [minute, day] = [60_000, 86_400_000]
+const { tables, desk, close } = await startConsoleStack()
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
-  })
   const ofBolt = { subject: "'bolt'", outcome: "'allow'", reason: "'ok'", denied_by: "''", cost: 1, ip: "''" }
   const fifth = await decide(nowMs - 30 * minute, { cost: 9, key_id: "'acme-2'", reason: "'blocked'" })
   const alike = []
@@ -55,11 +41,7 @@ beforeAll(async () => {
     ...{ id: `toUUID('${first}')`, ts: at(nowMs - minute + 5), subject: "'bolt'", status: 503, upstream: "'demo'" },
   })
 }, 180_000)
-afterAll(async () => {
-  await desk?.close()
-  await tables?.close()
-  await kafka?.close()
-})
+afterAll(close)
 
 interface Page {
   readonly rows: readonly { readonly id: string; readonly corrections: readonly object[] }[]

@@ -2,16 +2,12 @@ import { createHash } from 'node:crypto'
 import { readEvents, type StreamEvent } from '@weir/cli/console/event-stream.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { createRecordSender, type RecordSender } from '@weir/kafka/send-records.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { createSeededRandom } from '../../support/seeded-random.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const many = Array.from({ length: 25 }, (_, at) => `reader-${at}`)
@@ -28,23 +24,12 @@ const policy = {
   ]),
 }
 
-let kafka: RunningServer
-let sender: RecordSender
-let desk: RunningConsole
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  sender = createRecordSender(kafkaOptions(kafka.address))
-  desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') },
-    ...{ WEIR_REDIS_URL: inject('redisUrl'), WEIR_PORTAL_KEY: 'a key of portals for the tests of streams' },
-  })
-  expect((await desk.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
-}, 180_000)
+const environment = { WEIR_PORTAL_KEY: 'a key of portals for the tests of streams' }
+const { kafka, desk, close } = await startConsoleOnKafka({ policy, environment })
+const sender = createRecordSender(kafkaOptions(kafka.address))
 afterAll(async () => {
-  await desk?.close()
-  await sender?.close()
-  await kafka?.close()
+  await sender.close()
+  await close()
 })
 
 const limits = [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 19_882 }]

@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { tokenScopes } from '@weir/policy/policy.ts'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startConsoleStack } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const scopes = tokenScopes.filter((scope) => scope !== 'admin')
@@ -20,29 +14,16 @@ const policy = {
   tokens: Object.fromEntries(scopes.map((scope) => [scope, { sha256: sha256(`${scope}-token`), scopes: [scope] }])),
 }
 
-let kafka: RunningServer
-let tables: Tables
-let admin: RunningConsole
 let url: string
+const { tables, desk: admin, close } = await startConsoleStack({ policy })
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  admin = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
-  })
   url = admin.environment.WEIR_CONSOLE_URL
-  expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
   await tables.client.command({
     query: `INSERT INTO weir.decisions (ts, subject, outcome, cost, count, limits)
       SELECT now64(3) - 60, 'acme', 'allow', 1, 1, [('minute', 100, 1, 99, 0, map())]`,
   })
 }, 180_000)
-afterAll(async () => {
-  await admin?.close()
-  await tables?.close()
-  await kafka?.close()
-})
+afterAll(close)
 
 interface Sent {
   readonly method?: string

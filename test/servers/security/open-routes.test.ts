@@ -1,16 +1,11 @@
 import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { addressesOf } from '@weir/policy/contact-targets.ts'
 import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
 /** The routes of the console that take no token in a header: what they ask for is in the path or in the body. */
 
@@ -31,21 +26,11 @@ const policy = {
   tokens: { reader: { sha256: sha256('reader-token'), scopes: ['read'] } },
 }
 
-let kafka: RunningServer
-let desk: RunningConsole
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') },
-    ...{ WEIR_REDIS_URL: inject('redisUrl'), WEIR_PORTAL_KEY: key, WEIR_UNSUBSCRIBE_KEY: key },
-  })
-  expect((await desk.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
-}, 180_000)
-afterAll(async () => {
-  await desk?.close()
-  await kafka?.close()
+const { desk, close } = await startConsoleOnKafka({
+  policy,
+  environment: { WEIR_PORTAL_KEY: key, WEIR_UNSUBSCRIBE_KEY: key },
 })
+afterAll(close)
 
 interface Sent {
   readonly headers?: Readonly<Record<string, string>>

@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startConsoleStack } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 import { alertIds, alike, attempts, decisionIds, type Sent } from './reach-attempts.ts'
 import { besides, forged, portalKey, reachCredentials, statusOfLines } from './reach-forged.ts'
 
@@ -45,9 +39,6 @@ const policy = {
 /** Counts that stand in no other answer: one of bolt's in a sum would change its digits. */
 const [acmes, bolts] = [7, 90_001]
 
-let kafka: RunningServer
-let tables: Tables
-let admin: RunningConsole
 let portalToken = ''
 let [gonePortal, endedPortal] = ['', '']
 
@@ -67,15 +58,8 @@ const seed = (subject: keyof typeof decisionIds, count: number) => {
 const alert = (id: string, type: string, subject: string, data: object) =>
   `SELECT toUUID('${id}'), '${type}', '${subject}', now64(3) - 60, now(), 'raised', '${JSON.stringify(data)}'`
 
+const { tables, desk: admin, close } = await startConsoleStack({ policy, environment: { WEIR_PORTAL_KEY: portalKey } })
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  admin = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
-    WEIR_PORTAL_KEY: portalKey,
-  })
-  expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
   const reached = { size: 100, used: 80, percent: 80 }
   for (const query of [
     seed('acme', acmes),
@@ -107,11 +91,7 @@ beforeAll(async () => {
   portalToken = await portalOf('acme')
   gonePortal = await portalOf('gone')
 }, 180_000)
-afterAll(async () => {
-  await admin?.close()
-  await tables?.close()
-  await kafka?.close()
-})
+afterAll(close)
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const credentials = {

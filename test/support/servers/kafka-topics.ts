@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import type { TopicSpec } from '@weir/kafka/topics-file.ts'
+import { readTopics, type TopicSpec } from '@weir/kafka/topics-file.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 
 /** How a test reaches Kafka. */
 export function kafkaOptions(address: string): KafkaOptions {
   return { brokers: [address], clientId: `test-${randomUUID()}`, log: createLogger('test', 'silent') }
 }
+
+/** Creates the topics of Weir. */
+export const createWeirTopics = async (address: string) => ensureTopics(kafkaOptions(address), await readTopics())
 
 /** A topic that no other test knows. */
 export function topicSpec(partitions: number): TopicSpec {
