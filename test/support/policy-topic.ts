@@ -6,6 +6,7 @@ import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/cont
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import type { TopicSpec } from '@weir/kafka/topics-file.ts'
 import { type EntityChange, putEntity } from '@weir/policy/entities.ts'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
 import { PolicyFeed, type PolicyFeedOptions } from '@weir/policy-feed/policy-feed.ts'
@@ -46,14 +47,18 @@ export function wholeChange(
 }
 
 /** A policy topic that no other test knows. */
-export async function createPolicyTopic(options: KafkaOptions): Promise<string> {
+export async function createPolicyTopic(options: KafkaOptions, more: TopicSpec['config'] = {}): Promise<string> {
   const name = `test.policy.${randomUUID()}`
-  await makePolicyTopic(options, name)
+  await makePolicyTopic(options, name, more)
   return name
 }
 
-export async function makePolicyTopic(options: KafkaOptions, name: string): Promise<void> {
-  const config = { 'cleanup.policy': 'compact', 'max.message.bytes': String(16 * 1024 * 1024) }
+export async function makePolicyTopic(
+  options: KafkaOptions,
+  name: string,
+  more: TopicSpec['config'] = {},
+): Promise<void> {
+  const config = { 'cleanup.policy': 'compact', 'max.message.bytes': String(16 * 1024 * 1024), ...more }
   await ensureTopics(options, [{ name, partitions: 1, replicationFactor: 1, minInsyncReplicas: 1, config }])
 }
 
