@@ -88,17 +88,3 @@ test('servers that are down are named, and nothing that they said is shown', asy
     expect([answer.headers['retry-after'], answer.body.includes('password')]).toEqual(['5', false])
   }
 })
-
-test('the list is open to the scopes read and limits, and lifting to limits alone', async () => {
-  const ask = await open(blocksOf(1))
-  for (const scope of ['read', 'limits', 'write'] as const) {
-    const made = await ask('POST /v1/tokens', { body: { name: `of-${scope}`, scopes: [scope] } })
-    const { token } = made.json()
-    const statuses = [await ask('/v1/blocks', { token }), await ask('POST /v1/blocks/x/lift', { token })]
-    expect([scope, ...statuses.map(({ statusCode }) => statusCode)]).toEqual([
-      scope,
-      scope === 'write' ? 403 : 200,
-      scope === 'limits' ? 200 : 403,
-    ])
-  }
-})

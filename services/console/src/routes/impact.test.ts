@@ -49,13 +49,6 @@ it('asks about the 20 subjects with the most decisions in the last seven days, w
   expect(store.state?.get('limit', 'minute')?.body).toMatchObject({ size: 100 })
 })
 
-it('takes the scopes that applying the file takes, and usage', async () => {
-  const { ask } = await openAsked()
-  for (const token of ['reader-token', 'writer-token']) {
-    expect((await ask(path, { body: edited, token })).json()).toMatchObject({ status: 403 })
-  }
-})
-
 it('refuses a file, a span or a number of subjects that is not right, and says so where too much is asked for', async () => {
   const { ask } = await openAsked(async () => {
     throw new QuestionBoundMet('too-large', undefined)

@@ -86,13 +86,6 @@ describe('a key', () => {
     },
   )
 
-  it('that was revoked is in no list', async () => {
-    const { ask } = await withPolicy()
-    await ask('DELETE /v1/keys/acme-1')
-    expect((await ask('/v1/keys')).json()).toEqual({ items: [], next: null })
-    expect((await ask('/v1/keys?subject=acme')).json()).toEqual({ items: [], next: null })
-  })
-
   it('that has ended is deleted once its subject has very many keys', async () => {
     const { ask, store } = await withPolicy()
     for (let n = 0; n < 120; n += 1) {

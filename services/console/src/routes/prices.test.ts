@@ -66,12 +66,6 @@ describe('POST /v1/prices/{name}/quote', () => {
     const answer = await ask('POST /v1/prices/ap/quote', { body: { usage: [] } })
     expect([answer.statusCode, answer.json().detail]).toEqual([404, expect.stringContaining('did you mean api?')])
   })
-
-  it('takes the scope billing, and no token with another one but admin', async () => {
-    const { ask } = await withPrices()
-    const answer = await ask('POST /v1/prices/api/quote', { body: { usage: [] }, token: 'writer-token' })
-    expect([answer.statusCode, answer.json().scope]).toEqual([403, 'billing'])
-  })
 })
 
 describe('price lists as parts of the policy', () => {
