@@ -94,26 +94,19 @@ test.each([
   ['::1', '::1/128'],
   ['FD00::/8', 'fd00::/8'],
   ['1:2:3:4:5:6:7:8', '1:2:3:4:5:6:7:8/128'],
+  ['::1.2.3.4', '::1.2.3.4/128'],
   ['64:ff9b::1.2.3.4', '64:ff9b::1.2.3.4/128'],
-  ['10.0.0.1/8', undefined],
-  ['fd00::1/8', undefined],
-  ['10.0.0.0/33', undefined],
-  ['::/129', undefined],
-  ['010.0.0.0/8', undefined],
-  ['10.0.0/8', undefined],
-  ['256.0.0.0', undefined],
-  ['1::2::3', undefined],
-  ['1:2:3:4:5:6:7', undefined],
-  ['1:2:3:4:5:6:7::8', undefined],
-  [':::', undefined],
-  ['::ffff:10.0.0.1', undefined],
-  ['localhost', undefined],
-  ['10.0.0.0/', undefined],
-  ['fe80::1%eth0', undefined],
-  ['', undefined],
-])('the addresses %j are %j', (text, cidr) => {
-  const parsed = parseCidr(text)
-  expect(parsed.kind === 'cidr' ? parsed.cidr : undefined).toBe(cidr)
+])('the addresses %j are %j, and the ingress can compare addresses with them', (text, cidr) => {
+  expect(parseCidr(text)).toEqual({ kind: 'cidr', cidr })
+  const [network = '', bits] = cidr.split('/')
+  expect(() => new BlockList().addSubnet(network, Number(bits), isIPv4(network) ? 'ipv4' : 'ipv6')).not.toThrow()
+})
+
+const notCidrs =
+  '10.0.0.1/8 fd00::1/8 10.0.0.0/33 ::/129 010.0.0.0/8 010.0.0.1 10.0.0/8 256.0.0.0 1::2::3 1:2:3:4:5:6:7 ::: 10.0.0.0/ ' +
+  '1:2:3:4:5:6:7::8 ::ffff:10.0.0.1 ::ffff:0.0.0.0/96 localhost fe80::1%eth0 64:ff9b::010.0.0.1 ::0.0.0.096 1.2.3.4::'
+test.each(['', ...notCidrs.split(' ')])('%j is not a block of addresses', (text) => {
+  expect(parseCidr(text).kind).toBe('wrong')
 })
 
 test.each([
@@ -128,27 +121,4 @@ test.each([
 ])('the time %j is %j', (text, iso) => {
   const ms = parseTimeMs(text)
   expect(ms === undefined ? undefined : new Date(ms).toISOString()).toBe(iso)
-})
-
-test.each(['0.0.0.0/0', '10.0.0.0/8', '::/0', '::1.2.3.4', '64:ff9b::192.0.2.1', '2001:DB8::/32'])(
-  '%s is a block of addresses, and the ingress can compare addresses with it',
-  (text) => {
-    const found = parseCidr(text)
-    expect(found).toEqual({ kind: 'cidr', cidr: expect.stringContaining(text.toLowerCase()) })
-    const [network = '', bits] = found.kind === 'cidr' ? found.cidr.split('/') : []
-    expect(() => new BlockList().addSubnet(network, Number(bits), isIPv4(network) ? 'ipv4' : 'ipv6')).not.toThrow()
-  },
-)
-
-test.each([
-  '010.0.0.1',
-  '64:ff9b::010.0.0.1',
-  '::0.0.0.096',
-  '::ffff:1.2.3.4',
-  '::ffff:0.0.0.0/96',
-  '1.2.3.4::',
-  '10.0.0.1/8',
-  'fe80::1%eth0',
-])('%s is not a block of addresses', (text) => {
-  expect(parseCidr(text).kind).toBe('wrong')
 })

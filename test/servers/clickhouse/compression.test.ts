@@ -1,5 +1,4 @@
 import { brotliCompressSync, deflateSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { createClient } from '@clickhouse/client'
 import { afterAll, describe, expect, it } from 'vitest'
 import { randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
 
@@ -58,14 +57,4 @@ describe('answers', () => {
     expect(zstdDecompressSync(zstd.body)).toHaveLength(588_890)
     expect((await ask({ enable_http_compression: '1' }, 'lz4')).encoding).toBeUndefined()
   })
-})
-
-it('works both ways with @clickhouse/client', async () => {
-  const client = createClient({ url: clickhouse.server.address, compression: { request: true, response: true } })
-  const table = randomTable()
-  await client.command({ query: `CREATE TABLE ${table} (a Int32) ENGINE = MergeTree ORDER BY a` })
-  await client.insert({ table, values: Array.from({ length: 1_000 }, (_, a) => ({ a })), format: 'JSONEachRow' })
-  const result = await client.query({ query: `SELECT count() AS n FROM ${table}`, format: 'JSONEachRow' })
-  expect(await result.json()).toEqual([{ n: 1_000 }])
-  await client.close()
 })

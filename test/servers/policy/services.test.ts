@@ -12,7 +12,6 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
 import { changesOf, emptyDir, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
-import { readMetric } from '../../support/read-metric.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { startIngress } from '../../support/start-ingress.ts'
@@ -57,18 +56,6 @@ async function start(environment: Readonly<Record<string, string>>) {
     },
   }
 }
-
-test('a key is taken by a running ingress within a second of its creation, and refused within a second of its end', async () => {
-  const ingress = await start({})
-  const writer = openWriter(kafkaOptions(kafka.address), topics.policy)
-  expect((await ingress.ask()).status).toBe(401)
-  await writer.publish(wholeChange([keyChange]))
-  await until(async () => (await ingress.ask()).status === 200, 1_000)
-  await writer.publish(wholeChange([deleteEntity('key', sha256)]))
-  await until(async () => (await ingress.ask()).status === 401, 1_000)
-  expect(await readMetric(ingress.ops, 'weir_policy_changes_total{result="applied"}')).toBe(2)
-  expect(await readMetric(ingress.ops, 'weir_policy_entities{kind="subject"}')).toBe(1)
-})
 
 test('alerting takes over an endpoint without a secret with a warning, and lives', async () => {
   const [opsPort] = await freePorts(1)

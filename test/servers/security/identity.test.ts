@@ -13,38 +13,9 @@ describe('an address that a header claims', () => {
   const proxy = '127.0.0.2'
   const right = '198.51.100.7'
   /** What a trusted proxy hands on, and the caller's address then. */
-  const lists: readonly (readonly [string, string])[] = [
-    ...[
-      right,
-      `203.0.113.9, ${right}`,
-      `${right}, ${proxy}`,
-      `${right},${proxy},${proxy}`,
-      ` ${right} `,
-      `\t${right}`,
-    ].map((list) => [list, right] as const),
-    ...[`::ffff:${right}`, '::ffff:c633:6407', `[::ffff:${right}]:80`, `${right}:4711`, `${right}:0`].map(
-      (list) => [list, right] as const,
-    ),
+  const unreadable = [
     ...[
       '',
-      ',',
-      'unknown',
-      '-',
-      '_hidden',
-      'localhost',
-      'null',
-      '[]',
-      '[',
-      ':::',
-      '::1::',
-      '256.1.1.1',
-      '1.2.3',
-      '1.2.3.4.5',
-    ].map((list) => [list, proxy] as const),
-    ...['0xc6.0x33.0x64.0x07', '3325256711', '198.51.25607', '0306.063.0144.07', '198.51.100.007', `${right}/32`].map(
-      (list) => [list, proxy] as const,
-    ),
-    ...[
       `"${right}"`,
       `${right};`,
       `'${right}'`,
@@ -52,10 +23,18 @@ describe('an address that a header claims', () => {
       `[${right}`,
       `${right}:a`,
       `${right}:123456`,
-    ].map((list) => [list, proxy] as const),
-    ...[`${right}, unknown`, `${right},`, ','.repeat(2_800), 'a'.repeat(8_000), '１９８.51.100.7', `for=${right}`].map(
-      (list) => [list, proxy] as const,
-    ),
+    ],
+    ...[`${right}/32`, `${right}, unknown`, `${right},`, `for=${right}`, ','.repeat(2_800), 'a'.repeat(8_000)],
+    ...', unknown - _hidden localhost null [] [ ::: ::1:: 256.1.1.1 1.2.3 1.2.3.4.5 0xc6.0x33.0x64.0x07'.split(' '),
+    ...'3325256711 198.51.25607 0306.063.0144.07 198.51.100.007 １９８.51.100.7'.split(' '),
+  ]
+  const readable = [
+    ...[right, `203.0.113.9, ${right}`, `${right}, ${proxy}`, `${right},${proxy},${proxy}`, ` ${right} `, `\t${right}`],
+    ...[`::ffff:${right}`, '::ffff:c633:6407', `[::ffff:${right}]:80`, `${right}:4711`, `${right}:0`],
+  ]
+  const lists: readonly (readonly [string, string])[] = [
+    ...readable.map((list) => [list, right] as const),
+    ...unreadable.map((list) => [list, proxy] as const),
     [Array(1_500).fill('9.9.9.9').join(','), '9.9.9.9'],
     [`${right}${`,${proxy}`.repeat(40)}`, proxy],
   ]
@@ -118,25 +97,12 @@ describe('a token that is not right', () => {
 
   const forged: Readonly<Record<string, Forge>> = {
     ...Object.fromEntries(
-      [
-        'none',
-        'None',
-        'NONE',
-        'nOnE',
-        '',
-        'RS256 ',
-        'rs256',
-        'RS512',
-        'PS256',
-        'ES256',
-        'EdDSA',
-        'HS256',
-        'dir',
-        'A128KW',
-      ].flatMap((alg): [string, Forge][] => [
-        [`alg ${alg}, signed`, header({ alg })],
-        [`alg ${alg}, not signed`, ({ parts }) => `${base64({ alg })}.${parts[1]}.`],
-      ]),
+      ['', 'RS256 ', ...'none None NONE nOnE rs256 RS512 PS256 ES256 EdDSA HS256 dir A128KW'.split(' ')].flatMap(
+        (alg): [string, Forge][] => [
+          [`alg ${alg}, signed`, header({ alg })],
+          [`alg ${alg}, not signed`, ({ parts }) => `${base64({ alg })}.${parts[1]}.`],
+        ],
+      ),
     ),
     ...Object.fromEntries(
       [7, null, true, ['RS256'], { RS256: 1 }].map((alg) => [
@@ -173,52 +139,20 @@ describe('a token that is not right', () => {
     'b64 false': header({ alg: 'RS256', kid: 'key 0', b64: false, crit: ['b64'] }),
     ...Object.fromEntries(
       [
-        ...[
-          { exp: 0 },
-          { exp: -1 },
-          { exp: '9999999999' },
-          { exp: null },
-          { exp: [9_999_999_999] },
-          { exp: true },
-          { exp: {} },
-        ],
-        ...[{ nbf: 9_999_999_999 }, { nbf: '0' }, { nbf: null }, { nbf: [] }],
-        ...[
-          { aud: 'API' },
-          { aud: 'api ' },
-          { aud: ['other'] },
-          { aud: [] },
-          { aud: null },
-          { aud: 7 },
-          { aud: { api: 1 } },
-        ],
-        ...[
-          { iss: 'https://id.example.com' },
-          { iss: null },
-          { iss: 7 },
-          { iss: [] },
-          { iss: '' },
-          { iss: '__proto__' },
-        ],
-        ...[
-          { sub: 7 },
-          { sub: null },
-          { sub: ['acme'] },
-          { sub: { id: 'acme' } },
-          { sub: '' },
-          { sub: ' acme' },
-          { sub: 'acme\n' },
-        ],
-        ...[
-          { sub: 'ac\0me' },
-          { sub: 'ip:127.0.0.1' },
-          { sub: '_unauthenticated' },
-          { sub: 'a b' },
-          { sub: 'a'.repeat(129) },
-        ],
+        ...[0, -1, '9999999999', null, [9_999_999_999], true, {}].map((exp) => ({ exp })),
+        ...[9_999_999_999, '0', null, []].map((nbf) => ({ nbf })),
+        ...['API', 'api ', ['other'], [], null, 7, { api: 1 }].map((aud) => ({ aud })),
+        ...['https://id.example.com', null, 7, [], '', '__proto__'].map((iss) => ({ iss })),
+        ...[7, null, ['acme'], { id: 'acme' }, '', ' acme', 'acme\n', 'ac\0me', 'a'.repeat(129)].map((sub) => ({
+          sub,
+        })),
+        ...['ip:127.0.0.1', '_unauthenticated', 'a b'].map((sub) => ({ sub })),
         ...[{ sub: 'größe\u2028' }, { pad: 'a'.repeat(9_000) }],
         ...['exp', 'aud', 'iss', 'sub'].map((missing) => ({ [missing]: undefined })),
-      ].map((claims): [string, Forge] => [`signed, with ${inspect(claims).slice(0, 60)}`, signed(claims)]),
+      ].map((claims: Record<string, unknown>): [string, Forge] => [
+        `signed, with ${inspect(claims).slice(0, 60)}`,
+        signed(claims),
+      ]),
     ),
     'signed, ended for longer than clocks differ': ({ issuer, nowMs }) =>
       issuer.token(nowMs, { claims: { exp: nowMs / 1_000 - 6 } }),

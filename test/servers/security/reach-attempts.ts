@@ -135,14 +135,9 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [27, '/v1/subjects/acme/limits?key_id=bolt-a', 404],
   [27, '/v1/subjects/acme/limits?key_id=none-a', 404],
   [11, '/v1/subjects/acme/limits?limit=bolts-own', 404],
-  ...[
-    '/v1/keys',
-    '/v1/keys?subject=bolt',
-    '/v1/keys?subject=acme',
-    '/v1/tokens',
-    '/v1/policy',
-    '/v1/policy?subject=bolt',
-  ].map((path) => [28, path, 403] as const),
+  ...['keys', 'keys?subject=bolt', 'keys?subject=acme', 'tokens', 'policy', 'policy?subject=bolt'].map(
+    (path) => [28, `/v1/${path}`, 403] as const,
+  ),
   ...['plans', 'plans/top', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'unsubscribed', 'identity'].map(
     (path) => [28, `/v1/${path}`, 403] as const,
   ),
@@ -207,12 +202,8 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [37, '/v1/usage?key=acme-key&token=acme-key', 401, { headers: { authorization: '', 'x-api-key': '' } }],
   [37, '/v1/usage', 400, { headers: { authorization: 'Bearer limited-token', 'x-api-key': 'bolt-key' } }],
   ...[
-    { 'weir-subject': 'bolt' },
-    { 'x-weir-subject': 'bolt' },
-    { 'x-forwarded-user': 'bolt' },
-    { 'x-http-method-override': 'DELETE' },
-    { 'x-original-url': '/v1/policy' },
-    { host: 'bolt' },
+    ...['weir-subject', 'x-weir-subject', 'x-forwarded-user', 'host'].map((name) => ({ [name]: 'bolt' })),
+    ...[{ 'x-http-method-override': 'DELETE' }, { 'x-original-url': '/v1/policy' }],
   ].map((headers) => [38, '/v1/usage?by=subject&step=total', 'own', { headers }] as const),
 ]
 

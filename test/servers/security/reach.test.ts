@@ -154,12 +154,7 @@ describe('what is not acme’s is out of reach of', () => {
       const root = bearer(admin.environment.WEIR_ADMIN_TOKEN)
       const [all] = JSON.parse((await send('/v1/usage?step=total&subject=acme', root)).text).rows
       expect(own).toEqual(all)
-      expect(own).toEqual({
-        count: acmes + 2,
-        allowed: acmes + 1,
-        denied: 1,
-        cost: acmes + 1,
-      })
+      expect(own).toEqual({ count: acmes + 2, allowed: acmes + 1, denied: 1, cost: acmes + 1 })
     })
 
     test('16: has no use for a cursor of bolt’s page, nor for one of another question of its own', async () => {

@@ -9,15 +9,17 @@ import { type RunningWeir, weirUp } from '../../support/weir-up.ts'
 const known = ['state.json', 'secrets.json', 'redis/password', 'redis/password.conf', 'clickhouse/password']
 const parts = ['redis', 'kafka', 'clickhouse', 'ingress', 'metering', 'alerting', 'console', 'demo']
 const names = [
-  'demoKey',
-  'demoSmallKey',
-  'adminToken',
-  'webhookSecret',
-  'redis',
-  'clickhouse',
-  'madeKey',
-  'madeToken',
-] as const
+  ...([
+    'demoKey',
+    'demoSmallKey',
+    'adminToken',
+    'webhookSecret',
+    'redis',
+    'clickhouse',
+    'madeKey',
+    'madeToken',
+  ] as const),
+]
 
 let weir: RunningWeir
 const secrets = new Map<string, string>()

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { notImplemented, statusOf, toServerException } from './exception.ts'
+import { notImplemented, toServerException } from './exception.ts'
 
 it('takes the code from the engine’s text and unwraps what is nested', () => {
   const nested =
@@ -16,18 +16,4 @@ it('reports what is no exception of the engine as an unknown one, and its own re
   expect(notImplemented('This').message).toMatch(
     /^Code: 48\. DB::Exception: This is not implemented .*\(NOT_IMPLEMENTED\)$/,
   )
-})
-
-it.each([
-  [62, 400],
-  [60, 404],
-  [516, 403],
-  [194, 401],
-  [48, 501],
-  [159, 408],
-  [229, 413],
-  [76, 503],
-  [395, 500],
-])('answers code %i with status %i', (code, status) => {
-  expect(statusOf(code)).toBe(status)
 })

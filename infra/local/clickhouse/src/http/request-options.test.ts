@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { authenticate } from './access.ts'
 import { readOptions } from './request-options.ts'
 import { contentType } from './respond.ts'
 
@@ -27,20 +26,9 @@ describe('readOptions', () => {
     })
   })
 
-  it('refuses what could break out of a SET, and native compression', () => {
+  it('refuses what could break out of a SET', () => {
     expect(() => read('a%20=%201,%20b=1')).toThrow('Code: 36')
-    expect(() => read('compress=1')).toThrow('Code: 48')
   })
-})
-
-it('lets in the one user with the right password only', () => {
-  const basic = { authorization: `Basic ${btoa('default:pw')}` }
-  expect(() => authenticate(new URLSearchParams(), basic, 'pw')).not.toThrow()
-  expect(() => authenticate(new URLSearchParams('user=default&password=pw'), {}, 'pw')).not.toThrow()
-  expect(() => authenticate(new URLSearchParams(), {}, 'pw')).toThrow('Code: 516')
-  expect(() => authenticate(new URLSearchParams(), { 'x-clickhouse-user': 'root' }, '')).toThrow(
-    'root: Authentication failed',
-  )
 })
 
 it.each([

@@ -24,16 +24,6 @@ describe('readStatement', () => {
   it.each(['', '  ', ';', '-- nothing', '/* nothing */'])('finds nothing in %j', (sql) => {
     expect(readStatement(sql)).toEqual({ kind: 'empty' })
   })
-
-  it.each([
-    ['SELECT 1; SELECT 2', 'Multi-statements'],
-    ['INSERT INTO t SELECT 1; DROP TABLE t', 'Multi-statements'],
-    ["SELECT 1 INTO OUTFILE 'x'", 'INTO OUTFILE'],
-    ["INSERT INTO t FROM INFILE 'x' FORMAT CSV", 'INFILE'],
-    ["INSERT INTO t SELECT a FROM input('a Int8') FORMAT CSV\n1", 'input()'],
-  ])('refuses %s', (sql, reason) => {
-    expect(() => readStatement(sql)).toThrow(reason)
-  })
 })
 
 describe('an INSERT with data', () => {
