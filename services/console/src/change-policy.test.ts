@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { openConsole } from './testing/open-console.ts'
+import { openConsole, openWithPolicy } from './testing/open-console.ts'
 
 const team = { body: { limits: ['minute'] } }
 
 describe('a change', () => {
   it('is rejected while Kafka is down, with Retry-After, and leaves everything as it was', async () => {
-    const { ask, applyFile, store, audit } = openConsole()
-    await applyFile()
+    const { ask, store, audit } = await openWithPolicy()
     const [size, changes] = [store.state.size, audit.page(undefined, 100)]
     store.isAway = true
     for (const request of ['PUT /v1/plans/team', 'POST /v1/subjects/acme/keys', 'POST /v1/tokens']) {
@@ -30,8 +29,7 @@ describe('a change', () => {
   })
 
   it('that was not read back in time is not answered as done', async () => {
-    const { ask, applyFile, store } = openConsole()
-    await applyFile()
+    const { ask, store } = await openWithPolicy()
     store.isBehind = true
     const answer = await ask('PUT /v1/plans/team', team)
     expect([answer.statusCode, answer.json().detail]).toEqual([503, expect.stringContaining('look before you repeat')])
@@ -60,8 +58,7 @@ describe('a change', () => {
   })
 
   it('waits for those before it, to a bound', async () => {
-    const { ask, applyFile, store } = openConsole()
-    await applyFile()
+    const { ask, store } = await openWithPolicy()
     const { promise, resolve } = Promise.withResolvers<void>()
     store.held = promise
     const put = (n: number) => ask(`PUT /v1/plans/team-${n}`, team)

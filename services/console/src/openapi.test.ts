@@ -1,7 +1,14 @@
 import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
-import { knownAlert, knownBlock, knownChange, knownDecision, openConsole } from './testing/open-console.ts'
+import {
+  knownAlert,
+  knownBlock,
+  knownChange,
+  knownDecision,
+  openConsole,
+  openWithPolicy,
+} from './testing/open-console.ts'
 
 interface Media {
   readonly schema: object
@@ -146,8 +153,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
 ]
 
 it('describes itself as OpenAPI 3.1, and every answer is as described', async () => {
-  const { ask, applyFile } = openConsole({ unsubscribeKey: () => unsubscribeKey })
-  await applyFile()
+  const { ask } = await openWithPolicy({ unsubscribeKey: () => unsubscribeKey })
   const api: OpenApi = (await ask('/openapi.json')).json()
   expect(api.openapi).toBe('3.1.0')
   const ajv = new Ajv2020({ strict: false, allErrors: true })
@@ -190,8 +196,7 @@ it('every path answers a method that it does not have with 405, and says which i
 const bodyOf = ({ requestBody }: Operation) => Object.values(requestBody?.content ?? {})[0]?.schema ?? {}
 
 it('describes the parts of a policy by the rules of the file, and bodies that may be left out as such', async () => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   const { paths }: OpenApi = (await ask('/openapi.json')).json()
   const ajv = new Ajv2020({ strict: false })
   for (const path of ['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'subjects']) {
@@ -207,8 +212,7 @@ it('describes the parts of a policy by the rules of the file, and bodies that ma
 })
 
 it('takes no null for a number, and no text', async () => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   await ask('PUT /v1/prices/api', { body: priceList })
   for (const units of [null, '7', true]) {
     expect((await ask('POST /v1/prices/api/quote', { body: { usage: [{ units }] } })).statusCode).toBe(400)

@@ -89,7 +89,11 @@ test('Resets and unblocks by command go through the console and are in its audit
     ...gone,
     WEIR_REDIS_URL: inject('redisUrl'),
   })
-  expect([direct.code, direct.stdout]).toEqual([0, 'reset minute of acme: 0 keys removed\n'])
+  // Redis is the tier's: another file may have counted a subject of this name.
+  expect([direct.code, direct.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^reset minute of acme: \d+ keys? removed\n$/),
+  ])
   expect(direct.stderr).toContain('no audit has it')
 })
 

@@ -1,15 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { openConsole } from '../testing/open-console.ts'
-
-async function withPolicy() {
-  const opened = openConsole()
-  await opened.applyFile()
-  return opened
-}
+import { openWithPolicy } from '../testing/open-console.ts'
 
 describe('a token', () => {
   it('with the scope write cannot make tokens or keys by applying a policy', async () => {
-    const { ask } = await withPolicy()
+    const { ask } = await openWithPolicy()
     const { body: file } = await ask('/v1/policy', { headers: { accept: 'application/yaml' } })
     const more = file.replace(/^tokens:$/m, `tokens:\n  mine: { sha256: ${'b'.repeat(64)}, scopes: [admin] }`)
     expect(more).not.toBe(file)
@@ -43,7 +37,7 @@ describe('a token with the scope write alone', () => {
     ['upstreams/demo', { url: 'http://127.0.0.1:9000' }],
     ['identity', { trustedHeaders: { from: ['0.0.0.0/0'], subject: 'x-subject', plan: 'gold' } }],
   ])('cannot let Weir reach private addresses or read its own variables: %s %j', async (path, body) => {
-    const { ask, store } = await withPolicy()
+    const { ask, store } = await openWithPolicy()
     const [section = '', name = ''] = path.split('/')
     const file = JSON.parse((await ask('/v1/policy')).body)
     const whole = { ...file, [section]: name === '' ? body : { ...file[section], [name]: body } }
@@ -60,7 +54,7 @@ describe('a token with the scope write alone', () => {
   })
 
   it('changes the rest of such a part, takes parts away, and makes public endpoints', async () => {
-    const { ask } = await withPolicy()
+    const { ask } = await openWithPolicy()
     expect((await ask('PUT /v1/endpoints/inside', { body: inside })).statusCode).toBe(201)
     const asked = [
       ['PUT /v1/endpoints/inside', { ...inside, paused: true, only: { percent: '100%' } }],
@@ -84,7 +78,7 @@ describe('a token with the scope write alone', () => {
 
 describe('tokens of the policy', () => {
   it('are made with a secret that is shown once, work immediately, and end when they are deleted', async () => {
-    const { ask, store } = await withPolicy()
+    const { ask, store } = await openWithPolicy()
     const made = await ask('POST /v1/tokens', { body: { name: 'ci', scopes: ['usage', 'read'] } })
     expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'private, no-store'])
     const { token } = made.json()

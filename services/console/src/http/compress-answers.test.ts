@@ -1,10 +1,9 @@
 import { gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { openConsole, smallPolicy } from '../testing/open-console.ts'
+import { openWithPolicy, smallPolicy } from '../testing/open-console.ts'
 
 it('compresses long answers to questions for those that accept it, and none that may hold a secret', async () => {
-  const { ask, applyFile } = openConsole({})
-  await applyFile()
+  const { ask } = await openWithPolicy({})
   const headers = { 'accept-encoding': 'gzip, br' }
   const plain = await ask('/openapi.json')
   const zipped = await ask('/openapi.json', { headers })

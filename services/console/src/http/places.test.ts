@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { openConsole } from '../testing/open-console.ts'
+import { openConsole, openWithPolicy } from '../testing/open-console.ts'
 import { createPlaces } from './places.ts'
 
 it('answers eight questions of a credential at once and 32 of all, refuses the next, and goes on when one ends', async () => {
@@ -61,8 +61,7 @@ it.each([
 ] as const)('frees the places of %s that were sent ahead on a connection, when it is cut', async (kind, path) => {
   const places = createPlaces()
   const waits = () => new Promise<never>(() => undefined)
-  const { app, applyFile } = openConsole({ places, askUsage: waits, openStream: waits })
-  await applyFile()
+  const { app } = await openWithPolicy({ places, askUsage: waits, openStream: waits })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')

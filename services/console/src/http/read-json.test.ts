@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openConsole } from '../testing/open-console.ts'
+import { openConsole, openWithPolicy } from '../testing/open-console.ts'
 
 const json = { 'content-type': 'application/json' }
 
@@ -9,8 +9,7 @@ test.each([
   [413, JSON.stringify({ limits: ['x'.repeat(300_000)] })],
   [422, JSON.stringify({ limits: ['['.repeat(1_000), `\\"${'{'.repeat(1_000)}`] })],
 ])('A body that is nested too deep or too long is answered with %i, and never with 500', async (status, body) => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   expect((await ask('PUT /v1/plans/z', { body, headers: json })).statusCode).toBe(status)
 })
 

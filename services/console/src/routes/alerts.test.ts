@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { knownAlert, openConsole } from '../testing/open-console.ts'
+import { knownAlert, openConsole, openWithPolicy } from '../testing/open-console.ts'
 
 const awayPorts = {
   alerts: {
@@ -94,8 +94,7 @@ describe('alerts', () => {
   })
 
   it('are delivered again to the endpoints they were sent to, or to the one that is asked for', async () => {
-    const { ask, applyFile, requested } = openConsole()
-    await applyFile()
+    const { ask, requested } = await openWithPolicy()
     const request = `POST /v1/alerts/${knownAlert}/redeliver`
     expect([(await ask(request)).statusCode, (await ask(request, { body: { endpoint: 'ops' } })).json()]).toEqual([
       202,
@@ -113,16 +112,14 @@ describe('alerts', () => {
   })
 
   it('can be tried out at an endpoint of the policy', async () => {
-    const { ask, applyFile, tested } = openConsole()
-    await applyFile()
+    const { ask, tested } = await openWithPolicy()
     expect((await ask('POST /v1/endpoints/ops/test')).json()).toEqual({ id: knownAlert })
     expect((await ask('POST /v1/endpoints/opps/test')).statusCode).toBe(404)
     expect(tested).toEqual(['ops'])
   })
 
   it('can be tried out at the contact of a subject, and are delivered again to its addresses', async () => {
-    const { ask, applyFile, tested, requested } = openConsole()
-    await applyFile()
+    const { ask, tested, requested } = await openWithPolicy()
     const contact = { email: ['one@acme.example', 'two@acme.example'] }
     expect((await ask('PUT /v1/endpoints/customers', { body: { type: 'subject' } })).statusCode).toBe(201)
     const test = (body: object) => ask('POST /v1/endpoints/customers/test', { body })
@@ -146,8 +143,7 @@ describe('alerts', () => {
   })
 
   it('may be read with the scope read, and sent with write', async () => {
-    const { ask, applyFile } = openConsole()
-    await applyFile()
+    const { ask } = await openWithPolicy()
     const codes = async (token: string) => [
       (await ask('/v1/alerts', { token })).statusCode,
       (await ask('POST /v1/endpoints/ops/test', { token })).statusCode,
@@ -159,8 +155,7 @@ describe('alerts', () => {
   })
 
   it('are unavailable while ClickHouse or Kafka is, and the answer does not show what the server said', async () => {
-    const { ask, applyFile } = openConsole(awayPorts)
-    await applyFile()
+    const { ask } = await openWithPolicy(awayPorts)
     for (const request of ['/v1/alerts', `/v1/alerts/${knownAlert}`, 'POST /v1/endpoints/ops/test']) {
       const answer = await ask(request)
       expect([answer.statusCode, answer.headers['retry-after'], answer.body.includes('password')]).toEqual([

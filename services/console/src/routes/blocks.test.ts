@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { expect, test } from 'vitest'
 import type { BlockPorts } from '../ports.ts'
-import { nowMs, openConsole } from '../testing/open-console.ts'
+import { nowMs, openWithPolicy } from '../testing/open-console.ts'
 
 const row = (n: number) => ({
   ...{ name: 'per-ip', subject: '', by: { ip: `10.0.${n >> 8}.${n & 255}` }, decision: 'd', refusals: 1 },
@@ -21,8 +21,7 @@ const blocksOf = (count: number, more: Partial<BlockPorts> = {}): BlockPorts => 
 })
 
 async function open(blocks: BlockPorts | undefined) {
-  const { ask, applyFile } = openConsole({ blocks })
-  await applyFile()
+  const { ask } = await openWithPolicy({ blocks })
   return ask
 }
 

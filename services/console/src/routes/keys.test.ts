@@ -1,19 +1,13 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
-
-async function withPolicy() {
-  const opened = openConsole()
-  await opened.applyFile()
-  return opened
-}
+import { nowMs, openWithPolicy, smallPolicy } from '../testing/open-console.ts'
 
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
 const hourMs = 3_600_000
 
 describe('a key', () => {
   it('is made of 256 random bits, shown once, and kept as its hash', async () => {
-    const { ask, store } = await withPolicy()
+    const { ask, store } = await openWithPolicy()
     const made = await ask('POST /v1/subjects/acme/keys')
     expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'private, no-store'])
     const { key, id, subject, expires } = made.json()
@@ -28,7 +22,7 @@ describe('a key', () => {
   })
 
   it('may be named and have an end', async () => {
-    const { ask } = await withPolicy()
+    const { ask } = await openWithPolicy()
     const body = { id: 'ci', expires: '2027-01-01T01:00:00+01:00' }
     expect((await ask('POST /v1/subjects/acme/keys', { body })).json()).toMatchObject({
       id: 'ci',
@@ -44,7 +38,7 @@ describe('a key', () => {
   })
 
   it('that is rotated stays valid for the overlap, but never beyond its own end', async () => {
-    const { ask, store } = await withPolicy()
+    const { ask, store } = await openWithPolicy()
     const old = (await ask('POST /v1/subjects/acme/keys', { body: { id: 'old' } })).json()
     const rotated = (await ask('POST /v1/keys/old/rotate', { body: { overlap: '2h', id: 'new' } })).json()
     expect(rotated).toMatchObject({
@@ -64,7 +58,7 @@ describe('a key', () => {
   })
 
   it('that is revoked admits no caller', async () => {
-    const { ask, store } = await withPolicy()
+    const { ask, store } = await openWithPolicy()
     const { key } = (await ask('POST /v1/subjects/acme/keys', { body: { id: 'ci' } })).json()
     expect((await ask('DELETE /v1/keys/ci')).statusCode).toBe(204)
     expect(store.state.get('key', hashOf(key))).toBeUndefined()
@@ -75,7 +69,7 @@ describe('a key', () => {
   it.each(['DELETE /v1/keys/acme-1', 'POST /v1/keys/acme-1/rotate'])(
     'of a file that %s has ended does not come back when the file is applied again',
     async (request) => {
-      const { ask, applyFile, store } = await withPolicy()
+      const { ask, applyFile, store } = await openWithPolicy()
       await ask(request, request.startsWith('POST') ? { body: { overlap: '0s' } } : {})
       const ended = store.state.policy.keys.get('a'.repeat(64))
       expect(ended?.expiresAtMs).toBeLessThanOrEqual(nowMs)
@@ -87,7 +81,7 @@ describe('a key', () => {
   )
 
   it('that has ended is deleted once its subject has very many keys', async () => {
-    const { ask, store } = await withPolicy()
+    const { ask, store } = await openWithPolicy()
     for (let n = 0; n < 120; n += 1) {
       const id = n === 0 ? 'acme-1' : `key-${n}`
       const rotated = await ask(`POST /v1/keys/${id}/rotate`, { body: { overlap: '0s', id: `key-${n + 1}` } })
@@ -97,7 +91,7 @@ describe('a key', () => {
   })
 
   it('that was revoked stays so when its subject has very many keys, for as long as a policy has room', async () => {
-    const { ask, applyFile, store } = await withPolicy()
+    const { ask, applyFile, store } = await openWithPolicy()
     const isRevoked = () => store.state.policy.keys.get('a'.repeat(64))?.expiresAtMs === 0
     const create = async (id: string) => (await ask('POST /v1/subjects/acme/keys', { body: { id } })).statusCode
     await ask('DELETE /v1/keys/acme-1')
@@ -111,7 +105,7 @@ describe('a key', () => {
 })
 
 it('keys are listed a page at a time, each once', async () => {
-  const { ask } = await withPolicy()
+  const { ask } = await openWithPolicy()
   for (let n = 0; n < 9; n += 1) await ask('POST /v1/subjects/acme/keys', { body: { id: `key-${n}` } })
   await ask('DELETE /v1/keys/acme-1')
   for (const query of ['', '&subject=acme']) {

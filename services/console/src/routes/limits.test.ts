@@ -1,13 +1,12 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { describe, expect, it } from 'vitest'
-import { openConsole } from '../testing/open-console.ts'
+import { openWithPolicy } from '../testing/open-console.ts'
 
 describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change) => {
   const request = `POST /v1/subjects/acme/limits/${change}`
 
   it('changes the counts, notifies every process, and is in the audit', async () => {
-    const { ask, applyFile, counts, store } = openConsole()
-    await applyFile()
+    const { ask, counts, store } = await openWithPolicy()
     const answer = await ask(request, { body: { limit: 'per-ip', ip: '2001:db8::1', route: 'POST /v1/search' } })
     expect([answer.statusCode, answer.json()]).toEqual([
       200,
@@ -32,8 +31,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
   })
 
   it('resets everything that is the subject’s own when the body is left out', async () => {
-    const { ask, applyFile } = openConsole()
-    await applyFile()
+    const { ask } = await openWithPolicy()
     expect((await ask(request)).statusCode).toBe(200)
   })
 
@@ -43,16 +41,14 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
     [{ route: '/v1/search' }, 400, 'method'],
     [{ colour: 'red' }, 400, 'additional properties: "colour"'],
   ])('refuses %j', async (body, status, words) => {
-    const { ask, applyFile, counts } = openConsole()
-    await applyFile()
+    const { ask, counts } = await openWithPolicy()
     const answer = await ask(request, { body })
     expect([answer.statusCode, answer.json().detail]).toEqual([status, expect.stringContaining(words)])
     expect(counts).toEqual([])
   })
 
   it('knows only subjects of the policy', async () => {
-    const { ask, applyFile } = openConsole()
-    await applyFile()
+    const { ask } = await openWithPolicy()
     const answer = await ask(`POST /v1/subjects/acmee/limits/${change}`)
     expect([answer.statusCode, answer.json().detail]).toEqual([404, expect.stringContaining('did you mean acme?')])
   })
@@ -62,8 +58,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
       undefined,
       async () => Promise.reject(new WeirError('REDIS_UNAVAILABLE', 'password')),
     ]) {
-      const { ask, applyFile, store } = openConsole({ changeCounts })
-      await applyFile()
+      const { ask, store } = await openWithPolicy({ changeCounts })
       const answer = await ask(request)
       expect([answer.statusCode, answer.json().type]).toEqual([503, 'urn:weir:problem:limits-unavailable'])
       expect(answer.body).not.toContain('password')
@@ -72,8 +67,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
   })
 
   it('reports that the counts were changed without an audit record when Kafka is down', async () => {
-    const { ask, applyFile, counts, store } = openConsole()
-    await applyFile()
+    const { ask, counts, store } = await openWithPolicy()
     store.isAway = true
     const answer = await ask(request)
     expect([answer.statusCode, counts.length]).toEqual([503, 1])

@@ -1,6 +1,6 @@
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { describe, expect, it } from 'vitest'
-import { openConsole, smallPolicy } from '../testing/open-console.ts'
+import { openConsole, openWithPolicy, smallPolicy } from '../testing/open-console.ts'
 
 const yaml = { headers: { accept: 'application/yaml' } }
 
@@ -8,8 +8,7 @@ describe('a policy file', () => {
   it.each(['application/yaml', 'application/json'])(
     'is exported as %s, and applied again changes nothing',
     async (type) => {
-      const { ask, applyFile, store } = openConsole()
-      await applyFile()
+      const { ask, store } = await openWithPolicy()
       await ask('PUT /v1/plans/team', { body: { limits: ['minute'] } })
       await ask('POST /v1/subjects/acme/keys', { body: { id: 'ci', expires: '2030-01-01T00:00:00Z' } })
       const exported = await ask('/v1/policy', { headers: { accept: type } })
@@ -37,8 +36,7 @@ describe('a policy file', () => {
   })
 
   it('is compared without being applied, and nothing secret is shown', async () => {
-    const { ask, applyFile, store } = openConsole()
-    await applyFile()
+    const { ask, store } = await openWithPolicy()
     const edited = smallPolicy
       .replace('size: 100', 'size: 200')
       .replace('gold: { limits: [minute] }', 'silver: { limits: [] }')
@@ -59,8 +57,7 @@ describe('a policy file', () => {
   })
 
   it('takes a subject away with the keys that the admin API has made or revoked', async () => {
-    const { ask, applyFile, store } = openConsole()
-    await applyFile()
+    const { ask, applyFile, store } = await openWithPolicy()
     await ask('POST /v1/subjects/acme/keys', { body: { id: 'ci' } })
     await ask('DELETE /v1/keys/acme-1')
     const answer = await applyFile(smallPolicy.replace(/ {2}acme: .*/, '  beta: { plan: free }'))
@@ -68,8 +65,7 @@ describe('a policy file', () => {
   })
 
   it('deletes a part that was put with Weir-Origin: file and that it does not have', async () => {
-    const { ask, applyFile } = openConsole()
-    await applyFile()
+    const { ask, applyFile } = await openWithPolicy()
     const url = (port: number) => ({ body: { url: `http://127.0.0.1:${port}`, hosts: ['*'] } })
     const put = await ask('PUT /v1/upstreams/demo', { ...url(9001), headers: { 'weir-origin': 'file' } })
     expect([put.statusCode, put.headers['weir-origin']]).toEqual([200, 'file'])
@@ -81,8 +77,7 @@ describe('a policy file', () => {
   })
 
   it('is edited as a whole: parts stay whose they are, what the text lacks is deleted, and the file applied last stays the last', async () => {
-    const { ask, applyFile, store } = openConsole()
-    await applyFile()
+    const { ask, store } = await openWithPolicy()
     await ask('PUT /v1/plans/team', { body: { limits: ['minute'] } })
     await ask('PUT /v1/subjects/beta', { body: { plan: 'team' } })
     const origins = () => ['acme', 'beta'].map((name) => store.state.get('subject', name)?.origin)
@@ -106,8 +101,7 @@ describe('a policy file', () => {
   })
 
   it('that renames a subject does not bring a revoked key of it back', async () => {
-    const { ask, applyFile, store } = openConsole()
-    await applyFile()
+    const { ask, applyFile, store } = await openWithPolicy()
     await ask('DELETE /v1/keys/acme-1')
     const renamed = smallPolicy.replace('acme:', 'beta:')
     for (const text of [renamed, renamed.replace('size: 100', 'size: 7')]) {
@@ -121,8 +115,7 @@ describe('a policy file', () => {
   it.each(['application/yaml', 'application/json'])(
     'shows hashes of keys with the scope keys and of tokens with admin only, and without them cannot be applied: %s',
     async (accept) => {
-      const { ask, applyFile, store } = openConsole()
-      await applyFile()
+      const { ask, store } = await openWithPolicy()
       const { token: keeper } = (
         await ask('POST /v1/tokens', { body: { name: 'keeper', scopes: ['read', 'keys'] } })
       ).json()
@@ -156,8 +149,7 @@ describe('a policy file', () => {
   })
 
   it('of one subject leaves the others out', async () => {
-    const { ask, applyFile } = openConsole()
-    await applyFile()
+    const { ask } = await openWithPolicy()
     await ask('PUT /v1/subjects/beta', { body: { plan: 'free' } })
     const { subjects } = (await ask('/v1/policy?subject=beta')).json()
     expect(subjects).toEqual({ beta: { plan: 'free' } })

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest'
-import { knownAlert, knownChange, knownDecision, openConsole } from '../testing/open-console.ts'
+import { knownAlert, knownChange, knownDecision, openWithPolicy } from '../testing/open-console.ts'
 
-async function searched(name: string, overrides: Parameters<typeof openConsole>[0] = {}, token?: string) {
-  const { ask, applyFile } = openConsole(overrides)
-  await applyFile()
+async function searched(name: string, overrides: Parameters<typeof openWithPolicy>[0] = {}, token?: string) {
+  const { ask } = await openWithPolicy(overrides)
   return await ask(`/v1/search?q=${encodeURIComponent(name)}`, token === undefined ? {} : { token })
 }
 const kindsOf = async (...asked: Parameters<typeof searched>) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Sessions } from '../http/sessions.ts'
-import { nowMs, openConsole } from '../testing/open-console.ts'
+import { nowMs, openConsole, openWithPolicy } from '../testing/open-console.ts'
 
 const fromPage = { host: 'localhost:8090', 'sec-fetch-site': 'same-origin' }
 
@@ -75,8 +75,7 @@ describe('a browser’s session', () => {
 })
 
 it('reads no body of a sign-in by a page of somebody else, and none of more than 8 kB', async () => {
-  const { app, applyFile } = openConsole()
-  await applyFile()
+  const { app } = await openWithPolicy()
   const signIn = (more: object, length: number) =>
     app.inject({
       ...{ method: 'POST', url: '/session', headers: { ...fromPage, 'content-type': 'application/json', ...more } },

@@ -1,13 +1,12 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { expect, it, onTestFinished } from 'vitest'
-import { nowMs, openConsole } from '../testing/open-console.ts'
+import { nowMs, openConsole, openWithPolicy } from '../testing/open-console.ts'
 
 const path = '/v1/subjects/acme/limits'
 type Limits = { readonly limits: readonly { readonly name: string }[] }
 
 it('says how each limit of a subject stands, and what a request would get', async () => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   const answer = await ask(`${path}?route=POST%20/v1/search`)
   const stands = { size: 100, used: 1, remaining: 99, reset_ms: 9, blocked_ms: 0, admits: true, retry_ms: 0 }
   expect([answer.statusCode, answer.json()]).toEqual([
@@ -30,8 +29,7 @@ it('says how each limit of a subject stands, and what a request would get', asyn
 })
 
 it('says of a limit in the version of the subject that it is its own', async () => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   const { body } = await ask('/v1/subjects/acme')
   const own = { ...JSON.parse(body), limits: { minute: { size: 200 } } }
   expect((await ask('PUT /v1/subjects/acme', { body: own })).statusCode).toBe(200)
@@ -41,8 +39,7 @@ it('says of a limit in the version of the subject that it is its own', async () 
 })
 
 it('asks about one limit, at another cost, for the holder of the scope limits too', async () => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   const { token } = (await ask('POST /v1/tokens', { body: { name: 'support', scopes: ['limits'] } })).json()
   const { limits, cost } = (await ask(`${path}?limit=minute&cost=7`, { token })).json()
   expect([limits.map(({ name }: { name: string }) => name), cost]).toEqual([['minute'], 7])
@@ -57,8 +54,7 @@ it.each([
   [`${path}?cost=1000000001`, 400, 'cost'],
   [`${path}?colour=red`, 400, 'colour'],
 ])('refuses %s', async (request, status, words) => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   const answer = await ask(request)
   expect([answer.statusCode, answer.body]).toEqual([status, expect.stringContaining(words)])
 })
@@ -78,8 +74,7 @@ it('reports that Redis is down or not configured', async () => {
 })
 
 it('shows a customer no limit in shadow, and no count that others share; neither an address nor a cost it may name', async () => {
-  const { ask, applyFile } = openConsole()
-  await applyFile()
+  const { ask } = await openWithPolicy()
   await ask('PUT /v1/limits/tried', {
     body: { algorithm: 'fixed_window', size: 9, window: '1m', mode: 'shadow', applies: 'all' },
   })
@@ -103,8 +98,7 @@ it('shows a customer no limit in shadow, and no count that others share; neither
 
 it('lets a customer ask ten times a second, twenty at once, and others as often as they like', async () => {
   let now = nowMs
-  const { ask, applyFile } = openConsole({ clock: { nowMs: () => now } })
-  await applyFile()
+  const { ask } = await openWithPolicy({ clock: { nowMs: () => now } })
   const { token } = (
     await ask('POST /v1/tokens', { body: { name: 'own', scopes: ['usage'], subjects: ['acme'] } })
   ).json()

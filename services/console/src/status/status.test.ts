@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
-import { openConsole } from '../testing/open-console.ts'
+import { openWithPolicy } from '../testing/open-console.ts'
 import { askProcesses } from './ask-processes.ts'
 
 const urlOf = (server: { address(): unknown }) => `http://127.0.0.1:${(server.address() as { port: number }).port}`
@@ -60,9 +60,8 @@ const statusParts = { recentGaps: async () => [], redisProblem: async () => unde
 const counted = { askCompleteness: async () => ({ completeThroughMs: nowMs - 2_000, silent: [] }) }
 const clock = { nowMs: () => nowMs }
 
-async function lookOf(overrides: Parameters<typeof openConsole>[0]) {
-  const { ask, applyFile } = openConsole({ clock, statusSources: statusParts, ...counted, ...overrides })
-  await applyFile()
+async function lookOf(overrides: Parameters<typeof openWithPolicy>[0]) {
+  const { ask } = await openWithPolicy({ clock, statusSources: statusParts, ...counted, ...overrides })
   const answer = await ask('/v1/status')
   const { ok, look, warnings } = answer.json()
   expect([answer.statusCode, ok]).toEqual([200, look.length === 0])

@@ -181,3 +181,10 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     await ask('PUT /v1/policy', { body: text })
   return { app, ask, applyFile, store, audit, questions, outcomeQuestions, counts, requested, tested }
 }
+
+/** The same, with the small policy applied. */
+export async function openWithPolicy(overrides: Parameters<typeof openConsole>[0] = {}) {
+  const opened = openConsole(overrides)
+  await opened.applyFile()
+  return opened
+}
