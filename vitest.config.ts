@@ -60,7 +60,6 @@ const alone = [
   'test/servers/admin/keys-in-force.test.ts', // holds the time until a key is in force
   'test/servers/admin/large-file.test.ts', // holds the time of answers while a core is busy
   'test/servers/floods.test.ts', // sends as much as it can
-  'test/servers/gateways/revoked-key.test.ts', // holds the time until a key is refused
   'test/servers/policy/edits-under-load.test.ts', // holds the time until an edit is in force
   'test/servers/proxy/gigabytes.test.ts', // sends as much as it can
   'test/servers/redis/cluster.test.ts', // holds deadlines to the millisecond

@@ -67,16 +67,8 @@ describe('GET /v1/usage', () => {
     )
     expect(answer.statusCode).toBe(400)
     for (const word of [
-      'from is given 2 times',
-      'yesterday',
-      'a value of plan is longer than 512 bytes',
-      'route has 101 values',
-      'colour',
-      'step must be',
-      'Mars/Olympus',
-      'limit must be',
-      'top needs by',
-      'colour',
+      ...['from is given 2 times', 'yesterday', 'a value of plan is longer than 512 bytes', 'route has 101 values'],
+      ...['colour', 'step must be', 'Mars/Olympus', 'limit must be', 'top needs by'],
     ]) {
       expect(answer.json().detail).toContain(word)
     }
