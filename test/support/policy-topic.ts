@@ -11,7 +11,8 @@ import { type EntityChange, putEntity } from '@weir/policy/entities.ts'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
 import { PolicyFeed, type PolicyFeedOptions } from '@weir/policy-feed/policy-feed.ts'
 import { createPolicyWriter, type PolicyWriter } from '@weir/policy-feed/policy-writer.ts'
-import { onTestFinished } from 'vitest'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { expect, onTestFinished } from 'vitest'
 
 /** A policy with one limit of this size, of which subject `acme` may use everything. */
 export const policyOfSize = (size: number): string =>
@@ -91,3 +92,7 @@ export async function emptyDir(): Promise<string> {
 
 /** Size of the limit of `policyOfSize` in the policy in force. */
 export const sizeInForce = (feed: PolicyFeed): number | undefined => feed.policy?.limits.get('minute')?.size
+
+/** Waits for a condition, and fails if it does not become true. */
+export const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
+  expect(await waitUntil(condition, { deadlineMs, everyMs: 10 })).toBe(true)

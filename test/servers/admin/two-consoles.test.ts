@@ -1,10 +1,6 @@
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { startServer } from '../../support/servers/start-server.ts'
+import { afterAll, expect, inject, test } from 'vitest'
+import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 
 const policyText = `
@@ -14,21 +10,14 @@ limits: { minute: { algorithm: fixed_window, size: 1, window: 1m } }
 subjects: { acme: { plan: free } }
 `
 
-let first: RunningConsole
-let second: RunningConsole
-
-beforeAll(async () => {
-  // A Kafka of this test's own: the policy's topic has one name.
-  const kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  const environment = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') }
-  ;[first, second] = await Promise.all([startConsole(environment), startConsole(environment)])
-  expect((await first.ask('PUT /v1/policy', policyText)).status).toBe(200)
-  return async () => {
-    await Promise.all([first.close(), second.close()])
-    await kafka.close()
-  }
-}, 120_000)
+const { kafka, desk: first, close } = await startConsoleOnKafka({ policy: policyText })
+const second = await startConsole({
+  ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') },
+})
+afterAll(async () => {
+  await second.close()
+  await close()
+})
 
 interface Page {
   readonly items: readonly { readonly id: string; readonly total: number }[]

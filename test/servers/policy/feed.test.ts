@@ -4,7 +4,6 @@ import { createClient } from '@weir/kafka/connect.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import {
   changesOf,
@@ -15,15 +14,13 @@ import {
   policyOfSize,
   sizeChange,
   sizeInForce,
+  until,
   wholeChange,
 } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 
 const options = () => kafkaOptions(inject('kafkaBrokers'))
 const seed = (size: number) => () => requirePolicy(policyOfSize(size), 'test.yaml')
-const until = async (condition: () => boolean, deadlineMs = 30_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 5 })).toBe(true)
-
 async function topicWithPolicy(size: number) {
   const topic = await createPolicyTopic(options())
   const writer = openWriter(options(), topic)

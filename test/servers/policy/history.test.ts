@@ -2,40 +2,23 @@ import { hash } from 'node:crypto'
 import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { deleteEntity, type EntityChange } from '@weir/policy/entities.ts'
-import { createPolicyWriter, type PolicyWriter } from '@weir/policy-feed/policy-writer.ts'
+import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, expect, inject, test } from 'vitest'
+import { startConsoleStack } from '../../support/console-stack.ts'
 import { changesOf, policyOfSize, sizeChange } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { startConsole } from '../../support/start-console.ts'
 
-let kafka: RunningServer
-let tables: Tables
-let writer: PolicyWriter
-let consoles: readonly RunningConsole[] = []
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  writer = createPolicyWriter({ ...kafkaOptions(kafka.address), topic: topics.policy })
-  const environment = {
-    WEIR_KAFKA_BROKERS: kafka.address,
-    WEIR_CLICKHOUSE_URL: tables.url,
-    WEIR_REDIS_URL: inject('redisUrl'),
-  }
-  consoles = [await startConsole(environment), await startConsole(environment)]
-}, 180_000)
+const { kafka, tables, desk, close } = await startConsoleStack()
+const writer = createPolicyWriter({ ...kafkaOptions(kafka.address), topic: topics.policy })
+const addresses = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url }
+const other = await startConsole({ ...addresses, WEIR_REDIS_URL: inject('redisUrl') })
 afterAll(async () => {
-  for (const one of consoles) await one.close()
-  await writer?.close()
-  await tables?.close()
-  await kafka?.close()
+  await other.close()
+  await writer.close()
+  await close()
 })
 
 interface Row {
@@ -76,15 +59,14 @@ const withCredentials = JSON.stringify({
 test('Each record of a limit, plan or subject is one row, however many consoles copy it, and no credential is in any', async () => {
   const first = changed(changesOf(withCredentials))
   await publish(first)
-  const [killed, other] = consoles
-  await killed?.kill()
+  await desk.kill()
   const second = changed([sizeChange(8), deleteEntity('subject', 'acme')])
   await publish(second)
-  await killed?.restart()
-  await other?.kill()
+  await desk.restart()
+  await other.kill()
   const third = changed([sizeChange(9)])
   await publish(third)
-  await other?.restart()
+  await other.restart()
   const rows = await rowsFrom(0n)
   const [ids, names] = [
     [first.id, second.id, third.id],
@@ -132,8 +114,7 @@ test('What ClickHouse did not take is copied once it does, and meanwhile /readyz
   await tables.client.command({ query: 'RENAME TABLE weir.policy_history TO weir.hidden' })
   const change = changed([sizeChange(12)])
   const from = await writer.publish(change.messages)
-  const warns = async () =>
-    /policy history: .*policy_history/.test(await (await fetch(`${consoles[0]?.ops}/readyz`)).text())
+  const warns = async () => /policy history: .*policy_history/.test(await (await fetch(`${desk.ops}/readyz`)).text())
   expect(await waitUntil(warns, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
   await tables.client.command({ query: 'RENAME TABLE weir.hidden TO weir.policy_history' })
   const isThere = async () => (await rowsFrom(from)).some(({ name }) => name === change.id)

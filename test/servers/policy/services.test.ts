@@ -9,9 +9,8 @@ import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
-import { changesOf, emptyDir, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
+import { changesOf, emptyDir, openWriter, policyOfSize, until, wholeChange } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { startIngress } from '../../support/start-ingress.ts'
@@ -31,9 +30,6 @@ const sha256 = createHash('sha256').update(apiKey).digest('hex')
 const keyChange = putEntity({
   ...{ kind: 'key', name: sha256, origin: 'admin', position: undefined, body: { subject: 'acme', id: 'k' } },
 })
-
-const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 20 })).toBe(true)
 
 async function start(environment: Readonly<Record<string, string>>) {
   const ingress = await startIngress({

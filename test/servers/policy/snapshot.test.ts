@@ -7,7 +7,6 @@ import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { readSnapshot, renewSnapshot } from '@weir/policy-feed/snapshot-file.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import {
   changesOf,
@@ -18,15 +17,13 @@ import {
   policyOfSize,
   sizeChange,
   sizeInForce,
+  until,
   wholeChange,
 } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 
 const away = kafkaOptions('127.0.0.1:1')
-const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 20 })).toBe(true)
-
 /** A snapshot of a topic with a policy of size 5 and some subjects, as a stopped process leaves it. */
 async function leaveSnapshot(subjects = 0) {
   const options = kafkaOptions(inject('kafkaBrokers'))
