@@ -1,24 +1,13 @@
-import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
-import type { FastifyInstance } from 'fastify'
 import { parseList } from 'structured-headers'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { buildApps } from './app.ts'
-import { createLivePolicy } from './policy-view.ts'
-import type { Ports } from './ports.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from './testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from './testing/memory-idempotency-records.ts'
+import type { MemoryDecisionLog } from './testing/memory-decision-log.ts'
+import { openMemoryIngress, sha256 } from './testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }
-const admin = { authorization: 'Bearer admin-token' }
+const admin = { authorization: 'Bearer root' }
 
 const policyText = (upstreamPort: number) => `
 version: 1
@@ -40,15 +29,13 @@ subjects:
 `
 
 let upstream: Server
-let apps: { proxy: FastifyInstance; api: FastifyInstance }
+let apps: Awaited<ReturnType<typeof openMemoryIngress>>
 let decisions: MemoryDecisionLog
-let openApps: (more: Partial<Ports>) => ReturnType<typeof buildApps>
 let upstreamSaw: { method: string | undefined; url: string | undefined; headers: object; body: string }[]
 let upstreamStatus: number
 
 beforeEach(async () => {
   upstreamSaw = []
-  decisions = createMemoryDecisionLog()
   upstreamStatus = 201
   upstream = createServer(async (request, response) => {
     const { method, url, headers } = request
@@ -58,18 +45,8 @@ beforeEach(async () => {
       .end('made')
   })
   await new Promise<void>((done) => upstream.listen(0, '127.0.0.1', done))
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const ports = {
-    policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
-    authenticator: createAuthenticator({ clock, log: createLogger('test', 'silent') }),
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-    outcomes: { append: () => true },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: decisions,
-    clock,
-  }
-  openApps = (more) => buildApps({ ...ports, ...more }, createLogger('test', 'silent'), () => sha256('admin-token'))
-  apps = await openApps({})
+  apps = await openMemoryIngress(policyText((upstream.address() as AddressInfo).port))
+  decisions = apps.decisions
 })
 afterEach(async () => {
   await apps.proxy.close()
@@ -183,7 +160,8 @@ describe('the reverse proxy', () => {
 
   it('where a full journal admits, passes on what cannot be recorded without an id, and records no outcome of it', async () => {
     const outcomes: string[] = []
-    const { proxy } = await openApps({
+    const { proxy } = await openMemoryIngress(policyText((upstream.address() as AddressInfo).port), {
+      log: decisions,
       onJournalFull: 'admit',
       outcomes: { append: (_, line) => outcomes.push(line) > 0 },
     })

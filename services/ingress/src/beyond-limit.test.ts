@@ -1,22 +1,15 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, createServer, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildApps } from './app.ts'
-import { createLivePolicy } from './policy-view.ts'
-import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from './testing/memory-idempotency-records.ts'
+import { openMemoryIngress, sha256 } from './testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const page = 'https://example.com/captcha?a=1'
 const names = ['denied', 'dropped', 'delayed', 'degraded', 'challenged', 'blocked', 'slow', 'open'] as const
 type Name = (typeof names)[number]
@@ -53,17 +46,10 @@ async function openIngress() {
     response.writeHead(200, { 'weir-challenge': 'https://evil.test/' }).end('made')
   })
   await once(upstream.listen(0, '127.0.0.1'), 'listening')
-  const log = createLogger('test', 'silent')
-  const decisions = createMemoryDecisionLog()
-  const authenticator = createAuthenticator({ clock: systemClock, log })
   const store = new MemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
   const upstreamPort = (upstream.address() as AddressInfo).port
-  const policy = createLivePolicy(requirePolicy(policyText(upstreamPort), 'weir.yaml'))
-  const outcomes = { append: () => true }
-  const idempotencyRecords = new MemoryIdempotencyRecords()
-  const stores = { store, pauses: store, idempotencyRecords }
-  const ports = { policy, ...stores, authenticator, log: decisions, outcomes, clock: systemClock }
-  const apps = await buildApps(ports, log, () => sha256('root'))
+  const apps = await openMemoryIngress(policyText(upstreamPort), { store, pauses: store, clock: systemClock })
+  const { policy } = apps.ports
   await apps.proxy.listen({ host: '127.0.0.1', port: 0 })
   const { port } = apps.proxy.server.address() as AddressInfo
   onTestFinished(async () => {
@@ -71,7 +57,6 @@ async function openIngress() {
     await Promise.all([apps.proxy.close(), apps.api.close()])
     upstream.closeAllConnections()
     upstream.close()
-    await authenticator.close()
   })
   /** Through the proxy, on a connection of its own; undefined when it was closed without an answer. */
   const ask = async (name: Name, headers: Record<string, string> = {}, method = 'GET') => {
@@ -87,7 +72,7 @@ async function openIngress() {
   const post = (url: string, payload: object, key = 'root') =>
     apps.api.inject({ method: 'POST', url, headers: { authorization: `Bearer ${key}` }, payload })
   const authorize = (name: Name) => apps.api.inject({ url: '/v1/authorize/x', headers: { 'x-api-key': name } })
-  return { ...apps, port, seen, ask, post, authorize, records: decisions.records, store, policy, upstreamPort }
+  return { ...apps, port, seen, ask, post, authorize, store, policy, upstreamPort }
 }
 
 test('a request beyond a limit that drops is recorded, and its connection closed without a byte', async () => {

@@ -1,17 +1,7 @@
-import { createHash } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
-import { buildApps } from './app.ts'
-import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
-import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from './testing/memory-idempotency-records.ts'
+import { memoryPorts, openMemoryIngress, sha256 } from './testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
 version: 1
 plans: { free: { limits: [minute] } }
@@ -44,20 +34,11 @@ const faults: Readonly<Record<string, (ports: Ports) => Partial<Ports>>> = {
 }
 
 async function open(fault: (ports: Ports) => Partial<Ports>) {
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const log = createLogger('test', 'silent')
-  const known = createAuthenticator({ clock, log })
-  const ports: Ports = {
-    policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
-    // As for tokens, whose signature takes a while.
-    authenticator: { ...known, authenticate: async (policy, request) => known.authenticate(policy, request) },
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-    outcomes: { append: () => true },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: createMemoryDecisionLog(),
-    clock,
-  }
-  return buildApps({ ...ports, ...fault(ports) }, log, () => sha256('root'))
+  const { authenticator: known, ...others } = memoryPorts(policyText)
+  // As for tokens, whose signature takes a while.
+  const authenticate: typeof known.authenticate = async (policy, request) => known.authenticate(policy, request)
+  const ports: Ports = { ...others, authenticator: { ...known, authenticate } }
+  return openMemoryIngress(policyText, { ...ports, ...fault(ports) })
 }
 
 it.each(Object.keys(faults))(

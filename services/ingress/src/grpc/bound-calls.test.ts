@@ -1,27 +1,11 @@
 import { once } from 'node:events'
 import { type ClientHttp2Session, connect } from 'node:http2'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { systemClock } from '@weir/core/clock.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildApps } from '../app.ts'
-import { createLivePolicy } from '../policy-view.ts'
-import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+import { openMemoryIngress } from '../testing/memory-ingress.ts'
 
-async function open(grpcNeedsNoToken: boolean) {
-  const [clock, log] = [systemClock, createLogger('test', 'silent')]
-  const ports = {
-    ...{ outcomes: { append: () => true }, clock, grpcNeedsNoToken, log: createMemoryDecisionLog() },
-    policy: createLivePolicy(requirePolicy('{ version: 1, plans: {}, limits: {} }', 'weir.yaml')),
-    ...{ authenticator: createAuthenticator({ clock, log }), idempotencyRecords: new MemoryIdempotencyRecords() },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-  }
-  const { grpc } = await buildApps(ports, log, () => '')
+async function open() {
+  const { grpc } = await openMemoryIngress('{ version: 1, plans: {}, limits: {} }', { grpcNeedsNoToken: true })
   const [port = 0] = await freePorts(1)
   await grpc.listen({ host: '127.0.0.1', port, reusePort: false })
   onTestFinished(() => grpc.close())
@@ -52,7 +36,7 @@ async function statusOf(call: ReturnType<typeof begin>): Promise<unknown> {
 }
 
 test('A connection that leaves its messages unfinished ends, others are served meanwhile, and each has 100 calls', async () => {
-  const openSession = await open(true)
+  const openSession = await open()
   const [many, few] = [openSession(), openSession()]
   await once(many, 'remoteSettings')
   expect(many.remoteSettings.maxConcurrentStreams).toBe(100)
@@ -66,7 +50,7 @@ test('A connection that leaves its messages unfinished ends, others are served m
 }, 20_000)
 
 test('Of many connections with some unfinished messages each, those beyond 64 MB end', async () => {
-  const openSession = await open(true)
+  const openSession = await open()
   const sessions = Array.from({ length: 30 }, openSession)
   let ended = 0
   for (const session of sessions) {

@@ -1,23 +1,13 @@
-import { createHash } from 'node:crypto'
 import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { protoPath as healthProto } from 'grpc-health-check'
 import { expect, it, onTestFinished } from 'vitest'
-import { buildApps } from '../app.ts'
-import { createLivePolicy } from '../policy-view.ts'
-import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+import { memoryPorts, openMemoryIngress, sha256 } from '../testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
 version: 1
 identity: { anonymous: visitor }
@@ -65,17 +55,7 @@ const messagingOnly = policyText.replace('applies: all, ', '')
 
 type More = { readonly store?: LimitStore; readonly grpcNeedsNoToken?: boolean }
 async function open(more: More = {}, policy = policyText) {
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const log = createLogger('test', 'silent')
-  const decisions = createMemoryDecisionLog()
-  const ports = {
-    policy: createLivePolicy(requirePolicy(policy, 'weir.yaml')),
-    ...{ outcomes: { append: () => true }, clock, idempotencyRecords: new MemoryIdempotencyRecords() },
-    ...{ authenticator: createAuthenticator({ clock, log }), log: decisions, grpcNeedsNoToken: true },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    ...more,
-  }
-  const { api, grpc } = await buildApps(ports, log, () => sha256('root'))
+  const { api, grpc, records } = await openMemoryIngress(policy, { grpcNeedsNoToken: true, ...more })
   const [port = 0] = await freePorts(1)
   await grpc.listen({ host: '127.0.0.1', port, reusePort: false })
   onTestFinished(() => grpc.close())
@@ -91,7 +71,7 @@ async function open(more: More = {}, policy = policyText) {
     const { overallCode, statuses } = await ask(...asked)
     return [overallCode, ...statuses.map(({ code, limitRemaining }) => `${code} ${limitRemaining}`)]
   }
-  return { api, grpc, ask, codes, call, records: decisions.records }
+  return { api, grpc, ask, codes, call, records }
 }
 
 /** Calls any method of the listener's services, as a client with their proto files does. */
@@ -320,8 +300,7 @@ it('an IPv6 address is counted by its /64', async () => {
 })
 
 it('closing waits for calls under way', async () => {
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const inner = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const { store: inner } = memoryPorts(policyText)
   const held = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const decide: LimitStore['decide'] = (request) => {

@@ -1,19 +1,9 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildApps } from '../app.ts'
-import { createLivePolicy } from '../policy-view.ts'
-import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+import { openMemoryIngress, sha256 } from '../testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = (port: number) => `
 version: 1
 identity: { trustedProxies: [127.0.0.1/32] }
@@ -34,20 +24,10 @@ async function open() {
   const upstream = createServer((_, response) => response.end())
   upstream.listen(0, '127.0.0.1')
   await once(upstream, 'listening')
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const log = createLogger('test', 'silent')
-  const decisions = createMemoryDecisionLog()
   const outcomes: string[] = []
-  const ports = {
-    policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
-    authenticator: createAuthenticator({ clock, log }),
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-    outcomes: { append: (_key: string, line: string) => outcomes.push(line) > 0 },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: decisions,
-    clock,
-  }
-  const { api, proxy } = await buildApps(ports, log, () => '')
+  const { api, proxy, records } = await openMemoryIngress(policyText((upstream.address() as AddressInfo).port), {
+    outcomes: { append: (_key, line) => outcomes.push(line) > 0 },
+  })
   onTestFinished(async () => {
     await proxy.close()
     upstream.close()
@@ -55,7 +35,7 @@ async function open() {
   const headers = { authorization: 'Bearer acme-key' }
   const batch = async (checks: readonly object[]) =>
     (await api.inject({ method: 'POST', url: '/v1/check/batch', headers, payload: { checks } })).json().results
-  return { api, proxy, headers, batch, outcomes, records: decisions.records }
+  return { api, proxy, headers, batch, outcomes, records }
 }
 
 test('methods that HTTP does not have are recorded as one, by the check API and by batches, and are one to limits by method', async () => {

@@ -1,20 +1,11 @@
-import { createHash } from 'node:crypto'
 import { METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
-import type { FastifyInstance, InjectOptions } from 'fastify'
+import type { InjectOptions } from 'fastify'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { buildApps } from '../app.ts'
-import { createLivePolicy } from '../policy-view.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+import type { MemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { openMemoryIngress, sha256 } from '../testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }
 const gateway = '10.1.2.3'
 
@@ -36,23 +27,12 @@ subjects:
   zoe: { plan: free, keys: [{ sha256: "${sha256('zoe-key')}", id: k2 }] }
 `
 
-let apps: { proxy: FastifyInstance; api: FastifyInstance }
+let apps: Awaited<ReturnType<typeof openMemoryIngress>>
 let decisions: MemoryDecisionLog
 
 beforeEach(async () => {
-  decisions = createMemoryDecisionLog()
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const log = createLogger('test', 'silent')
-  const ports = {
-    policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
-    authenticator: createAuthenticator({ clock, log }),
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-    outcomes: { append: () => true },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: decisions,
-    clock,
-  }
-  apps = await buildApps(ports, log, () => sha256('admin-token'))
+  apps = await openMemoryIngress(policyText)
+  decisions = apps.decisions
 })
 afterEach(async () => {
   await apps.proxy.close()

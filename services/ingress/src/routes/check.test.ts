@@ -1,21 +1,12 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
-import { buildApps } from '../app.ts'
-import { createLivePolicy } from '../policy-view.ts'
-import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+import { openMemoryIngress, sha256 } from '../testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
 version: 1
 identity: { anonymous: free }
@@ -33,30 +24,15 @@ tokens:
 const bearer = (token: string) => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' })
 
 async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit', text = policyText) {
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const log = createLogger('test', 'silent')
-  const decisions = createMemoryDecisionLog()
-  const policy = createLivePolicy(requirePolicy(text, 'weir.yaml'))
-  const ports = {
-    policy,
-    authenticator: createAuthenticator({ clock, log }),
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-    outcomes: { append: () => true },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: decisions,
-    clock,
-    dialect,
-    onJournalFull,
-  }
-  const { api } = await buildApps(ports, log, () => sha256('root'))
+  const { api, ports, decisions, records } = await openMemoryIngress(text, { dialect, onJournalFull })
   const ask = (payload: object | string, token = 'ci-token', url = '/v1/check') =>
     api.inject({ method: 'POST', url, headers: bearer(token), payload })
   return {
     api,
     ask,
-    policy,
+    policy: ports.policy,
     batch: (checks: unknown, token?: string) => ask({ checks } as object, token, '/v1/check/batch'),
-    records: decisions.records,
+    records,
     decisions,
   }
 }

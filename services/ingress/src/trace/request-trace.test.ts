@@ -1,32 +1,18 @@
-import { createHash } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import type { EndedSpan } from '@weir/runtime/tracing.ts'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { buildApps } from '../app.ts'
-import { createLivePolicy } from '../policy-view.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+import type { MemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { openMemoryIngress, sha256 } from '../testing/memory-ingress.ts'
 import { RequestTraces } from './request-trace.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
-const log = createLogger('test', 'silent')
-const policy = requirePolicy(
-  `version: 1
+const policyText = `version: 1
 plans: { small: { limits: [minute] } }
 limits: { minute: { algorithm: fixed_window, size: 3, window: 1m } }
 subjects: { acme: { plan: small, keys: [{ sha256: "${sha256('acme-key')}" }] } }
-`,
-  'weir.yaml',
-)
+`
 const parent = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
 const traceparent = `00-${parent.traceId}-${parent.spanId}-01`
 const own = { 'x-api-key': 'acme-key' }
-const token = { authorization: 'Bearer admin-token' }
-const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
+const token = { authorization: 'Bearer root' }
 
 let spans: EndedSpan[]
 let parents: unknown[]
@@ -34,7 +20,6 @@ let decisions: MemoryDecisionLog
 beforeEach(() => {
   spans = []
   parents = []
-  decisions = createMemoryDecisionLog()
 })
 
 /** The API of an ingress that traces everything. */
@@ -43,17 +28,9 @@ async function openApi(showsSubjects = false) {
     sample: (of: unknown) => parents.push(of) > 0,
     record: (span: EndedSpan) => void spans.push(span),
   }
-  const ports = {
-    policy: createLivePolicy(policy),
-    authenticator: createAuthenticator({ clock, log }),
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-    outcomes: { append: () => true },
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: decisions,
-    clock,
-    traces: new RequestTraces(tracing, showsSubjects),
-  }
-  const { api } = await buildApps(ports, log, () => sha256('admin-token'))
+  const apps = await openMemoryIngress(policyText, { traces: new RequestTraces(tracing, showsSubjects) })
+  const { api } = apps
+  decisions = apps.decisions
   onTestFinished(() => api.close())
   const url = await api.listen({ host: '127.0.0.1', port: 0 })
   let asked = 0

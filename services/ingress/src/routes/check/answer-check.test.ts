@@ -1,16 +1,6 @@
-import { createHash } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, test } from 'vitest'
-import { buildApps } from '../../app.ts'
-import { createLivePolicy } from '../../policy-view.ts'
-import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
+import { openMemoryIngress, sha256 } from '../../testing/memory-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
 version: 1
 identity: { trustedProxies: [127.0.0.1/32] }
@@ -40,22 +30,7 @@ tokens:
 `
 
 async function open() {
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const log = createLogger('test', 'silent')
-  const decisions = createMemoryDecisionLog()
-  const { api } = await buildApps(
-    {
-      policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
-      authenticator: createAuthenticator({ clock, log }),
-      idempotencyRecords: new MemoryIdempotencyRecords(),
-      outcomes: { append: () => true },
-      store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-      log: decisions,
-      clock,
-    },
-    log,
-    () => '',
-  )
+  const { api, records } = await openMemoryIngress(policyText)
   const post = async (url: string, payload: object, key: string, more: { forwarded?: string; from?: string } = {}) => {
     const forwarded = more.forwarded === undefined ? {} : { 'x-forwarded-for': more.forwarded }
     const headers = { authorization: `Bearer ${key}`, ...forwarded }
@@ -69,7 +44,7 @@ async function open() {
     const { body } = await check({ subject: 'globex', ...payload, cost: 1, peek: true }, 'app-token')
     return Object.fromEntries(body.limits.map(({ name, used }: { name: string; used: number }) => [name, used]))
   }
-  return { api, post, check, used, records: decisions.records }
+  return { api, post, check, used, records }
 }
 
 const forbidden = [403, 'urn:weir:problem:forbidden']
