@@ -1,10 +1,8 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
-import { createLivePolicy } from '@weir/ingress/policy-view.ts'
-import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { buildDecisionRequest } from '@weir/ingress/testing/build-decision-request.ts'
+import { memoryPorts } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -31,18 +29,11 @@ async function openProcess() {
   const deadlineMs = 2_000
   const store = new RedisLimitStore({ redis, clock, deadlineMs, periodBoundaries: createBoundaryCache() })
   onTestFinished(() => store.close())
-  const policy = createLivePolicy(requirePolicy(policyText, 'weir.yaml'))
-  const log = createMemoryDecisionLog()
+  const { policy, log } = memoryPorts(policyText)
   const admissions = new RedisIdempotencyRecords({ redis, deadlineMs: 20 })
   const decisionService = new DecisionService({ policy, store, log, clock, idempotencyRecords: admissions })
-  const subject = policy.view.policy.subjects.get('acme')
-  if (subject === undefined) throw new Error('no subject')
   const ask = (idempotencyKey: string | undefined, peek = false) =>
-    decisionService.decide({
-      ...{ entryPoint: 'check', startedAt: 0 },
-      ...{ view: policy.view, subject, keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1 },
-      ...{ peek, named: undefined, idempotencyKey },
-    })
+    decisionService.decide(buildDecisionRequest(policy.view, 'acme', { peek, idempotencyKey }))
   const used = async () => (await ask(undefined, true)).decision.limits[0]?.used ?? 0
   const admitted = () => log.records.filter(({ outcome }) => outcome === 'allow').map(({ id }) => id)
   return { redis, log, admissions, ask, used, admitted }

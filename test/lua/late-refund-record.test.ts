@@ -1,18 +1,12 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { buildApps } from '@weir/ingress/app.ts'
-import { createLivePolicy } from '@weir/ingress/policy-view.ts'
-import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
+import { openMemoryIngress } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
 import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
@@ -27,26 +21,11 @@ async function open(identity: string, around: Around) {
   const server = await startServer(redisServer)
   onTestFinished(() => server.close())
   const redis = await openLimiterRedis(server.address)
-  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
   const name = `late-${randomUUID()}`
-  const policy = requirePolicy(
-    `{ version: 1, identity: ${identity}, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`,
-    'weir.yaml',
-  )
+  const policyText = `{ version: 1, identity: ${identity}, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`
   const store = new RedisLimitStore({ redis, ...common })
-  const log = createMemoryDecisionLog()
-  const logger = createLogger('test', 'silent')
-  const { api, proxy } = await buildApps(
-    {
-      policy: createLivePolicy(policy),
-      authenticator: createAuthenticator({ clock: systemClock, log: logger }),
-      idempotencyRecords: new MemoryIdempotencyRecords(),
-      outcomes: { append: () => true },
-      ...{ store: around(store), log, clock: systemClock },
-    },
-    logger,
-    () => sha256('root'),
-  )
+  const apps = await openMemoryIngress(policyText, { store: around(store), clock: systemClock })
+  const { api, proxy, decisions: log } = apps
   onTestFinished(async () => {
     await api.close()
     await proxy.close()

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -7,23 +7,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { buildApps } from '@weir/ingress/app.ts'
 import { CorrectionAckQueue } from '@weir/ingress/decide/correct/correction-ack-queue.ts'
 import { encodeCorrectionOpen } from '@weir/ingress/decide/correct/correction-record.ts'
-import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
+import { openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { openLimiterRedis } from '../support/test-redis.ts'
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 const policyText = (subject: string, port: number) => `
 version: 1
@@ -59,27 +53,15 @@ async function open() {
   await once(upstream, 'listening')
   onTestFinished(() => void upstream.close())
   const redis = await openLimiterRedis(inject('redisUrl'))
-  const logger = createLogger('test', 'silent')
   const log = createMemoryDecisionLog()
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
   const port = (upstream.address() as AddressInfo).port
   const startProcess = async (owner: string, graceMs = 60_000) => {
     const store = new RedisLimitStore({ redis, ...common })
     const layers = new LayeredStore(store, { ...common, processes: () => 1 })
-    const apps = await buildApps(
-      {
-        policy: createLivePolicy(requirePolicy(policyText(subject, port), 'weir.yaml')),
-        authenticator: createAuthenticator({ clock: systemClock, log: logger }),
-        idempotencyRecords: new MemoryIdempotencyRecords(),
-        outcomes: { append: () => true },
-        store: layers,
-        log,
-        clock: systemClock,
-        settlements: new RedisSettlements({ redis, owner, graceMs, answerMs: 20_000 }),
-      },
-      logger,
-      () => sha256('root'),
-    )
+    const settlements = new RedisSettlements({ redis, owner, graceMs, answerMs: 20_000 })
+    const ports = { store: layers, log, clock: systemClock, settlements }
+    const apps = await openMemoryIngress(policyText(subject, port), ports)
     onTestFinished(async () => {
       await apps.proxy.close()
       await apps.api.close()

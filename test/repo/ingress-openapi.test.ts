@@ -1,22 +1,12 @@
-import { createHash } from 'node:crypto'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { reasons } from '@weir/core/limits/decision.ts'
 import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
 import type { SettlementResult } from '@weir/core/limits/settlement.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
-import { buildApps } from '@weir/ingress/app.ts'
 import type { Pauses } from '@weir/ingress/decide/ports.ts'
-import { createLivePolicy } from '@weir/ingress/policy-view.ts'
-import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
+import { memoryPorts, openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { expect, it } from 'vitest'
 import { type Answer, type AnswerCheck, createAnswerChecks, type OpenApiDocument } from '../support/openapi-answers.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
 version: 1
 plans: { free: { limits: [minute] }, drop: { limits: [drop] }, degrade: { limits: [degrade] }, challenge: { limits: [challenge] }, block: { limits: [block] }, delay: { limits: [delay] } }
@@ -36,28 +26,12 @@ tokens: { reader: { sha256: "${sha256('read-token')}", scopes: [read] } }
 `
 
 async function open(dialect: RateLimitDialect) {
-  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const log = createLogger('test', 'silent')
-  const decisions = createMemoryDecisionLog()
-  const store = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const { store } = memoryPorts(policyText)
   const pauses: Pauses = { pause: store.pause.bind(store) }
   const settled: { result: SettlementResult } = { result: { kind: 'unknown' } }
-  const apps = await buildApps(
-    {
-      policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
-      authenticator: createAuthenticator({ clock, log }),
-      idempotencyRecords: new MemoryIdempotencyRecords(),
-      outcomes: { append: () => true },
-      store,
-      pauses,
-      log: decisions,
-      settlements: { settle: async () => settled.result, confirmRecorded: async () => true },
-      clock,
-      dialect,
-    },
-    log,
-    () => sha256('root'),
-  )
+  const settlements = { settle: async () => settled.result, confirmRecorded: async () => true }
+  const apps = await openMemoryIngress(policyText, { store, pauses, settlements, dialect })
+  const { decisions } = apps
   const document: OpenApiDocument = (await apps.api.inject('/openapi.json')).json()
   return { ...apps, decisions, settled, pauses, document, checks: createAnswerChecks(document) }
 }

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startCaddy } from '../../support/gateways/caddy.ts'
@@ -10,7 +11,7 @@ import { startNginx } from '../../support/gateways/nginx.ts'
 import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import type { Gateway } from '../../support/gateways/start-gateway.ts'
-import { openWeirApps, sha256, type WeirApps } from '../../support/gateways/weir-apps.ts'
+import { openWeirApps, type WeirApps } from '../../support/gateways/weir-apps.ts'
 
 interface Behind {
   readonly weirApi: string

@@ -1,6 +1,7 @@
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { send } from '../../support/gateways/send.ts'
-import { openWeirApps, sha256, type WeirApps } from '../../support/gateways/weir-apps.ts'
+import { openWeirApps, type WeirApps } from '../../support/gateways/weir-apps.ts'
 
 const policy = `
 version: 1

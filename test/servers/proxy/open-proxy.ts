@@ -1,28 +1,19 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
-import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
 import { HttpMetrics } from '@weir/ingress/http/http-metrics.ts'
-import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
 import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.ts'
 import { createProxy } from '@weir/ingress/routes/proxy.ts'
-import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
+import { memoryPorts, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { listenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify from 'fastify'
 import { onTestFinished } from 'vitest'
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** What an upstream does with a request; by default it reads it and says `made`. */
 export type Serve = (request: IncomingMessage, response: ServerResponse) => void
@@ -73,25 +64,15 @@ export async function openProxy(options: ProxyOptions = {}) {
   const upstreamPort = (upstream.address() as AddressInfo).port
 
   const log = createLogger('test', 'silent')
-  const policy = createLivePolicy(requirePolicy(policyText(upstreamPort, options), 'weir.yaml'))
-  const decisions = createMemoryDecisionLog()
-  const { records } = decisions
   const outcomes: Line[] = []
-  const authenticator = createAuthenticator({ clock: systemClock, log })
-  const store = new MemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
   const ports = {
-    policy,
-    store,
-    authenticator,
-    log: decisions,
-    idempotencyRecords: new MemoryIdempotencyRecords(),
+    ...memoryPorts(policyText(upstreamPort, options), systemClock),
     outcomes: {
       append(key: string, openLine: string) {
         outcomes.push({ key, ...JSON.parse(`${openLine}}`) })
         return true
       },
     },
-    clock: systemClock,
     dialect: options.dialect,
     upstreamBounds: options.upstreamBounds,
   }
@@ -111,15 +92,15 @@ export async function openProxy(options: ProxyOptions = {}) {
     await app.close()
     upstream.closeAllConnections()
     upstream.close()
-    await authenticator.close()
+    await ports.authenticator.close()
   }
   onTestFinished(close)
   return {
     ...{ port, app, seen },
-    records,
+    records: ports.log.records,
     outcomes,
     metrics,
-    policy,
+    policy: ports.policy,
     upstreamSockets,
     upstreamPort,
     ask: asker(port),

@@ -1,3 +1,4 @@
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { startCaddy } from '../../support/gateways/caddy.ts'
@@ -7,7 +8,7 @@ import { startNginx } from '../../support/gateways/nginx.ts'
 import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import type { Gateway } from '../../support/gateways/start-gateway.ts'
-import { openWeirApps, sha256, type WeirApps } from '../../support/gateways/weir-apps.ts'
+import { openWeirApps, type WeirApps } from '../../support/gateways/weir-apps.ts'
 
 const policy = `
 version: 1

@@ -1,19 +1,16 @@
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { RecordClaim } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
+import { buildDecisionRequest } from '../testing/build-decision-request.ts'
+import type { MemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { memoryPorts } from '../testing/memory-ingress.ts'
 import { Corrections } from './correct/corrections.ts'
 import { DecisionService, type DecisionServiceParts } from './decision-service.ts'
 import type { IdempotencyRecords } from './ports.ts'
 import type { DecisionRequest } from './types.ts'
 
-const policy = requirePolicy(
-  `
+const policyText = `
 version: 1
 plans: { free: { limits: [trial, minute] }, watched: { limits: [trial] }, both: { limits: [soft, trial] } }
 limits:
@@ -23,11 +20,10 @@ limits:
   tenant: { algorithm: token_bucket, size: 2, window: 1m, by: [subject, header:x-tenant] }
 routes: [{ match: GET /t, limits: [tenant] }]
 subjects: { acme: { plan: free, limits: { minute: { size: 4 } } }, globex: { plan: free }, initech: { plan: watched }, hooli: { plan: both } }
-`,
-  'weir.yaml',
-)
+`
 
-const { view } = createLivePolicy(policy)
+const { view } = memoryPorts(policyText).policy
+const { policy } = view
 
 let decisionService: DecisionService
 let parts: DecisionServiceParts
@@ -36,29 +32,18 @@ let nowMs: number
 let isStale: boolean
 
 beforeEach(() => {
-  log = createMemoryDecisionLog()
   nowMs = Date.parse('2026-11-21T12:00:10.000Z')
-  const clock = { nowMs: () => nowMs }
   isStale = false
-  parts = {
-    policy: createLivePolicy(policy, () => isStale),
-    clock,
-    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log,
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-  }
+  const ports = memoryPorts(policyText, { nowMs: () => nowMs })
+  parts = { ...ports, policy: createLivePolicy(policy, () => isStale) }
+  log = ports.log
   decisionService = new DecisionService(parts)
 })
 
 const fromCheck = { entryPoint: 'check', startedAt: 0 } as const
 
-function ask(given: Partial<DecisionRequest> & { readonly id?: string } = {}): DecisionRequest {
-  const { id = 'globex', ...rest } = given
-  const subject = policy.subjects.get(id)
-  if (subject === undefined) throw new Error(`no subject ${id}`)
-  const plain = { keyId: 'k', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false }
-  return { ...fromCheck, view, subject, ...plain, named: undefined, idempotencyKey: undefined, ...rest }
-}
+const ask = ({ id = 'globex', ...given }: Partial<DecisionRequest> & { readonly id?: string } = {}) =>
+  buildDecisionRequest(view, id, given)
 
 test('what a shadow limit would have refused is allowed, and recorded under its name', async () => {
   await decisionService.decide(ask())

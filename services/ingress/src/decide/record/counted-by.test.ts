@@ -1,18 +1,14 @@
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../../policy-view.ts'
-import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
+import { buildDecisionRequest } from '../../testing/build-decision-request.ts'
+import { memoryPorts } from '../../testing/memory-ingress.ts'
 import { DecisionService } from '../decision-service.ts'
 import type { DecisionRequest } from '../types.ts'
 import type { AddressForm } from './counted-by.ts'
 
 const window = 'algorithm: fixed_window, window: 1m'
-const policy = requirePolicy(
-  `
+const policyText = `
 version: 1
 plans: { free: { limits: [minute] }, named: { limits: [tenant, open] }, otp: { limits: [minute, otp] } }
 limits:
@@ -21,30 +17,17 @@ limits:
   open: { ${window}, size: 9, by: [subject, query:region], record: plain }
   otp: { ${window}, size: 1, by: [subject, ip], block: 2m }
 subjects: { acme: { plan: free }, globex: { plan: named }, hooli: { plan: otp } }
-`,
-  'weir.yaml',
-)
-
+`
 const nowMs = Date.parse('2026-11-21T12:00:10.000Z')
 
 const fromCheck = { entryPoint: 'check', startedAt: 0 } as const
 
 function open(addressForm?: AddressForm) {
-  const clock = { nowMs: () => nowMs }
-  const log = createMemoryDecisionLog()
-  const live = createLivePolicy(policy, () => false, 412)
-  const store = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
-  const parts = { policy: live, clock, store, log, idempotencyRecords: new MemoryIdempotencyRecords(), addressForm }
-  const decisionService = new DecisionService(parts)
-  const ask = (id: string, given: Partial<DecisionRequest> = {}) => {
-    const subject = policy.subjects.get(id)
-    if (subject === undefined) throw new Error(`no subject ${id}`)
-    const plain = { keyId: 'k', ip: '203.0.113.5', route: unmatchedRoute, method: 'GET', cost: 1, peek: false }
-    return decisionService.decide({
-      ...fromCheck,
-      ...{ view: live.view, subject, ...plain, named: undefined, idempotencyKey: undefined, ...given },
-    })
-  }
+  const { log, ...ports } = memoryPorts(policyText)
+  const live = createLivePolicy(ports.policy.view.policy, () => false, 412)
+  const decisionService = new DecisionService({ ...ports, log, policy: live, addressForm })
+  const ask = (id: string, given: Partial<DecisionRequest> = {}) =>
+    decisionService.decide(buildDecisionRequest(live.view, id, { ip: '203.0.113.5', ...given }))
   return { ask, log, live, decisionService }
 }
 
@@ -120,10 +103,10 @@ test('a record names the last change of the policy in force, also one of subject
   live.moveTo(415)
   await ask('acme')
   const before = live.view
-  live.replace(policy, 420)
+  live.replace(before.policy, 420)
   await ask('acme')
   await ask('acme', { view: before })
-  live.replace(policy)
+  live.replace(before.policy)
   await ask('acme')
   expect(log.records.map(({ policy: offset }) => offset)).toEqual([412, 415, 420, 415, undefined])
 })

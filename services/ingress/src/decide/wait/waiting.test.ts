@@ -1,23 +1,18 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { rateLimitState } from '@weir/core/limits/rate-limit-headers.ts'
-import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createLivePolicy } from '../../policy-view.ts'
-import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
+import { buildDecisionRequest } from '../../testing/build-decision-request.ts'
+import { memoryPorts } from '../../testing/memory-ingress.ts'
 import { DecisionService } from '../decision-service.ts'
 import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import { createManualTime } from './testing/manual-time.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-const policy = requirePolicy(
-  `
+const policyText = `
 version: 1
 plans: { shared: { limits: [shared] }, own: { limits: [own] }, plain: { limits: [plain] }, both: { limits: [own, strict] }, long: { limits: [shared, long] } }
 limits:
@@ -27,10 +22,7 @@ limits:
   plain: { algorithm: sliding_log, size: 1, window: 1s }
   long: { algorithm: sliding_log, size: 1, window: 4s }
 subjects: { a: { plan: shared }, b: { plan: shared }, c: { plan: shared }, own: { plan: own }, plain: { plan: plain }, both: { plan: both }, long: { plan: long } }
-`,
-  'weir.yaml',
-)
-const { view } = createLivePolicy(policy)
+`
 const startMs = Date.parse('2026-11-22T12:00:10.000Z')
 
 const newClient = () => new ServerResponse(new IncomingMessage(new Socket()))
@@ -43,11 +35,11 @@ const longDenial = {
   exceededMask: 1,
 } as const
 
-function openGate() {
+function openGate(text = policyText) {
   const time = createManualTime(vi)
   const clock = { nowMs: () => startMs + time.nowMs() }
-  const log = createMemoryDecisionLog()
-  const memory = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const { store: memory, ...ports } = memoryPorts(text, clock)
+  const { policy: live, log } = ports
   const asked: LimitRequest[] = []
   /** Whose next request another process comes before: it takes all room. */
   const quicker = { subject: '' }
@@ -68,37 +60,24 @@ function openGate() {
     },
     refund: memory.refund.bind(memory),
   }
-  const decisionService = new DecisionService({
-    policy: createLivePolicy(policy),
-    store,
-    log,
-    clock,
-    idempotencyRecords: new MemoryIdempotencyRecords(),
-  })
+  const decisionService = new DecisionService({ ...ports, store })
   const { delays } = decisionService
   const answered: { readonly subject: string; readonly atMs: number; readonly verdict: RecordedDecision }[] = []
-  const ask = (id: string, given: Partial<DecisionRequest> = {}) => {
-    const subject = policy.subjects.get(id)
-    if (subject === undefined) throw new Error(`no subject ${id}`)
-    const plain = { keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false, named: undefined }
-    const whole = {
-      entryPoint: 'check' as const,
-      startedAt: 0,
-      view,
-      subject,
-      ...plain,
-      idempotencyKey: undefined,
-      client: newClient(),
-      ...given,
-    }
-    return decisionService.decide(whole).then((verdict) => {
-      answered.push({ subject: id, atMs: time.nowMs(), verdict })
-      return verdict
-    })
+  const ask = async (id: string, given: Partial<DecisionRequest> = {}) => {
+    const asked = buildDecisionRequest(live.view, id, { client: newClient(), ...given })
+    const verdict = await decisionService.decide(asked)
+    answered.push({ subject: id, atMs: time.nowMs(), verdict })
+    return verdict
+  }
+  /** Keeps a subject from its limit for so long. */
+  const pause = async (name: string, subject: string, pauseMs: number) => {
+    const limit = live.view.policy.limits.get(name)
+    if (limit === undefined) throw new Error(`no limit ${name}`)
+    await memory.pause(limit, { subject, keyId: '', ip: '', route: '', method: '' }, pauseMs)
   }
   const outcomes = () =>
     answered.map(({ subject, atMs, verdict }) => `${subject} ${verdict.decision.allowed ? 'ok' : 'no'} ${atMs}`)
-  return { time, log, memory, asked, quicker, leaver, delays, decisionService, ask, outcomes, answered }
+  return { time, log, live, pause, asked, quicker, leaver, delays, decisionService, ask, outcomes, answered }
 }
 
 test('50 clients of three subjects are served evenly, in the order in which they came, and each is recorded once, by its outcome', async () => {
@@ -250,11 +229,8 @@ test('A request that another limit refuses at its grant waits for that one, with
 })
 
 test('A paused limit denies immediately what cannot wait for its end, and its queue goes on when it ends', async () => {
-  const { time, ask, memory, outcomes, answered } = openGate()
-  const limit = policy.limits.get('own')
-  if (limit === undefined) throw new Error('no limit')
-  const scope = { subject: 'own', keyId: '', ip: '', route: '', method: '' }
-  await memory.pause(limit, scope, 30_000)
+  const { time, ask, pause, outcomes, answered } = openGate()
+  await pause('own', 'own', 30_000)
   expect((await ask('own')).decision).toMatchObject({ reason: 'blocked', deniedBy: 'own', retryAfterMs: 30_000 })
   await time.pass(29_500)
   void ask('own')
@@ -326,4 +302,56 @@ test('A longer limit that shows at a grant ends the wait of its own subject alon
   void ask('b', { waitMs: 200 })
   await time.pass(1_000)
   expect(outcomes().slice(3)).toEqual(['b ok 300', 'b ok 400'])
+})
+
+const changing = (subjects: string, plans = '{ free: { limits: [few] } }') => `
+version: 1
+plans: ${plans}
+limits:
+  few: { algorithm: sliding_log, size: 1, window: 1s, onExceed: { delay: 5s } }
+  roomy: { algorithm: sliding_log, size: 100, window: 1s }
+subjects: ${subjects}
+`
+
+/** One request of acme has its capacity, and another waits for it. */
+async function openWaiting(first = changing('{ acme: { plan: free } }')) {
+  const { ask, live, ...gate } = openGate(first)
+  const reauthenticate: DecisionRequest['reauthenticate'] = async ({ policy }) => {
+    const found = policy.subjects.get('acme')
+    return found === undefined ? undefined : { subject: found, keyId: '' }
+  }
+  await ask('acme', { reauthenticate })
+  const waiting = ask('acme', { reauthenticate })
+  await gate.time.pass(0)
+  expect(gate.delays.waiting).toBe(1)
+  const replace = (...next: Parameters<typeof changing>) => live.replace(requirePolicy(changing(...next), 'weir.yaml'))
+  return { ...gate, replace, waiting }
+}
+
+test('A subject that is in the policy no more at its grant is denied', async () => {
+  const { time, replace, waiting, log } = await openWaiting()
+  replace('{ other: { plan: free } }')
+  await time.pass(2_000)
+  expect((await waiting).decision).toMatchObject({ allowed: false, reason: 'unauthorized' })
+  expect(log.records).toMatchObject([{ outcome: 'allow' }, { outcome: 'deny', reason: 'unauthorized', charged: 'no' }])
+})
+
+test('A grant is decided by the limits that are in force by then', async () => {
+  const { time, replace, waiting, log } = await openWaiting()
+  replace('{ acme: { plan: wide } }', '{ wide: { limits: [] } }')
+  await time.pass(2_000)
+  expect(await waiting).toMatchObject({ decision: { allowed: true }, limits: [] })
+  expect(log.records.at(-1)).toMatchObject({ outcome: 'allow', plan: 'wide', limits: [] })
+})
+
+test('A request that a changed policy refuses at its grant keeps its place, whatever the order of the limits is now', async () => {
+  const subjects = '{ acme: { plan: free } }'
+  const before = changing(subjects, '{ free: { limits: [few, roomy] } }')
+  const { time, replace, waiting, delays, pause } = await openWaiting(before)
+  replace(subjects, '{ free: { limits: [roomy, few] } }')
+  await pause('few', 'acme', 3_000)
+  await time.pass(2_999)
+  expect(delays.waiting).toBe(1)
+  await time.pass(1)
+  expect((await waiting).decision.allowed).toBe(true)
 })
