@@ -1,18 +1,11 @@
-import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
 import { createClient } from '@weir/client'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
 import { readMetric } from '../../support/read-metric.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import type { RunningIngress } from '../../support/start-ingress.ts'
 
-let kafka: RunningServer
-let redis: RunningServer
+let stack: IngressStack
 let ingress: RunningIngress
 const policy = {
   version: 1,
@@ -25,23 +18,13 @@ const policy = {
     ...Object.fromEntries(['many', 'same', 'alone', 'once'].map((name) => [name, { plan: 'free' }])),
     queued: { plan: 'queued' },
   },
-  tokens: { app: { sha256: createHash('sha256').update('app-token').digest('hex'), scopes: ['check'] } },
+  tokens: { app: { sha256: sha256('app-token'), scopes: ['check'] } },
 }
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  redis = await startServer(redisServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  const policyFile = `${redis.dir}/weir.yaml`
-  await writeFile(policyFile, JSON.stringify(policy))
-  ingress = await startIngress({
-    ...{ WEIR_POLICY_FILE: policyFile, WEIR_REDIS_URL: redis.address, WEIR_KAFKA_BROKERS: kafka.address },
-  })
+  stack = await openIngressStack(policy)
+  ingress = await stack.start()
 }, 180_000)
-afterAll(async () => {
-  await ingress?.close()
-  await redis?.close()
-  await kafka?.close()
-})
+afterAll(() => stack?.close())
 
 function open() {
   const client = createClient({ url: ingress.api, key: 'app-token', timeoutMs: 10_000 })

@@ -1,10 +1,11 @@
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type InstalledClient, installClient } from '../../support/client/install-client.ts'
-import { type RunningStack, sha256, startStack } from '../../support/client/start-weir.ts'
+import { startIngressStack } from '../../support/ingress-stack.ts'
 
 const subject = (plan: string, key: string) => ({ plan, keys: [{ sha256: sha256(key) }] })
 const policy = {
@@ -24,10 +25,10 @@ const policy = {
   tokens: { app: { sha256: sha256('app-token'), scopes: ['check'] } },
 }
 
-let weir: RunningStack
+let weir: Awaited<ReturnType<typeof startIngressStack>>
 let client: InstalledClient
 beforeAll(async () => {
-  weir = await startStack(policy)
+  weir = await startIngressStack(policy)
   client = await installClient()
 }, 180_000)
 afterAll(async () => {

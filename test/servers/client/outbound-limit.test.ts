@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { type RunningStack, sha256, startStack } from '../../support/client/start-weir.ts'
+import { startIngressStack } from '../../support/ingress-stack.ts'
 
 const callerProgram = join(import.meta.dirname, '../../support/client/caller.ts')
 const names = ['a', 'b', 'c']
@@ -24,9 +25,9 @@ const subjects = Object.fromEntries(
   ['even', 'paused'].map((id) => [id, { plan: 'api', keys: [{ sha256: sha256(`${id}-key`) }] }]),
 )
 
-let weir: RunningStack
+let weir: Awaited<ReturnType<typeof startIngressStack>>
 beforeAll(async () => {
-  weir = await startStack({
+  weir = await startIngressStack({
     version: 1,
     plans: { api: { limits: ['outbound'] } },
     limits: await limitsOfReadme(),

@@ -1,21 +1,11 @@
-import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { parseDecision } from '@weir/contracts/decision.v1.ts'
-import { topics } from '@weir/contracts/topics.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { readFile } from 'node:fs/promises'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { readTopic } from '../../support/servers/read-topic.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
+import { countOf, readDecisions } from '../../support/servers/read-decisions.ts'
+import type { RunningIngress } from '../../support/start-ingress.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 /** Whatever a caller sends that is no name of the policy. */
 const secrets = {
   key: 'secret-of-acme',
@@ -40,27 +30,13 @@ const policy = {
   tokens: { app: { sha256: sha256(secrets.token), scopes: ['check'] } },
 }
 
-let dir: string
-let kafka: RunningServer
-let redis: RunningServer
+let stack: IngressStack
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'weir-test-lines-'))
-  kafka = await startServer(kafkaServer)
-  redis = await startServer(redisServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  await writeFile(join(dir, 'weir.yaml'), JSON.stringify(policy))
+  stack = await openIngressStack(policy)
 }, 180_000)
-afterAll(async () => {
-  await redis?.close()
-  await kafka?.close()
-  await rm(dir, { recursive: true, force: true })
-})
+afterAll(() => stack?.close())
 
-const start = (which: string) =>
-  startIngress({
-    ...{ WEIR_POLICY_FILE: join(dir, 'weir.yaml'), WEIR_REDIS_URL: redis.address, WEIR_KAFKA_BROKERS: kafka.address },
-    ...{ WEIR_LOG_DECISIONS: which, WEIR_LOG_LEVEL: 'warn' },
-  })
+const start = (which: string) => stack.start({ WEIR_LOG_DECISIONS: which, WEIR_LOG_LEVEL: 'warn' })
 
 type Line = Readonly<Record<string, unknown>>
 const linesOf = async ({ logFile }: RunningIngress) => {
@@ -77,16 +53,12 @@ const checkAs = (ingress: RunningIngress, path: string, body: object) =>
   })
 
 /** Every record of the journals that an ingress of this test wrote, in the fields that lines have. */
-async function recordsOf(journals: ReadonlySet<string>, count: number) {
-  const decoded = (records: readonly { readonly value: Buffer | null }[]) =>
-    records.flatMap(({ value }) => {
-      const parsed = value === null ? undefined : parseDecision(value)
-      return parsed?.kind === 'decision' && !journals.has(parsed.decision.journal) ? [parsed.decision] : []
-    })
-  const sum = (records: ReturnType<typeof decoded>) => records.reduce((total, one) => total + one.count, 0)
-  const found = await readTopic(kafkaOptions(kafka.address), topics.decisions, (all) => sum(decoded(all)) >= count)
-  return decoded(found)
-}
+const recordsOf = (journals: ReadonlySet<string>, count: number) =>
+  readDecisions(
+    stack.kafka,
+    ({ journal }) => !journals.has(journal),
+    (found) => countOf(found) >= count,
+  )
 
 const known = new Set<string>()
 const byId = (a: Line, b: Line) => (String(a.id) < String(b.id) ? -1 : 1)

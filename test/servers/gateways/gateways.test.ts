@@ -1,14 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { parseList } from 'structured-headers'
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startCaddy } from '../../support/gateways/caddy.ts'
 import { startEnvoy } from '../../support/gateways/envoy.ts'
 import { startHaproxy } from '../../support/gateways/haproxy.ts'
@@ -16,9 +10,8 @@ import { startNginx } from '../../support/gateways/nginx.ts'
 import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { type Answer, type Sent, send } from '../../support/gateways/send.ts'
 import type { Gateway, GatewayOptions } from '../../support/gateways/start-gateway.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
+import type { RunningIngress } from '../../support/start-ingress.ts'
 import { callerOf, policyOf } from './policy.ts'
 
 interface Kind {
@@ -35,37 +28,27 @@ const kinds: Readonly<Record<string, Kind>> = {
   envoy: { start: startEnvoy, statusWhenAway: 503, canServeWhenAway: true },
 }
 
-const policyFile = join(tmpdir(), `weir-gateways-${process.pid}.yaml`)
 /** More than any gateway keeps in one buffer. */
 const body = randomBytes(300_000)
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex')
 const longPath = `/v1/long?q=${'x'.repeat(8_192)}`
 
-/** Its own, because a policy in Kafka comes before the file, and other tests may have put one into theirs. */
-let kafka: RunningServer
+let stack: IngressStack
 let weir: RunningIngress
 let upstream: PlainUpstream
 const gateways = new Map<string, Gateway>()
 
 beforeAll(async () => {
-  await writeFile(policyFile, JSON.stringify(policyOf(Object.keys(kinds))))
   upstream = await startPlainUpstream()
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  weir = await startIngress({
-    WEIR_POLICY_FILE: policyFile,
-    WEIR_REDIS_URL: inject('redisUrl'),
-    WEIR_KAFKA_BROKERS: kafka.address,
-    WEIR_COST_EXCEEDS_STATUS: '413',
-  })
+  stack = await openIngressStack(policyOf(Object.keys(kinds)))
+  weir = await stack.start({ WEIR_COST_EXCEEDS_STATUS: '413' })
   for (const [name, { start }] of Object.entries(kinds)) {
     gateways.set(name, await start({ weirApi: weir.api, upstream: upstream.url }))
   }
 }, 180_000)
 afterAll(async () => {
   for (const gateway of gateways.values()) await gateway.close()
-  await weir?.close()
-  await kafka?.close()
+  await stack?.close()
   await upstream?.close()
 })
 

@@ -1,25 +1,15 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createRlsClient, type RlsRequest } from '../../support/envoy-ratelimit/rls-client.ts'
 import { startEnvoyOverGrpc } from '../../support/gateways/envoy.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
+import { countOf, readDecisions } from '../../support/servers/read-decisions.ts'
+import type { RunningIngress } from '../../support/start-ingress.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
-/** Redis may have counted for an earlier run. */
-const subject = `grpc-${randomUUID()}`
+const subject = 'grpc'
 const key = `key-of-${subject}`
-const policyFile = join(tmpdir(), `weir-grpc-${process.pid}.yaml`)
 const policy = {
   version: 1,
   identity: { anonymous: 'visitors' },
@@ -33,24 +23,13 @@ const policy = {
   subjects: { [subject]: { plan: 'free', keys: [{ sha256: sha256(key), id: 'one' }] } },
 }
 
-/** Its own, because a policy in Kafka comes before the file. */
-let kafka: RunningServer
+let stack: IngressStack
 let weir: RunningIngress
 beforeAll(async () => {
-  await writeFile(policyFile, JSON.stringify(policy))
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  weir = await startIngress({
-    WEIR_POLICY_FILE: policyFile,
-    WEIR_REDIS_URL: inject('redisUrl'),
-    WEIR_KAFKA_BROKERS: kafka.address,
-    WEIR_ADMIN_TOKEN_SHA256: sha256('root'),
-  })
+  stack = await openIngressStack(policy)
+  weir = await stack.start({ WEIR_ADMIN_TOKEN_SHA256: sha256('root') })
 }, 180_000)
-afterAll(async () => {
-  await weir?.close()
-  await kafka?.close()
-})
+afterAll(() => stack?.close())
 
 test("Envoy's filter, Envoy's own client and the entry points over HTTP share one limit, and every decision has its record", async () => {
   const upstream = await startPlainUpstream()
@@ -91,12 +70,11 @@ test("Envoy's filter, Envoy's own client and the entry points over HTTP share on
   expect((await client.shouldRateLimit(asked)).overall_code).toBe('OK')
   expect(JSON.parse((await check(1)).body)).toMatchObject({ allowed: false, denied_by: 'daily' })
 
-  const records = await readTopic(kafkaOptions(kafka.address), 'weir.decisions.v1', (all) => countOf(all) >= 28)
-  expect([countOf(records, 'allow'), countOf(records, 'deny')]).toEqual([19, 9])
+  const records = await readDecisions(
+    stack.kafka,
+    (one) => one.subject === subject,
+    (all) => countOf(all) >= 28,
+  )
+  const counts = ['allow', 'deny'].map((outcome) => countOf(records.filter((one) => one.outcome === outcome)))
+  expect(counts).toEqual([19, 9])
 })
-
-/** Decisions of the subject, some of them in one record. */
-function countOf(records: readonly ReadRecord[], outcome = ''): number {
-  const decided = records.map(({ value }) => JSON.parse(`${value}`)).filter((one) => one.subject === subject)
-  return decided.reduce((sum, one) => (outcome === '' || one.outcome === outcome ? sum + one.count : sum), 0)
-}

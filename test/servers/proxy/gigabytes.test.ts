@@ -1,18 +1,13 @@
 import { readFileSync } from 'node:fs'
-import { rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
+import type { RunningIngress } from '../../support/start-ingress.ts'
 import { megabyte, streamOf } from './megabytes.ts'
 
 /** 2 GiB: more than a signed 32-bit number counts, and more than a process that kept it could hide. */
@@ -20,10 +15,8 @@ const bytes = 2 * 1_024 * megabyte
 /** Buffers of sockets and streams, and what the garbage collector has not taken back yet. */
 const growthMax = 100 * megabyte
 const key = 'gigabyte-key'
-const keySha256 = '10e3fb4af29cce4e441085616135d9d0592fab02037940aab799cc1df0303166'
-const policyFile = join(tmpdir(), `weir-gigabytes-${process.pid}.yaml`)
 
-let kafka: RunningServer
+let stack: IngressStack
 let ingress: RunningIngress
 let upstream: ReturnType<typeof spawnBound>
 
@@ -39,22 +32,14 @@ beforeAll(async () => {
   const policy = {
     ...{ version: 1, plans: { free: { limits: [] } }, limits: {}, routes: [] },
     upstreams: { big: { url: `http://127.0.0.1:${said.trim()}` } },
-    subjects: { acme: { plan: 'free', keys: [{ sha256: keySha256 }] } },
+    subjects: { acme: { plan: 'free', keys: [{ sha256: sha256(key) }] } },
   }
-  await writeFile(policyFile, JSON.stringify(policy))
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  ingress = await startIngress({
-    WEIR_POLICY_FILE: policyFile,
-    WEIR_REDIS_URL: inject('redisUrl'),
-    WEIR_KAFKA_BROKERS: kafka.address,
-  })
+  stack = await openIngressStack(policy)
+  ingress = await stack.start()
 }, 180_000)
 afterAll(async () => {
   upstream?.kill()
-  await ingress?.close()
-  await kafka?.close()
-  await rm(policyFile, { force: true })
+  await stack?.close()
 })
 
 /** Resident memory of the ingress, from the kernel. */

@@ -2,12 +2,13 @@ import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type RunningStack, sha256, startStack } from '../../support/client/start-weir.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { createRlsClient, type RlsClient } from '../../support/envoy-ratelimit/rls-client.ts'
 import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
+import { startIngressStack } from '../../support/ingress-stack.ts'
 import { readMetric } from '../../support/read-metric.ts'
 
 const day = { algorithm: 'fixed_window', window: '7d' }
@@ -39,11 +40,11 @@ const policyOf = (upstream: string) => ({
 })
 
 let upstream: PlainUpstream
-let stack: RunningStack
+let stack: Awaited<ReturnType<typeof startIngressStack>>
 let grpc: RlsClient
 beforeAll(async () => {
   upstream = await startPlainUpstream()
-  stack = await startStack(policyOf(upstream.url))
+  stack = await startIngressStack(policyOf(upstream.url))
   grpc = await createRlsClient(stack.ingress.grpc)
 }, 180_000)
 afterAll(async () => {
