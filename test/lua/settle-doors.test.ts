@@ -1,21 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { CorrectionAckQueue } from '@weir/ingress/decide/correct/correction-ack-queue.ts'
-import { encodeCorrectionOpen } from '@weir/ingress/decide/correct/correction-record.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
 import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
@@ -126,17 +119,6 @@ test('a check of cost 0 leaves nothing in Redis, neither to settle nor under its
   expect(checked.allowed).toBe(true)
   expect(await redis.keys(`weir:1:{${subject}}:*`)).toEqual([])
   expect((await settle({ id: checked.id, subject, cost: 5 }, 'ci-token')).status).toBe(404)
-})
-
-test('a repeat gets the same answer and no second record; another cost is a conflict that says which cost holds', async () => {
-  const { corrections, startProcess } = await open()
-  const { check, settle, used } = await startProcess('one')
-  const { body: checked } = await check({ cost: 5, settle: '1h' })
-  const wish = { id: checked.id, cost: 2 }
-  const answers = await Promise.all(Array.from({ length: 6 }, () => settle(wish)))
-  expect(answers.map(({ body }) => body)).toEqual(Array(6).fill((await settle(wish)).body))
-  expect(await settle({ ...wish, cost: 5 })).toMatchObject({ status: 409, body: { settled_cost: 2 } })
-  expect([corrections().length, await used()]).toEqual([1, [2, 2]])
 })
 
 test('a token names the subject; a key settles its own only; nobody settles what was not charged to be settled', async () => {
@@ -252,27 +234,9 @@ test.each([
 test('a check may ask for a day at most', async () => {
   const { log, startProcess } = await open()
   const { check } = await startProcess('one')
-  expect(await check({ cost: 1, settle: '25h' })).toMatchObject({ status: 400 })
-  expect(await check({ cost: 1, settle: 'soon' })).toMatchObject({ status: 400 })
+  for (const settle of ['25h', 'soon']) expect(await check({ cost: 1, settle })).toMatchObject({ status: 400 })
   expect(log.records).toEqual([])
   expect(await check({ cost: 1, settle: '24h' })).toMatchObject({ status: 200, body: { allowed: true } })
-})
-
-test('while the journal is full or its disk stalls nothing is answered as done, and a repeat leaves one record', async () => {
-  const { log, corrections, startProcess } = await open()
-  const { check, settle, used } = await startProcess('one')
-  const [first, second] = [await check({ cost: 5, settle: '1h' }), await check({ cost: 5, settle: '1h' })]
-  log.isFull = true
-  expect(await settle({ id: first.body.id, cost: 1 })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
-  log.isFull = false
-  log.isOverdue = true
-  expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
-  expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
-  log.endStall(true)
-  expect((await settle({ id: first.body.id, cost: 1 })).status).toBe(200)
-  expect((await settle({ id: second.body.id, cost: 2 })).status).toBe(200)
-  expect(corrections().map(({ adjustment }) => adjustment)).toEqual([-3, -4])
-  expect(await used()).toEqual([3, 3])
 })
 
 test('a process that dies between Redis and the record leaves it owed: a repeat elsewhere waits, and then writes it', async () => {
@@ -286,47 +250,11 @@ test('a process that dies between Redis and the record leaves it owed: a repeat 
   const waits = await patient.settle(wish)
   expect([waits.status, corrections()]).toEqual([503, []])
   expect(Number(waits.headers['retry-after'])).toBeGreaterThan(50)
-  expect(await patient.settle({ ...wish, cost: 3 })).toMatchObject({ status: 409 })
+  expect(await patient.settle({ ...wish, cost: 3 })).toMatchObject({ status: 409, body: { settled_cost: 20 } })
   const later = await startProcess('three', 0)
   expect(await later.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
   expect(await patient.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
   expect([corrections().length, await used()]).toEqual([1, [20, 20]])
-})
-
-test('a process that dies after it wrote the record: the next start on its journals confirms it to Redis, and nothing is written twice', async () => {
-  const { subject, redis, corrections, startProcess } = await open()
-  const { check } = await startProcess('one')
-  const wishes = [20, 30].map((cost) => ({ cost, id: '' }))
-  const base = await mkdtemp(join(tmpdir(), 'weir-journals-'))
-  onTestFinished(() => rm(base, { recursive: true }))
-  await mkdir(join(base, 'dead', 'adopted', 'older'), { recursive: true })
-  const dead = new RedisSettlements({ redis, owner: 'dead', answerMs: 20_000 })
-  for (const [at, wish] of wishes.entries()) {
-    wish.id = (await check({ cost: 50, settle: '1h' })).body.id
-    await dead.settle({ subject, ...wish })
-    const context = { tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /\u00fc', method: 'GET' }
-    const open = encodeCorrectionOpen({
-      decisionId: wish.id,
-      subject,
-      context,
-      adjustment: -1,
-      charged: 'yes',
-      limits: [],
-    })
-    const frame = Buffer.concat([Buffer.alloc(31, 7), Buffer.from(`${open},"journal":"j","seq":0}`), Buffer.alloc(900)])
-    await writeFile(join(base, 'dead', ...(at === 0 ? [] : ['adopted', 'older']), '00000001.seg'), frame)
-  }
-  const found = await findWrittenCorrections(base)
-  expect(found.map(({ id }) => id).toSorted()).toEqual(wishes.map(({ id }) => id).toSorted())
-  const settlements = new RedisSettlements({ redis, owner: 'next' })
-  const ackQueue = new CorrectionAckQueue(settlements, createLogger('test', 'silent'))
-  const acked: true[] = []
-  ackQueue.enqueue(found, () => acked.push(true))
-  await expect.poll(() => acked.length).toBe(wishes.length)
-  expect(ackQueue.close()).toBe(0)
-  const next = await startProcess('next')
-  for (const wish of wishes) expect(await next.settle(wish)).toMatchObject({ status: 200, body: { cost: wish.cost } })
-  expect(corrections()).toEqual([])
 })
 
 test('the proxy gives back what a request was charged that the upstream failed, and records that; other answers stay charged', async () => {

@@ -182,22 +182,6 @@ test('through the proxy a request waits for room in a limit that delays, and is 
   expect([decisionService.exceeded.delay, decisionService.delays.waiting, records.length]).toEqual([4, 0, 5])
 })
 
-test('a client that hangs up while it waits leaves the queue immediately', async () => {
-  const { port, ask, decisionService, records, post } = await openIngress()
-  await ask('slow')
-  const check = post('/v1/check', { subject: 'slow', wait: '60s' })
-  expect((await check).json()).toMatchObject({ allowed: false, on_exceed: 'delay' })
-  for (let n = 0; n < 3; n += 1) void ask('delayed')
-  const socket = connect(port, '127.0.0.1')
-  await waitUntil(() => decisionService.delays.waiting === 2, { deadlineMs: 5_000, everyMs: 1 })
-  socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-api-key: delayed\r\n\r\n')
-  await waitUntil(() => decisionService.exceeded.delay === 3, { deadlineMs: 5_000, everyMs: 1 })
-  socket.destroy()
-  await waitUntil(() => decisionService.delays.waiting === 0, { deadlineMs: 10_000 })
-  const delayed = records.filter(({ subject }) => subject === 'delayed')
-  expect(delayed.map(({ outcome }) => outcome).sort()).toEqual(['allow', 'allow', 'allow', 'deny'])
-})
-
 test('a check waits only if it says so, at most a minute, and not in a batch', async () => {
   const { post } = await openIngress()
   await post('/v1/check', { subject: 'delayed' })

@@ -326,11 +326,12 @@ it('closing waits for calls under way', async () => {
   await closed
 })
 
-it('a token is needed where others can call, and a wrong one is refused everywhere', async () => {
+it('a token is needed where others can call, no key of a subject, and a wrong one is refused everywhere', async () => {
   const { ask } = await open({ grpcNeedsNoToken: false })
   const call = (authorization?: string) =>
     ask('any', [descriptor('user=a')], 0, authorization === undefined ? {} : { authorization })
   await expect(call()).rejects.toMatchObject({ code: 16 })
+  await expect(call('Bearer acme-key')).rejects.toMatchObject({ code: 16 })
   await expect(call('Bearer read-token')).rejects.toMatchObject({ code: 7, details: /lacks the scope check/ })
   expect((await call('Bearer envoy-token')).overallCode).toBe('OK')
   expect((await call('bearer root')).overallCode).toBe('OK')

@@ -239,18 +239,6 @@ test('A paused limit denies immediately what cannot wait for its end, and its qu
   expect(answered).toHaveLength(2)
 })
 
-test('At a stop no new request waits, those that do are served during the grace, and then denied', async () => {
-  const { time, ask, outcomes, decisionService, log } = openGate()
-  for (let n = 0; n < 6; n += 1) void ask('a')
-  await time.pass(0)
-  const drained = decisionService.delays.drain(250)
-  void ask('b')
-  await time.pass(250)
-  await drained
-  expect(outcomes()).toEqual(['a ok 0', 'b no 0', 'a ok 100', 'a ok 200', 'a no 250', 'a no 250', 'a no 250'])
-  expect(log.records.reduce((sum, { count }) => sum + Number(count), 0)).toBe(7)
-})
-
 test('Under an idempotency key the first admission after waiting is charged and recorded once, and answered again', async () => {
   const { time, ask, log, answered } = openGate()
   void ask('plain', { waitMs: 5_000 })
