@@ -239,6 +239,16 @@ test('a check may ask for a day at most', async () => {
   expect(await check({ cost: 1, settle: '24h' })).toMatchObject({ status: 200, body: { allowed: true } })
 })
 
+test('a correction that the journal does not accept is answered with 503, and made by a repeat', async () => {
+  const { log, corrections, startProcess } = await open()
+  const { check, settle } = await startProcess('one')
+  const wish = { id: (await check({ cost: 5, settle: '1h' })).body.id, cost: 1 }
+  log.isFull = true
+  expect(await settle(wish)).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+  log.isFull = false
+  expect([(await settle(wish)).status, corrections().length]).toEqual([200, 1])
+})
+
 test('a process that dies between Redis and the record leaves it owed: a repeat elsewhere waits, and then writes it', async () => {
   const { subject, redis, corrections, startProcess } = await open()
   const { check, used } = await startProcess('one')

@@ -1,7 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { parseList } from 'structured-headers'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { MemoryDecisionLog } from './testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from './testing/memory-ingress.ts'
@@ -20,11 +19,10 @@ limits:
 routes:
   - { match: "POST /v1/search", cost: 5, upstream: here }
 upstreams:
-  here: { url: "http://127.0.0.1:${upstreamPort}", hosts: [api.test, 127.0.0.1, "localhost"] }
-  gone: { url: "http://127.0.0.1:1", hosts: [gone.test] }
+  here: { url: "http://127.0.0.1:${upstreamPort}", hosts: [api.test] }
 subjects:
   acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }
-  globex: { plan: other, keys: [{ sha256: "${sha256('globex-key')}", id: k2 }, { sha256: "${sha256('old-key')}", expires: "2026-11-21T12:00:10Z" }] }
+  globex: { plan: other, keys: [{ sha256: "${sha256('old-key')}", expires: "2026-11-21T12:00:10Z" }] }
   hooli: { plan: watched, keys: [{ sha256: "${sha256('hooli-key')}", id: k3 }] }
 `
 
@@ -40,9 +38,7 @@ beforeEach(async () => {
   upstream = createServer(async (request, response) => {
     const { method, url, headers } = request
     upstreamSaw.push({ method, url, headers, body: await text(request) })
-    response
-      .writeHead(upstreamStatus, { 'x-upstream': 'yes', 'retry-after': '1', ratelimit: '"forged";r=9' })
-      .end('made')
+    response.writeHead(upstreamStatus, { 'retry-after': '1' }).end('made')
   })
   await new Promise<void>((done) => upstream.listen(0, '127.0.0.1', done))
   apps = await openMemoryIngress(policyText((upstream.address() as AddressInfo).port))
@@ -63,48 +59,6 @@ const check = (payload: object, headers: Record<string, string> = admin) =>
   apps.api.inject({ method: 'POST', url: '/v1/check', headers, payload })
 
 describe('the reverse proxy', () => {
-  it('passes an allowed request on with its body and query, and without the key', async () => {
-    const answer = await apps.proxy.inject({
-      method: 'PUT',
-      url: '/hello?a=b%20c',
-      headers: { host: 'api.test', 'content-type': 'text/x-odd', expect: '100-continue', ...acme },
-      payload: 'the body',
-    })
-    expect([answer.statusCode, answer.body, answer.headers['x-upstream']]).toEqual([201, 'made', 'yes'])
-    expect(upstreamSaw).toMatchObject([{ method: 'PUT', url: '/hello?a=b%20c', body: 'the body' }])
-    expect(upstreamSaw[0]?.headers).not.toHaveProperty('x-api-key')
-  })
-
-  it('carries Weir-Decision, RateLimit and RateLimit-Policy on every answer, and none of an upstream', async () => {
-    const answers = [
-      await get(),
-      await get({}),
-      await get({ ...acme, host: 'gone.test' }),
-      await get({ 'x-api-key': 'wrong' }),
-    ]
-    for (let n = 0; n < 6; n += 1) answers.push(await get())
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 401, 502, 401, 201, 201, 201, 201, 429, 429])
-    for (const { headers } of answers) {
-      expect(headers['weir-decision']).toMatch(/^[0-9a-f-]{36}$/)
-      expect(parseList(String(headers.ratelimit)).length).toBe(parseList(String(headers['ratelimit-policy'])).length)
-      expect(String(headers.ratelimit)).not.toContain('forged')
-    }
-  })
-
-  it('denies with 429, problem+json and a Retry-After that covers the rest of the window', async () => {
-    for (let n = 0; n < 6; n += 1) await get()
-    const answer = await get()
-    expect(answer.statusCode).toBe(429)
-    expect(answer.headers).toMatchObject({
-      'content-type': 'application/problem+json',
-      'retry-after': '50',
-      'cache-control': 'no-store',
-      ratelimit: '"minute";r=0;t=50, "per-ip";r=44;t=50',
-    })
-    expect(answer.json()).toMatchObject({ status: 429, 'violated-policies': ['minute'] })
-    expect(upstreamSaw).toHaveLength(6)
-  })
-
   it('counts by headers, says how long a block lasts, and never mentions a shadow limit', async () => {
     const from = (region: string) => get({ 'x-api-key': 'hooli-key', 'x-region': region })
     const answers = [await from('eu'), await from('eu'), await from('us'), await from('eu'), await from('eu')]
@@ -124,7 +78,7 @@ describe('the reverse proxy', () => {
     ])
   })
 
-  it('decisions.records every decision, allowed or denied, with the route and never the path', async () => {
+  it('records every decision, allowed or denied, with the route and never the path', async () => {
     await apps.proxy.inject({ method: 'POST', url: '/v1/search?secret=1', headers: { host: 'api.test', ...acme } })
     await apps.proxy.inject({ method: 'POST', url: '/v1/search', headers: { host: 'api.test', ...acme } })
     await get({})
@@ -135,13 +89,6 @@ describe('the reverse proxy', () => {
     ])
     expect(JSON.stringify(decisions.records)).not.toContain('secret')
     expect(decisions.records[2]?.key).not.toContain('127.0.0.1')
-  })
-
-  it('answers 404 where no upstream has the host, and 502 where it cannot be reached', async () => {
-    const unknown = await get({ ...acme, host: 'other.test' })
-    expect([unknown.statusCode, unknown.json().type]).toEqual([404, 'urn:weir:problem:no-upstream'])
-    const gone = await get({ ...acme, host: 'gone.test' })
-    expect([gone.statusCode, gone.json().type]).toEqual([502, 'urn:weir:problem:upstream-unreachable'])
   })
 
   it('asks the upstream once, also when it says 503 and when to come back', async () => {
@@ -212,45 +159,11 @@ describe('POST /v1/check', () => {
     ])
   })
 
-  it('looks without charging or recording when asked to peek', async () => {
-    const peek = await check({ subject: 'acme', peek: true })
-    expect(peek.json()).toMatchObject({ id: null, allowed: true })
-    expect(peek.headers).not.toHaveProperty('weir-decision')
-    expect(decisions.records).toEqual([])
-    expect((await check({ subject: 'acme', cost: 6 })).json().allowed).toBe(true)
-  })
-
   it('counts by attributes, and leaves shadow limits out of its answer', async () => {
     const ask = async (region: string | number) => (await check({ subject: 'hooli', attributes: { region } })).json()
     const answers = [await ask('eu'), await ask(7), await ask('eu'), await ask('eu')]
     expect(answers.map(({ denied_by }) => denied_by)).toEqual(['', '', '', 'region'])
     expect(answers[2].limits).toEqual([{ name: 'region', size: 2, used: 2, remaining: 0, reset_ms: 60_000 }])
-  })
-
-  it('answers a repeated idempotency key with the first id, and charges and decisions.records once', async () => {
-    const ask = () => check({ subject: 'acme', idempotency_key: 'order 1' })
-    const [first, again] = [await ask(), await ask()]
-    expect(again.headers['weir-decision']).toBe(first.headers['weir-decision'])
-    expect(again.json()).toEqual(first.json())
-    expect([decisions.records.length, first.json().limits[0].used]).toEqual([1, 1])
-  })
-
-  it('lets a key check its own subject only, and the admin token any', async () => {
-    expect((await check({}, acme)).json()).toMatchObject({ allowed: true })
-    expect((await check({ subject: 'acme' }, acme)).statusCode).toBe(200)
-    expect((await check({ subject: 'globex' }, acme)).statusCode).toBe(403)
-    expect((await check({ key: 'globex-key' }, acme)).statusCode).toBe(403)
-    expect((await check({ key: 'globex-key' })).json()).toMatchObject({ allowed: true })
-    expect((await check({ key: 'no such key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
-    expect((await check({ key: 'old-key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
-    expect(decisions.records.at(-1)).toMatchObject({ subject: '_unauthenticated', count: 2 })
-    expect(decisions.records.map(({ subject }) => subject)).toEqual(['acme', 'acme', 'globex', '_unauthenticated'])
-  })
-
-  it('says that a cost above the limit is never admitted, without a time to try again', async () => {
-    const answer = await check({ subject: 'acme', cost: 7 })
-    expect(answer.json()).toMatchObject({ allowed: false, reason: 'cost_exceeds_limit', denied_by: 'minute' })
-    expect(answer.headers).not.toHaveProperty('retry-after')
   })
 
   it.each([
@@ -279,13 +192,5 @@ describe('POST /v1/check', () => {
 
   it('waits half a minute for the whole of a question, and no longer', () => {
     expect(apps.api.server).toMatchObject({ requestTimeout: 30_000, headersTimeout: 30_000 })
-  })
-
-  it('answers a body that is no JSON, and an unknown path, with a problem', async () => {
-    const headers = { ...admin, 'content-type': 'application/json' }
-    const bad = await apps.api.inject({ method: 'POST', url: '/v1/check', headers, payload: '{' })
-    expect([bad.statusCode, bad.json().type]).toEqual([400, 'urn:weir:problem:bad-request'])
-    const unknown = await apps.api.inject({ method: 'GET', url: '/v2' })
-    expect([unknown.statusCode, unknown.json().type]).toEqual([404, 'urn:weir:problem:not-found'])
   })
 })

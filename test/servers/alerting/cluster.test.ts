@@ -54,8 +54,8 @@ const build = (count: number, key: (subject: string) => string = (subject) => `q
 
 const statesOf = (found: readonly { readonly state: string }[]) => [...new Set(found.map(({ state }) => state))]
 
-test('Claims of one batch on all masters are acquired once among all processes, in the order of the batch', async () => {
-  const { store, told } = await openClaims()
+test('Claims of one batch on all masters are acquired once among all processes, keep what the first said until they are done, and always expire', async () => {
+  const { store, told: errors } = await openClaims()
   const claims = build(300)
   const holders = new Set(await Promise.all(claims.map(({ key }) => cluster.holderOf(keySlot(key)))))
   expect(holders.size).toBe(3)
@@ -65,9 +65,12 @@ test('Claims of one batch on all masters are acquired once among all processes, 
   })
   const done = claims.filter((_, at) => at % 3 === 0)
   await store.finish(done)
-  const after = await store.claim(claims)
-  expect(after.map(({ state }) => state)).toEqual(claims.map((_, at) => (at % 3 === 0 ? 'done' : 'pending')))
-  expect(told).toEqual([])
+  const after = await store.claim(claims.map((claim) => ({ ...claim, occurrenceId: 'second' })))
+  const told = after.map(({ state, occurrenceId }) => (state === 'pending' ? occurrenceId : state))
+  expect(told).toEqual(claims.map((_, at) => (at % 3 === 0 ? 'done' : 'first')))
+  const ttls = claims.map(async ({ key }) => (await cluster.holderOf(keySlot(key))).redis.pttl(key))
+  for (const ttl of await Promise.all(ttls)) expect([ttl > 30_000, ttl <= 60_000]).toEqual([true, true])
+  expect(errors).toEqual([])
 })
 
 test('Counted blocks, turns and what was evaluated are kept on a Cluster with the documented rights', async () => {

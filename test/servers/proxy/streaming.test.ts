@@ -88,18 +88,6 @@ describe('an answer', () => {
     expect(await ask()).toMatchObject({ status: 200, information, body: 'made' })
   })
 
-  it('that waits behind another on its connection is cancelled with it when the client hangs up', async () => {
-    const { port, upstreamSockets, seen } = await openProxy({ serve: () => undefined })
-    const socket = connect(port, '127.0.0.1').on('error', () => undefined)
-    await once(socket, 'connect')
-    const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
-    socket.write(`GET /first HTTP/1.1\r\n${own}\r\nGET /second HTTP/1.1\r\n${own}\r\n`)
-    await waitUntil(() => seen.length === 2, { deadlineMs: 5_000 })
-    socket.destroy()
-    const areGone = () => [...upstreamSockets].every(({ destroyed }) => destroyed)
-    expect(await waitUntil(areGone, { deadlineMs: 10_000 })).toBe(true)
-  })
-
   it('that comes before the body has ended reaches the client whole', async () => {
     const { raw, outcomes } = await openProxy({
       serve: (_request, response) => void response.writeHead(413, { 'content-length': '4' }).end('full'),

@@ -135,27 +135,42 @@ describe('raising alerts', () => {
     expect(late.map(({ data }) => data.percent)).toEqual([100])
   })
 
-  it('raises nothing again that ClickHouse knows, though Redis has forgotten all claims', async () => {
+  it.each([
+    ['though Redis has forgotten all claims', undefined],
+    ['and a process claimed before it was killed', 'pending'],
+  ])('raises nothing again that ClickHouse knows, %s', async (_, claim) => {
     const { start, published, claims, known } = world()
+    const key = 'quota_alert:{acme}:day:20:80:2026-11-21'
     await start().raise([crossing(16, [80])])
     for (const { id } of published) known.add(id)
     claims.clear()
+    if (claim !== undefined) claims.set(key, claim)
     const { raise, counters } = start()
     await raise([crossing(16, [80]), crossing(20, [100])])
     expect(published.map(({ data }) => data.percent)).toEqual([80, 100])
-    expect(counters.suppressed).toMatchObject({ forgotten: 1 })
-    expect(claims.get('quota_alert:{acme}:day:20:80:2026-11-21')).toBe('done')
+    expect([counters.suppressed.forgotten, claims.get(key)]).toEqual([1, 'done'])
   })
 
-  it('raises nothing again that ClickHouse knows and a process claimed before it was killed', async () => {
-    const { start, published, claims, known } = world()
-    await start().raise([crossing(16, [80])])
-    for (const { id } of published) known.add(id)
-    claims.set('quota_alert:{acme}:day:20:80:2026-11-21', 'pending')
-    const { raise, counters } = start()
-    await raise([crossing(16, [80])])
-    expect([published.length, counters.suppressed.forgotten]).toEqual([1, 1])
-    expect(claims.get('quota_alert:{acme}:day:20:80:2026-11-21')).toBe('done')
+  it('says until when a block lasts and what it is for, and when a quota runs out', async () => {
+    const { start, others } = world()
+    const { startMs, endMs } = crossing(20, [])
+    const of = (key: string) => [{ percent: 100, key: `quota_alert:{acme}:day:20:${key}` }]
+    const by = { ip: '192.0.2.1' }
+    await start().raise([
+      { ...crossing(20, []), kind: 'blocked', isRecurring: true, by, thresholds: of('blocked') },
+      { ...crossing(10, []), kind: 'forecast', runsOutMs: startMs + 1, thresholds: of('forecast') },
+    ])
+    const [from, until] = [startMs, endMs].map((ms) => new Date(ms).toISOString())
+    expect(others.map(({ type, data }) => [type, data])).toEqual([
+      ['weir.limit.blocked', { limit: 'day', size: 20, until, decision_id: 'decision-20', by }],
+      [
+        'weir.quota.forecast',
+        {
+          ...{ limit: 'day', size: 20, used: 10, runs_out: '2026-11-21T00:00:00.001Z' },
+          ...{ period_start: from, period_end: until, decision_id: 'decision-10' },
+        },
+      ],
+    ])
   })
 
   it('asks Redis three times for a thousand crossings, not once for each', async () => {

@@ -58,6 +58,14 @@ test('a written record that Redis did not confirm is acknowledged until Redis ha
   expect([log.records.length, pauses.length]).toEqual([1, 3])
 })
 
+test('equal settlements at the same time have one record and one answer', async () => {
+  const { redis, log, settling } = open()
+  redis.isHearing = true
+  const [first, ...others] = await Promise.all(Array.from({ length: 6 }, () => settling.settle(wish('a'))))
+  expect([first, log.records.length]).toMatchObject([{ kind: 'settled' }, 1])
+  expect(others).toEqual(Array(5).fill(first))
+})
+
 test('a subject and a token that settle one decision to one cost concurrently are answered each by what it may', async () => {
   const { redis, settling } = open()
   const { settle } = redis

@@ -69,7 +69,7 @@ function openGate(text = policyText) {
     answered.push({ subject: id, atMs: time.nowMs(), verdict })
     return verdict
   }
-  /** Keeps a subject from its limit for so long. */
+  /** Pauses a limit for a subject. */
   const pause = async (name: string, subject: string, pauseMs: number) => {
     const limit = live.view.policy.limits.get(name)
     if (limit === undefined) throw new Error(`no limit ${name}`)
