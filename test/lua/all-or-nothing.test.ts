@@ -1,5 +1,5 @@
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, inject, test } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createRedisEngine } from '../support/decide-engines.ts'
 import { createSeededRandom } from '../support/seeded-random.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'

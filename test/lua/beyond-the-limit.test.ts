@@ -1,7 +1,7 @@
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import type { Outcome } from '@weir/core/limits/script-codec.ts'
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { describe, expect, inject, test } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 

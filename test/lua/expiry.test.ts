@@ -1,6 +1,6 @@
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import type { Redis } from 'ioredis'
 import { expect, inject, test } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createRedisEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { DenyCache } from '@weir/redis/layers/deny-cache.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 

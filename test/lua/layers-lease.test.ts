@@ -3,10 +3,10 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { Leasing } from '@weir/redis/layers/lease.ts'
 import { RedisLimitStore, type RedisLimitStoreOptions } from '@weir/redis/redis-limit-store.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const hourMs = 3_600_000

@@ -3,11 +3,11 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import { type LimitRequest, settleMsMax } from '@weir/core/limits/limit-store.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const context = JSON.stringify({ keyId: 'k1', plan: 'free', route: 'POST /v1/search', method: 'POST', tsMs: 1 })

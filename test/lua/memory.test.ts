@@ -1,11 +1,11 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 

@@ -1,7 +1,7 @@
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, inject, test } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createRedisEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { QuotaFloor } from '@weir/core/audit/quota.ts'
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { limitKey } from '@weir/redis/keys.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
 import type { Redis } from 'ioredis'
 import { describe, expect, inject, it } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createRedisEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 

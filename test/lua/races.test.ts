@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, inject, test } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { createModelEngine } from '../support/decide-engines.ts'
 import { runRace } from '../support/run-race.ts'
 

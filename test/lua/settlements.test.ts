@@ -3,11 +3,11 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { settlementKey } from '@weir/redis/keys.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const minuteMs = 60_000

@@ -1,6 +1,6 @@
 import type { Algorithm, Limit, PeriodBoundaries, PeriodUnit } from '@weir/core/limits/limit.ts'
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { describe, expect, inject, test } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import fixedWindow from '../vectors/fixed-window.json' with { type: 'json' }

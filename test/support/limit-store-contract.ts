@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { algorithms } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { describe, expect, test } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
 
 export interface OpenedStore {
   readonly store: LimitStore

@@ -1,10 +1,10 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { expect, onTestFinished, vi } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
 
 /** A store as the ingress has it, for whatever the address names; it decides when this resolves. */
 export async function openTopology(

@@ -1,24 +1,10 @@
-import type { Limit, ScopePart } from '@weir/core/limits/limit.ts'
+import type { ScopePart } from '@weir/core/limits/limit.ts'
 import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
+import { buildLimit } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, test } from 'vitest'
 import { blockKey, countKeys, limitKey, markerKey, scopeText } from './keys.ts'
 
-const limitBy = (by: readonly ScopePart[], name = 'minute'): Limit => ({
-  name,
-  algorithm: 'fixed_window',
-  size: 1,
-  capacity: 1,
-  span: { kind: 'window', ms: 1_000 },
-  by,
-  applies: 'plan',
-  mode: 'enforce',
-  blockMs: 0,
-  onExceed: { kind: 'deny' },
-  lease: 0,
-  onUnavailable: 'allow',
-  thresholds: [],
-  cooldownMs: 0,
-})
+const limitBy = (by: readonly ScopePart[], name = 'minute') => buildLimit({ name, by })
 
 const values: ScopeValues = {
   subject: 'acme',

@@ -2,9 +2,9 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { type Algorithm, algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import { buildLimit } from '@weir/core/limits/testing/build-limit.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
-import { buildLimit } from '../../support/builders/limit.ts'
 import { bothWays, type Contestant, logSizeMax, refuseToCount, sizeMax, windowMs } from './contestant.ts'
 
 /** The most is what a request of three scopes with several spans each comes to. */

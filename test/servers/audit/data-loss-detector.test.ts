@@ -1,3 +1,4 @@
+import { buildLimit } from '@weir/core/limits/testing/build-limit.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
@@ -7,7 +8,6 @@ import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { buildLimit } from '../../support/builders/limit.ts'
 import { type ClusterSetup, startCluster } from '../../support/servers/redis-cluster.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 

@@ -1,7 +1,7 @@
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../../support/builders/limit.ts'
 import { openTopology, untilDecides } from '../../support/open-topology.ts'
 import { type RedisFamily, startFamily } from '../../support/servers/redis-process.ts'
 

@@ -1,7 +1,7 @@
+import { buildLimit, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildLimit, buildScope } from '../../support/builders/limit.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 

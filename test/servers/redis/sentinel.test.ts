@@ -1,5 +1,5 @@
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../../support/builders/limit.ts'
 import { openTopology } from '../../support/open-topology.ts'
 import { type Answer, runLoad } from '../../support/run-load.ts'
 import { startSentinels } from '../../support/servers/redis-sentinel.ts'

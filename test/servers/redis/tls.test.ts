@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
+import { buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { beforeAll, expect, inject, onTestFinished, test } from 'vitest'
-import { buildLimitRequest } from '../../support/builders/limit.ts'
 import { openTopology } from '../../support/open-topology.ts'
 import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
 

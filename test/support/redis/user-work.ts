@@ -9,6 +9,7 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import type { Target } from '@weir/policy/policy.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
@@ -25,7 +26,6 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import { expect, vi } from 'vitest'
-import { buildLimit, buildLimitRequest, buildScope } from '../builders/limit.ts'
 
 /*
  * All that a user of Redis does in its service, through the modules that do it. Each piece of work fails where a right

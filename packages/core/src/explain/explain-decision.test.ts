@@ -1,22 +1,10 @@
 import { expect, it } from 'vitest'
 import type { Limit, Span } from '../limits/limit.ts'
+import { buildLimit } from '../limits/testing/build-limit.ts'
 import { explainDecision } from './explain-decision.ts'
 import type { PolicyFacts, RecordedDecision } from './recorded-decision.ts'
 
-const limitOf = (span: Span, more: Partial<Limit> = {}): Limit => ({
-  ...{
-    name: 'l',
-    algorithm: 'fixed_window',
-    span,
-    by: [{ kind: 'subject' }],
-    applies: 'plan',
-    lease: 0,
-    cooldownMs: 0,
-  },
-  ...{ size: 10, capacity: 10, mode: 'enforce', blockMs: 0, onUnavailable: 'allow', thresholds: [] },
-  ...{ onExceed: { kind: 'deny' } },
-  ...more,
-})
+const limitOf = (span: Span, more: Partial<Limit> = {}) => buildLimit({ name: 'l', span, ...more })
 const midnightMs = Date.parse('2026-11-22T18:15:00Z')
 function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined {
   const decision: RecordedDecision = {

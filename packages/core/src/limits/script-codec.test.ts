@@ -2,34 +2,15 @@ import { describe, expect, test } from 'vitest'
 import type { Limit } from './limit.ts'
 import type { LimitRequest } from './limit-store.ts'
 import { type CallParts, decodeReply, encodeCall, type Operation } from './script-codec.ts'
+import { buildLimit, buildLimitRequest } from './testing/build-limit.ts'
 
-const minute: Limit = {
-  name: 'minute',
-  algorithm: 'fixed_window',
-  size: 10,
-  capacity: 10,
-  span: { kind: 'window', ms: 60_000 },
-  by: [{ kind: 'subject' }],
-  applies: 'plan',
-  mode: 'enforce',
-  blockMs: 0,
-  onExceed: { kind: 'deny' },
-  lease: 0,
-  onUnavailable: 'allow',
-  thresholds: [],
-  cooldownMs: 0,
-}
+const minute = buildLimit()
 const day: Limit = { ...minute, name: 'day', size: 20, capacity: 20, span: { kind: 'period', unit: 'day' } }
 
-const requestOf = (subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest => ({
-  scope: { subject, keyId: '', ip: '', route: '', method: '' },
-  cost: 1,
-  peek: false,
-  limits: [minute, day],
-  timeZone: 'UTC',
-  anchor: 1,
-  ...overrides,
-})
+const requestOf = (subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest => {
+  const scope = { subject, keyId: '', ip: '', route: '', method: '' }
+  return buildLimitRequest({ scope, limits: [minute, day], ...overrides })
+}
 
 const decide = (subject: string, overrides: Partial<LimitRequest> = {}): Operation => ({
   kind: 'decide',

@@ -1,30 +1,12 @@
 import { expect, test } from 'vitest'
 import type { Limit } from './limit.ts'
+import { buildLimit, buildLimitRequest } from './testing/build-limit.ts'
 import { unavailableDecision } from './unavailable.ts'
 
-const limitWith = (name: string, onUnavailable: Limit['onUnavailable'], mode: Limit['mode'] = 'enforce'): Limit => ({
-  ...{ name, algorithm: 'fixed_window', size: 1, capacity: 1, span: { kind: 'window', ms: 1_000 } },
-  ...{
-    by: [{ kind: 'subject' }],
-    applies: 'plan',
-    mode,
-    blockMs: 0,
-    onExceed: { kind: 'deny' },
-    lease: 0,
-    onUnavailable,
-    thresholds: [],
-    cooldownMs: 0,
-  },
-})
+const limitWith = (name: string, onUnavailable: Limit['onUnavailable'], mode: Limit['mode'] = 'enforce') =>
+  buildLimit({ name, onUnavailable, mode })
 
-const requestOn = (...limits: Limit[]) => ({
-  scope: { subject: 'a', keyId: '', ip: '', route: '', method: '' },
-  cost: 1,
-  peek: false,
-  limits,
-  timeZone: 'UTC',
-  anchor: 1,
-})
+const requestOn = (...limits: Limit[]) => buildLimitRequest({ limits })
 
 test('the first limit with onUnavailable: deny denies the request and is named', () => {
   const [open, strict, stricter] = [limitWith('open', 'allow'), limitWith('strict', 'deny'), limitWith('x', 'deny')]

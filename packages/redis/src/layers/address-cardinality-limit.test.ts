@@ -1,22 +1,15 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { type LimitRequest, unlimitedDecision } from '@weir/core/limits/limit-store.ts'
+import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
 import { AddressCardinalityLimit } from './address-cardinality-limit.ts'
 
 /** A request under a limit of 3 a minute per subject and one of 5 per address. */
 function from(subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest {
-  const limit = (name: string, size: number, kind: 'subject' | 'ip') => ({
-    ...{ name, size, capacity: size, algorithm: 'fixed_window' as const, applies: 'plan' as const, by: [{ kind }] },
-    ...{ span: { kind: 'window' as const, ms: 60_000 }, mode: 'enforce' as const, blockMs: 0, lease: 0 },
-    onExceed: { kind: 'deny' as const },
-    ...{ onUnavailable: 'allow' as const, thresholds: [], cooldownMs: 0 },
-  })
-  return {
-    scope: { subject, keyId: '', ip: subject.replace('ip:', ''), route: 'GET /', method: 'GET' },
-    ...{ limits: [limit('own', 3, 'subject'), limit('address', 5, 'ip')], cost: 1, peek: false },
-    ...{ timeZone: 'UTC', anchor: 1, ...overrides },
-  }
+  const limits = [buildLimit({ name: 'own', size: 3 }), buildLimit({ name: 'address', size: 5, by: [{ kind: 'ip' }] })]
+  const scope = buildScope({ subject, keyId: '', ip: subject.replace('ip:', '') })
+  return buildLimitRequest({ scope, limits, ...overrides })
 }
 
 function open(newPerSecondMax: number) {

@@ -1,29 +1,17 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { buildLimit as anyLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
 import { DenyCache } from './deny-cache.ts'
 
 const startMs = 1_790_000_040_000
 
-const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
-  ...{ name: 'minute', algorithm: 'fixed_window', size: 2, capacity: overrides.size ?? 2, applies: 'plan' },
-  ...{
-    span: { kind: 'window', ms: 60_000 },
-    by: [{ kind: 'subject' }],
-    mode: 'enforce',
-    blockMs: 0,
-    onExceed: { kind: 'deny' },
-    lease: 0,
-  },
-  ...{ onUnavailable: 'allow', thresholds: [], cooldownMs: 0, ...overrides },
-})
+const buildLimit = (overrides: Partial<Limit> = {}) => anyLimit({ size: 2, ...overrides })
 
-const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}): LimitRequest => ({
-  ...{ scope: { subject: 'acme', keyId: 'k', ip: '192.0.2.1', route: 'GET /', method: 'GET' }, limits, cost: 1 },
-  ...{ peek: false, timeZone: 'UTC', anchor: 1, ...overrides },
-})
+const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}) =>
+  buildLimitRequest({ limits, ...overrides })
 
 function open(denialsMax?: number) {
   let nowMs = startMs

@@ -2,6 +2,7 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { buildLimit as anyLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -11,23 +12,10 @@ import { Leasing, type LeasingOptions } from './lease.ts'
 const minuteMs = 60_000
 const startMs = 1_790_000_040_000
 
-const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
-  ...{ name: 'leased', algorithm: 'fixed_window', size: 100, capacity: overrides.size ?? 100, applies: 'plan' },
-  ...{
-    span: { kind: 'window', ms: minuteMs },
-    by: [{ kind: 'subject' }],
-    mode: 'enforce',
-    blockMs: 0,
-    onExceed: { kind: 'deny' },
-    lease: 10,
-  },
-  ...{ onUnavailable: 'allow', thresholds: [], cooldownMs: 0, ...overrides },
-})
+const buildLimit = (overrides: Partial<Limit> = {}) => anyLimit({ name: 'leased', size: 100, lease: 10, ...overrides })
 
-const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}): LimitRequest => ({
-  ...{ scope: { subject: 'acme', keyId: 'k', ip: '192.0.2.1', route: 'GET /', method: 'GET' }, limits, cost: 1 },
-  ...{ peek: false, timeZone: 'UTC', anchor: 1, ...overrides },
-})
+const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}) =>
+  buildLimitRequest({ limits, ...overrides })
 
 /** Processes of their own around one store, which can be taken away. */
 function open(processes = 1, options: LeasingOptions = {}) {

@@ -1,6 +1,7 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { buildLimit as anyLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
@@ -8,23 +9,10 @@ import { LocalFallback } from './local-fallback.ts'
 
 const startMs = 1_790_000_040_000
 
-const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
-  ...{ name: 'minute', algorithm: 'fixed_window', size: 10, capacity: overrides.size ?? 10, applies: 'plan' },
-  ...{
-    span: { kind: 'window', ms: 60_000 },
-    by: [{ kind: 'subject' }],
-    mode: 'enforce',
-    blockMs: 0,
-    onExceed: { kind: 'deny' },
-    lease: 0,
-  },
-  ...{ onUnavailable: 'local', thresholds: [], cooldownMs: 0, ...overrides },
-})
+const buildLimit = (overrides: Partial<Limit> = {}) => anyLimit({ onUnavailable: 'local', ...overrides })
 
-const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}): LimitRequest => ({
-  ...{ scope: { subject: 'acme', keyId: 'k', ip: '192.0.2.1', route: 'GET /', method: 'GET' }, limits, cost: 1 },
-  ...{ peek: false, timeZone: 'UTC', anchor: 1, ...overrides },
-})
+const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}) =>
+  buildLimitRequest({ limits, ...overrides })
 
 function open(processes: number, cellsMax?: number) {
   let nowMs = startMs

@@ -1,15 +1,9 @@
 import type { Decision, LimitState } from '../decision.ts'
 import type { Limit } from '../limit.ts'
+import { buildLimit } from './build-limit.ts'
 
 /** A limit of 100 a minute by subject, but for what is given. */
-export function limit(given: Partial<Limit>): Limit {
-  const span = { kind: 'window', ms: 60_000 } as const
-  const by = [{ kind: 'subject' }] as const
-  const plain = { applies: 'plan', mode: 'enforce', onUnavailable: 'allow', thresholds: [] } as const
-  const onExceed = { kind: 'deny' } as const
-  const numbers = { size: 100, capacity: 100, blockMs: 0, lease: 0, cooldownMs: 0 }
-  return { name: 'minute', algorithm: 'fixed_window', span, by, onExceed, ...numbers, ...plain, ...given }
-}
+export const limit = (given: Partial<Limit>): Limit => buildLimit({ size: 100, capacity: 100, ...given })
 
 /** That limit with 13 units used and 40.001 s to go, but for what is given. */
 export function state(given: Partial<LimitState>): LimitState {

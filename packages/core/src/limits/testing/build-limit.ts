@@ -1,5 +1,5 @@
-import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import type { Limit } from '../limit.ts'
+import type { LimitRequest, ScopeValues } from '../limit-store.ts'
 
 /** A valid limit of 10 a minute per subject; a test states only what matters to it. */
 export const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
