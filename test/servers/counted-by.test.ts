@@ -1,33 +1,16 @@
-import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type PlainUpstream, startPlainUpstream } from '../support/gateways/plain-upstream.ts'
 import { send } from '../support/gateways/send.ts'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { startIngress } from '../support/start-ingress.ts'
+import { startIngressStack } from '../support/ingress-stack.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { type Issuer, openIssuer } from './identity/open-issuer.ts'
 
-let kafka: RunningServer
-let redis: RunningServer
 let upstream: PlainUpstream
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  redis = await startServer(redisServer)
   upstream = await startPlainUpstream()
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
 }, 180_000)
-afterAll(async () => {
-  await upstream?.close()
-  await redis?.close()
-  await kafka?.close()
-})
+afterAll(() => upstream?.close())
 
 /** Two of each value, and longer than any run. */
 const two = { algorithm: 'fixed_window', window: '7d', size: 2, onUnavailable: 'deny' }
@@ -49,20 +32,18 @@ const policyOf = ({ url, jwksUrl }: Issuer) => ({
     'per-org': { ...two, by: ['claim:org'] },
     'per-session': { ...two, by: ['cookie:sid'] },
     'per-phone': { ...two, by: ['body:/phone'] },
-    logins: { algorithm: 'sliding_log', size: 1, window: '2s', by: ['path:name'], block: ['1s', '1h'] },
   },
   routes: [
     { match: 'GET /v1/users/:user', limits: ['per-user'] },
     { match: 'GET /v1/org', limits: ['per-org'] },
     { match: 'GET /v1/session', limits: ['per-session'] },
     { match: 'POST /v1/codes', limits: ['per-phone'] },
-    { match: 'POST /v1/logins/:name', limits: ['logins'] },
     { match: 'GET /v1/own/:user', limits: ['per-user'], refusal: ownRefusal },
     { match: 'GET /v1/quiet/:user', limits: ['per-user'], refusal: { headers: 'none' } },
   ],
   upstreams: { api: { url: upstream.url } },
   subjects: { acme: { plan: 'free' } },
-  tokens: { ci: { sha256: createHash('sha256').update('ci-token').digest('hex'), scopes: ['check'] } },
+  tokens: { ci: { sha256: sha256('ci-token'), scopes: ['check'] } },
 })
 
 type Headers = Readonly<Record<string, string>>
@@ -72,12 +53,8 @@ const leftBy = (allowed: boolean, left: unknown) => (allowed ? Number(left) : -1
 
 async function open() {
   const issuer = await openIssuer()
-  const policyFile = `${redis.dir}/weir.yaml`
-  await writeFile(policyFile, JSON.stringify(policyOf(issuer)))
-  const ingress = await startIngress({
-    ...{ WEIR_POLICY_FILE: policyFile, WEIR_REDIS_URL: redis.address, WEIR_KAFKA_BROKERS: kafka.address },
-  })
-  onTestFinished(() => ingress.close())
+  const { redis, ingress, close } = await startIngressStack(policyOf(issuer))
+  onTestFinished(close)
   const left = async (origin: string, path: string, headers: Headers) => {
     const answer = await send(origin, { path, headers })
     return leftBy(answer.status === 200, /r=(\d+)/.exec(String(answer.headers.ratelimit))?.[1])
@@ -92,11 +69,6 @@ async function open() {
         ...{ method: 'POST', path: '/v1/codes', body: Buffer.from(body), headers },
       })
       return [answer.status, leftBy(answer.status === 200, /r=(\d+)/.exec(String(answer.headers.ratelimit))?.[1])]
-    },
-    /** Through the proxy: the status, and how long to wait. */
-    async login(name: string) {
-      const answer = await send(ingress.proxy, { method: 'POST', path: `/v1/logins/${name}` })
-      return [answer.status, Number(answer.headers['retry-after'] ?? 0)]
     },
     async check(path: string, authorization: string, more: object = {}) {
       const answer = await send(ingress.api, {
@@ -152,7 +124,7 @@ test('a limit by a value of the body has one count through the proxy and the che
   const ci = 'Bearer ci-token'
   const sent = '{ "phone" : "+49 170" }'
   expect(await codes(sent)).toEqual([200, 1])
-  expect(upstream.seen.at(-1)?.bodySha256).toBe(createHash('sha256').update(sent).digest('hex'))
+  expect(upstream.seen.at(-1)?.bodySha256).toBe(sha256(sent))
   const asked = { subject: 'acme', route: 'POST /v1/codes' }
   // As large as the proxy reads one.
   const large = { phone: '+49 170', padding: 'x'.repeat(65_000) }
@@ -171,29 +143,6 @@ test('a limit by a value of the body has one count through the proxy and the che
     'body.%2Fphone=%2B49%20170',
     'body.%2Fphone=%2B49%20171',
   ])
-})
-
-test('a limit that blocks for longer each time blocks one value for an hour at its second breach, and no other value', async () => {
-  const { login, check } = await open()
-  /** Asks until it is refused, and says how long it is to wait. */
-  const breach = async (name: string) => {
-    let waitS = 0
-    const isRefused = async () => {
-      const [status, retryAfterS = 0] = await login(name)
-      waitS = retryAfterS
-      return status === 429
-    }
-    expect(await waitUntil(isRefused, { deadlineMs: 20_000 })).toBe(true)
-    return waitS
-  }
-  /** A look breaches nothing. */
-  const left = (name: string) =>
-    check('', 'Bearer ci-token', { subject: 'acme', route: `POST /v1/logins/${name}`, peek: true })
-  expect(await breach('ann')).toBeLessThanOrEqual(2)
-  expect(await waitUntil(async () => (await left('ann')) >= 0, { deadlineMs: 20_000 })).toBe(true)
-  expect(await breach('ann')).toBe(3_600)
-  expect(await breach('bob')).toBeLessThanOrEqual(2)
-  expect(await left('ann')).toBe(-1)
 })
 
 test("a route's own refusal is what its clients get from the proxy, and gateways from /v1/authorize; others are as ever", async () => {

@@ -1,22 +1,16 @@
-import { createHash } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type IngressStack, openIngressStack } from '../support/ingress-stack.ts'
 import { readMetric } from '../support/read-metric.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { type ReadRecord, readTopic } from '../support/servers/read-topic.ts'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
 
-const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const subjects = ['calm', 'killed']
 const policy = {
   version: 1,
@@ -25,28 +19,13 @@ const policy = {
   subjects: Object.fromEntries(subjects.map((name) => [name, { plan: 'free', keys: [{ sha256: sha256(name) }] }])),
 }
 
-let kafka: RunningServer
-let redis: RunningServer
-let policyFile: string
+let stack: IngressStack
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  redis = await startServer(redisServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  policyFile = `${kafka.dir}/weir.yaml`
-  await writeFile(policyFile, JSON.stringify(policy))
+  stack = await openIngressStack(policy)
 }, 180_000)
-afterAll(async () => {
-  await redis?.close()
-  await kafka?.close()
-})
+afterAll(() => stack?.close())
 
-const start = (journalDir: string): Promise<RunningIngress> =>
-  startIngress({
-    WEIR_POLICY_FILE: policyFile,
-    WEIR_REDIS_URL: redis.address,
-    WEIR_KAFKA_BROKERS: kafka.address,
-    WEIR_JOURNAL_DIR: journalDir,
-  })
+const start = (journalDir: string) => stack.start({ WEIR_JOURNAL_DIR: journalDir })
 
 async function newJournalDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'weir-floods-'))
@@ -102,7 +81,7 @@ function decisions(records: readonly Pick<ReadRecord, 'partition' | 'value'>[]):
 /** All decision records of the topic, once every one of these ids is among them. */
 async function recordsWith(ids: Iterable<string>): Promise<DecisionRecordV1[]> {
   const wanted = [...ids]
-  const found = await readTopic(kafkaOptions(kafka.address), topics.decisions, (records) => {
+  const found = await readTopic(kafkaOptions(stack.kafka.address), topics.decisions, (records) => {
     const known = new Set(decisions(records).map(({ id }) => id))
     return wanted.every((id) => known.has(id))
   })

@@ -19,8 +19,8 @@ const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 3
 
 const at = (path: string) => stack.received.filter((one) => one.path === path)
 const bodyOf = ({ body }: Received) => JSON.parse(body)
-const subjectsAt = (path: string, type = 'weir.quota.reached') =>
-  at(path).flatMap((one) => (bodyOf(one).type === type ? [bodyOf(one).data.subject] : []))
+const subjectsAt = (path: string) =>
+  at(path).flatMap((one) => (bodyOf(one).type === 'weir.quota.reached' ? [bodyOf(one).data.subject] : []))
 const names = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 
 interface Row {
@@ -99,16 +99,6 @@ test('endpoints that hang, fail, redirect, ask for patience, are gone or answer 
     error: expect.stringMatching(/within 15 s/),
   })
 }, 180_000)
-
-test('an endpoint that answers 410 gets nothing more, and the other endpoints are notified', async () => {
-  await until(() => subjectsAt('/good', 'weir.endpoint.disabled').length > 0)
-  expect(subjectsAt('/good', 'weir.endpoint.disabled')).toEqual(['gone'])
-  const before = at('/gone').length
-  await stack.decide(['after'], 800)
-  await until(async () => (await attempts('gone', 'after')).length > 0)
-  expect(await attempts('gone', 'after')).toMatchObject([{ outcome: 'dropped', error: expect.stringContaining('410') }])
-  expect(at('/gone')).toHaveLength(before)
-})
 
 test('a raised quota alerts again; what is late is kept and not sent', async () => {
   await stack.decide(['raised'], 800)

@@ -60,6 +60,11 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
   await until(async () => (await outcomes('first')).deliveries.gone === 'given_up')
   await stack.decide(['second'], 800)
   await until(async () => (await outcomes('second')).deliveries.gone === 'dropped')
+  const sentTo = (path: string) => stack.received.filter((one) => one.path === path).map(({ body }) => JSON.parse(body))
+  expect(sentTo('/gone').map(({ data }) => data.subject)).toEqual(['first'])
+  const about = () => sentTo('/ops').filter(({ type }) => type === 'weir.endpoint.disabled')
+  await until(() => about().length > 0)
+  expect(about().map(({ data }) => data.subject)).toEqual(['gone'])
   const { id } = await outcomes('second')
 
   const shown = commandContext()

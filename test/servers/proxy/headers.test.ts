@@ -22,14 +22,6 @@ describe('what the upstream gets', () => {
     expect(seen[0]?.headers.host).toMatch(/^127\.0\.0\.1:\d+$/)
   })
 
-  it('is no header of the client in the name of Weir, however it is written', async () => {
-    const { ask, seen } = await openProxy()
-    const forged = 'X-Weir-Subject X-WEIR-PLAN x-weir-role X_Weir_Subject x_weir-key_id Weir-Decision Weir_Decision'
-    await ask({ headers: Object.fromEntries(forged.split(' ').map((name) => [name, 'forged'])) })
-    expect(JSON.stringify(seen[0]?.rawHeaders)).not.toContain('forged')
-    expect(seen[0]?.headers['x-weir-subject']).toBe('acme')
-  })
-
   it('is not taken away by Connection: x-weir-subject', async () => {
     const { ask, seen } = await openProxy()
     const names = 'x-weir-subject, X-Forwarded-For, weir-decision, forwarded, x-once, X_Thrice'
@@ -57,22 +49,6 @@ describe('what the upstream gets', () => {
       expect(got).not.toHaveProperty(name)
     }
     expect(got).toMatchObject({ 'accept-encoding': 'br', cookie: 'a=1; b=2', authorization: 'Basic eDp5' })
-  })
-
-  it('is nothing of the addresses that an untrusted peer claims', async () => {
-    const { ask, seen } = await openProxy()
-    const claims = [
-      'X-Forwarded-For',
-      'X-Real-IP',
-      'True-Client-IP',
-      'X-Forwarded-Prefix',
-      'x_forwarded_for',
-      'X-Client-IP',
-    ]
-    const forwarded = { forwarded: 'for=9.9.9.9', 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'https' }
-    await ask({ headers: { ...Object.fromEntries(claims.map((name) => [name, '9.9.9.9'])), ...forwarded } })
-    expect(JSON.stringify(seen[0]?.rawHeaders)).not.toMatch(/9\.9\.9\.9|evil|https/)
-    expect(seen[0]?.headers['x-forwarded-for']).toBe('127.0.0.1')
   })
 
   it('is what a trusted proxy says, with that proxy added', async () => {
@@ -205,18 +181,11 @@ describe('what the client gets', () => {
 describe('a header that only Weir or a trusted proxy may set', () => {
   countAttempts('Forged headers at the proxy', 'the upstream gets nothing of it')
   const forged = [
-    ...['X-Weir-Subject', 'X-Weir-Plan', 'X-Weir-Key-Id', 'X-Weir-Anything', 'Weir-Decision', 'Weir-Degraded'],
-    ...[
-      'X-Forwarded-For',
-      'X-Forwarded-Host',
-      'X-Forwarded-Proto',
-      'X-Forwarded-Port',
-      'X-Forwarded-Prefix',
-      'Forwarded',
-    ],
-    ...['X-Forwarded-Server', 'X-Real-IP', 'X-Client-IP', 'True-Client-IP', 'Proxy-Authorization'],
-    ...['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'X-Original-URL', 'X-Rewrite-URL'],
-  ]
+    'X-Weir-Subject X-Weir-Plan X-Weir-Key-Id X-Weir-Anything Weir-Decision Weir-Degraded X-Forwarded-For',
+    'X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Prefix Forwarded X-Forwarded-Server',
+    'X-Real-IP X-Client-IP True-Client-IP Proxy-Authorization X-HTTP-Method-Override X-HTTP-Method',
+    'X-Method-Override X-Original-URL X-Rewrite-URL',
+  ].flatMap((names) => names.split(' '))
   const forms: Readonly<Record<string, (name: string) => Record<string, string | string[]>>> = {
     plainly: (name) => ({ [name]: 'forged' }),
     'in capitals': (name) => ({ [name.toUpperCase()]: 'forged' }),

@@ -37,13 +37,19 @@ beforeEach(async () => {
     },
   })
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', () => ready()))
-  const { port } = server.server.address() as AddressInfo
-  sender = createEmailSender({ words, smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
+  sender = senderWith({})
 })
 afterEach(async () => {
-  sender.close()
   await new Promise<void>((done) => server.close(() => done()))
 })
+
+/** A sender to that server, unless another is given. */
+function senderWith(more: Partial<Parameters<typeof createEmailSender>[0]>) {
+  const { port } = server.server.address() as AddressInfo
+  const own = createEmailSender({ words, smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'weir@example.com', ...more })
+  onTestFinished(() => own.close())
+  return own
+}
 
 const endpoint: EmailEndpoint = {
   ...{ name: 'mail', type: 'email', to: ['ops@example.com', 'finance@example.com'], only: {}, isPaused: false },
@@ -86,17 +92,11 @@ test('a template says it in its own words, with values escaped in its HTML; what
   const policyInForce = () => ({ endpoints: new Map([['mail', mail]]) })
   const found = createAlertTemplates({ dir, policyInForce, clock: systemClock, log: createLogger('test', 'silent') })
   expect(found.findProblems()).toEqual([])
-  const { port } = server.server.address() as AddressInfo
-  const own = createEmailSender({
-    words: { ...words, templates: found },
-    smtpUrl: () => `smtp://127.0.0.1:${port}`,
-    from: 'weir@example.com',
-  })
+  const own = senderWith({ words: { ...words, templates: found } })
   await own.send(mail, alertOf(`a'<b>/c`))
   const period = { period_start: '2026-11-21T00:00:00Z', period_end: '2026-11-22T00:00:00Z', decision_id: 'd' }
   const data = { limit: 'day', size: 1_000, used: 800, percent: 80, ...period }
   await own.send(mail, { ...alertOf('acme'), type: 'weir.quota.reached', data })
-  own.close()
   const [first = '', second = ''] = received.map(({ message }) => message.replaceAll('=\r\n', ''))
   expect(first).toContain(`Subject: Hello a'<b>/c`)
   expect(first).toContain(`a'<b>/c is blocked by the limit minute: https://portal.example/a'%3Cb%3E%2Fc`)
@@ -108,14 +108,10 @@ test('a template says it in its own words, with values escaped in its HTML; what
 })
 
 test('a mail to a contact is unsubscribed from by one click, and its words name the link; other mail has none', async () => {
-  const { port } = server.server.address() as AddressInfo
   const keys = 'a key that is long enough to sign mails'
   const sendWith = async (keyText: string, to: EmailEndpoint) => {
     const unsubscribeUrl = createUnsubscribeUrl(() => keyText, new URL('https://weir.example.com'))
-    const smtpUrl = () => `smtp://127.0.0.1:${port}`
-    const own = createEmailSender({ words: { ...words, unsubscribeUrl }, smtpUrl, from: 'weir@example.com' })
-    await own.send(to, alertOf('acme'))
-    own.close()
+    await senderWith({ words: { ...words, unsubscribeUrl } }).send(to, alertOf('acme'))
   }
   const contact = { ...endpoint, name: 'customers/email-0123456789ab' }
   await sendWith(keys, contact)
@@ -140,22 +136,20 @@ test('a refusal of the server, and a closed port, are named in the result', asyn
     status: 552,
     error: expect.stringContaining('mailbox full'),
   })
-  const gone = createEmailSender({ words, smtpUrl: () => 'smtp://127.0.0.1:1', from: 'weir@example.com' })
+  const gone = senderWith({ smtpUrl: () => 'smtp://127.0.0.1:1' })
   expect(await gone.send(endpoint, alertOf('acme'))).toMatchObject({
     status: 0,
     error: expect.stringContaining('ECONNREFUSED'),
   })
-  gone.close()
-  const none = createEmailSender({ words, smtpUrl: () => '', from: 'weir@example.com' })
+  const none = senderWith({ smtpUrl: () => '' })
   expect(await none.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0, error: 'WEIR_SMTP_URL is not set' })
 })
 
 test('a replaced address or password of the server is used from the next message on', async () => {
   const { port } = server.server.address() as AddressInfo
   let smtpUrl = 'smtp://127.0.0.1:1'
-  const moved = createEmailSender({ words, smtpUrl: () => smtpUrl, from: 'weir@example.com' })
+  const moved = senderWith({ smtpUrl: () => smtpUrl })
   expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0 })
   smtpUrl = `smtp://127.0.0.1:${port}`
   expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 250 })
-  moved.close()
 })

@@ -16,6 +16,18 @@ subjects:
   'weir.yaml',
 )
 
+/** A policy with this limit alone, of the plan of acme, whose days are those of Kathmandu. */
+const policyWith = (name: string, limit: object) =>
+  requirePolicy(
+    JSON.stringify({
+      version: 1,
+      plans: { free: { limits: [name] } },
+      limits: { [name]: { algorithm: 'fixed_window', size: 5, window: '1m', ...limit } },
+      subjects: { acme: { plan: 'free', timeZone: 'Asia/Kathmandu' } },
+    }),
+    'weir.yaml',
+  )
+
 const kathmanduMidnightMs = Date.parse('2026-11-20T18:15:00Z')
 const dayMs = 86_400_000
 
@@ -46,9 +58,8 @@ const decision = (used: number, resetMs: number, subject = 'acme') => ({
 
 describe('findCrossings', () => {
   it('forecasts that a quota ends before its period, in the zone of the subject, where its limit says so', () => {
-    const text =
-      'version: 1\nlimits: { day: { algorithm: fixed_window, size: 10, period: day, thresholds: [], forecast: true } }\nplans: { free: { limits: [day] } }\nsubjects: { acme: { plan: free, timeZone: Asia/Kathmandu } }'
-    const forecasting = requirePolicy(text, 'weir.yaml')
+    const day = { size: 10, window: undefined, period: 'day', thresholds: [], forecast: true }
+    const forecasting = policyWith('day', day)
     const at = (used: number, share: number) =>
       findCrossings(forecasting, decision(used, dayMs * (1 - share)), kathmanduMidnightMs + dayMs * share)
     expect(at(5, 0.25)).toMatchObject([
@@ -105,16 +116,7 @@ describe('findCrossings', () => {
   })
 
   it('finds a window above its threshold, whose claim ends with its cooldown', () => {
-    const windowed = requirePolicy(
-      JSON.stringify({
-        version: 1,
-        plans: { free: { limits: ['minute'] } },
-        limits: {
-          minute: { algorithm: 'fixed_window', size: 5, window: '1m', thresholds: ['80%', 5], cooldown: '1h' },
-        },
-      }),
-      'weir.yaml',
-    )
+    const windowed = policyWith('minute', { thresholds: ['80%', 5], cooldown: '1h' })
     const [crossing, ...more] = findCrossings(windowed, decision(1, 0), kathmanduMidnightMs)
     expect(more).toEqual([])
     expect(crossing).toMatchObject({ kind: 'reached', isRecurring: true, lifetimeMs: 3_600_000, used: 5 })
@@ -126,13 +128,7 @@ describe('findCrossings', () => {
   })
 
   it('claims a block for each value that its limit counts by, in the words of the key in Redis', () => {
-    const blocking = requirePolicy(
-      JSON.stringify({
-        version: 1,
-        limits: { otp: { algorithm: 'fixed_window', size: 5, window: '1m', block: '2m', by: ['subject', 'ip'] } },
-      }),
-      'weir.yaml',
-    )
+    const blocking = policyWith('otp', { block: '2m', by: ['subject', 'ip'] })
     const keysOf = (by: Readonly<Record<string, string>> | undefined) => {
       const limit = { name: 'otp', size: 5, used: 5, remaining: 0, reset_ms: 100 }
       const denied = { ...decision(1, 0), outcome: 'deny' as const, reason: 'limit' as const, denied_by: 'otp' }
@@ -149,14 +145,7 @@ describe('findCrossings', () => {
   })
 
   it('finds a block, from the refusal that began it and from those that follow, until it ends', () => {
-    const blocking = requirePolicy(
-      JSON.stringify({
-        version: 1,
-        plans: { free: { limits: ['minute'] } },
-        limits: { minute: { algorithm: 'fixed_window', size: 5, window: '1m', block: '10m' } },
-      }),
-      'weir.yaml',
-    )
+    const blocking = policyWith('minute', { block: '10m' })
     const denied = { ...decision(1, 0), outcome: 'deny' as const, denied_by: 'minute' }
     const find = (reason: 'limit' | 'blocked' | 'unavailable', outcome: 'allow' | 'deny' = 'deny') =>
       findCrossings(blocking, { ...denied, reason, outcome }, 1_000).map((one) => [one.kind, one.endMs, one.lifetimeMs])
@@ -168,8 +157,7 @@ describe('findCrossings', () => {
   })
 
   it('finds how long a block that grows is, where the count is over before it', () => {
-    const limit = { algorithm: 'fixed_window', size: 5, window: '1m', block: ['2m', '1h'] }
-    const growing = requirePolicy(JSON.stringify({ version: 1, limits: { minute: limit } }), 'weir.yaml')
+    const growing = policyWith('minute', { block: ['2m', '1h'] })
     const lifetime = (resetMs: number) => {
       const limits = [{ name: 'minute', size: 5, used: 5, remaining: 0, reset_ms: resetMs }]
       const denied = { ...decision(1, 0), limits, outcome: 'deny' as const, denied_by: 'minute' }

@@ -176,6 +176,8 @@ it("reads costs and scopes from the client's request, and says that a body's cos
     'urn:weir:problem:cost-exceeds-limit',
     'urn:weir:problem:cost-unreadable',
   ])
+  // No waiting admits it.
+  expect(most[0]?.headers).not.toHaveProperty('retry-after')
   const bulk = await ask('POST', '/v1/bulk')
   expect([bulk.statusCode, bulk.json().type]).toEqual([400, 'urn:weir:problem:cost-unreadable'])
   expect((await ask('GET', '/v1/tenants?tenant=t')).headers.ratelimit).toContain('"per-tenant";r=8')
