@@ -1,9 +1,9 @@
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { monthOf, periodBoundaries } from '@weir/core/calendar/calendar.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { until } from '../../support/until.ts'
 
 let stack: AlertingStack
 let redis: Redis
@@ -74,9 +74,6 @@ const allRows = async () =>
 const ofNow = ({ subject, period }: { subject: string; period: string }) => period === monthOfNow(subject).name
 const rows = async () => (await allRows()).filter(ofNow)
 const percents = async () => (await rows()).map(({ subject, percent }) => `${subject} ${percent}`)
-const until = async (condition: () => Promise<boolean> | boolean, deadlineMs = 30_000) =>
-  expect(await waitUntil(condition, { deadlineMs })).toBe(true)
-
 test('each threshold of a budget is an alert once a month, over kills, an empty Redis and a ClickHouse that is away', async () => {
   await use('acme', 999)
   await use('bolt', 1_000)

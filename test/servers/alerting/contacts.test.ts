@@ -1,11 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { alertRow } from '@weir/alerting/record/alert-table.ts'
 import { inTurn } from '@weir/clickhouse/delivery-order.ts'
-import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
-import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -13,6 +9,7 @@ import { startMailSink } from '../../support/alerting/mail-sink.ts'
 import { type AlertingStack, openAlertingStack, type Received } from '../../support/alerting/open-alerting.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { until } from '../../support/until.ts'
 
 const acmeSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const templates = mkdtempSync(join(tmpdir(), 'weir-test-templates-'))
@@ -57,8 +54,6 @@ afterAll(async () => {
   rmSync(templates, { recursive: true })
 })
 
-const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 50 })).toBe(true)
 const mailsTo = (address: string) => sink.mails.filter(({ to }) => to.includes(address))
 const at = (path: string) => stack.received.filter((one) => one.path === path)
 const subjectsAt = (path: string) => at(path).map(({ body }: Received) => JSON.parse(body).data.subject)

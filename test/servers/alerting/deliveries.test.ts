@@ -1,4 +1,3 @@
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -7,15 +6,13 @@ import {
   type Received,
   webhookSecret,
 } from '../../support/alerting/open-alerting.ts'
+import { until } from '../../support/until.ts'
 
 let stack: AlertingStack
 beforeAll(async () => {
   stack = await openAlertingStack(['good', 'fine', 'hangs', 'fails', 'redirects', 'busy', 'gone', 'endless'])
 }, 120_000)
 afterAll(() => stack?.close())
-
-const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 30_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 20 })).toBe(true)
 
 const at = (path: string) => stack.received.filter((one) => one.path === path)
 const bodyOf = ({ body }: Received) => JSON.parse(body)

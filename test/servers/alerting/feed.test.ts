@@ -2,11 +2,11 @@ import { readDeadLetters } from '@weir/cli/audit/dead-letters.ts'
 import { encodeAlert } from '@weir/contracts/alert.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RunningExample, startConsumerExamples } from '../../support/alerting/consumer-examples.ts'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { until } from '../../support/until.ts'
 
 let stack: AlertingStack
 let examples: readonly RunningExample[] = []
@@ -22,9 +22,6 @@ afterAll(async () => {
   await sender?.close()
   await stack?.close()
 })
-
-const until = async (condition: () => boolean | Promise<boolean>) =>
-  expect(await waitUntil(condition, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
 
 /** How often each of these texts stands in what an example has printed. */
 const counts = (example: RunningExample, texts: readonly string[]) =>

@@ -1,16 +1,13 @@
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { until } from '../../support/until.ts'
 
 let stack: AlertingStack
 beforeAll(async () => {
   stack = await openAlertingStack(['ops'])
 }, 120_000)
 afterAll(() => stack?.close())
-
-const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 20 })).toBe(true)
 
 const received = (subject: string) => stack.received.filter(({ body }) => JSON.parse(body).data.subject === subject)
 

@@ -7,11 +7,11 @@ import { readUnfinished } from '@weir/clickhouse/alert-queries.ts'
 import { readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { until } from '../../support/until.ts'
 
 let stack: AlertingStack
 let admin: RunningConsole
@@ -25,9 +25,6 @@ afterAll(async () => {
   await admin?.close()
   await stack?.close()
 })
-
-const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 50 })).toBe(true)
 
 /** A command's context, with what it printed and said. */
 function commandContext() {

@@ -10,7 +10,6 @@ import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAuthority } from '../../support/servers/certificates.ts'
@@ -27,6 +26,7 @@ import { expectSameAnswers } from '../../support/servers/replay-statements.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 import { endSessions, newJournal } from '../metering/open-metering.ts'
 
@@ -53,8 +53,6 @@ const start = async (name: 'metering' | 'alerting', more: Readonly<Record<string
   started.push(one)
   return one
 }
-const until = async (what: () => unknown, deadlineMs = 60_000) =>
-  expect(await waitUntil(async () => Boolean(await what()), { deadlineMs, everyMs: 100 })).toBe(true)
 const countOf = async (table: string, what = 'count()') => {
   const answer = await client.query({ query: `SELECT toUInt32(${what}) AS n FROM ${table}`, format: 'JSONEachRow' })
   return (await answer.json<{ n: number }>())[0]?.n ?? 0

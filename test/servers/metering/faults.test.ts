@@ -2,9 +2,9 @@ import { seekMetering } from '@weir/cli/commands/metering.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { until } from '../../support/until.ts'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
@@ -19,9 +19,6 @@ async function start(environment: Readonly<Record<string, string>> = {}) {
   onTestFinished(() => one.kill('SIGKILL'))
   return one
 }
-
-const until = async (condition: () => Promise<boolean> | boolean, deadlineMs = 40_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 100 })).toBe(true)
 
 const says = (one: Awaited<ReturnType<typeof start>>, text: string) => async () =>
   (await one.ready()).text.includes(text)

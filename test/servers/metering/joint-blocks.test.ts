@@ -4,9 +4,9 @@ import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { ServiceProcess } from '../../support/service-process.ts'
+import { until } from '../../support/until.ts'
 import { holdFirstInsert } from './held-insert.ts'
 import {
   endSessions,
@@ -34,9 +34,6 @@ async function start(environment: Readonly<Record<string, string>> = {}): Promis
   onTestFinished(() => one.kill('SIGKILL'))
   return one
 }
-
-const until = async (condition: () => Promise<boolean> | boolean, deadlineMs = 40_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 100 })).toBe(true)
 
 /** Starts a process that dies at a step, and lets the group forget it. */
 async function crashAt(step: string): Promise<void> {

@@ -3,7 +3,6 @@ import { topics } from '@weir/contracts/topics.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
 import { metricIn } from '../../support/read-metric.ts'
@@ -14,6 +13,7 @@ import { startSentinels } from '../../support/servers/redis-sentinel.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { startTables, type Tables } from '../../support/servers/tables.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { until } from '../../support/until.ts'
 
 const letters = topics.outcomesDeadLetters
 let kafka: RunningServer
@@ -34,9 +34,6 @@ afterAll(async () => {
 })
 
 const environment = () => ({ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url })
-const until = async (condition: () => Promise<boolean>) =>
-  expect(await waitUntil(condition, { deadlineMs: 40_000, everyMs: 200 })).toBe(true)
-
 async function start(more: Readonly<Record<string, string>> = {}): Promise<RunningConsole> {
   const desk = await startConsole({ ...environment(), ...more })
   onTestFinished(() => desk.close())

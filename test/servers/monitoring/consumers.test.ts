@@ -1,6 +1,6 @@
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ServiceProcess } from '../../support/service-process.ts'
+import { until } from '../../support/until.ts'
 import { type MeteringStack, newJournal, openMeteringStack, settled } from '../metering/open-metering.ts'
 
 let stack: MeteringStack
@@ -11,8 +11,6 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.close())
 
-const until = async (condition: () => Promise<boolean>) =>
-  expect(await waitUntil(condition, { deadlineMs: 40_000, everyMs: 100 })).toBe(true)
 const of = (partition: number) => `{group="weir-metering",topic="weir.decisions.v1",partition="${partition}"}`
 const lagOf = (partition: number) =>
   Promise.all(['records', 'seconds'].map((unit) => metering.metric(`weir_consumer_lag_${unit}${of(partition)}`)))

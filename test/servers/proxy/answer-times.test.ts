@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
+import { until } from '../../support/until.ts'
 import { openProxy } from './open-proxy.ts'
 
 const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
@@ -23,7 +23,7 @@ test('The time of every request is observed once, by the code of its answer, als
   const socket = connect(port, '127.0.0.1')
   socket.write(`GET /hangs HTTP/1.1\r\n${own}\r\n`)
   await once(socket, 'ready')
-  expect(await waitUntil(() => seen.at(-1)?.url === '/hangs', { deadlineMs: 10_000 })).toBe(true)
+  await until(() => seen.at(-1)?.url === '/hangs', 10_000)
   socket.destroy()
   const counts = () => metrics.answers.proxy.byCode.map(([code, { count }]) => `${code} ${count}`)
   const wanted = ['2xx 2', '3xx 0', '4xx 1', '5xx 2', '429 1', '499 1']

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../../support/until.ts'
 import { openProxy } from './open-proxy.ts'
 
 const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
@@ -59,9 +59,7 @@ describe('a body', () => {
     const answer = await raw(`POST / HTTP/1.1\r\n${own}Content-Length: 10\r\n\r\nhello`)
     expect(answer).toMatch(/^HTTP\/1\.1 408 /)
     expect(outcomes).toMatchObject([{ status: 408, error: 'client_gone', bytes_in: 5 }])
-    expect(
-      await waitUntil(() => [...upstreamSockets].every(({ destroyed }) => destroyed), { deadlineMs: 10_000 }),
-    ).toBe(true)
+    await until(() => [...upstreamSockets].every(({ destroyed }) => destroyed), 10_000)
   })
 
   it('that keeps coming may take longer than any timeout', async () => {
@@ -114,11 +112,9 @@ describe('an answer', () => {
     const socket = connect(port, '127.0.0.1')
     onTestFinished(() => void socket.destroy())
     socket.on('error', () => undefined).write(`GET / HTTP/1.1\r\n${own}\r\n`)
-    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 20_000 })).toBe(true)
+    await until(() => outcomes.length === 1, 20_000)
     expect(outcomes).toMatchObject([{ status: 200, error: 'client_gone' }])
-    expect(
-      await waitUntil(() => [...upstreamSockets].every(({ destroyed }) => destroyed), { deadlineMs: 10_000 }),
-    ).toBe(true)
+    await until(() => [...upstreamSockets].every(({ destroyed }) => destroyed), 10_000)
   })
 })
 
@@ -129,11 +125,9 @@ describe('requests sent in one go', () => {
     const { port, upstreamSockets, outcomes, records, seen } = await openProxy({ serve: () => undefined })
     const socket = connect(port, '127.0.0.1')
     socket.on('error', () => undefined).write(both)
-    expect(await waitUntil(() => upstreamSockets.size === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => upstreamSockets.size === 1, 10_000)
     socket.destroy()
-    expect(
-      await waitUntil(() => [...upstreamSockets].every(({ destroyed }) => destroyed), { deadlineMs: 10_000 }),
-    ).toBe(true)
+    await until(() => [...upstreamSockets].every(({ destroyed }) => destroyed), 10_000)
     expect(outcomes).toMatchObject([{ error: 'client_gone' }])
     expect([records.length, seen.map(({ url }) => url)]).toEqual([1, ['/never']])
   })
@@ -214,21 +208,21 @@ describe('an upstream', () => {
     // Some at a time: on a busy machine 2,048 handshakes at once (over-tls.test.ts) outlast the listener's patience.
     while (sent.length < 2_048) {
       for (let n = 0; n < 128; n += 1) sent.push(send(`u${sent.length}`))
-      expect(await waitUntil(() => records.length === sent.length, { deadlineMs: 60_000 })).toBe(true)
+      await until(() => records.length === sent.length, 60_000)
     }
-    expect(await waitUntil(() => seen.length === 1_024, { deadlineMs: 60_000 })).toBe(true)
+    await until(() => seen.length === 1_024, 60_000)
     expect(await ask()).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
     expect(outcomes).toMatchObject([{ status: 503, error: 'busy' }])
     const withIt = new Set(seen.map(({ url }) => url))
     const [waiting, ...others] = sent.filter(({ url }) => !withIt.has(url))
     expect(others).toHaveLength(1_023)
     waiting?.socket.destroy()
-    expect(await waitUntil(() => outcomes.length === 2, { deadlineMs: 60_000 })).toBe(true)
+    await until(() => outcomes.length === 2, 60_000)
     const { socket } = send('next')
-    expect(await waitUntil(() => records.length === 2_050, { deadlineMs: 60_000 })).toBe(true)
+    await until(() => records.length === 2_050, 60_000)
     expect((await ask()).status).toBe(503)
     socket.destroy()
-    expect(await waitUntil(() => outcomes.length === 4, { deadlineMs: 60_000 })).toBe(true)
+    await until(() => outcomes.length === 4, 60_000)
     expect(outcomes[3]).toMatchObject({ subject: 'next', error: 'client_gone' })
   })
 })

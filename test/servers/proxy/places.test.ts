@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../../support/until.ts'
 import { openProxy } from './open-proxy.ts'
 
 const identity =
   '{ trustedHeaders: { from: [127.0.0.0/8], subject: x-user, plan: free }, trustedProxies: [127.0.0.0/8], anonymous: free }'
 const small = { connectionsMax: 16, waitingMax: 16 }
-const patient = { deadlineMs: 20_000 }
+const patientMs = 20_000
 
 /** Holds a place of its upstream for the caller that the header names. */
 type Hold = (port: number, who: string) => Socket
@@ -58,7 +58,7 @@ describe('the places of an upstream', () => {
   ])('%s of one subject take at most half of them: other subjects are served immediately', async (_, hold) => {
     const { port, ask, records, outcomes, received } = await openSmall()
     for (let n = 0; n < 40; n += 1) hold(port, 'X-User: greedy')
-    expect(await waitUntil(() => records.length === 40 && outcomes.length === 24, patient)).toBe(true)
+    await until(() => records.length === 40 && outcomes.length === 24, patientMs)
     expect(outcomes.every(({ subject, error }) => subject === 'greedy' && error === 'busy')).toBe(true)
     expect(received).toHaveLength(8)
     for (let n = 0; n < 12; n += 1) {
@@ -71,7 +71,7 @@ describe('the places of an upstream', () => {
     const { port, ask, records } = await openSmall()
     for (let n = 0; n < 60; n += 1) upload(port, `X-User: greedy${n % 3}`)
     for (let n = 0; n < 60; n += 1) upload(port, `X-Forwarded-For: 2001:db8:7:${n.toString(16)}::1`)
-    expect(await waitUntil(() => records.length === 120, patient)).toBe(true)
+    await until(() => records.length === 120, patientMs)
     const others = ['2001:db8:8::1', '192.0.2.7'].map((from) => ({ 'x-forwarded-for': from }))
     for (const headers of [...others, { 'x-user': 'other' }]) {
       expect(await ask(headers)).toMatchObject({ status: 200 })
@@ -81,14 +81,14 @@ describe('the places of an upstream', () => {
   it('may all be of one subject where the configuration says so', async () => {
     const { port, records, outcomes, received } = await openSmall({ subjectShare: 1 })
     for (let n = 0; n < 32; n += 1) upload(port, 'X-User: only')
-    expect(await waitUntil(() => records.length === 32 && received.length === 16, patient)).toBe(true)
+    await until(() => records.length === 32 && received.length === 16, patientMs)
     expect(outcomes).toEqual([])
   })
 
   it('come to those that wait as others leave, and with 503 to those that waited for as long as the upstream may take', async () => {
     const { port, outcomes, received } = await openSmall({ connectionsMax: 1, waitingMax: 2 }, '500ms')
     const first = webSocket(port, 'X-User: a')
-    expect(await waitUntil(() => received.length === 1, patient)).toBe(true)
+    await until(() => received.length === 1, patientMs)
     const late = open(port, 'GET /late HTTP/1.1\r\nHost: api.test\r\nX-User: b\r\n\r\n')
     expect(`${await once(late, 'data')}`).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n[\s\S]*upstream-busy/)
     const next = open(port, 'GET /next HTTP/1.1\r\nHost: api.test\r\nX-User: c\r\n\r\n')
@@ -105,7 +105,7 @@ describe('a body', () => {
     const head = 'POST /upload HTTP/1.1\r\nHost: api.test\r\nX-User: a\r\nContent-Length: 5\r\n\r\n'
     const first = open(port, head)
     for (let n = 0; n < 19; n += 1) open(port, head)
-    expect(await waitUntil(() => records.length === 20, patient)).toBe(true)
+    await until(() => records.length === 20, patientMs)
     expect(await ask({ 'x-user': 'b' })).toMatchObject({ status: 200 })
     expect(received).toHaveLength(1)
     first.write('hello')
@@ -130,7 +130,7 @@ describe('a body', () => {
     expect(`${said}`).toMatch(/^HTTP\/1\.1 408 [\s\S]*connection: close[\s\S]*too slowly/i)
     expect(outcomes).toMatchObject([{ subject: 'a', status: 408, error: 'client_gone' }])
     const left = () => [...upstreamSockets].filter(({ destroyed }) => !destroyed).length
-    expect(await waitUntil(() => left() === 1, patient)).toBe(true)
+    await until(() => left() === 1, patientMs)
     clearInterval(flowing)
     fast.write('0\r\n\r\n')
     expect(`${await once(fast, 'data')}`).toMatch(/^HTTP\/1\.1 200 /)
@@ -161,11 +161,11 @@ it('bodies that say a cost and never end, of one subject, leave places for those
   )
   const bulk = (user: string) =>
     ask({ method: 'POST', path: '/v1/bulk', body: '{"domains":[1]}', headers: { 'x-api-key': '', 'x-user': user } })
-  expect(await waitUntil(() => refused.length === 24, patient)).toBe(true)
+  await until(() => refused.length === 24, patientMs)
   for (const answer of refused) expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n[\s\S]*upstream-busy/)
   expect([(await bulk('greedy')).status, (await bulk('modest')).status]).toEqual([503, 200])
   expect(records).toMatchObject([{ subject: 'modest', cost: 1 }])
   for (const socket of held) socket.destroy()
   const isFree = async () => (await bulk('greedy')).status === 200
-  expect(await waitUntil(isFree, patient)).toBe(true)
+  await until(isFree, patientMs)
 })

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../../support/until.ts'
 import { openProxy } from './open-proxy.ts'
 
 const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
@@ -172,9 +172,9 @@ describe('a client that hangs up', () => {
     onTestFinished(() => void socket.destroy())
     socket.write(`GET / HTTP/1.1\r\n${own}\r\n`)
     if (how === 'begin') await once(socket, 'data')
-    expect(await waitUntil(() => seen.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => seen.length === 1, 10_000)
     socket.destroy()
-    expect(await waitUntil(() => cancelled && outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => cancelled && outcomes.length === 1, 10_000)
     expect(outcomes).toMatchObject([{ status, error: 'client_gone' }])
   })
 
@@ -188,11 +188,11 @@ describe('a client that hangs up', () => {
     })
     const socket = connect(port, '127.0.0.1')
     socket.write(`POST / HTTP/1.1\r\n${own}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`)
-    expect(await waitUntil(() => outcomes.length === 0, { deadlineMs: 1_000 })).toBe(true)
+    await until(() => outcomes.length === 0, 1_000)
     await once(socket, 'ready').catch(() => undefined)
     socket.destroy()
-    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
-    expect(await waitUntil(() => ends.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => outcomes.length === 1, 10_000)
+    await until(() => ends.length === 1, 10_000)
     expect(ends).toEqual(['broken'])
     expect(outcomes).toMatchObject([{ status: 499, error: 'client_gone' }])
   })

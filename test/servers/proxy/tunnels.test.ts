@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { until } from '../../support/until.ts'
 import { openProxy } from './open-proxy.ts'
 
 const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
@@ -43,7 +44,7 @@ describe('a WebSocket', () => {
     }
     expect([records.length, records[0]?.cost, outcomes.length]).toEqual([1, 5, 0])
     socket.close()
-    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => outcomes.length === 1, 10_000)
     expect(outcomes).toMatchObject([{ id: records[0]?.id, status: 101, error: '', bytes_out: 14 }])
   })
 
@@ -109,7 +110,7 @@ describe('a tunnel', () => {
     const { raw, outcomes } = await openProxy({ onUpgrade: switching((socket) => socket.end(megabytes)) })
     const said = await raw(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
     expect(said.length - said.indexOf('\r\n\r\n') - 4).toBe(megabytes.length)
-    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => outcomes.length === 1, 10_000)
     expect(outcomes[0]?.bytes_out).toBe(megabytes.length)
   })
 
@@ -129,9 +130,9 @@ describe('a tunnel', () => {
       client.write(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
       if (!isEarly) await once(client, 'data')
       client.end()
-      expect(await waitUntil(() => switched.length === 1, { deadlineMs: 10_000 })).toBe(true)
+      await until(() => switched.length === 1, 10_000)
       if (isEarly) switched[0]?.()
-      expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+      await until(() => outcomes.length === 1, 10_000)
       expect(outcomes).toMatchObject([{ status: 101, error: '' }])
       client.destroy()
     },
@@ -157,7 +158,7 @@ describe('a tunnel', () => {
     socket.write(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
     await once(socket, 'data')
     socket.resetAndDestroy()
-    expect(await waitUntil(() => closed && outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => closed && outcomes.length === 1, 10_000)
   })
 
   it.each([
@@ -189,7 +190,7 @@ describe('a tunnel', () => {
     socket.write(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
     await once(socket, 'data')
     await app.close()
-    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => outcomes.length === 1, 10_000)
     expect(outcomes).toMatchObject([{ status: 101, error: '' }])
   })
 
