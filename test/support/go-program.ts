@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { chmod, readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { fetchOnce } from './envoy-ratelimit/fetch-once.ts'
+import { fetchOnce } from './fetch-once.ts'
 import { pinned } from './pinned/pinned.ts'
 
 /** The modules that are built here want at least this. */

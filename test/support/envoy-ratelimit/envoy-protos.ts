@@ -3,7 +3,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { verifySha256 } from '@weir/runtime/verify-sha256.ts'
-import { fetchOnce } from './fetch-once.ts'
+import { fetchOnce } from '../fetch-once.ts'
 
 const pomFile = join(import.meta.dirname, 'pom.xml')
 /** Of the pom's jar; another version is another folder. */

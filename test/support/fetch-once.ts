@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 
-const root = resolve(import.meta.dirname, '../../../.weir')
+const root = resolve(import.meta.dirname, '../../.weir')
 
 /**
  * A folder of this checkout's `.weir` that `fill` has filled, once. It appears by a rename, so that it is always whole
