@@ -16,6 +16,7 @@ import { createUnsubscribeUrl } from './unsubscribe-url.ts'
 
 const words = { templates: { find: () => undefined }, unsubscribeUrl: () => '' }
 let server: SMTPServer
+const senders: ReturnType<typeof createEmailSender>[] = []
 let sender: ReturnType<typeof createEmailSender>
 let received: { readonly to: readonly string[]; readonly message: string }[]
 let refusal: { readonly code: number; readonly words: string } | undefined
@@ -40,6 +41,8 @@ beforeEach(async () => {
   sender = senderWith({})
 })
 afterEach(async () => {
+  // First: a server waits for its connections.
+  for (const one of senders.splice(0)) one.close()
   await new Promise<void>((done) => server.close(() => done()))
 })
 
@@ -47,7 +50,7 @@ afterEach(async () => {
 function senderWith(more: Partial<Parameters<typeof createEmailSender>[0]>) {
   const { port } = server.server.address() as AddressInfo
   const own = createEmailSender({ words, smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'weir@example.com', ...more })
-  onTestFinished(() => own.close())
+  senders.push(own)
   return own
 }
 
