@@ -113,7 +113,12 @@ test('decisions become rows, and alerts are delivered', async () => {
 
 test('errors of a Redis without memory are counted by their code', async () => {
   const redis = openStackRedis(stack)
-  await redis.ping()
+  const isThere = () =>
+    redis.ping().then(
+      () => true,
+      () => false,
+    )
+  await waitUntil(isThere, { deadlineMs: 10_000 })
   const limit = (bytes: string) =>
     Promise.all(mastersOf(redis).map((master) => master.config('SET', 'maxmemory', bytes)))
   await limit('1')
