@@ -15,33 +15,34 @@ const partitionsMax = 10_000
 const isHour = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value % hourMs === 0
 
-function isCounted(value: unknown): value is CountedOffset {
-  if (!Array.isArray(value) || value.length !== 3) return false
-  const [topicId, partition, offset] = value
-  return (
-    typeof topicId === 'string' &&
-    /^[0-9a-f-]{36}$/.test(topicId) &&
-    Number.isSafeInteger(partition) &&
-    typeof offset === 'string' &&
-    /^\d{1,19}$/.test(offset)
-  )
-}
+/** By topic in the text: a topic's id stands once, however many partitions it has. */
+type CountedTopic = readonly [topicId: string, partitions: readonly (readonly [partition: number, offset: string])[]]
 
-/** Writes a cursor as text for addresses and files. */
-export const writeExportCursor = ({ fromMs, toMs, counted }: ExportCursor): string =>
-  Buffer.from(JSON.stringify([fromMs, toMs, counted])).toString('base64url')
+const isCounted = ([topicId, partition, offset]: readonly unknown[]): boolean =>
+  typeof topicId === 'string' &&
+  /^[0-9a-f-]{36}$/.test(topicId) &&
+  Number.isSafeInteger(partition) &&
+  typeof offset === 'string' &&
+  /^\d{1,19}$/.test(offset)
+
+/** Writes a cursor as text for addresses, which hold two, and for files. */
+export function writeExportCursor({ fromMs, toMs, counted }: ExportCursor): string {
+  const topics = Map.groupBy(counted, ([topicId]) => topicId)
+  const byTopic = Array.from(topics, ([topicId, all]) => [topicId, all.map(([, ...place]) => place)])
+  return Buffer.from(JSON.stringify([fromMs, toMs, byTopic])).toString('base64url')
+}
 
 /** Reads a cursor; undefined for a text that is none. */
 export function readExportCursor(text: string): ExportCursor | undefined {
-  let read: unknown
   try {
-    read = JSON.parse(Buffer.from(text, 'base64url').toString())
+    const [fromMs, toMs, topics]: readonly unknown[] = JSON.parse(Buffer.from(text, 'base64url').toString())
+    if (!isHour(fromMs) || !isHour(toMs) || fromMs > toMs) return undefined
+    const counted = (topics as readonly CountedTopic[]).flatMap(([topicId, all]) =>
+      all.map(([partition, offset]): CountedOffset => [topicId, partition, offset]),
+    )
+    return counted.length <= partitionsMax && counted.every(isCounted) ? { fromMs, toMs, counted } : undefined
   } catch {
+    // No JSON, or JSON of another shape.
     return undefined
   }
-  if (!Array.isArray(read) || read.length !== 3) return undefined
-  const [fromMs, toMs, counted] = read
-  if (!isHour(fromMs) || !isHour(toMs) || fromMs > toMs) return undefined
-  if (!Array.isArray(counted) || counted.length > partitionsMax || !counted.every(isCounted)) return undefined
-  return { fromMs, toMs, counted }
 }
