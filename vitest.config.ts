@@ -3,13 +3,18 @@ import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { isLarge } from './test/support/failure/is-large.ts'
+import { pathOfTests } from './test/support/programs/provide-programs.ts'
 import { givenEnv, isGiven } from './test/support/servers/given-clickhouse.ts'
 
 /** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
 const maxWorkers = availableParallelism() + 1
 
 /** Tests start services and commands hundreds of times, from the same sources. */
-const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'), ...givenEnv }
+const env = {
+  NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'),
+  PATH: pathOfTests,
+  ...givenEnv,
+}
 
 /** Needs three brokers, a Redis Cluster, and two of each service (test/README.md). */
 const largeOnly = isLarge ? [] : ['test/failure/ha.test.ts']

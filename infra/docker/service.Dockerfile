@@ -10,7 +10,7 @@ RUN --mount=type=cache,target=/pnpm-store \
     --mount=type=secret,id=npmrc \
     --mount=type=secret,id=ca \
     export npm_config_userconfig=/run/secrets/npmrc NODE_EXTRA_CA_CERTS="$(find /run/secrets/ca -size +0 2>/dev/null)" && \
-    npm ci --prefix infra/pnpm --ignore-scripts --no-audit --no-fund && \
+    npm ci --prefix infra/pnpm --omit=optional --ignore-scripts --no-audit --no-fund && \
     node infra/pnpm/node_modules/pnpm/bin/pnpm.cjs install --frozen-lockfile --prod --store-dir /pnpm-store \
       --filter "@weir/${SERVICE}..." --filter '!@weir/local-clickhouse'
 # One name for the program, wherever it lies; this also stops the build when there is no such service.

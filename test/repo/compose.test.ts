@@ -55,8 +55,7 @@ test.each(servers)(
 )
 
 test('Kafka in a container is the version whose jars run without one', () => {
-  const [, version] =
-    /<artifactId>kafka_[\d.]+<\/artifactId>\s*<version>([\d.]+)</.exec(textOf('infra/local/kafka/pom.xml')) ?? []
+  const [, version] = /:kafka_[\d.]+:([\d.]+)$/m.exec(textOf('infra/local/kafka/jars.sha256')) ?? []
   expect(images.kafka).toBe(`apache/kafka:${version}`)
 })
 

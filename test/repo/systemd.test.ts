@@ -26,7 +26,7 @@ describe.each(units)('$name', ({ service, valuesOf, environment }) => {
     const [node, main = ''] = command.split(' ')
     expect([node, valuesOf('WorkingDirectory')]).toEqual(['/opt/weir/node_modules/node/bin/node', ['/opt/weir']])
     expect([main, paths.has(main)]).toEqual([`services/${service}/src/main.ts`, true])
-    expect(textOf('weir')).toContain('"$root/node_modules/node"')
+    expect(textOf('weir')).toMatch(/bin=\$root\/node_modules\/node\/bin\n[\s\S]*"\$bin\/node"/)
   })
 
   test('The unit reads every credential that it loads, from a folder that is made for it', () => {

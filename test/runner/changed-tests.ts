@@ -59,7 +59,7 @@ function importedBy(file: SourceFile, packages: readonly WorkspacePackage[]): st
 }
 
 /** By file, the files that import it, start it or read it. */
-function usersByFile(tree: readonly SourceFile[]): ReadonlyMap<string, ReadonlySet<string>> {
+export function usersByFile(tree: readonly SourceFile[]): ReadonlyMap<string, ReadonlySet<string>> {
   const packages = findPackages(tree)
   const paths = tree.map(({ path }) => path)
   const ends = byPathEnd(paths)
@@ -78,10 +78,13 @@ function usersByFile(tree: readonly SourceFile[]): ReadonlyMap<string, ReadonlyS
  * The test files that a change of these files touches: those that import, start or read one of them, at whatever
  * remove.
  */
-export function testsTouchedBy(changed: readonly string[], tree: readonly SourceFile[]): string[] {
+export function testsTouchedBy(
+  changed: readonly string[],
+  tree: readonly SourceFile[],
+  users = usersByFile(tree),
+): string[] {
   const tests = tree.map(({ path }) => path).filter(isTest)
   if (changed.some((path) => underAll.some((one) => one.test(path)))) return tests
-  const users = usersByFile(tree)
   const lua = changed.some((path) => path.startsWith(luaFolder))
     ? tree.map(({ path }) => path).filter((path) => path.startsWith(luaFolder))
     : []

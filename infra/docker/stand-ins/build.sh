@@ -35,12 +35,14 @@ rm -rf "$context" && mkdir -p "$context/weir"
 cp "$root/node_modules/node/bin/node" "$context/node"
 cp -r "$(npm root -g)/npm" "$context/npm"
 libs=$("$root/node_modules/node/bin/node" --input-type=module -e '
-  const { kafkaLibs } = await import(process.argv[1])
-  console.log(await kafkaLibs(() => {}))' "$root/infra/local/kafka/src/kafka-server.ts")
+  const { findProgram } = await import(process.argv[1])
+  const { kafkaProgram } = await import(process.argv[2])
+  console.log(await findProgram(kafkaProgram, { environment: process.env, tell() {} }))' \
+  "$root/infra/local/programs/src/find-program.ts" "$root/infra/local/programs/src/server-programs.ts")
 cp -r "$libs" "$context/libs"
 git -C "$root" ls-files -z | (cd "$root" && xargs -0 tar -cf - --ignore-failed-read) | tar -C "$context/weir" -xf -
-(cd "$context/weir" && cp -r "$root/infra/pnpm/node_modules" infra/pnpm/ &&
-  CI=1 node infra/pnpm/node_modules/pnpm/bin/pnpm.cjs install --frozen-lockfile --prod --filter '@weir/local-clickhouse...')
+(cd "$context/weir" &&
+  CI=1 node "$root/.weir/tools/node_modules/pnpm/bin/pnpm.cjs" install --frozen-lockfile --prod --filter '@weir/local-clickhouse...')
 cp "$here"/*.sh "$context/"
 
 for image in "${images[@]}"; do

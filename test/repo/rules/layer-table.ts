@@ -11,7 +11,7 @@ export interface Layer {
 }
 
 const shared = ['@weir/core', '@weir/policy', '@weir/contracts', '@weir/runtime']
-const local: Layer = { packages: ['@weir/runtime'], libraries: [], node: 'all' }
+const local: Layer = { packages: ['@weir/local-programs', '@weir/runtime'], libraries: [], node: 'all' }
 
 /**
  * Arrows point inwards: services → kafka, redis, clickhouse → contracts → policy → core. Services meet in Kafka, never
@@ -83,6 +83,8 @@ export const layers: Readonly<Record<string, Layer>> = {
   // Served to browsers by the console; what runs there asks the API alone.
   '@weir/page': { packages: [], libraries: ['fastify', 'htm', 'preact'], node: 'all' },
 
+  // Runs before anything else of Weir is there.
+  '@weir/local-programs': { packages: [], libraries: [], node: 'all' },
   '@weir/local-redis': local,
   '@weir/local-kafka': local,
   '@weir/local-clickhouse': { ...local, libraries: ['chdb'] },
@@ -101,6 +103,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@weir/metering/config.ts',
       '@weir/alerting/config.ts',
       '@weir/console/config.ts',
+      '@weir/local-programs',
       '@weir/local-redis',
       '@weir/local-kafka',
       '@weir/local-clickhouse',

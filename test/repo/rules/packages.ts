@@ -8,25 +8,22 @@ export interface WorkspacePackage {
   /** The folder in it from which others import, with a slash at the end; empty for the folder itself. */
   readonly sources: string
   readonly dependencies: Readonly<Record<string, string>>
-  /** With the optional ones: Node itself, one package a system. */
   readonly devDependencies: Readonly<Record<string, string>>
 }
 
-/** Installed by npm before there is a workspace, under a lock file of its own. */
-const installer = 'infra/pnpm/package.json'
+/** Installed by npm, each under a lock file of its own: what installs the workspace, and a browser for tests. */
+const byNpm = ['infra/pnpm/package.json', 'test/support/programs/chromium/package.json']
 
 /** Every package.json of the workspace; the root's folder is empty. */
 export function findPackages(tree: readonly SourceFile[]): WorkspacePackage[] {
   return tree
-    .filter(({ path }) => path !== installer && (path === 'package.json' || path.endsWith('/package.json')))
+    .filter(({ path }) => !byNpm.includes(path) && (path === 'package.json' || path.endsWith('/package.json')))
     .map(({ path, text }) => {
-      const manifest: Partial<
-        WorkspacePackage & { optionalDependencies: Record<string, string>; exports: Record<string, unknown> }
-      > = JSON.parse(text)
-      const { name = '', dependencies = {}, devDependencies = {}, optionalDependencies, exports = {} } = manifest
+      const manifest: Partial<WorkspacePackage & { exports: Record<string, unknown> }> = JSON.parse(text)
+      const { name = '', dependencies = {}, devDependencies = {}, exports = {} } = manifest
       const sources = /^\.\/(.*)\*\.ts$/.exec(String(exports['./*.ts']))?.[1] ?? 'src/'
       const folder = path.slice(0, -'/package.json'.length)
-      return { name, folder, sources, dependencies, devDependencies: { ...devDependencies, ...optionalDependencies } }
+      return { name, folder, sources, dependencies, devDependencies }
     })
 }
 

@@ -11,7 +11,12 @@ const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
 
 async function startSecond(dir: string, port: number) {
-  const { command } = await clickhouseServer.plan({ dir, ports: [port], progress: () => {} })
+  const { command } = await clickhouseServer.plan({
+    dir,
+    ports: [port],
+    progress: () => undefined,
+    environment: process.env,
+  })
   const [program, ...args] = command
   return spawnSync(program, args, { encoding: 'utf8', timeout: 30_000 })
 }
@@ -39,7 +44,8 @@ it('ends a SIGTERM with exit code 0', async () => {
   const plan = await clickhouseServer.plan({
     dir: join(clickhouse.server.dir, 'third'),
     ports: [port],
-    progress: () => {},
+    progress: () => undefined,
+    environment: process.env,
   })
   const child = spawnBound(plan.command, { stdio: 'ignore' })
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))

@@ -22,7 +22,7 @@ import { readTopic } from '../../support/servers/read-topic.ts'
 /** Starts the local Kafka on `dir` and on ports that are free now. */
 async function startOn(dir: string, server = kafkaServer) {
   const ports = await freePorts(server.portCount)
-  const plan = await server.plan({ dir, ports, progress: () => {} })
+  const plan = await server.plan({ dir, ports, progress: () => undefined, environment: process.env })
   const relay = await plan.openRelay?.()
   const child = spawnBound(plan.command, { stdio: 'ignore', env: { ...process.env, ...plan.env }, cwd: plan.cwd })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
@@ -66,7 +66,12 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('after %s it goes on with its data on
 
 test('nothing is ready where no Kafka listens, and asking never throws', async () => {
   const dir = await newDir()
-  const plan = await kafkaServer.plan({ dir, ports: await freePorts(2), progress: () => {} })
+  const plan = await kafkaServer.plan({
+    dir,
+    ports: await freePorts(2),
+    progress: () => undefined,
+    environment: process.env,
+  })
   expect(await plan.ready()).toBe(false)
 })
 
@@ -168,7 +173,12 @@ test('what callers without a password begin takes neither the memory of Kafka no
 
 test('a program of another user that took the ports of servers gets no password', async () => {
   const ports = await choosePorts('auto', new Set())
-  const { processes } = await planServers({ environment: {}, dir: await newDir(), ports, progress: () => {} })
+  const { processes } = await planServers({
+    environment: { PATH: process.env.PATH },
+    dir: await newDir(),
+    ports,
+    progress: () => undefined,
+  })
   let received = ''
   // To every question: what Redis answers to a ping, or for Kafka no throttling and one broker.
   const toKafka = Buffer.from([0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1])

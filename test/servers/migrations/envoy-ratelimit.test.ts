@@ -13,7 +13,6 @@ import {
   type RlsRequest,
 } from '../../support/envoy-ratelimit/rls-client.ts'
 import { startEnvoyWith } from '../../support/gateways/envoy.ts'
-import { envoyProgram } from '../../support/gateways/envoy-program.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import { openPolicyServers, type PolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
@@ -136,7 +135,7 @@ describe('the guide', () => {
 
   test.each(['before.yaml', 'both.yaml'])('Envoy accepts %s', async (name) => {
     const file = guideFile(`envoy-ratelimit/${name}`)
-    await promisify(execFile)(await envoyProgram(), ['--mode', 'validate', '-c', file])
+    await promisify(execFile)('envoy', ['--mode', 'validate', '-c', file])
   })
 
   test('Through Envoy with after.yaml Weir answers as recorded, and only admitted requests take from what all share', async () => {

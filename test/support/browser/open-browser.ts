@@ -1,6 +1,7 @@
-import { accessSync, constants } from 'node:fs'
+import { findProgram } from '@weir/local-programs/find-program.ts'
 import axe from 'axe-core'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { chromiumProgram } from '../programs/test-programs.ts'
 
 /** A page of a browser of its own: no other test has its cookies and storage. */
 export interface WatchedPage {
@@ -26,14 +27,10 @@ const hosts = 'MAP *.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCL
 /** A busy machine may take many times what a page usually takes. */
 const pageDeadlineMs = 20_000
 
-/** Chromium of this machine, without a window. A missing one fails by name. */
+/** Chromium, without a window. */
 export async function openBrowser(): Promise<Browser> {
-  const program = process.env.WEIR_TEST_CHROMIUM ?? '/usr/bin/chromium'
-  try {
-    accessSync(program, constants.X_OK)
-  } catch {
-    throw new Error(`no ${program} for the tests: apt-get install -y chromium, or name one in WEIR_TEST_CHROMIUM`)
-  }
+  const find = () => findProgram(chromiumProgram, { environment: process.env, tell: () => undefined })
+  const program = process.env.WEIR_TEST_CHROMIUM || (await find())
   // Chromium's sandbox does not start for root, as in containers.
   const args = process.getuid?.() === 0 ? ['--no-sandbox'] : []
   return chromium.launch({ executablePath: program, args: [...args, `--host-resolver-rules=${hosts}`] })

@@ -26,7 +26,7 @@ export async function installClient(): Promise<InstalledClient> {
   const installed = join(modules, '@weir/client')
   await mkdir(installed, { recursive: true })
   // The pnpm that installed the workspace.
-  const pnpm = join(project, 'infra/pnpm/node_modules/pnpm/bin/pnpm.cjs')
+  const pnpm = join(project, '.weir/tools/node_modules/pnpm/bin/pnpm.cjs')
   await run(process.execPath, [pnpm, 'pack', '--out', join(dir, 'client.tgz')], {
     cwd: client,
     timeout: packDeadlineMs,

@@ -1,6 +1,7 @@
 import { type Client, credentials, loadPackageDefinition, Metadata } from '@grpc/grpc-js'
 import { load } from '@grpc/proto-loader'
-import { envoyProtos } from './envoy-protos.ts'
+import { findProgram } from '@weir/local-programs/find-program.ts'
+import { envoyProtos } from '../programs/test-programs.ts'
 
 /** A pair of a descriptor, as Envoy's actions make them. */
 export interface Entry {
@@ -73,7 +74,7 @@ const deadlineMs = 20_000
  */
 export async function createRlsClient(address: string): Promise<RlsClient> {
   const definition = await load('envoy/service/ratelimit/v3/rls.proto', {
-    includeDirs: [await envoyProtos()],
+    includeDirs: [await findProgram(envoyProtos, { environment: process.env, tell: () => undefined })],
     ...{ keepCase: true, longs: Number, enums: String, defaults: true, arrays: true },
   })
   const { envoy } = loadPackageDefinition(definition) as unknown as RlsPackage

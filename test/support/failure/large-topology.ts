@@ -10,7 +10,7 @@ import { Redis } from 'ioredis'
 import { becomeNode, kafkaWith, newKafkaId } from '../servers/changed-kafka.ts'
 import { takeFormatted } from '../servers/formatted-kafka.ts'
 import { holderIn, joinNodes, nodeLines } from '../servers/redis-cluster.ts'
-import { accepts, redisProgram } from '../servers/redis-process.ts'
+import { accepts, redisPath } from '../servers/redis-process.ts'
 import type { Stack } from './stack.ts'
 
 /** As many as there are zones. */
@@ -61,7 +61,12 @@ async function planBrokers(dir: string, progress: (line: string) => void): Promi
     const own = join(dir, `kafka-${zone}`)
     await takeFormatted(own)
     const server = kafkaWith(brokerSettings(zone, voters), ({ cwd }) => becomeNode(cwd, zone, clusterId))
-    const plan = await server.plan({ dir: own, ports: [ports[zone - 1] ?? 0, controllerPort(zone)], progress })
+    const plan = await server.plan({
+      dir: own,
+      ports: [ports[zone - 1] ?? 0, controllerPort(zone)],
+      progress,
+      environment: process.env,
+    })
     processes.push({ name: `kafka-${zone}`, startDeadlineMs, ...plan })
   }
   const brokers = processes.map(({ address }) => address)
@@ -87,7 +92,7 @@ async function planNodes(dir: string): Promise<Planned> {
       'cluster-require-full-coverage no',
     ]
     await writeFile(join(cwd, 'redis.conf'), `${lines.join('\n')}\n`)
-    const command = [redisProgram, 'redis.conf'] as const
+    const command = [await redisPath(), 'redis.conf'] as const
     return { name: `redis-${index + 1}`, startDeadlineMs, command, cwd, env: {}, ready: () => accepts(port) }
   })
   return {

@@ -18,7 +18,7 @@ export async function loseData(stack: Stack, name: 'clickhouse' | 'redis' | 'kaf
   if (name !== 'kafka') return
   const { kafka, kafkaController, kafkaOpen, kafkaSecured } = stack.ports
   const ports = [kafka, kafkaController, kafkaOpen, kafkaSecured]
-  await securedKafkaServer.plan({ dir, ports, progress: () => undefined }) // formats a new one
+  await securedKafkaServer.plan({ dir, ports, progress: () => undefined, environment: process.env }) // formats a new one
 }
 
 /** A backup of some hundred thousand rows takes a second or two. */

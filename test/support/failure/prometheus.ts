@@ -23,7 +23,6 @@ export async function startPrometheus(
   const read = (name: string) => readFileSync(resolve(folder, name), 'utf8')
   const rules = readdirSync(folder).filter((name) => name.endsWith('.rules.yml'))
   const server = await startGateway(async (port) => ({
-    needs: { program: 'prometheus', install: 'apt-get install -y prometheus' },
     files: {
       ...Object.fromEntries(rules.map((name) => [name, change(read(name))])),
       'prometheus.yml': read('prometheus.yml').replaceAll('15s', '1s'),

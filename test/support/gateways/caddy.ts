@@ -15,7 +15,6 @@ export const startCaddy = (
       ['\n:80 {', `\n:${port} {`],
     ])
     return {
-      needs: { program: 'caddy', install: 'apt-get install -y caddy' },
       files: { 'weir.caddyfile': `{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}\n\n${site}` },
       command: (dir) => ['caddy', 'run', '--adapter', 'caddyfile', '--config', join(dir, 'weir.caddyfile')],
     }

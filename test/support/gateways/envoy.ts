@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { envoyProgram } from './envoy-program.ts'
 import { type Gateway, type GatewayOptions, snippet, startGateway } from './start-gateway.ts'
 
 const listed = '- { exact: x-forwarded-for, ignore_case: true }'
@@ -40,20 +39,16 @@ export const startEnvoyOverGrpc = (asks: {
  */
 export const startEnvoyWith = (file: string, replacements: readonly (readonly [string, string])[]): Promise<Gateway> =>
   startGateway(async (port) => {
-    const program = await envoyProgram()
     return {
-      needs: undefined,
       files: {
         'envoy.yaml': await snippet(file, [...replacements, ['port_value: 80 }', `port_value: ${port} }`]]),
       },
-      command: commandOf(program),
+      command,
     }
   })
 
 /** With its own shared memory and one thread for requests: other tests and other Envoys run beside it. */
-const commandOf =
-  (program: string) =>
-  (dir: string): readonly [string, ...string[]] => [
-    ...([program, '--disable-hot-restart', '--concurrency', '1'] as const),
-    ...['--log-level', 'error', '-c', join(dir, 'envoy.yaml')],
-  ]
+const command = (dir: string): readonly [string, ...string[]] => [
+  ...(['envoy', '--disable-hot-restart', '--concurrency', '1'] as const),
+  ...['--log-level', 'error', '-c', join(dir, 'envoy.yaml')],
+]

@@ -4,7 +4,6 @@ import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from
 /** HAProxy with docs/integrations/haproxy/haproxy.cfg and weir.lua. */
 export const startHaproxy = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOptions): Promise<Gateway> =>
   startGateway(async (port) => ({
-    needs: { program: 'haproxy', install: 'apt-get install -y haproxy' },
     files: {
       'haproxy.cfg': await snippet('haproxy/haproxy.cfg', [
         ['/etc/haproxy/weir.lua', 'weir.lua'],

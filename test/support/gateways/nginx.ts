@@ -16,7 +16,6 @@ export const startNginx = ({
   refusesBlocked = false,
 }: GatewayOptions): Promise<Gateway> =>
   startGateway(async (port) => ({
-    needs: { program: 'nginx', install: 'apt-get install -y nginx' },
     files: {
       'nginx.conf': refusesBlocked ? reloadable(frame) : frame,
       'weir.conf': await snippet('nginx/weir.conf', [

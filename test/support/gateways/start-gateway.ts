@@ -2,7 +2,6 @@ import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { missingPrograms, type NeededProgram } from '@weir/runtime/native-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -27,8 +26,6 @@ export interface GatewayOptions {
 }
 
 interface GatewayPlan {
-  /** Undefined for one that is certainly there. */
-  readonly needs: NeededProgram | undefined
   /** By name, written into the gateway's own folder. */
   readonly files: Readonly<Record<string, string>>
   /** What ends it with all of its processes; SIGKILL for a single one. */
@@ -69,10 +66,7 @@ function accepts(port: number): Promise<boolean> {
  */
 export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>): Promise<Gateway> {
   const [port = 0] = await freePorts(1)
-  const { needs, files, command, endsBy = 'SIGKILL' } = await planOf(port)
-  if (needs !== undefined && missingPrograms([needs], process.env.PATH).length > 0) {
-    throw new Error(`no ${needs.program} for the tests: ${needs.install}`)
-  }
+  const { files, command, endsBy = 'SIGKILL' } = await planOf(port)
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-gateway-'))
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text)
   const logFile = join(dir, 'gateway.log')

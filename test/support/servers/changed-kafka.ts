@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import type { NativeServer, ServerPlan } from '@weir/runtime/native-server.ts'
+import type { NativeServer, ServerPlan } from '@weir/local-programs/native-server.ts'
 import { type RunningServer, startServer } from './start-server.ts'
 
 /** As the plan names it, in the folder that it starts Kafka in. */

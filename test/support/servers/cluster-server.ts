@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
-import type { NativeServer } from '@weir/runtime/native-server.ts'
+import type { NativeServer } from '@weir/local-programs/native-server.ts'
 
 /** The cluster's name in the server's configuration. */
 export const clusterName = 'main'

@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs'
 import { cp, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inProject } from '@weir/cli/project.ts'
-import { kafkaLibs, kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { serverProperties } from '@weir/local-kafka/server-files.ts'
+import { kafkaProgram } from '@weir/local-programs/server-programs.ts'
 
 /** As `kafkaServer` names its folder. */
 const folder = 'data'
@@ -15,13 +16,13 @@ const folder = 'data'
  * settings are the same.
  */
 export async function takeFormatted(dir: string): Promise<void> {
-  const libs = await kafkaLibs((line) => process.stderr.write(`${line}\n`))
+  const libs = kafkaProgram.folder
   const settings = serverProperties({ dataDir: folder, brokerPort: 1, controllerPort: 2 })
   const version = createHash('sha256').update(libs).update(settings).digest('hex').slice(0, 16)
   const formatted = inProject('.weir', 'formatted-kafka', version)
   if (!existsSync(formatted)) {
     const fresh = `${formatted}-${randomUUID()}`
-    await kafkaServer.plan({ dir: fresh, ports: [1, 2], progress: () => undefined })
+    await kafkaServer.plan({ dir: fresh, ports: [1, 2], progress: () => undefined, environment: process.env })
     // Another process may have been faster: its folder is as good.
     await rename(join(fresh, folder), formatted).catch(() => undefined)
     await rm(fresh, { recursive: true })

@@ -1,4 +1,5 @@
-import { missingPrograms, type NativeServer } from '@weir/runtime/native-server.ts'
+import { findPrograms, ProgramMissing } from '@weir/local-programs/find-program.ts'
+import type { NativeServer } from '@weir/local-programs/native-server.ts'
 import type { TestProject } from 'vitest/node'
 import { startContainer } from './start-container.ts'
 import { startServer } from './start-server.ts'
@@ -27,17 +28,20 @@ type AddressName = 'redisUrl' | 'kafkaBrokers' | 'clickhouseUrl'
 export async function provideServer(project: TestProject, server: NativeServer, name: AddressName, variable: string) {
   const given = process.env[variable]
   if (given) return project.provide(name, given)
-  const missing = missingPrograms(server.needs, process.env.PATH)
-  if (missing.length === 0) {
+  const missing = await findPrograms(server.needs, { environment: process.env, tell: () => undefined }).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (missing === undefined) {
     const running = await startServer(server)
     project.provide(name, running.address)
     project.provide(`${server.name}Log`, running.logFile)
     return () => running.close()
   }
+  if (!(missing instanceof ProgramMissing)) throw missing
   const container = await startContainer(server.name)
   if (container === undefined) {
-    const wanted = missing.map((one) => `${one.program} (${one.install})`).join(', ')
-    throw new Error(`no ${server.name} for the tests: set ${variable}, or install ${wanted}, or start a Docker engine`)
+    throw new Error(`no ${server.name} for the tests: ${missing.message}\nOr set ${variable}, or start a Docker engine`)
   }
   project.provide(name, container.address)
   return () => container.close()

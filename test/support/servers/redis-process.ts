@@ -3,6 +3,8 @@ import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findProgram } from '@weir/local-programs/find-program.ts'
+import { redisProgram } from '@weir/local-programs/server-programs.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { endOfFile, keepLog } from './server-logs.ts'
@@ -29,8 +31,9 @@ export interface RedisFamily {
 
 const startDeadlineMs = 20_000
 
-/** The program that tests start as Redis: of another version, or a Valkey. */
-export const redisProgram = process.env.WEIR_TEST_REDIS_SERVER || 'redis-server'
+/** What tests start as Redis: the program of `weir up`, or the other version or Valkey that the environment names. */
+export const redisPath = async (): Promise<string> =>
+  process.env.WEIR_TEST_REDIS_SERVER || findProgram(redisProgram, { environment: process.env, tell: () => undefined })
 
 /** Whether something accepts connections there. */
 export function accepts(port: number): Promise<boolean> {
@@ -53,7 +56,8 @@ export async function startFamily(name: string): Promise<RedisFamily> {
 
   const launch = async (port: number, file: string, flags: readonly string[]) => {
     const log = await open(`${file}.log`, 'a')
-    const child = spawnBound([redisProgram, file, ...flags], { stdio: ['ignore', log.fd, log.fd] })
+    const program = await redisPath()
+    const child = spawnBound([program, file, ...flags], { stdio: ['ignore', log.fd, log.fd] })
     await log.close()
     children.add(child)
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
@@ -63,7 +67,7 @@ export async function startFamily(name: string): Promise<RedisFamily> {
       everyMs: 20,
     })
     if (isUp !== true || child.exitCode !== null) {
-      throw new Error(`${redisProgram} ${file} did not start:\n${await readFile(`${file}.log`, 'utf8')}`)
+      throw new Error(`${program} ${file} did not start:\n${await readFile(`${file}.log`, 'utf8')}`)
     }
     return { child, ended }
   }

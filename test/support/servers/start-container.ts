@@ -1,4 +1,4 @@
-import type { NativeServer } from '@weir/runtime/native-server.ts'
+import type { NativeServer } from '@weir/local-programs/native-server.ts'
 import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer, Wait } from 'testcontainers'
 
 /** Images with the same versions as docker-compose.yml; test/repo holds the two together. */

@@ -1,12 +1,12 @@
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { NativeServer, ServerPlan } from '@weir/runtime/native-server.ts'
+import type { NativeServer, ServerPlan } from '@weir/local-programs/native-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { takeFormatted } from './formatted-kafka.ts'
-import { redisProgram } from './redis-process.ts'
+import { redisPath } from './redis-process.ts'
 import { endOfFile, keepLog } from './server-logs.ts'
 
 export interface RunningServer {
@@ -55,9 +55,10 @@ export async function startServer(server: NativeServer, keptDir?: string): Promi
     dir: data,
     ports: await freePorts(server.portCount),
     progress: (line) => process.stderr.write(`${line}\n`),
+    environment: process.env,
   })
   const [program, ...words] = planned.command
-  const plan: ServerPlan = { ...planned, command: [server.name === 'redis' ? redisProgram : program, ...words] }
+  const plan: ServerPlan = { ...planned, command: [server.name === 'redis' ? await redisPath() : program, ...words] }
   const logFile = join(dir, 'server.log')
   const keepEnd = keepLog(server.name, () => endOfFile(logFile))
   let running = await launch(server, plan, logFile)

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import type { NativeServer } from '@weir/runtime/native-server.ts'
+import type { NativeServer } from '@weir/local-programs/native-server.ts'
 import { serverPassword } from '@weir/runtime/server-password.ts'
 
 async function answersPing(address: string): Promise<boolean> {

@@ -1,7 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import type { NativeServer } from '@weir/runtime/native-server.ts'
+import { inLines } from '@weir/local-programs/fetch-progress.ts'
+import { findProgram } from '@weir/local-programs/find-program.ts'
+import type { NativeServer } from '@weir/local-programs/native-server.ts'
+import { redisProgram } from '@weir/local-programs/server-programs.ts'
 import { serverPassword } from '@weir/runtime/server-password.ts'
 
 /** Sends AUTH and PING on a fresh connection: without the password Redis would not say that it still loads its data. */
@@ -24,16 +27,17 @@ function answersPing(port: number, password: string): Promise<boolean> {
   })
 }
 
-/** Debian's redis-server with the durability that quotas need: appended every second, and never evicting a counter. */
+/** Redis with the durability that quotas need: appended every second, and never evicting a counter. */
 export const redisServer: NativeServer = {
   name: 'redis',
-  needs: [{ program: 'redis-server', install: 'apt-get install -y redis-server' }],
+  needs: [redisProgram],
   docker: {
     command: 'docker run -d -p 127.0.0.1:6379:6379 redis:8.8.3-alpine --appendonly yes --maxmemory-policy noeviction',
     env: 'WEIR_REDIS_URL=redis://127.0.0.1:6379',
   },
   portCount: 1,
-  async plan({ dir, ports: [port = 0] }) {
+  async plan({ dir, ports: [port = 0], environment, progress }) {
+    const program = await findProgram(redisProgram, { environment, tell: inLines(progress) })
     await mkdir(dir, { recursive: true, mode: 0o700 })
     const { text: password } = serverPassword(dir)
     // In a file, because every user can read the command line.
@@ -49,7 +53,7 @@ export const redisServer: NativeServer = {
       'maxmemory-policy': 'noeviction',
     }
     return {
-      command: ['redis-server', secrets, ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])],
+      command: [program, secrets, ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])],
       env: {},
       cwd: dir,
       address: `redis://default:${password}@127.0.0.1:${port}`,

@@ -37,8 +37,8 @@ async function concurrently(signal: AbortSignal, run: (signal: AbortSignal) => r
   failure.signal.throwIfAborted()
 }
 
-/** Steps of a start: files, servers, topics, tables, demo, policy, console, metering, alerting, and each ingress. */
-const startSteps = (servers: number, ingress: number) => servers + ingress + 8
+/** Programs, files, servers, topics, tables, demo, policy, console, metering, alerting, and each ingress. */
+const startSteps = (servers: number, ingress: number) => servers + ingress + 9
 
 /** Starts everything: the servers with their topics and tables, then the services, the ingress last. */
 async function startInOrder(options: {
@@ -107,7 +107,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   const policyText = readPolicyFile(options.policy)
   requirePolicy(policyText, options.policy, report)
   requireEnvironment(environment)
-  requirePrograms(environment)
+  await timings.measure('programs', () => requirePrograms(environment, report))
   const data = openDataDir(options.data)
   data.writeState({ ready: false, launcher: process.pid })
   const ports = await choosePorts(options.ports, new Set(unusedServerPorts(environment)))

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { securedKafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { inLines } from '@weir/local-programs/fetch-progress.ts'
+import { findPrograms, ProgramMissing } from '@weir/local-programs/find-program.ts'
+import type { NativeServer } from '@weir/local-programs/native-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { listensAsUs } from '@weir/runtime/listens-as-us.ts'
-import { missingPrograms, type NativeServer } from '@weir/runtime/native-server.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { readSecretFile } from '@weir/runtime/secret.ts'
 import { isGiven, localKafka } from '../find-servers.ts'
@@ -49,18 +51,21 @@ function hasDocker(environment: Environment): boolean {
 }
 
 /**
- * Names every missing program in one error, with the command that installs it and, where an engine runs, the command
- * for Docker.
+ * Finds or fetches every program that is needed. Names all that are missing in one error, with what installs them and,
+ * where an engine runs, the command for Docker.
  */
-export function requirePrograms(environment: Environment): void {
-  const problems = ours(environment).flatMap(({ server }) => {
-    const missing = missingPrograms(server.needs, environment.PATH)
-    if (missing.length === 0) return []
-    const lines = missing.map(({ program, install }) => `${server.name} needs ${program}: ${install}`)
-    if (hasDocker(environment)) lines.push(`or in Docker: ${server.docker.command} && export ${server.docker.env}`)
-    return lines
-  })
-  if (problems.length > 0) throw new WeirError('PROGRAM_MISSING', `Programs are missing.\n  ${problems.join('\n  ')}`)
+export async function requirePrograms(environment: Environment, progress: (line: string) => void): Promise<void> {
+  try {
+    const needs = ours(environment).flatMap(({ server }) => server.needs)
+    await findPrograms(needs, { environment, tell: inLines(progress) })
+  } catch (error) {
+    if (!(error instanceof ProgramMissing)) throw error
+    const { missing } = error
+    const servers = ours(environment).filter(({ server }) => server.needs.some((one) => missing.includes(one)))
+    const lines = servers.map(({ server: { docker } }) => `or in Docker: ${docker.command} && export ${docker.env}`)
+    const all = [error.message, ...(hasDocker(environment) ? lines : [])]
+    throw new WeirError('PROGRAM_MISSING', `Programs are missing.\n${all.join('\n')}`.replaceAll('\n', '\n  '), error)
+  }
 }
 
 /** Prepares the data of the servers that this `weir up` runs, and defines their processes. */
@@ -74,7 +79,7 @@ export async function planServers(options: {
   const planned = await Promise.all(
     ours(environment).map(async ({ server, ports: names }) => {
       const own = names.map((name) => ports[name])
-      const plan = await server.plan({ dir: join(dir, server.name), ports: own, progress })
+      const plan = await server.plan({ dir: join(dir, server.name), ports: own, progress, environment })
       // The ready check and every later client send passwords, so the port must be our own server's.
       const ready = async () => own.every(listensAsUs) && plan.ready()
       return { name: server.name, startDeadlineMs, ...plan, ready }

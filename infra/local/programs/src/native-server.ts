@@ -1,12 +1,4 @@
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
-
-/** A program that must be on the PATH, and how to install it. */
-export interface NeededProgram {
-  readonly program: string
-  /** The command that installs it on Debian, shown as it is. */
-  readonly install: string
-}
+import type { FetchOptions, Program } from './program.ts'
 
 /** Everything needed to run one server in the foreground. */
 export interface ServerPlan {
@@ -29,12 +21,15 @@ export interface PlanOptions {
   readonly dir: string
   readonly ports: readonly number[]
   readonly progress: (line: string) => void
+  /** Where programs are looked for: PATH, JAVA_HOME, and how they are fetched. */
+  readonly environment: FetchOptions['environment']
 }
 
 /** A real server as it is run without Docker. The launcher and the tests start it through the same plan. */
 export interface NativeServer {
   readonly name: 'redis' | 'kafka' | 'clickhouse'
-  readonly needs: readonly NeededProgram[]
+  /** What `plan` needs: found before anything is prepared. */
+  readonly needs: readonly Program[]
   /** The `docker run` line that gives the same server, and the variable that then points Weir at it. */
   readonly docker: { readonly command: string; readonly env: string }
   /** Number of ports that `plan` needs. */
@@ -44,20 +39,4 @@ export interface NativeServer {
    * same directory continues the data. `progress` gets one line per slow step.
    */
   plan(options: PlanOptions): Promise<ServerPlan>
-}
-
-function isOnPath(program: string, path: string): boolean {
-  return path.split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, program), constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
-}
-
-/** Returns those of the programs that are in none of the folders of `path`, the value of the environment's PATH. */
-export function missingPrograms(needs: readonly NeededProgram[], path = ''): NeededProgram[] {
-  return needs.filter(({ program }) => !isOnPath(program, path))
 }

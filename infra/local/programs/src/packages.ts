@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { FetchOptions, Tell } from './program.ts'
+import { toolsFolder } from './tool.ts'
+
+const root = resolve(import.meta.dirname, '../../../..')
+const logFile = resolve(root, '.weir/install.log')
+
+/** `run`: what services, command line and demo import. `all`: what tests, benches and documents need too. */
+export type Level = 'run' | 'all'
+
+const filters: Readonly<Record<Level, readonly string[]>> = {
+  run: [
+    '--prod',
+    ...['weir', '@weir/cli...', './services/*...', './infra/local/demo'].flatMap((one) => ['--filter', one]),
+  ],
+  all: [],
+}
+
+/** What is left of pnpm's log lines for this. Sizes are in bytes. */
+interface LogLine {
+  readonly name?: string
+  readonly level?: string
+  readonly status?: string
+  readonly packageId?: string
+  readonly size?: number
+  readonly downloaded?: number
+  readonly err?: { readonly message: string }
+  readonly message?: string
+  readonly details?: string
+}
+
+/** The one package that is worth a line of its own, and all others. */
+const labelOf = (packageId: string) => (packageId.includes('chdb/lib') ? 'ClickHouse' : 'libraries')
+
+/** Adds up what pnpm says of single packages: of those above 5 MB while they come, of others when they are there. */
+class Packages {
+  readonly #tell: Tell
+  readonly #byId = new Map<string, { size: number; downloaded: number }>()
+
+  constructor(tell: Tell) {
+    this.#tell = tell
+  }
+
+  read({ name, status, packageId = '', size = 0, downloaded = 0 }: LogLine): void {
+    if (name === 'pnpm:fetching-progress' && status === 'started') this.#byId.set(packageId, { size, downloaded: 0 })
+    const known = this.#byId.get(packageId)
+    if (known === undefined) return
+    if (status === 'in_progress') known.downloaded = downloaded
+    if (name === 'pnpm:progress' && status === 'fetched') known.downloaded = known.size
+    const label = labelOf(packageId)
+    const alike = [...this.#byId].flatMap(([id, one]) => (labelOf(id) === label ? [one] : []))
+    const sum = (what: 'size' | 'downloaded') => alike.reduce((all, one) => all + one[what], 0)
+    this.#tell(label, sum('downloaded'), sum('size'))
+  }
+}
+
+/** Has pnpm install what its lock file pins by hash. Its store is in the checkout, unless npm's settings name one. */
+export async function installPackages(level: Level, { environment, tell }: FetchOptions): Promise<void> {
+  const store = environment.npm_config_store_dir ?? resolve(root, '.weir/store')
+  const pnpm = resolve(toolsFolder, 'node_modules/pnpm/bin/pnpm.cjs')
+  const args = [pnpm, 'install', '--frozen-lockfile', '--reporter=ndjson', '--store-dir', store, ...filters[level]]
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...environment, CI: '1' } as NodeJS.ProcessEnv, // asks nothing
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const log = createWriteStream(logFile)
+  const packages = new Packages(tell)
+  const problems: string[] = []
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => {
+      log.write(`${line}\n`)
+      if (!line.startsWith('{')) return
+      const said: LogLine = JSON.parse(line)
+      packages.read(said)
+      if (said.level === 'error') problems.push(said.err?.message ?? said.message ?? line)
+      if (said.name === 'pnpm:skipped-optional-dependency' && said.details) problems.push(said.details)
+    })
+  }
+  const code = await new Promise((done, fail) => child.once('error', fail).once('close', done))
+  log.end()
+  if (code === 0) return
+  throw new Error(['the installation failed:', ...problems.slice(-5), `all that pnpm said is in ${logFile}`].join('\n'))
+}
