@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { isLarge } from './test/support/failure/is-large.ts'
-import { pathOfTests } from './test/support/programs/provide-programs.ts'
+import { testEnvironment } from './test/support/programs/environment.ts'
 import { givenEnv, isGiven } from './test/support/servers/given-clickhouse.ts'
 
 /** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
@@ -12,7 +12,7 @@ const maxWorkers = availableParallelism() + 1
 /** Tests start services and commands hundreds of times, from the same sources. */
 const env = {
   NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'),
-  PATH: pathOfTests,
+  ...testEnvironment,
   ...givenEnv,
 }
 

@@ -1,16 +1,11 @@
 import { mkdir, readdir, rm, symlink } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { findProgram } from '@weir/local-programs/find-program.ts'
 import type { FetchOptions } from '@weir/local-programs/program.ts'
+import { binFolder } from './environment.ts'
 import { type TestProgram, testPrograms } from './test-programs.ts'
 
-const folder = resolve(import.meta.dirname, '../../../.weir/programs')
-
-/** Before the PATH of every test: private copies of what the PATH lacks. */
-const binFolder = join(folder, 'bin')
-
-/** The PATH of tests. */
-export const pathOfTests = `${binFolder}:${process.env.PATH}`
+const folder = dirname(binFolder)
 
 /** Links a private copy there, with what its package has beside it; programs of the PATH need no link. */
 async function link(program: TestProgram, path: string): Promise<void> {

@@ -40,7 +40,7 @@ const debian = (name: string, bytes: number, packageName: string, bins = [`usr/b
 
 /** A folder of .proto files: of some thousand files of the jar six hundred. */
 export const envoyProtos: Program = {
-  label: 'Envoy’s .proto files',
+  label: 'The .proto files of Envoy',
   folder: 'envoy-protos-1.0.49',
   path: '.',
   source: fromMaven('.proto files of Envoy', 30_100_000, [

@@ -68,7 +68,7 @@ async function search(program: Program, options: FetchOptions): Promise<string> 
     return own
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    const message = `${label} is missing${why} and could not be fetched: ${reason}. Or: ${toDo}`
+    const message = `${label} is missing${why} and could not be fetched: ${reason}${toDo && `. Or: ${toDo}`}`
     throw new ProgramMissing([program], message, cause)
   }
 }

@@ -61,10 +61,11 @@ function isThere(path: string): boolean {
   }
 }
 
-/** How to install a program here: by the package manager of this machine, or by its name alone. */
+/** How to install a program here, by the package manager of this machine; empty for one that no package has. */
 export function installLine({ label, packages }: Program): string {
   const managers = Object.keys(installs) as Manager[]
   const own = managers.find((name) => packages[name] && folders.some((folder) => isThere(`${folder}/${name}`)))
+  if (Object.keys(packages).length === 0) return ''
   return own === undefined ? `install ${label}` : `${installs[own]} ${packages[own]}`
 }
 
