@@ -6,6 +6,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { createRun } from '@weir/runtime/run.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { directoryHolder, openEngine } from './engine/engine.ts'
+import { EngineMissing } from './engine/native.ts'
 import { createHttpServer, type RequestEnd } from './http/http-server.ts'
 import { poolThreads, QueryServer } from './query/query-server.ts'
 
@@ -87,7 +88,12 @@ await listen(http, port, host).catch((error: NodeJS.ErrnoException) => {
   refuse(`port ${port} on ${host} ${reason}`, 1)
 })
 const engine = await openEngine(path, usersFile).catch((error: Error) =>
-  refuse(`the data directory ${path} cannot be opened (${error.message}); another process may hold it`, 1),
+  refuse(
+    error instanceof EngineMissing
+      ? `the engine for ${process.platform} ${process.arch} is not installed (${error.message}). Name a ClickHouse that runs in WEIR_CLICKHOUSE_URL, or use docker compose up`
+      : `the data directory ${path} cannot be opened (${error.message}); another process may hold it`,
+    1,
+  ),
 )
 const server = await QueryServer.open(engine, path).catch((error: Error) => refuse(error.message, 1))
 const password = passwordFile === undefined ? '' : readFileSync(passwordFile, 'utf8').trimEnd()

@@ -23,13 +23,11 @@ function programsFor(word: string | undefined): readonly Program[] {
 }
 
 const progress = new FetchProgress(stderr, environment.TERM)
-try {
-  await Promise.all([
-    installPackages(level === 'all' ? 'all' : 'run', { environment, tell: progress.tell }),
-    findPrograms(programsFor(command), { environment, tell: progress.tell }),
-  ])
-  progress.end('dependencies are installed')
-} catch (error) {
-  progress.end(error instanceof Error ? error.message : String(error))
-  process.exit(1)
-}
+const options = { environment, tell: progress.tell }
+const ended = await Promise.allSettled([
+  installPackages(level === 'all' ? 'all' : 'run', options),
+  findPrograms(programsFor(command), options),
+])
+const problems = ended.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []))
+progress.end(problems.length === 0 ? 'dependencies are installed' : problems.join('\n'))
+process.exit(problems.length === 0 ? 0 : 1)

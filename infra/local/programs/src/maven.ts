@@ -42,7 +42,8 @@ const agentOptions = (environment: Environment) => ({
   ca: [...getCACertificates('default'), ...getCACertificates('system')],
 })
 
-function openAgents(environment: Environment) {
+function openRegistry(environment: Environment) {
+  const end = new AbortController()
   const agents = {
     'http:': new http.Agent(agentOptions(environment)),
     'https:': new https.Agent(agentOptions(environment)),
@@ -51,23 +52,27 @@ function openAgents(environment: Environment) {
     new Promise((resolve, reject) => {
       const isPlain = url.protocol === 'http:'
       const agent = agents[isPlain ? 'http:' : 'https:']
-      const request = (isPlain ? http : https).get(url, { agent, timeout: silenceMs }, resolve)
+      const request = (isPlain ? http : https).get(url, { agent, timeout: silenceMs, signal: end.signal }, resolve)
       request.once('timeout', () => request.destroy(new Error(`nothing was said for ${silenceMs / 1_000} s`)))
       request.once('error', reject)
     })
-  return { get, close: () => Object.values(agents).map((agent) => agent.destroy()) }
+  const close = () => {
+    end.abort()
+    for (const agent of Object.values(agents)) agent.destroy()
+  }
+  return { get, close, signal: end.signal }
 }
 
 interface Download {
   readonly artifact: Artifact
   readonly url: URL
   readonly file: string
-  readonly get: (url: URL) => Promise<http.IncomingMessage>
+  readonly registry: ReturnType<typeof openRegistry>
   readonly received: (bytes: number) => void
 }
 
-async function downloadOnce({ artifact, url, file, get, received }: Download): Promise<void> {
-  const answer = await get(url)
+async function downloadOnce({ artifact, url, file, registry, received }: Download): Promise<void> {
+  const answer = await registry.get(url)
   if (answer.statusCode !== 200) {
     answer.resume()
     throw new NotPinned(`${url} answered ${answer.statusCode}`)
@@ -93,7 +98,7 @@ async function download(options: Download): Promise<void> {
     try {
       return await downloadOnce(options)
     } catch (cause) {
-      if (cause instanceof NotPinned) throw cause
+      if (cause instanceof NotPinned || options.registry.signal.aborted) throw cause
       if (tries < triesMax) continue
       const { message, code } = cause as NodeJS.ErrnoException
       throw new Error(`${options.url}: ${message || code}. ${advice}`, { cause })
@@ -107,25 +112,25 @@ export const fromMaven = (what: string, bytes: number, artifacts: readonly Artif
   async fill(folder, { environment, tell }) {
     const [parse, urlOf] = [tool('mvn-artifact-name-parser'), tool('mvn-artifact-url')]
     const mirror = environment.WEIR_MAVEN_URL?.replace(/\/?$/, '/')
-    const { get, close } = openAgents(environment)
+    const registry = openRegistry(environment)
     let done = 0
     const received = (more: number) => {
       done += more
       tell(what, done, bytes)
     }
+    const downloads = artifacts.map(async (artifact) => {
+      const url = new URL(await urlOf.default(parse.default(artifact.name), mirror))
+      const file = join(folder, url.pathname.slice(url.pathname.lastIndexOf('/') + 1))
+      await download({ artifact, url, file, registry, received })
+      if (artifact.unpacking === undefined) return
+      await unpack(file, folder, artifact.unpacking)
+      await rm(file)
+    })
     try {
-      await Promise.all(
-        artifacts.map(async (artifact) => {
-          const url = new URL(await urlOf.default(parse.default(artifact.name), mirror))
-          const file = join(folder, url.pathname.slice(url.pathname.lastIndexOf('/') + 1))
-          await download({ artifact, url, file, get, received })
-          if (artifact.unpacking === undefined) return
-          await unpack(file, folder, artifact.unpacking)
-          await rm(file)
-        }),
-      )
+      await Promise.all(downloads)
     } finally {
-      close()
+      registry.close()
+      await Promise.allSettled(downloads) // or the folder could not be removed
     }
   },
 })

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { FetchOptions, Tell } from './program.ts'
@@ -29,7 +30,7 @@ interface LogLine {
   readonly downloaded?: number
   readonly err?: { readonly message: string }
   readonly message?: string
-  readonly details?: string
+  readonly error?: { readonly code?: string; readonly message?: string }
 }
 
 /** The one package that is worth a line of its own, and all others. */
@@ -61,8 +62,10 @@ class Packages {
 export async function installPackages(level: Level, { environment, tell }: FetchOptions): Promise<void> {
   const store = environment.npm_config_store_dir ?? resolve(root, '.weir/store')
   const pnpm = resolve(toolsFolder, 'node_modules/pnpm/bin/pnpm.cjs')
-  const args = [pnpm, 'install', '--frozen-lockfile', '--reporter=ndjson', '--store-dir', store, ...filters[level]]
-  const child = spawn(process.execPath, args, {
+  const args = [pnpm, 'install', '--frozen-lockfile', '--reporter=ndjson', '--store-dir', store]
+  // Two more tries, after 2 and 15 s: pnpm's own minute is long for a person who looks on.
+  const patience = ['--config.fetch-retry-mintimeout=2000', '--config.fetch-retry-maxtimeout=15000']
+  const child = spawn(process.execPath, [...args, ...patience, ...filters[level]], {
     cwd: root,
     env: { ...environment, CI: '1' } as NodeJS.ProcessEnv, // asks nothing
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -70,6 +73,7 @@ export async function installPackages(level: Level, { environment, tell }: Fetch
   const log = createWriteStream(logFile)
   const packages = new Packages(tell)
   const problems: string[] = []
+  let retried = ''
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
       log.write(`${line}\n`)
@@ -77,11 +81,14 @@ export async function installPackages(level: Level, { environment, tell }: Fetch
       const said: LogLine = JSON.parse(line)
       packages.read(said)
       if (said.level === 'error') problems.push(said.err?.message ?? said.message ?? line)
-      if (said.name === 'pnpm:skipped-optional-dependency' && said.details) problems.push(said.details)
+      // pnpm goes on without a package that another names as optional, also when its hash is wrong.
+      if (said.name === 'pnpm:package-requester' && said.level === 'warn') problems.push(`${said.message} ${retried}`)
+      if (said.name === 'pnpm:request-retry') retried = said.error?.message ?? said.error?.code ?? ''
     })
   }
   const code = await new Promise((done, fail) => child.once('error', fail).once('close', done))
   log.end()
-  if (code === 0) return
+  if (code === 0 && problems.length === 0) return
+  await rm(resolve(root, 'node_modules/.pnpm/lock.yaml'), { force: true }) // or pnpm would take it for complete next time
   throw new Error(['the installation failed:', ...problems.slice(-5), `all that pnpm said is in ${logFile}`].join('\n'))
 }

@@ -35,9 +35,16 @@ export interface Native {
   StreamCancel(stream: NativeStream): void
 }
 
+/** The installation has no engine for this system. */
+export class EngineMissing extends Error {}
+
 /** Loads the addon and with it the engine: about 0.1 s and 200 MB of address space. */
 export function loadNative(): Native {
   const chdb = createRequire(import.meta.url).resolve('chdb')
   const loader: { loadNative(): Native } = createRequire(chdb)('./dist/loader.js')
-  return loader.loadNative()
+  try {
+    return loader.loadNative()
+  } catch (cause) {
+    throw new EngineMissing(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
 }
