@@ -64,7 +64,7 @@ export async function installPackages(level: Level, { environment, tell }: Fetch
   const pnpm = resolve(toolsFolder, 'node_modules/pnpm/bin/pnpm.cjs')
   const args = [pnpm, 'install', '--frozen-lockfile', '--reporter=ndjson', '--store-dir', store]
   // Two more tries, after 2 and 15 s: pnpm's own minute is long for a person who looks on.
-  const patience = ['--config.fetch-retry-mintimeout=2000', '--config.fetch-retry-maxtimeout=15000']
+  const patience = ['--fetch-retry-mintimeout=2000', '--fetch-retry-maxtimeout=15000']
   const child = spawn(process.execPath, [...args, ...patience, ...filters[level]], {
     cwd: root,
     env: { ...environment, CI: '1' } as NodeJS.ProcessEnv, // asks nothing
