@@ -84,46 +84,12 @@ test.each([
   expect(quote(list([line({ mode: 'volume' }, ...tiers)]), [used(units)]).total).toBe(volume)
 })
 
-test('tiers count after what is included', () => {
-  const priced = list([line({ included: 10n }, ...tiers)])
-  expect([9, 10, 11, 20, 21].map((units) => quote(priced, [used(units)]).total)).toEqual([
-    '0.00',
-    '0.00',
-    '6.00',
-    '51.00',
-    '56.00',
-  ])
-})
-
-test('a line is rounded once, half away from zero, and the total is the sum of rounded lines', () => {
-  const half = line({ routes: ['a'] }, [undefined, '0.0025'])
-  const priced = list([half, line({ routes: ['b'] }, [undefined, '0.0025'])])
-  // 0.005 each: rounded together they would be 0.01, and unit by unit 0.00.
-  expect(quote(priced, [used(1, 'a'), used(1, 'a'), used(2, 'b')]).total).toBe('0.02')
-  expect(quote(list([half]), [used(1, 'a')]).total).toBe('0.00')
-})
-
-test('the minimum is one of the total, and says what it adds', () => {
-  const priced = list([line({}, [undefined, '1'])], { flat: '5.00', minimum: '8.50' })
-  expect([3, 4].map((units) => quote(priced, [used(units)])).map((one) => [one.minimum_added, one.total])).toEqual([
-    ['0.50', '8.50'],
-    ['0.00', '9.00'],
-  ])
-})
-
 test('a route belongs to the first line that names it, and without a line for the rest the others cost nothing', () => {
   const first = line({ name: 'a', routes: ['GET /a'] }, [undefined, '1'])
   const second = line({ name: 'b', routes: ['GET /a', 'GET /b'], measure: 'decisions' }, [undefined, '10'])
   const quoted = quote(list([first, second]), [used(1, 'GET /a', 1), used(2, 'GET /b', 3), used(5, '', 6)])
   expect(quoted.lines.map(({ amount }) => amount)).toEqual(['1.00', '30.00'])
   expect(quoted.unpriced).toEqual({ units: 5n, decisions: 6n })
-})
-
-test('sums beyond 2^53 stay exact', () => {
-  const units = 2n ** 100n + 1n
-  expect(quote(list([line({}, [undefined, '0.000000000001'])]), [used(units)]).lines[0]?.exact).toBe(
-    '1267650600228229401.496703205377',
-  )
 })
 
 test.each(['graduated', 'volume'] as const)(
