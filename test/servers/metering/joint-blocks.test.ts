@@ -1,5 +1,4 @@
 import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
-import { parseCommitMetadata } from '@weir/contracts/commit-metadata.v2.ts'
 import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
@@ -118,34 +117,6 @@ describe('A block of six partitions whose process is killed is finished by two o
     },
   )
 })
-
-test.each([[[1, 3, 5]], [[5]]])(
-  'A commit of which Kafka stored all but %j is completed, and nothing is there twice',
-  async (missing) => {
-    const asked = admin()
-    onTestFinished(() => asked.close())
-    const attempt = async () => {
-      const journals = await sendEverything('bad')
-      await crashAt('members')
-      const { committed, topicId } = await asked.describe(topics.decisions, 0)
-      const ranges = parseCommitMetadata(committed?.metadata ?? '', 0).intent?.ranges ?? []
-      return { journals, topicId, ofMissing: ranges.filter(({ partition }) => missing.includes(partition)) }
-    }
-    let { journals, topicId, ofMissing } = await attempt()
-    // On a busy machine Kafka hands out some partitions so late that another block has them.
-    for (let again = 0; again < 4 && ofMissing.length < missing.length; again += 1) {
-      const heirs = await startHeirs()
-      await expectOnce(journals, 80)
-      await Promise.all(heirs.map((heir) => heir.kill('SIGTERM')))
-      ;({ journals, topicId, ofMissing } = await attempt())
-    }
-    expect(ofMissing.length).toBe(missing.length)
-    const metadata = JSON.stringify({ v: 2, topic: topicId })
-    for (const { partition, from } of ofMissing) await asked.commit(topics.decisions, partition, from, metadata)
-    await startHeirs()
-    await expectOnce(journals, 80)
-  },
-)
 
 describe('A block that ClickHouse refuses although every record of it was read', () => {
   const alter = (change: string) => stack.client.command({ query: `ALTER TABLE weir.decisions ${change}` })
