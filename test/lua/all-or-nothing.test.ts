@@ -8,30 +8,6 @@ const openEngine = async () => createRedisEngine(await openLimiterRedis(inject('
 const nowMs = 1_790_000_000_000
 const [wide, narrow] = [buildLimit({ name: 'wide', size: 100 }), buildLimit({ name: 'narrow', size: 3 })]
 
-test('a request refused by its last limit leaves the keys of all others byte for byte as they were', async () => {
-  const engine = await openEngine()
-  await engine.decide({ requests: [buildLimitRequest({ limits: [wide, narrow], cost: 3 })], nowMs })
-  const before = await engine.dump()
-  const refused = buildLimitRequest({ limits: [wide, narrow] })
-  const { outcomes } = await engine.decide({ requests: [refused, refused], nowMs: nowMs + 1 })
-  expect(outcomes).toMatchObject([{ deniedBy: 'narrow' }, { deniedBy: 'narrow' }])
-  expect(before.size).toBe(2)
-  expect(await engine.dump()).toEqual(before)
-})
-
-test('a refusal, a look, a cost of 0 and a cost that never fits create no key', async () => {
-  const engine = await openEngine()
-  const limits = [wide, narrow]
-  const requests = [
-    buildLimitRequest({ limits, cost: 4 }),
-    buildLimitRequest({ limits, peek: true }),
-    buildLimitRequest({ limits, cost: 0 }),
-    buildLimitRequest({ limits, cost: 101 }),
-  ]
-  await engine.decide({ requests, nowMs })
-  expect(await engine.keys()).toEqual([])
-})
-
 test('a refused request between two admitted ones takes nothing from either', async () => {
   const engine = await openEngine()
   const requests = [2, 2, 1].map((cost) => buildLimitRequest({ limits: [wide, narrow], cost }))

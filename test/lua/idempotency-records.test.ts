@@ -39,29 +39,6 @@ async function openProcess() {
   return { redis, log, admissions, ask, used, admitted }
 }
 
-test('what a process with a full journal turned away is recorded by whichever process meets its repeat, and charged once', async () => {
-  const [full, other, third] = [await openProcess(), await openProcess(), await openProcess()]
-  const usedBefore = await full.used()
-  full.log.isFull = true
-  expect((await full.ask('order-1')).decision.reason).toBe('journal_full')
-  const repeat = await other.ask('order-1')
-  const again = [await third.ask('order-1'), await other.ask('order-1')]
-  expect([repeat, ...again].map(({ decision, id }) => [decision.allowed, id])).toEqual(
-    [1, 2, 3].map(() => [true, repeat.id]),
-  )
-  expect([other.admitted(), third.admitted()]).toEqual([[repeat.id], []])
-  expect((await full.used()) - usedBefore).toBe(1)
-})
-
-test('a process that dies before it records is followed by the one that meets the repeat', async () => {
-  const [dying, other] = [await openProcess(), await openProcess()]
-  vi.spyOn(dying.log, 'writtenInTime').mockReturnValue(new Promise<boolean>(() => undefined))
-  void dying.ask('order-2')
-  await vi.waitFor(() => expect(dying.admitted()).toHaveLength(1))
-  const repeat = await other.ask('order-2')
-  expect([repeat.decision.allowed, other.admitted()]).toEqual([true, [repeat.id]])
-})
-
 test('of one key whose record a stalled disk holds no other process makes a record, until it is certain that the disk does not', async () => {
   for (const isThere of [true, false]) {
     const key = `order-${isThere}`

@@ -57,17 +57,6 @@ test('four processes that use all they took admit the size exactly, in far fewer
   expect(calls).toBeLessThan(5_003 / 10)
 })
 
-test('beside a narrower limit both hold, and units put back are used', async () => {
-  const { first, stores } = await openProcesses()
-  const narrow = buildLimit({ name: 'narrow', size: 700, span: { kind: 'window', ms: hourMs } })
-  const limits = [leased(1_000, 20), narrow]
-  const asked = request(limits)
-  expect(await storm(stores, asked, 3)).toBe(700)
-  // What the refused ones had reserved is still held by their processes.
-  expect(await storm(stores, { ...asked, limits: limits.slice(0, 1) }, 3)).toBe(300)
-  expect(await first.inner.decide({ ...asked, peek: true })).toMatchObject({ limits: [{ used: 1_000 }, { used: 700 }] })
-})
-
 test('one process that dies loses what it held, and the others admit the rest', async () => {
   const { stores } = await openProcesses()
   const asked = request([leased(1_000, 100)])
@@ -95,13 +84,4 @@ test('over several windows none admits more than its size, by Redis’s clock', 
   const most = Math.max(...perWindow.values())
   expect(most).toBeGreaterThan(20)
   expect(most).toBeLessThanOrEqual(40)
-})
-
-test('while units are left Redis is not asked', async () => {
-  const { first } = await openProcesses()
-  const asked = request([leased(10_000, 1_000)])
-  for (let left = 1_000; left > 0; left -= 1) await first.store.decide(asked)
-  expect(first.inner.counters.callSize.count).toBe(1)
-  await first.store.decide(asked)
-  expect(first.inner.counters.callSize.count).toBe(2)
 })
