@@ -1,10 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDirectory } from '@weir/journal/directory/directory.ts'
-import type { WrittenCorrection } from '@weir/journal/find-corrections.ts'
 import type { Journal } from '@weir/journal/open-journal.ts'
-import { testOptions } from '@weir/journal/testing/temporary-journal.ts'
-import { openWriter } from '@weir/journal/write/open-writer.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
@@ -77,26 +73,6 @@ test('of processes killed with kill -9 all that they had answered is sent by the
   expect(refusals).toBeGreaterThanOrEqual(answered)
   expect(refusals).toBeLessThan(answered + killed.length * 10) // the turn in which each was killed
   expect(await readdir(base)).toEqual(['topics.json'])
-})
-
-test('corrections in the journal of a dead process reach the process that takes it over, which sends them too', async () => {
-  const options = kafkaOptions(inject('kafkaBrokers'))
-  const topic = await createTopic(options, 6)
-  const base = await journalBase()
-  const directory = await createDirectory(base, [{ name: topic, partitions: 6 }])
-  const dead = await openWriter(directory, { ...testOptions, topics: [{ name: topic, partitions: 6 }] })
-  const id = crypto.randomUUID()
-  dead.log(0).append('acme', `{"n":0,"subject":"acme","key_id":"k","corrects":"${id}","adjustment":-1`)
-  await dead.close()
-  await directory.release()
-  const told: WrittenCorrection[] = []
-  const onCorrections = (corrections: readonly WrittenCorrection[]) => void told.push(...corrections)
-  const journal = await openTestJournal(options, base, [topic], { onCorrections })
-  onTestFinished(() => journal.drain(0).then(() => undefined))
-  expect(await waitUntil(() => told.length > 0, { deadlineMs: 30_000 })).toBe(true)
-  expect(told).toEqual([{ subject: 'acme', id }])
-  const records = await readTopic(options, topic, (read) => distinct(read) >= 1)
-  expect(countedNs(journalParts(records))).toEqual([0])
 })
 
 test('a start and a stop without Kafka lose nothing: the next process sends it', async () => {
