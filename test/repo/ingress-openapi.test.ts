@@ -4,6 +4,7 @@ import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/rate
 import type { SettlementResult } from '@weir/core/limits/settlement.ts'
 import type { Pauses } from '@weir/ingress/decide/ports.ts'
 import { memoryPorts, openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
+import type { InjectOptions } from 'fastify'
 import { expect, it } from 'vitest'
 import { type Answer, type AnswerCheck, createAnswerChecks, type OpenApiDocument } from '../support/openapi-answers.ts'
 
@@ -17,6 +18,7 @@ limits:
   challenge: { algorithm: fixed_window, size: 1, window: 1d, onExceed: { challenge: "https://example.com/" } }
   block: { algorithm: fixed_window, size: 1, window: 1d, block: 10m, onExceed: block }
   delay: { algorithm: fixed_window, size: 1, window: 1d, onExceed: delay }
+routes: [{ match: POST /v1/bulk, cost: "json:/items" }]
 upstreams: { gone: { url: "http://127.0.0.1:1", hosts: [gone.test] } }
 subjects:
   acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}" }] }
@@ -107,6 +109,38 @@ it.each(rateLimitDialects)(
     }
   },
 )
+
+it('what is wrong is refused as described, and HEAD has no body', async () => {
+  const { api, proxy, checks } = await open('draft10')
+  const [check, batch] = ['/v1/check', '/v1/check/batch'].map((path) => checks.route('POST', path))
+  const headers = { ...key, 'content-type': 'application/json' }
+  const post = { method: 'POST', headers } as const
+  const asText = { ...post, headers: { ...key, 'content-type': 'text/plain' }, payload: '{}' } as const
+  const large = JSON.stringify({ items: 'x'.repeat(300_000) })
+  const authorize = checks.route('GET', '/v1/authorize')
+  const refused: [number, AnswerCheck | undefined, InjectOptions & { readonly isProxied?: boolean }][] = [
+    [400, checks.proxy, { url: '/a%2Fb', headers, isProxied: true }],
+    [413, checks.proxy, { ...post, url: '/v1/bulk', payload: large, isProxied: true }],
+    [404, checks.proxy, { url: '/', headers: { ...headers, host: 'unknown.test' }, isProxied: true }],
+    [401, checks.proxy, { method: 'HEAD', url: '/', isProxied: true }],
+    [400, authorize, { url: '/v1/authorize/a%2Fb', headers }],
+    [200, authorize, { method: 'HEAD', url: '/v1/authorize/x', headers }],
+    [401, authorize, { method: 'HEAD', url: '/v1/authorize/x' }],
+    [400, check, { ...post, url: '/v1/check', payload: '{' }],
+    [413, check, { ...post, url: '/v1/check', payload: large }],
+    [415, check, { ...asText, url: '/v1/check' }],
+    [400, batch, { ...post, url: '/v1/check/batch', payload: '{"checks":[]}' }],
+    [413, batch, { ...post, url: '/v1/check/batch', payload: large }],
+    [415, batch, { ...asText, url: '/v1/check/batch' }],
+    [404, checks.problem, { url: '/nowhere', headers }],
+    [405, checks.problem, { url: '/v1/check', headers }],
+  ]
+  for (const [at, [status, wrongIn, { isProxied, ...sent }]] of refused.entries()) {
+    const answer = await (isProxied === true ? proxy : api).inject(sent)
+    expect([at, answer.statusCode, wrongIn?.(answer)]).toEqual([at, status, []])
+    if (sent.method === 'HEAD') expect(answer.body).toBe('')
+  }
+})
 
 it('what is answered beyond a limit is as described, whatever the policy wants done', async () => {
   const { api, proxy, checks } = await open('draft10')

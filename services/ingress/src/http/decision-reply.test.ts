@@ -21,3 +21,12 @@ test('A cost that no waiting admits is 403, or 413 where that is configured, wit
   expect(problemOf(decision)).toMatchObject({ ...never, status: 403 })
   expect(problemOf(decision, 413)).toMatchObject({ ...never, status: 413 })
 })
+
+test('What Redis could not decide is 503, and says when to try again', () => {
+  const away = problemOf({ reason: 'unavailable', deniedBy: 'minute', retryAfterMs: 200 })
+  expect(away).toMatchObject({
+    type: expect.stringMatching(/#temporary-reduced-capacity$/),
+    status: 503,
+    retryAfter: 1,
+  })
+})
