@@ -134,15 +134,6 @@ describe('whatever is asked and when', () => {
   })
 })
 
-test('units of the same microsecond all count', () => {
-  const { admissions, state } = run(
-    Array.from({ length: 9 }, () => ({ cost: 1, sinceLastUs: 0 })),
-    5,
-  )
-  expect(admissions.length).toBe(5)
-  expect(state?.stampsUs).toEqual(Array(5).fill(startUs))
-})
-
 test('a refund takes no more than was charged at its time, however much it asks for', () => {
   const state = { stampsUs: [startUs, startUs + 1, startUs + 1, startUs + 2], windowUs: 60_000_000 }
   const refundOf = (cost: number, atUs: number) => slidingLog.refund(state, limitOf(9), { cost, atUs }, startUs + 2)
@@ -150,26 +141,4 @@ test('a refund takes no more than was charged at its time, however much it asks 
   expect(refundOf(1, startUs + 1)?.stampsUs).toEqual([startUs, startUs + 1, startUs + 2])
   expect(refundOf(1, startUs + 3)).toBeUndefined()
   expect(refundOf(0, startUs)).toBeUndefined()
-})
-
-test('a clock set back by two seconds earns nothing, and what is charged then counts from the newest on', () => {
-  const full = run([{ cost: 2, sinceLastUs: 0 }], 3).state
-  const { next, used, resetMs } = slidingLog.plan(full, limitOf(3), 1, startUs - 2_000_000)
-  expect({ used, resetMs }).toEqual({ used: 3, resetMs: 3_000 })
-  expect(next?.stampsUs).toEqual([startUs, startUs, startUs])
-})
-
-test('a clock set back by more starts from scratch and reports it', () => {
-  const full = run([{ cost: 3, sinceLastUs: 0 }], 3).state
-  const plan = slidingLog.plan(full, limitOf(3), 1, startUs - 2_000_001)
-  expect(plan).toMatchObject({ waitMs: 0, used: 1, rebased: true, next: { stampsUs: [startUs - 2_000_001] } })
-})
-
-test('after the size was lowered all units still count, and refusals wait until enough of them have left', () => {
-  const { state, nowUs } = run(
-    [1, 1, 1, 1, 1].map((cost) => ({ cost, sinceLastUs: 10_000 })),
-    5,
-  )
-  const plan = slidingLog.plan(state, limitOf(2), 1, nowUs)
-  expect(plan).toMatchObject({ used: 5, remaining: 0, waitMs: 990, resetMs: 1_000 })
 })
