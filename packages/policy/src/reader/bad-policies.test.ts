@@ -1,30 +1,16 @@
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { badPolicies } from '../testing/bad-policies.ts'
 import { parsePolicy } from './parse-policy.ts'
 import { formatProblem } from './text-reader.ts'
 
-/**
- * bad-policies.txt: `=== name`, the whole text of a policy, and after `! ` everything that people are shown of it, in
- * this order and nothing else.
- */
-const cases = readFileSync(new URL('./bad-policies.txt', import.meta.url), 'utf8')
-  .split(/^=== /m)
-  .slice(1)
-  .map((block) => {
-    const [name = '', ...lines] = block.trimEnd().split('\n')
-    const text = lines.filter((line) => !line.startsWith('! ')).join('\n')
-    const problems = lines.filter((line) => line.startsWith('! ')).map((line) => `weir.yaml:${line.slice(2)}`)
-    return { name, text, problems }
-  })
-
-test.each(cases)('$name is reported with its line', ({ text, problems }) => {
+test.each(badPolicies)('$name is reported with its line', ({ text, problems }) => {
   const parsed = parsePolicy(text, 'weir.yaml')
   expect(parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []).toEqual(problems)
 })
 
 test('bad-policies.txt has at least 50 cases, and each has a problem', () => {
-  expect(cases.length).toBeGreaterThanOrEqual(50)
-  for (const { problems } of cases) expect(problems).not.toHaveLength(0)
+  expect(badPolicies.length).toBeGreaterThanOrEqual(50)
+  for (const { problems } of badPolicies) expect(problems).not.toHaveLength(0)
 })
 
 test.each([
@@ -40,7 +26,9 @@ test.each([
 })
 
 test('all problems of a file are reported together, in the order of the file', () => {
-  const wrong = cases.filter(({ name }) => ['a negative size', 'an unknown section', 'bad endpoints'].includes(name))
+  const wrong = badPolicies.filter(({ name }) =>
+    ['a negative size', 'an unknown section', 'bad endpoints'].includes(name),
+  )
   const text = ['version: 3', ...wrong.map((one) => one.text.replace('version: 1\n', ''))].join('\n')
   const parsed = parsePolicy(text, 'weir.yaml')
   const lines = parsed.kind === 'problems' ? parsed.problems.map(({ line }) => line) : []
@@ -49,7 +37,7 @@ test('all problems of a file are reported together, in the order of the file', (
 })
 
 test('no message ever repeats a key, a password or a secret', () => {
-  for (const { text } of cases) {
+  for (const { text } of badPolicies) {
     expect(JSON.stringify(parsePolicy(text, 'weir.yaml'))).not.toMatch(/topsecret|me:secret|c2VjcmV0/)
   }
 })

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { badPolicies } from '../testing/bad-policies.ts'
 import { parsePolicy, policySchema } from './parse-policy.ts'
 
 const fileOf = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
@@ -38,14 +39,6 @@ test.each(examples)('the example %s is right by the schema', (_, text) => {
   expect(faultsOf(whole)).toEqual([])
 })
 
-const cases = fileOf('packages/policy/src/reader/bad-policies.txt')
-  .split(/^=== /m)
-  .slice(1)
-  .map((block) => {
-    const [name = '', ...lines] = block.split('\n')
-    return { name, text: lines.filter((line) => !line.startsWith('! ')).join('\n') }
-  })
-
 /** What a schema cannot say: it sees values, not the text they come from, and never two places together. */
 const beyondSchema = [
   // The text.
@@ -71,7 +64,7 @@ const beyondSchema = [
 ]
 
 test('the schema refuses every bad policy, but for those that need more than a schema', () => {
-  const passed = cases.filter(({ text }) => {
+  const passed = badPolicies.filter(({ text }) => {
     try {
       return faultsOf(text).length === 0
     } catch {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { badPolicies } from '../testing/bad-policies.ts'
 import { emptyPolicy, parsePolicy, readValues } from './parse-policy.ts'
 
 const file = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
@@ -9,14 +10,7 @@ const asValues = (text: string) => readValues(parse(text, { uniqueKeys: false })
 
 /** What values cannot have: they are there once, and no longer YAML. */
 const onlyInText = /is not valid YAML|is written twice|YAML alias/
-const bad = file('./bad-policies.txt')
-  .split(/^=== /m)
-  .slice(1)
-  .filter((block) => !onlyInText.test(block))
-  .map((block) => {
-    const [name = '', ...lines] = block.split('\n')
-    return { name, text: lines.filter((line) => !line.startsWith('! ')).join('\n') }
-  })
+const bad = badPolicies.filter(({ text, problems }) => !onlyInText.test([text, ...problems].join('\n')))
 
 test.each(bad)('$name is refused without its text too', ({ text }) => {
   expect(asValues(text)).toBeUndefined()
