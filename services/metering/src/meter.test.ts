@@ -41,31 +41,34 @@ test('On one server nothing that is committed names a shard, and ClickHouse give
   expect([...world.tokens.values()].filter((lines) => lines.includes('received_at'))).toEqual([])
 })
 
-describe('whatever step a process is killed at', () => {
-  test('each record is a row once, and each unreadable one is kept', async () => {
-    const whole = new World(sixLogs())
-    await play(whole)
-    expectOnce(whole)
-    for (let last = 1; last <= whole.effects.length; last += 1) {
-      for (const isApplied of [false, true]) {
-        const world = new World(sixLogs())
-        // The effect after the last one still happens, and its answer is lost; or it does not happen.
-        world.onEffect = (_, at) => {
-          if (at > last) throw new Killed()
-        }
-        const { commit, insert } = world
-        if (isApplied) Object.assign(world, applyLast(world, last, commit, insert))
-        const dying = play(world)
-        await Promise.race([dying.catch(() => undefined), idle()])
-        world.onEffect = () => undefined
-        world.effects.length = 0
-        Object.assign(world, { commit, insert })
-        await settle(world)
-        expectOnce(world)
+/** Once for each step, whose effect has happened or not. `open` makes the servers, `restart` is before the next start. */
+async function killAtEachStep(open: () => World, restart: (world: World) => void = () => undefined): Promise<void> {
+  const whole = open()
+  await play(whole)
+  expectOnce(whole)
+  for (let last = 1; last <= whole.effects.length; last += 1) {
+    for (const isApplied of [false, true]) {
+      const world = open()
+      // The effect after the last one still happens, and its answer is lost; or it does not happen.
+      world.onEffect = (_, at) => {
+        if (at > last) throw new Killed()
       }
+      const { commit, insert } = world
+      if (isApplied) Object.assign(world, applyLast(world, last, commit, insert))
+      await Promise.race([play(world).catch(() => undefined), idle()])
+      world.onEffect = () => undefined
+      world.effects.length = 0
+      Object.assign(world, { commit, insert })
+      restart(world)
+      await settle(world)
+      expectOnce(world)
+      expect(world.changed).toEqual([])
     }
-  })
-})
+  }
+}
+
+test('Whatever step a process is killed at, each record is a row once, and each unreadable one is kept', () =>
+  killAtEachStep(() => new World(sixLogs())))
 
 /** Replaces the effects by ones whose answer is lost from the last one on. */
 function applyLast(world: World, last: number, commit: World['commit'], insert: World['insert']) {
@@ -221,30 +224,11 @@ describe('In a cluster', () => {
   test.each([1, 2, 3])(
     'whatever step a process is killed at, each record is a row once, on %i shards since',
     async (since) => {
-      const whole = new World(sixLogs())
-      whole.shards = 2
-      await play(whole)
-      expectOnce(whole)
-      for (let last = 1; last <= whole.effects.length; last += 1) {
-        for (const isApplied of [false, true]) {
-          const world = new World(sixLogs())
-          world.shards = 2
-          world.onEffect = (_, at) => {
-            if (at > last) throw new Killed()
-          }
-          const { commit, insert } = world
-          if (isApplied) Object.assign(world, applyLast(world, last, commit, insert))
-          await Promise.race([play(world).catch(() => undefined), idle()])
-          world.onEffect = () => undefined
-          world.effects.length = 0
-          Object.assign(world, { commit, insert })
-          world.shards = since
-          world.nowMs += 5_000
-          await settle(world)
-          expectOnce(world)
-          expect(world.changed).toEqual([])
-        }
-      }
+      const open = () => Object.assign(new World(sixLogs()), { shards: 2 })
+      await killAtEachStep(open, (world) => {
+        world.shards = since
+        world.nowMs += 5_000
+      })
     },
   )
 })
