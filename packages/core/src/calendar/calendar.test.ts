@@ -1,153 +1,63 @@
 import { describe, expect, test } from 'vitest'
-import { type PeriodUnit, periodUnits } from '../limits/limit.ts'
+import { periodUnits } from '../limits/limit.ts'
 import { createBoundaryCache, periodBoundaries, periodStartLabel } from './calendar.ts'
 
 const hourMs = 3_600_000
 const utc = (ms: number) => new Date(ms).toISOString().replace('.000Z', 'Z')
 
-interface Case {
-  readonly name: string
-  readonly unit: PeriodUnit
-  readonly zone: string
-  readonly anchor?: number
-  readonly now: string
-  readonly starts: readonly [string, string, string]
-}
+/**
+ * By their names: a unit (a month with its anchor), a zone, an instant, and the starts of its period and of the two
+ * behind it.
+ */
+const cases = `
+a minute is a minute of the clock, in any zone
+  minute Asia/Kathmandu 2026-03-01T12:34:56Z 2026-03-01T12:34:00Z 2026-03-01T12:35:00Z 2026-03-01T12:36:00Z
+an hour begins when the local clock shows a full one
+  hour Asia/Kathmandu 2026-03-01T12:34:56Z 2026-03-01T12:15:00Z 2026-03-01T13:15:00Z 2026-03-01T14:15:00Z
+an hour that occurs twice is two periods
+  hour America/New_York 2026-11-01T05:59:59Z 2026-11-01T05:00:00Z 2026-11-01T06:00:00Z 2026-11-01T07:00:00Z
+clocks put back by half an hour cut off a half hour
+  hour Australia/Lord_Howe 2026-04-04T15:10:00Z 2026-04-04T15:00:00Z 2026-04-04T15:30:00Z 2026-04-04T16:30:00Z
+a day begins at midnight in the zone of the subject
+  day Asia/Kathmandu 2026-03-01T18:14:59Z 2026-02-28T18:15:00Z 2026-03-01T18:15:00Z 2026-03-02T18:15:00Z
+at midnight itself the new day has begun
+  day Asia/Kathmandu 2026-03-01T18:15:00Z 2026-03-01T18:15:00Z 2026-03-02T18:15:00Z 2026-03-03T18:15:00Z
+a day of 23 hours ends after 23 hours
+  day America/New_York 2026-03-08T12:00:00Z 2026-03-08T05:00:00Z 2026-03-09T04:00:00Z 2026-03-10T04:00:00Z
+a day of 25 hours ends after 25 hours
+  day Europe/Berlin 2026-10-25T22:30:00Z 2026-10-24T22:00:00Z 2026-10-25T23:00:00Z 2026-10-26T23:00:00Z
+where midnight does not exist the day begins at 01:00 (São Paulo)
+  day America/Sao_Paulo 2018-11-04T12:00:00Z 2018-11-04T03:00:00Z 2018-11-05T02:00:00Z 2018-11-06T02:00:00Z
+the day before a midnight that does not exist ends on time (Cairo)
+  day Africa/Cairo 2024-04-25T12:00:00Z 2024-04-24T22:00:00Z 2024-04-25T22:00:00Z 2024-04-26T21:00:00Z
+where midnight occurs twice the day begins at the first (Havana)
+  day America/Havana 2026-11-01T04:30:00Z 2026-11-01T04:00:00Z 2026-11-02T05:00:00Z 2026-11-03T05:00:00Z
+a day that has begun is not ended by clocks put back past midnight (St. John's)
+  day America/St_Johns 2010-11-07T03:00:00Z 2010-11-07T02:30:00Z 2010-11-08T03:30:00Z 2010-11-09T03:30:00Z
+a day that the zone skipped is no period (Samoa, 30 December 2011)
+  day Pacific/Apia 2011-12-30T09:00:00Z 2011-12-29T10:00:00Z 2011-12-30T10:00:00Z 2011-12-31T10:00:00Z
+a week begins on Monday
+  week Europe/Berlin 2026-03-29T21:59:59Z 2026-03-22T23:00:00Z 2026-03-29T22:00:00Z 2026-04-05T22:00:00Z
+a month with anchor 31 begins on the last day of shorter months
+  month/31 UTC 2026-02-27T23:59:59Z 2026-01-31T00:00:00Z 2026-02-28T00:00:00Z 2026-03-31T00:00:00Z
+the anchor comes back to 31 after a short month
+  month/31 UTC 2026-02-28T00:00:00Z 2026-02-28T00:00:00Z 2026-03-31T00:00:00Z 2026-04-30T00:00:00Z
+in a leap year anchor 30 falls on the leap day
+  month/30 Asia/Kathmandu 2028-02-28T18:15:00Z 2028-02-28T18:15:00Z 2028-03-29T18:15:00Z 2028-04-29T18:15:00Z
+months go over the end of the year
+  month/15 America/Sao_Paulo 2026-01-10T00:00:00Z 2025-12-15T03:00:00Z 2026-01-15T03:00:00Z 2026-02-15T03:00:00Z
+`
+  .trim()
+  .split(/\n(?! )/)
+  .map((written) => {
+    const [name = '', row = ''] = written.split('\n  ')
+    const [of = '', zone = '', now = '', ...starts] = row.split(' ')
+    const [word, anchor = '1'] = of.split('/')
+    const unit = periodUnits.find((one) => one === word) ?? expect.fail(`${word} is no unit`)
+    return { name, unit, zone, anchor: Number(anchor), now, starts }
+  })
 
-const cases: readonly Case[] = [
-  {
-    name: 'a minute is a minute of the clock, in any zone',
-    unit: 'minute',
-    zone: 'Asia/Kathmandu',
-    now: '2026-03-01T12:34:56Z',
-    starts: ['2026-03-01T12:34:00Z', '2026-03-01T12:35:00Z', '2026-03-01T12:36:00Z'],
-  },
-  {
-    name: 'an hour begins when the local clock shows a full one',
-    unit: 'hour',
-    zone: 'Asia/Kathmandu',
-    now: '2026-03-01T12:34:56Z',
-    starts: ['2026-03-01T12:15:00Z', '2026-03-01T13:15:00Z', '2026-03-01T14:15:00Z'],
-  },
-  {
-    name: 'an hour that occurs twice is two periods',
-    unit: 'hour',
-    zone: 'America/New_York',
-    now: '2026-11-01T05:59:59Z',
-    starts: ['2026-11-01T05:00:00Z', '2026-11-01T06:00:00Z', '2026-11-01T07:00:00Z'],
-  },
-  {
-    name: 'clocks put back by half an hour cut off a half hour',
-    unit: 'hour',
-    zone: 'Australia/Lord_Howe',
-    now: '2026-04-04T15:10:00Z',
-    starts: ['2026-04-04T15:00:00Z', '2026-04-04T15:30:00Z', '2026-04-04T16:30:00Z'],
-  },
-  {
-    name: 'a day begins at midnight in the zone of the subject',
-    unit: 'day',
-    zone: 'Asia/Kathmandu',
-    now: '2026-03-01T18:14:59Z',
-    starts: ['2026-02-28T18:15:00Z', '2026-03-01T18:15:00Z', '2026-03-02T18:15:00Z'],
-  },
-  {
-    name: 'at midnight itself the new day has begun',
-    unit: 'day',
-    zone: 'Asia/Kathmandu',
-    now: '2026-03-01T18:15:00Z',
-    starts: ['2026-03-01T18:15:00Z', '2026-03-02T18:15:00Z', '2026-03-03T18:15:00Z'],
-  },
-  {
-    name: 'a day of 23 hours ends after 23 hours',
-    unit: 'day',
-    zone: 'America/New_York',
-    now: '2026-03-08T12:00:00Z',
-    starts: ['2026-03-08T05:00:00Z', '2026-03-09T04:00:00Z', '2026-03-10T04:00:00Z'],
-  },
-  {
-    name: 'a day of 25 hours ends after 25 hours',
-    unit: 'day',
-    zone: 'Europe/Berlin',
-    now: '2026-10-25T22:30:00Z',
-    starts: ['2026-10-24T22:00:00Z', '2026-10-25T23:00:00Z', '2026-10-26T23:00:00Z'],
-  },
-  {
-    name: 'where midnight does not exist the day begins at 01:00 (São Paulo)',
-    unit: 'day',
-    zone: 'America/Sao_Paulo',
-    now: '2018-11-04T12:00:00Z',
-    starts: ['2018-11-04T03:00:00Z', '2018-11-05T02:00:00Z', '2018-11-06T02:00:00Z'],
-  },
-  {
-    name: 'the day before a midnight that does not exist ends on time (Cairo)',
-    unit: 'day',
-    zone: 'Africa/Cairo',
-    now: '2024-04-25T12:00:00Z',
-    starts: ['2024-04-24T22:00:00Z', '2024-04-25T22:00:00Z', '2024-04-26T21:00:00Z'],
-  },
-  {
-    name: 'where midnight occurs twice the day begins at the first (Havana)',
-    unit: 'day',
-    zone: 'America/Havana',
-    now: '2026-11-01T04:30:00Z',
-    starts: ['2026-11-01T04:00:00Z', '2026-11-02T05:00:00Z', '2026-11-03T05:00:00Z'],
-  },
-  {
-    name: "a day that has begun is not ended by clocks put back past midnight (St. John's)",
-    unit: 'day',
-    zone: 'America/St_Johns',
-    now: '2010-11-07T03:00:00Z',
-    starts: ['2010-11-07T02:30:00Z', '2010-11-08T03:30:00Z', '2010-11-09T03:30:00Z'],
-  },
-  {
-    name: 'a day that the zone skipped is no period (Samoa, 30 December 2011)',
-    unit: 'day',
-    zone: 'Pacific/Apia',
-    now: '2011-12-30T09:00:00Z',
-    starts: ['2011-12-29T10:00:00Z', '2011-12-30T10:00:00Z', '2011-12-31T10:00:00Z'],
-  },
-  {
-    name: 'a week begins on Monday',
-    unit: 'week',
-    zone: 'Europe/Berlin',
-    now: '2026-03-29T21:59:59Z',
-    starts: ['2026-03-22T23:00:00Z', '2026-03-29T22:00:00Z', '2026-04-05T22:00:00Z'],
-  },
-  {
-    name: 'a month with anchor 31 begins on the last day of shorter months',
-    unit: 'month',
-    zone: 'UTC',
-    anchor: 31,
-    now: '2026-02-27T23:59:59Z',
-    starts: ['2026-01-31T00:00:00Z', '2026-02-28T00:00:00Z', '2026-03-31T00:00:00Z'],
-  },
-  {
-    name: 'the anchor comes back to 31 after a short month',
-    unit: 'month',
-    zone: 'UTC',
-    anchor: 31,
-    now: '2026-02-28T00:00:00Z',
-    starts: ['2026-02-28T00:00:00Z', '2026-03-31T00:00:00Z', '2026-04-30T00:00:00Z'],
-  },
-  {
-    name: 'in a leap year anchor 30 falls on the leap day',
-    unit: 'month',
-    zone: 'Asia/Kathmandu',
-    anchor: 30,
-    now: '2028-02-28T18:15:00Z',
-    starts: ['2028-02-28T18:15:00Z', '2028-03-29T18:15:00Z', '2028-04-29T18:15:00Z'],
-  },
-  {
-    name: 'months go over the end of the year',
-    unit: 'month',
-    zone: 'America/Sao_Paulo',
-    anchor: 15,
-    now: '2026-01-10T00:00:00Z',
-    starts: ['2025-12-15T03:00:00Z', '2026-01-15T03:00:00Z', '2026-02-15T03:00:00Z'],
-  },
-]
-
-test.each(cases)('$name', ({ unit, zone, anchor = 1, now, starts }) => {
+test.each(cases)('$name', ({ unit, zone, anchor, now, starts }) => {
   expect(periodBoundaries(unit, zone, anchor, Date.parse(now)).map(utc)).toEqual(starts)
 })
 
