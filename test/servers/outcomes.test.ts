@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { askOutcomes } from '@weir/clickhouse/usage-queries.ts'
-import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeOutcomeOpen, type OutcomeInput } from '@weir/contracts/outcome.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -97,10 +98,7 @@ describe('outcomes', () => {
   it('stand beside their decision; a decision without one stands there too', async () => {
     const subject = randomUUID()
     const [answered, unanswered] = [uuidv7(noonMs), uuidv7(noonMs + 1)]
-    const decision: Omit<DecisionInput, 'id'> = {
-      ...{ tsMs: noonMs, subject, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET', cost: 3, count: 1 },
-      ...{ outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
-    }
+    const decision = decisionInput({ tsMs: noonMs, subject, route: 'GET /a', cost: 3 })
     const open = [answered, unanswered].map((id) => encodeDecisionOpen({ ...decision, id }))
     await insert('weir.decisions', open)
     await insert('weir.outcomes', [

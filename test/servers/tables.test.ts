@@ -9,6 +9,7 @@ import { insertBlock, isDataError } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations, schemaMissing } from '@weir/clickhouse/migrate.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
@@ -74,24 +75,16 @@ function lines(
 ) {
   const text = decisions.map(({ ts, outcome = 'allow', cost = 1, count = 1, used = 1, shadowedBy = '' }, seq) => {
     const tsMs = Date.parse(ts)
-    const open = encodeDecisionOpen({
-      id: uuidv7(tsMs),
-      tsMs,
-      subject,
-      keyId: 'k1',
-      plan: 'free',
-      route: 'POST /v1/search',
-      method: 'POST',
-      cost,
-      count,
-      outcome,
-      reason: outcome === 'allow' ? 'ok' : 'limit',
-      mode: 'enforce',
-      charged: outcome === 'allow' ? 'yes' : 'no',
-      deniedBy: outcome === 'allow' ? '' : 'minute',
-      shadowedBy,
-      limits: [{ name: 'minute', size: 100, used, remaining: 100 - used, resetMs: 5 }],
-    })
+    const isAllowed = outcome === 'allow'
+    const denied = { reason: 'limit', charged: 'no', deniedBy: 'minute' } as const
+    const open = encodeDecisionOpen(
+      decisionInput({
+        ...{ id: uuidv7(tsMs), tsMs, subject, route: 'POST /v1/search', method: 'POST', cost, count, outcome },
+        ...(isAllowed ? {} : denied),
+        shadowedBy,
+        limits: [{ name: 'minute', size: 100, used, remaining: 100 - used, resetMs: 5 }],
+      }),
+    )
     return `${open},"journal":"${journal}","seq":${seq},"partition":1,"offset":${seq}}\n`
   })
   return Buffer.from(text.join(''))

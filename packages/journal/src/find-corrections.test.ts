@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { findWrittenCorrections } from './find-corrections.ts'
 
@@ -10,11 +11,7 @@ test('a start finds the corrections in all journals of its folder, those that a 
   onTestFinished(() => rm(base, { recursive: true }))
   const wanted = ['dead', 'dead/adopted/older'].map((folder) => ({ folder, id: crypto.randomUUID() }))
   for (const { folder, id } of wanted) {
-    const open = encodeDecisionOpen({
-      ...{ id: crypto.randomUUID(), tsMs: 0, subject: 'acme', keyId: 'k', plan: 'free', route: '*', method: 'GET' },
-      ...{ cost: 0, count: 0, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
-      ...{ limits: [], correction: { corrects: id, adjustment: -1 } },
-    })
+    const open = encodeDecisionOpen(decisionInput({ count: 0, correction: { corrects: id, adjustment: -1 } }))
     await mkdir(join(base, folder), { recursive: true })
     await writeFile(join(base, folder, '00000001.seg'), `${'\u0007'.repeat(31)}${open},"journal":"j","seq":0}`)
   }

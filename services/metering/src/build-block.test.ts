@@ -1,5 +1,6 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { describe, expect, it } from 'vitest'
 import { buildBlock } from './build-block.ts'
 import type { BlockRecord } from './ports.ts'
@@ -10,18 +11,7 @@ const journal = '7b1f4b8a-0000-4000-8000-000000000001'
 const topicId = '00000000-0000-4000-8000-00000000000a'
 
 const decision = (seq: number, tsMs = Date.parse('2026-05-02'), subject = 'acme') =>
-  `${encodeDecisionOpen({
-    ...{
-      id: '01a1fe87-55ad-71c2-bffb-5931fabc6afd',
-      tsMs,
-      subject,
-      keyId: 'k',
-      plan: 'free',
-      route: 'GET /',
-      method: 'GET',
-    },
-    ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
-  })},"journal":"${journal}","seq":${seq}}`
+  `${encodeDecisionOpen(decisionInput({ tsMs, subject, route: 'GET /' }))},"journal":"${journal}","seq":${seq}}`
 
 /** From offset 100 on, all in one fetch. */
 function recordsOf(values: readonly (string | null)[]): BlockRecord[] {

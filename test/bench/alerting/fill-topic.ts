@@ -1,4 +1,5 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
@@ -11,22 +12,12 @@ const dayMs = 86_400_000
 /** A decision of a subject that has used so much of its daily quota of 1,000, and of its minute. */
 function decisionOf(subject: string, used: number, at: number): string {
   const tsMs = Date.now()
-  const open = encodeDecisionOpen({
-    ...{
-      id: uuidv7(tsMs),
-      tsMs,
-      subject,
-      keyId: `key-${subject}`,
-      plan: 'free',
-      route: 'GET /v1/items',
-      method: 'GET',
-    },
-    ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
-    limits: [
-      { name: 'minute', size: 100, used: at % 60, remaining: 100 - (at % 60), resetMs: 60_000 - (tsMs % 60_000) },
-      { name: 'day', size: 1_000, used, remaining: 1_000 - used, resetMs: dayMs - (tsMs % dayMs) },
-    ],
-  })
+  const limits = [
+    { name: 'minute', size: 100, used: at % 60, remaining: 100 - (at % 60), resetMs: 60_000 - (tsMs % 60_000) },
+    { name: 'day', size: 1_000, used, remaining: 1_000 - used, resetMs: dayMs - (tsMs % dayMs) },
+  ]
+  const decision = { id: uuidv7(tsMs), tsMs, subject, keyId: `key-${subject}`, route: 'GET /v1/items', limits }
+  const open = encodeDecisionOpen(decisionInput(decision))
   return `${open},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":${at}}`
 }
 

@@ -4,6 +4,7 @@ import { quoted } from '@weir/clickhouse/audit/rollups.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
@@ -124,11 +125,9 @@ export function newJournal(name = 'subject'): TestJournal {
       const first = from ?? next.get(partition) ?? 0
       next.set(partition, Math.max(next.get(partition) ?? 0, first + count))
       return Array.from({ length: count }, (_, at) => {
-        const open = encodeDecisionOpen({
-          ...{ id: uuidv7(tsMs), tsMs, subject, keyId: 'k1', plan: 'free', route: 'GET /{id}', method: 'GET' },
-          ...{ cost: 2, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
-          limits: [{ name: 'minute', size: 100, used: 1, remaining: 99, resetMs: 5 }],
-        })
+        const limits = [{ name: 'minute', size: 100, used: 1, remaining: 99, resetMs: 5 }]
+        const decision = { id: uuidv7(tsMs), tsMs, subject, route: 'GET /{id}', cost: 2, limits }
+        const open = encodeDecisionOpen(decisionInput(decision))
         return `${open},"journal":"${id}","seq":${first + at}}`
       })
     },

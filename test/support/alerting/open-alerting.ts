@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
@@ -89,11 +90,8 @@ async function startReceiver() {
 const dayMs = 86_400_000
 
 function decisionOf(subject: string, used: number, size: number, tsMs: number): string {
-  const open = encodeDecisionOpen({
-    ...{ id: uuidv7(tsMs), tsMs, subject, keyId: '', plan: 'free', route: '*', method: 'GET', cost: 1, count: 1 },
-    ...{ outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
-    limits: [{ name: 'day', size, used, remaining: Math.max(0, size - used), resetMs: dayMs - (tsMs % dayMs) }],
-  })
+  const limits = [{ name: 'day', size, used, remaining: Math.max(0, size - used), resetMs: dayMs - (tsMs % dayMs) }]
+  const open = encodeDecisionOpen(decisionInput({ id: uuidv7(tsMs), tsMs, subject, limits }))
   return `${open},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":0}`
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput as anyDecision } from '@weir/contracts/testing/decision-input.ts'
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { PeriodBoundaries, PeriodUnit } from '@weir/core/limits/limit.ts'
@@ -17,32 +18,11 @@ export function decisionInput(
   quotas: readonly DecidedQuota[] = [],
 ): DecisionInput {
   const { tsMs } = change
-  const resetMs = ({ unit, timeZone = 'UTC' }: DecidedQuota) => {
+  const limits = quotas.map(({ name, unit, timeZone = 'UTC' }) => {
     const [, nextMs]: PeriodBoundaries = periodBoundaries(unit, timeZone, 1, tsMs)
-    return nextMs - tsMs
-  }
-  return {
-    id: uuidv7(tsMs),
-    keyId: 'k1',
-    plan: 'free',
-    route: 'GET /v1/things',
-    method: 'GET',
-    cost: 1,
-    count: 1,
-    outcome: 'allow',
-    reason: 'ok',
-    mode: 'enforce',
-    charged: 'yes',
-    deniedBy: '',
-    limits: quotas.map((quota) => ({
-      name: quota.name,
-      size: 1_000,
-      used: 1,
-      remaining: 999,
-      resetMs: resetMs(quota),
-    })),
-    ...change,
-  }
+    return { name, size: 1_000, used: 1, remaining: 999, resetMs: nextMs - tsMs }
+  })
+  return anyDecision({ id: uuidv7(tsMs), route: 'GET /v1/things', limits, ...change })
 }
 
 /** Lines as metering inserts them: numbered from 0 by a journal of their own, in partition 0. */

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -14,11 +15,9 @@ import { OrphanJournals } from './orphan-journals.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 const correctionOf = (decisionId: string, subject: string) =>
-  encodeDecisionOpen({
-    ...{ id: crypto.randomUUID(), tsMs: 0, subject, keyId: 'k', plan: 'free', route: 'GET /\u00fc', method: 'GET' },
-    ...{ cost: 0, count: 0, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
-    correction: { corrects: decisionId, adjustment: -1 },
-  })
+  encodeDecisionOpen(
+    decisionInput({ subject, route: 'GET /\u00fc', count: 0, correction: { corrects: decisionId, adjustment: -1 } }),
+  )
 
 /** A process that corrected this decision and is gone, with what it had taken over before. */
 async function leaveDead(base: string, decisionId: string, subject = 'acme'): Promise<string> {

@@ -1,4 +1,5 @@
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createThresholdPrefilter } from './threshold-prefilter.ts'
@@ -14,19 +15,7 @@ const isNear = createThresholdPrefilter(
 const near = (text: string) => isNear(Buffer.from(text), 0, Buffer.byteLength(text))
 
 const recordOf = (limits: DecisionInput['limits'], subject = 'acme') =>
-  `${encodeDecisionOpen({
-    ...{
-      id: '019b7b5e-0000-7000-8000-000000000000',
-      tsMs: 0,
-      subject,
-      keyId: '',
-      plan: 'free',
-      route: '*',
-      method: 'GET',
-    },
-    ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
-    limits,
-  })},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":7}`
+  `${encodeDecisionOpen(decisionInput({ subject, limits }))},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":7}`
 
 const limit = (name: string, used: number, size = 1_000, remaining = 7, resetMs = 5) => ({
   name,

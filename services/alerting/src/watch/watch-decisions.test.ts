@@ -1,5 +1,6 @@
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { noCounts } from '../metrics.ts'
@@ -35,12 +36,13 @@ const numbered = (openLine: string) => Buffer.from(`${openLine},"journal":"${jou
 
 const decision = (used: number, given: Partial<DecisionInput> = {}) =>
   numbered(
-    encodeDecisionOpen({
-      ...{ id: `used-${used}`, tsMs: middayMs, subject: 'acme', keyId: '', plan: 'free', route: '*', method: 'GET' },
-      ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
-      limits: [{ name: 'day', size: 10, used, remaining: 10 - used, resetMs: midnightInMs }],
-      ...given,
-    }),
+    encodeDecisionOpen(
+      decisionInput({
+        ...{ id: `used-${used}`, tsMs: middayMs },
+        limits: [{ name: 'day', size: 10, used, remaining: 10 - used, resetMs: midnightInMs }],
+        ...given,
+      }),
+    ),
   )
 
 test('watermarks and gap records among decisions are skipped, and do not count as unreadable', () => {

@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import type { LogRecord } from '@weir/kafka/partition-log.ts'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -28,10 +29,7 @@ function openLive() {
 }
 
 function recordOf(offset: bigint, subject = 'acme'): LogRecord {
-  const decision = encodeDecisionOpen({
-    ...{ id: `id-${offset}`, tsMs: 1, subject, keyId: '', plan: 'free', route: '*', method: 'GET', cost: 1 },
-    ...{ count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
-  })
+  const decision = encodeDecisionOpen(decisionInput({ id: `id-${offset}`, subject }))
   const value = Buffer.from(`${decision},"journal":"a","seq":1}`)
   return { offset, key: null, value, headers: {}, timestampMs: 1 }
 }

@@ -1,4 +1,5 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { AssignedPartition, OffsetCommit, RecordBatch } from '@weir/kafka/consume-batches.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -14,10 +15,7 @@ const log = createLogger('test', 'silent')
 const [lastMonthMs, thisMonthMs] = [Date.parse('2026-10-31T12:00:00Z'), Date.parse('2026-11-01T12:00:00Z')]
 
 const decision = (seq: number, tsMs: number) =>
-  `${encodeDecisionOpen({
-    ...{ id: journal, tsMs, subject: 's', keyId: '', plan: '', route: 'GET /', method: 'GET' },
-    ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
-  })},"journal":"${journal}","seq":${seq}}`
+  `${encodeDecisionOpen(decisionInput({ id: journal, tsMs, subject: 's', route: 'GET /' }))},"journal":"${journal}","seq":${seq}}`
 
 /** The end of a process: nothing that it does has an effect any more. */
 export class Killed extends Error {}
