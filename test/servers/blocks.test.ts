@@ -1,16 +1,12 @@
-import { createHash } from 'node:crypto'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startConsoleStack } from '../support/console-stack.ts'
 import { send } from '../support/gateways/send.ts'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { startTables, type Tables } from '../support/servers/tables.ts'
 import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
-import { type RunningConsole, startConsole } from '../support/start-console.ts'
+import type { RunningConsole } from '../support/start-console.ts'
 import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { runWeir } from '../support/weir-up.ts'
@@ -18,7 +14,7 @@ import { runWeir } from '../support/weir-up.ts'
 /** By the form in which their ingress records addresses. */
 const forms = ['full', 'prefix', 'hash', 'off'] as const
 type Form = (typeof forms)[number]
-const keyOf = (form: string) => ({ sha256: createHash('sha256').update(`${form}-key`).digest('hex'), id: `${form}-1` })
+const keyOf = (form: string) => ({ sha256: sha256(`${form}-key`), id: `${form}-1` })
 const once = { algorithm: 'fixed_window', size: 1, window: '1h' }
 const policy = {
   version: 1,
@@ -38,21 +34,17 @@ const policy = {
   },
 }
 
-let kafka: RunningServer
 let redis: RunningServer
-let tables: Tables
+let stack: Awaited<ReturnType<typeof startConsoleStack>>
 let desk: RunningConsole
 let metering: ServiceProcess
 const ingresses = new Map<Form, RunningIngress>()
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
   redis = await startServer(redisServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  const servers = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_REDIS_URL: redis.address }
-  desk = await startConsole({ ...servers, WEIR_CLICKHOUSE_URL: tables.url })
-  expect((await desk.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
-  metering = await startServiceProcess('metering', { ...servers, WEIR_CLICKHOUSE_URL: tables.url })
+  stack = await startConsoleStack({ policy, environment: { WEIR_REDIS_URL: redis.address } })
+  desk = stack.desk
+  const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_REDIS_URL: redis.address }
+  metering = await startServiceProcess('metering', { ...servers, WEIR_CLICKHOUSE_URL: stack.tables.url })
   for (const form of forms) {
     const of = { ...servers, WEIR_POLICY_FILE: '/nowhere/weir.yaml', WEIR_RECORD_ADDRESS: form }
     ingresses.set(form, await startIngress(of))
@@ -61,10 +53,8 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const ingress of ingresses.values()) await ingress.close()
   await metering?.kill('SIGTERM')
-  await desk?.close()
-  await tables?.close()
+  await stack?.close()
   await redis?.close()
-  await kafka?.close()
 })
 
 async function ask(form: Form, address: string, more: Readonly<Record<string, string>> = {}): Promise<number> {

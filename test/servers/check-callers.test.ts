@@ -1,28 +1,9 @@
-import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
+import { expect, onTestFinished, test } from 'vitest'
 import { send } from '../support/gateways/send.ts'
+import { startIngressStack } from '../support/ingress-stack.ts'
 import { readMetric } from '../support/read-metric.ts'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { startIngress } from '../support/start-ingress.ts'
 import { type Issuer, openIssuer } from './identity/open-issuer.ts'
-
-let kafka: RunningServer
-let redis: RunningServer
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  redis = await startServer(redisServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-}, 180_000)
-afterAll(async () => {
-  await redis?.close()
-  await kafka?.close()
-})
 
 const policyOf = ({ url, jwksUrl }: Issuer) => ({
   version: 1,
@@ -35,7 +16,7 @@ const policyOf = ({ url, jwksUrl }: Issuer) => ({
   plans: { free: { limits: ['week'] } },
   limits: { week: { algorithm: 'fixed_window', window: '7d', size: 1_000 } },
   subjects: { acme: { plan: 'free' }, other: { plan: 'free' } },
-  tokens: { ci: { sha256: createHash('sha256').update('ci-token').digest('hex'), scopes: ['check'] } },
+  tokens: { ci: { sha256: sha256('ci-token'), scopes: ['check'] } },
 })
 
 interface Result {
@@ -46,12 +27,8 @@ interface Result {
 
 async function open() {
   const issuer = await openIssuer()
-  const policyFile = `${redis.dir}/weir.yaml`
-  await writeFile(policyFile, JSON.stringify(policyOf(issuer)))
-  const ingress = await startIngress({
-    ...{ WEIR_POLICY_FILE: policyFile, WEIR_REDIS_URL: redis.address, WEIR_KAFKA_BROKERS: kafka.address },
-  })
-  onTestFinished(() => ingress.close())
+  const { ingress, close } = await startIngressStack(policyOf(issuer))
+  onTestFinished(close)
   const ask = async (path: string, headers: Readonly<Record<string, string>>, value: unknown) => {
     const answer = await send(ingress.api, {
       ...{ method: 'POST', path, body: Buffer.from(JSON.stringify(value)) },

@@ -1,15 +1,13 @@
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { topics } from '@weir/contracts/topics.ts'
-import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startConsoleStack } from '../../support/console-stack.ts'
 import { startNginx } from '../../support/gateways/nginx.ts'
 import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
@@ -17,9 +15,8 @@ import { type Gateway, snippet } from '../../support/gateways/start-gateway.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import type { RunningConsole } from '../../support/start-console.ts'
 import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -30,30 +27,27 @@ const policy = {
   limits: { otp: { algorithm: 'fixed_window', size: 5, window: '1h', by: ['key', 'ip'], block: '2m' } },
   routes: [{ match: 'POST /v1/otp', limits: ['otp'] }],
   subjects: {
-    acme: { plan: 'free', keys: [{ sha256: createHash('sha256').update('acme-key').digest('hex'), id: 'app' }] },
+    acme: { plan: 'free', keys: [{ sha256: sha256('acme-key'), id: 'app' }] },
   },
 }
 
-let kafka: RunningServer
 let redis: RunningServer
-let tables: Tables
+let stack: Awaited<ReturnType<typeof startConsoleStack>>
 let desk: RunningConsole
 let ingress: RunningIngress
 let upstream: PlainUpstream
 let nginx: Gateway
 const services: ServiceProcess[] = []
 beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
   redis = await startServer(redisServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  tables = await startTables()
-  const servers = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_REDIS_URL: redis.address }
-  const withTables = { ...servers, WEIR_CLICKHOUSE_URL: tables.url, WEIR_POLICY_FILE: join(redis.dir, 'weir.yaml') }
-  await writeFile(withTables.WEIR_POLICY_FILE, JSON.stringify(policy))
-  desk = await startConsole({ ...servers, WEIR_CLICKHOUSE_URL: tables.url })
-  expect((await desk.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
+  stack = await startConsoleStack({ policy, environment: { WEIR_REDIS_URL: redis.address } })
+  desk = stack.desk
+  const addresses = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_REDIS_URL: redis.address }
+  const servers = { ...addresses, WEIR_POLICY_FILE: join(redis.dir, 'weir.yaml') }
+  await writeFile(servers.WEIR_POLICY_FILE, JSON.stringify(policy))
+  const withTables = { ...servers, WEIR_CLICKHOUSE_URL: stack.tables.url }
   for (const name of ['metering', 'alerting'] as const) services.push(await startServiceProcess(name, withTables))
-  ingress = await startIngress({ ...servers, WEIR_POLICY_FILE: withTables.WEIR_POLICY_FILE })
+  ingress = await startIngress(servers)
   upstream = await startPlainUpstream()
   nginx = await startNginx({ weirApi: ingress.api, upstream: upstream.url, refusesBlocked: true })
 }, 180_000)
@@ -61,11 +55,9 @@ afterAll(async () => {
   await nginx?.close()
   await ingress?.close()
   for (const service of services) await service.kill('SIGTERM')
-  await desk?.close()
   await upstream?.close()
-  await tables?.close()
+  await stack?.close()
   await redis?.close()
-  await kafka?.close()
 })
 
 const blocked = ['127.0.0.11', '127.0.0.12', '127.0.0.13']
@@ -94,7 +86,7 @@ test('one key guessed from three addresses: three alerts, nginx refuses the addr
     for (let n = 0; n < 5; n += 1) expect((await otp(address)).status).toBe(200)
     expect((await otp(address)).status).toBe(429)
   }
-  const alerts = await readTopic(kafkaOptions(kafka.address), topics.alerts, (records) => records.length >= 3)
+  const alerts = await readTopic(kafkaOptions(stack.kafka.address), topics.alerts, (records) => records.length >= 3)
   expect(alerts.map(({ headers }) => headers.ce_type)).toEqual(Array(3).fill('weir.limit.blocked'))
   expect(alerts.map(({ value }) => JSON.parse(String(value)).by.ip).toSorted()).toEqual(blocked)
 
