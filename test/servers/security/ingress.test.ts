@@ -174,99 +174,86 @@ describe('a token', () => {
   })
 })
 
+type Question = Parameters<RlsClient['shouldRateLimit']>[0]
+
 describe('a call over gRPC', () => {
   countAttempts('gRPC: odd and malformed questions', 'a decision or a clear error; the process answers the next call')
   const entry = (key: string, value: string) => ({ entries: [{ key, value }] })
-  const alive = async () =>
-    (await grpc.shouldRateLimit({ domain: 'any', descriptors: [entry('subject', 'bob')] })).overall_code
+  const any = (...descriptors: object[]) => ({ domain: 'any', descriptors })
+  const request = (method: string, path: string) => {
+    const entries = Object.entries({ method, path }).map(([key, value]) => ({ key, value }))
+    return any({ entries })
+  }
+  const alive = async () => (await grpc.shouldRateLimit(any(entry('subject', 'bob')) as Question)).overall_code
+  /** By the name of each value. */
+  const each = <T>(values: readonly T[], nameOf: (value: T) => string, ask: (value: T) => object) =>
+    Object.fromEntries(values.map((value) => [nameOf(value), ask(value)]))
+  const brief = (text: string) => JSON.stringify(text.slice(0, 30))
 
   const odd: Readonly<Record<string, object>> = {
     'no domain': { domain: '', descriptors: [entry('a', 'b')] },
-    'no descriptors': { domain: 'any', descriptors: [] },
-    'no entries': { domain: 'any', descriptors: [{ entries: [] }] },
-    '33 descriptors': { domain: 'any', descriptors: Array(33).fill(entry('a', 'b')) },
-    '17 entries': { domain: 'any', descriptors: [{ entries: Array(17).fill({ key: 'a', value: 'b' }) }] },
-    'a name of 129 characters': { domain: 'any', descriptors: [entry('a'.repeat(129), 'b')] },
-    'a name with a NUL': { domain: 'any', descriptors: [entry('a\0b', 'b')] },
-    'a name with a line break': { domain: 'any', descriptors: [entry('a\r\nb', 'b')] },
+    'no descriptors': any(),
+    'no entries': any({ entries: [] }),
+    '33 descriptors': any(...Array(33).fill(entry('a', 'b'))),
+    '17 entries': any({ entries: Array(17).fill({ key: 'a', value: 'b' }) }),
+    'a name of 129 characters': any(entry('a'.repeat(129), 'b')),
+    'a name with a NUL': any(entry('a\0b', 'b')),
+    'a name with a line break': any(entry('a\r\nb', 'b')),
     'a domain with a line break': { domain: 'any\r\n', descriptors: [entry('a', 'b')] },
     'a domain of 10,000 characters': { domain: 'a'.repeat(10_000), descriptors: [entry('a', 'b')] },
-    'a value of 200 kB': { domain: 'any', descriptors: [entry('a', 'b'.repeat(200_000))] },
-    'a value of 400 kB': { domain: 'any', descriptors: [entry('a', 'b'.repeat(400_000))] },
-    ...Object.fromEntries(
-      ['__proto__', 'constructor', 'toString', 'hasOwnProperty'].flatMap((name) => [
-        [`an entry ${name}`, { domain: 'any', descriptors: [entry(name, name)] }],
-        [`the subject ${name}`, { domain: 'any', descriptors: [entry('subject', name)] }],
-      ]),
+    'a value of 200 kB': any(entry('a', 'b'.repeat(200_000))),
+    'a value of 400 kB': any(entry('a', 'b'.repeat(400_000))),
+    ...each(
+      ['__proto__', 'constructor', 'toString', 'hasOwnProperty'],
+      (name) => `an entry ${name}`,
+      (name) => any(entry(name, name)),
     ),
-    ...Object.fromEntries(
-      [-1, 2 ** 31, 2 ** 32 - 1].map((hits) => [
-        `${hits} hits`,
-        { domain: 'any', descriptors: [entry('a', 'b')], hits_addend: hits },
-      ]),
+    ...each(
+      ['__proto__', 'constructor', 'toString', 'hasOwnProperty'],
+      (name) => `the subject ${name}`,
+      (name) => any(entry('subject', name)),
     ),
-    ...Object.fromEntries(
-      [0, 2 ** 53, 1.8e19].map((hits) => [
-        `${hits} hits of a descriptor`,
-        { domain: 'any', descriptors: [{ ...entry('a', 'b'), hits_addend: { value: hits } }] },
-      ]),
+    ...each(
+      [-1, 2 ** 31, 2 ** 32 - 1],
+      (hits) => `${hits} hits`,
+      (hits) => ({ ...any(entry('a', 'b')), hits_addend: hits }),
     ),
-    ...Object.fromEntries(
+    ...each(
+      [0, 2 ** 53, 1.8e19],
+      (hits) => `${hits} hits of a descriptor`,
+      (hits) => any({ ...entry('a', 'b'), hits_addend: { value: hits } }),
+    ),
+    ...each(
       [
         { requests_per_unit: 0, unit: 'SECOND' },
         { requests_per_unit: 2 ** 32 - 1, unit: 'YEAR' },
         { requests_per_unit: 1, unit: 'UNKNOWN' },
         { requests_per_unit: 1, unit: 99 },
-      ].map((limit) => [
-        `the override ${JSON.stringify(limit)}`,
-        { domain: 'any', descriptors: [{ ...entry('a', 'b'), limit }] },
-      ]),
+      ],
+      (limit) => `the override ${JSON.stringify(limit)}`,
+      (limit) => any({ ...entry('a', 'b'), limit }),
     ),
-    ...Object.fromEntries(
-      ['/v1%2fllm', '/a/../v1/llm', '/\0', '\\v1', 'x'.repeat(9_000), '/%zz', 'http://a.test/v1', ''].map((path) => [
-        `the path ${JSON.stringify(path.slice(0, 30))}`,
-        {
-          domain: 'any',
-          descriptors: [
-            {
-              entries: [
-                { key: 'method', value: 'POST' },
-                { key: 'path', value: path },
-              ],
-            },
-          ],
-        },
-      ]),
+    ...each(
+      ['/v1%2fllm', '/a/../v1/llm', '/\0', '\\v1', 'x'.repeat(9_000), '/%zz', 'http://a.test/v1', ''],
+      (path) => `the path ${brief(path)}`,
+      (path) => request('POST', path),
     ),
-    ...Object.fromEntries(
-      ['', 'get', 'FOO', 'A'.repeat(100), 'GET /x', "' OR 1=1", 'POST\r\nX: y'].map((method) => [
-        `the method ${JSON.stringify(method.slice(0, 30))}`,
-        {
-          domain: 'any',
-          descriptors: [
-            {
-              entries: [
-                { key: 'method', value: method },
-                { key: 'path', value: '/v1/x' },
-              ],
-            },
-          ],
-        },
-      ]),
+    ...each(
+      ['', 'get', 'FOO', 'A'.repeat(100), 'GET /x', "' OR 1=1", 'POST\r\nX: y'],
+      (method) => `the method ${brief(method)}`,
+      (method) => request(method, '/v1/x'),
     ),
-    ...Object.fromEntries(
-      ['1.2.3', '::ffff:127.0.0.1', '0x7f.1', 'a'.repeat(500), '127.0.0.1, 9.9.9.9'].map((address) => [
-        `the address ${address.slice(0, 30)}`,
-        { domain: 'any', descriptors: [entry('remote_address', address)] },
-      ]),
+    ...each(
+      ['1.2.3', '::ffff:127.0.0.1', '0x7f.1', 'a'.repeat(500), '127.0.0.1, 9.9.9.9'],
+      (address) => `the address ${address.slice(0, 30)}`,
+      (address) => any(entry('remote_address', address)),
     ),
-    'a wrong key': { domain: 'any', descriptors: [entry('key', 'wrong')] },
-    'a key of 9,000 characters': { domain: 'any', descriptors: [entry('key', 'k'.repeat(9_000))] },
-    'a key of somebody and a subject': { domain: 'any', descriptors: [entry('key', 'wrong'), entry('subject', 'bob')] },
+    'a wrong key': any(entry('key', 'wrong')),
+    'a key of 9,000 characters': any(entry('key', 'k'.repeat(9_000))),
+    'a key of somebody and a subject': any(entry('key', 'wrong'), entry('subject', 'bob')),
   }
   test.each(Object.keys(odd))('%s', async (name) => {
-    const asked = odd[name] as Parameters<RlsClient['shouldRateLimit']>[0]
-    const outcome = await grpc.shouldRateLimit(asked).then(
+    const outcome = await grpc.shouldRateLimit(odd[name] as Question).then(
       ({ overall_code }) => overall_code,
       ({ code }: { code: number }) => code,
     )
