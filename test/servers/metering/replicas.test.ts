@@ -15,7 +15,7 @@ import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 import { holdFirstInsert } from './held-insert.ts'
-import { endSessions, newJournal } from './open-metering.ts'
+import { newJournal } from './open-metering.ts'
 
 /** A shard of one replica, which takes each token once. */
 interface ShardServer {
@@ -101,28 +101,6 @@ async function settledAt(subject: string, count: number) {
   await waitUntil(isThere, { deadlineMs: 60_000, everyMs: 200 })
   return countsOf(subject)
 }
-
-test('Partitions are dealt out to shards; a block is finished on its shard, whatever shards there are since', async () => {
-  const journal = newJournal()
-  const two = listOf([addressOf(0)], [addressOf(1)])
-  const first = await start(two)
-  for (const partition of [0, 1, 2, 3]) await send(journal.take(50, partition), partition)
-  expect(await settledAt(journal.subject, 200)).toEqual({ ...onceEach(200), partitions: [[0, 2], [1, 3], []] })
-  await first.kill('SIGTERM')
-
-  const victim = await start(two, { WEIR_CRASH_AT: 'metering.insert' })
-  for (const partition of [0, 1, 2, 3]) await send(journal.take(50, partition), partition)
-  await victim.ended
-  await endSessions(options)
-  const heir = await start(listOf([addressOf(2)], [addressOf(1)], [addressOf(0)]))
-  const settled = await settledAt(journal.subject, 400)
-  expect(settled).toMatchObject(onceEach(400))
-  for (const partition of [0, 1, 2, 3]) await send(journal.take(50, partition), partition)
-  expect(await settledAt(journal.subject, 600)).toMatchObject(onceEach(600))
-  // The first and the third shard of the list are others now.
-  expect((await countsOf(journal.subject)).partitions[2]).toEqual([0, 3])
-  await heir.kill('SIGTERM')
-}, 180_000)
 
 test.each(['before', 'after'] as const)(
   'A replica that falls silent %s it has a block is left for another one, and each record counts once',
