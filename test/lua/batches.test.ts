@@ -1,13 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { systemClock } from '@weir/core/clock.ts'
-import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
-import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import type { Redis } from 'ioredis'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { createRedisEngine, decideSource } from '../support/decide-engines.ts'
-import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const nowMs = 1_790_000_000_000
@@ -104,29 +99,4 @@ test.each([
 ])('a call with %s is refused whole, by code', async (_, argv) => {
   const redis = await openLimiterRedis(inject('redisUrl'))
   await expect(evalRaw(redis, [`test:${randomUUID()}`], argv)).rejects.toThrow(/^DECIDEARGS /)
-})
-
-test('a script that Redis forgot is sent again, and every request still gets its own reply in order', async () => {
-  // Other tests' scripts are in the Redis of the tier.
-  const server = await startServer(redisServer)
-  onTestFinished(() => server.close())
-  const redis = await openLimiterRedis(server.address)
-  const store = new RedisLimitStore({
-    redis,
-    clock: systemClock,
-    periodBoundaries: createBoundaryCache(),
-    deadlineMs: 10_000,
-  })
-  const limits = [buildLimit({ size: 1_000, span: { kind: 'window', ms: 86_400_000 } })]
-  const scope = buildScope({ subject: randomUUID() })
-  for (let round = 0; round < 3; round += 1) {
-    await redis.script('FLUSH')
-    const decisions = await Promise.all(
-      Array.from({ length: 80 }, () => store.decide(buildLimitRequest({ scope, limits }))),
-    )
-    const used = decisions.map((decision) => decision.limits[0]?.used)
-    expect(used).toEqual(Array.from({ length: 80 }, (_, at) => round * 80 + at + 1))
-  }
-  const { callSize, callDuration, scriptErrors } = store.counters
-  expect([callSize.count, callSize.sum, callDuration.count, scriptErrors]).toEqual([9, 240, 9, {}])
 })

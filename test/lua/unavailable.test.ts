@@ -111,19 +111,6 @@ test('one call that is late opens nothing: the next ones are decided by Redis', 
   expect(store.counters.breakerOpened).toBe(breakerOpened)
 })
 
-test('one limit that says deny refuses the request while Redis is gone, whatever the others say', async () => {
-  const { redis, store } = await openStore()
-  redis.disconnect()
-  expect(await decide(store, large('allow'), large('deny', 'strict'))).toMatchObject({
-    allowed: false,
-    reason: 'unavailable',
-    deniedBy: 'strict',
-    charged: 'no',
-    retryAfterMs: 1_000,
-  })
-  expect(await decide(store, large('allow'))).toMatchObject({ allowed: true, reason: 'unavailable' })
-})
-
 test('a Redis that was killed and started again is served without a restart of this process', async () => {
   const { store } = await openStore()
   await server.kill('SIGKILL')
