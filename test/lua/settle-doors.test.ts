@@ -231,42 +231,6 @@ test.each([
   expect([answer.status, answer.body.type]).toEqual([400, 'urn:weir:problem:bad-request'])
 })
 
-test('a check may ask for a day at most', async () => {
-  const { log, startProcess } = await open()
-  const { check } = await startProcess('one')
-  for (const settle of ['25h', 'soon']) expect(await check({ cost: 1, settle })).toMatchObject({ status: 400 })
-  expect(log.records).toEqual([])
-  expect(await check({ cost: 1, settle: '24h' })).toMatchObject({ status: 200, body: { allowed: true } })
-})
-
-test('a correction that the journal does not accept is answered with 503, and made by a repeat', async () => {
-  const { log, corrections, startProcess } = await open()
-  const { check, settle } = await startProcess('one')
-  const wish = { id: (await check({ cost: 5, settle: '1h' })).body.id, cost: 1 }
-  log.isFull = true
-  expect(await settle(wish)).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
-  log.isFull = false
-  expect([(await settle(wish)).status, corrections().length]).toEqual([200, 1])
-})
-
-test('a process that dies between Redis and the record leaves it owed: a repeat elsewhere waits, and then writes it', async () => {
-  const { subject, redis, corrections, startProcess } = await open()
-  const { check, used } = await startProcess('one')
-  const { body: checked } = await check({ cost: 50, settle: '1h' })
-  const wish = { id: checked.id, cost: 20 }
-  // All that a process has done that ends there.
-  await new RedisSettlements({ redis, owner: 'dead' }).settle({ subject, ...wish })
-  const patient = await startProcess('two')
-  const waits = await patient.settle(wish)
-  expect([waits.status, corrections()]).toEqual([503, []])
-  expect(Number(waits.headers['retry-after'])).toBeGreaterThan(50)
-  expect(await patient.settle({ ...wish, cost: 3 })).toMatchObject({ status: 409, body: { settled_cost: 20 } })
-  const later = await startProcess('three', 0)
-  expect(await later.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
-  expect(await patient.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
-  expect([corrections().length, await used()]).toEqual([1, [20, 20]])
-})
-
 test('the proxy gives back what a request was charged that the upstream failed, and records that; other answers stay charged', async () => {
   const { subject, statuses, log, corrections, startProcess } = await open()
   const { proxy, used } = await startProcess('one')
