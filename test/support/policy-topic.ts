@@ -11,8 +11,7 @@ import { type EntityChange, putEntity } from '@weir/policy/entities.ts'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
 import { PolicyFeed, type PolicyFeedOptions } from '@weir/policy-feed/policy-feed.ts'
 import { createPolicyWriter, type PolicyWriter } from '@weir/policy-feed/policy-writer.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, onTestFinished } from 'vitest'
+import { onTestFinished } from 'vitest'
 
 /** A policy with one limit of this size, of which subject `acme` may use everything. */
 export const policyOfSize = (size: number): string =>
@@ -36,6 +35,10 @@ export const sizeChange = (size: number): EntityChange =>
     ...{ kind: 'limit', name: 'minute', origin: 'admin', position: 0 },
     body: { algorithm: 'fixed_window', size, window: '1m' },
   })
+
+/** A subject on the plan of `policyOfSize`. */
+export const subjectChange = (name: string, more: object = {}): EntityChange =>
+  putEntity({ kind: 'subject', name, origin: 'admin', position: undefined, body: { plan: 'free', ...more } })
 
 /** The messages of a whole change, the audit record last. */
 export function wholeChange(
@@ -92,7 +95,3 @@ export async function emptyDir(): Promise<string> {
 
 /** Size of the limit of `policyOfSize` in the policy in force. */
 export const sizeInForce = (feed: PolicyFeed): number | undefined => feed.policy?.limits.get('minute')?.size
-
-/** Waits for a condition, and fails if it does not become true. */
-export const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
-  expect(await waitUntil(condition, { deadlineMs, everyMs: 10 })).toBe(true)

@@ -3,11 +3,11 @@ import { BatchConsumer, type ConsumeOptions, type RecordBatch } from '@weir/kafk
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { createTopic, kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
 import { testConsumer } from '../../support/servers/read-topic.ts'
 import { startServer } from '../../support/servers/start-server.ts'
+import { until } from '../../support/until.ts'
 
 /** Sends `count` records, valued by number, over all partitions. */
 async function sendNumbers(options: KafkaOptions, topic: string, from: number, to: number): Promise<void> {
@@ -24,16 +24,12 @@ function start(options: Omit<ConsumeOptions, 'onCrash'>): { consumer: BatchConsu
   return { consumer, crashes }
 }
 
-async function until(condition: () => boolean, deadlineMs = 30_000): Promise<void> {
-  expect(await waitUntil(condition, { deadlineMs })).toBe(true)
-}
-
 /** A broker that has just started answers before it leads its partitions again. */
 async function untilLed(options: KafkaOptions, topic: string): Promise<void> {
   const admin = createClient(options).admin()
   await admin.connect()
   const isLed = () => admin.fetchTopicOffsets(topic).then(Boolean, () => false)
-  expect(await waitUntil(isLed, { deadlineMs: 30_000 })).toBe(true)
+  await until(isLed)
   await admin.disconnect()
 }
 

@@ -13,7 +13,7 @@ import { countedNs, journalParts } from '../../support/servers/journal-records.t
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
-import { startServer } from '../../support/servers/start-server.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 
 const upTo = (total: number) => Array.from({ length: total }, (_, n) => n)
 
@@ -74,27 +74,14 @@ test('records arrive numbered without holes and in order, with their key and no 
   }
 })
 
-test('through kill -9 of the broker and its restart nothing is lost and no number is skipped', async () => {
-  const server = await startServer(kafkaServer)
-  onTestFinished(() => server.close())
-  const options = kafkaOptions(server.address)
-  const topic = await createTopic(options, 6)
-  const journal = await openTestJournal(options, await journalBase(), [topic])
-  onTestFinished(() => journal.drain(0).then(() => undefined))
-  const load = keepAppending(journal)
-  expect(await waitUntil(() => journal.counters.sent > 2_000, { deadlineMs: 10_000 })).toBe(true)
-  await server.kill('SIGKILL')
-  expect(await waitUntil(() => journal.counters.failedAttempts > 6, { deadlineMs: 20_000 })).toBe(true)
-  expect(journal.backlog).toMatchObject({ records: expect.any(Number), oldestAppendMs: expect.any(Number) })
-  await server.restart()
-  const sentBefore = journal.counters.sent
-  expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 30_000 })).toBe(true)
-  const appended = load.stop()
-  expect(await journal.drain(30_000)).toEqual({ left: 0 })
-  expectAll(await readTopic(options, topic, (read) => distinct(read) >= appended), appended)
-})
-
-test('a broker that is stopped for longer than a request may take, and goes on, gets everything once by its number', async () => {
+test.each<[string, (server: RunningServer) => unknown, (server: RunningServer) => unknown]>([
+  ['is killed and started again', (server) => server.kill('SIGKILL'), (server) => server.restart()],
+  [
+    'is stopped for longer than a request may take, and goes on',
+    (server) => process.kill(server.pid(), 'SIGSTOP'),
+    (server) => process.kill(server.pid(), 'SIGCONT'),
+  ],
+])('through a broker that %s nothing is lost, no number is skipped, and each counts once', async (_, away, back) => {
   const server = await startServer(kafkaServer)
   onTestFinished(() => server.close())
   const options = kafkaOptions(server.address)
@@ -103,9 +90,11 @@ test('a broker that is stopped for longer than a request may take, and goes on, 
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const load = keepAppending(journal)
   expect(await waitUntil(() => journal.counters.sent > 1_000, { deadlineMs: 10_000 })).toBe(true)
-  process.kill(server.pid(), 'SIGSTOP')
+  await away(server)
+  // Each of the six partitions fails, or one request for all of them.
   expect(await waitUntil(() => journal.counters.failedAttempts > 0, { deadlineMs: 30_000 })).toBe(true)
-  process.kill(server.pid(), 'SIGCONT')
+  expect(journal.backlog).toMatchObject({ records: expect.any(Number), oldestAppendMs: expect.any(Number) })
+  await back(server)
   const sentBefore = journal.counters.sent
   expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 30_000 })).toBe(true)
   const appended = load.stop()

@@ -14,10 +14,11 @@ import {
   policyOfSize,
   sizeChange,
   sizeInForce,
-  until,
+  subjectChange,
   wholeChange,
 } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { until } from '../../support/until.ts'
 
 const options = () => kafkaOptions(inject('kafkaBrokers'))
 const seed = (size: number) => () => requirePolicy(policyOfSize(size), 'test.yaml')
@@ -71,10 +72,7 @@ test('a change is not in force, not even in parts, before the record that ends i
   const { topic, writer } = await topicWithPolicy(1)
   const feed = openFeed(options(), topic)
   await feed.firstPolicy()
-  const messages = wholeChange([
-    sizeChange(50),
-    putEntity({ kind: 'subject', name: 'new', origin: 'admin', position: undefined, body: { plan: 'free' } }),
-  ])
+  const messages = wholeChange([sizeChange(50), subjectChange('new')])
   const offset = await writer.publish(messages.slice(0, -1))
   expect(await feed.reached(offset, 10_000)).toBe(true)
   const late = openFeed(options(), topic)
@@ -135,17 +133,8 @@ test('subjects and keys come and go without a new policy object; resets are told
   const news: { isReplaced: boolean; resets: readonly string[] }[] = []
   feed.onChange(({ isReplaced, resets }) => news.push({ isReplaced, resets }))
   const sha256 = 'a'.repeat(64)
-  await writer.publish(
-    wholeChange([
-      putEntity({
-        kind: 'key',
-        name: sha256,
-        origin: 'admin',
-        position: undefined,
-        body: { subject: 'acme', id: 'k' },
-      }),
-    ]),
-  )
+  const key = { kind: 'key', name: sha256, origin: 'admin', position: undefined } as const
+  await writer.publish(wholeChange([putEntity({ ...key, body: { subject: 'acme', id: 'k' } })]))
   await writer.publish(wholeChange([deleteEntity('key', sha256)]))
   await until(() => news.length === 2)
   expect(policy.keys.get(sha256)).toBeUndefined()
@@ -217,9 +206,7 @@ test('a change of 5,000 subjects and keys is one batch', async () => {
   const { topic, writer } = await topicWithPolicy(1)
   const feed = openFeed(options(), topic)
   await feed.firstPolicy()
-  const many = Array.from({ length: 5_000 }, (_, at) =>
-    putEntity({ kind: 'subject', name: `subject-${at}`, origin: 'admin', position: undefined, body: { plan: 'free' } }),
-  )
+  const many = Array.from({ length: 5_000 }, (_, at) => subjectChange(`subject-${at}`))
   const offset = await writer.publish(wholeChange(many))
   expect(await feed.reached(offset, 30_000)).toBe(true)
   expect(feed.policy?.subjects.size).toBe(5_001)

@@ -1,19 +1,18 @@
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { topics } from '@weir/contracts/topics.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
-import { changesOf, emptyDir, openWriter, policyOfSize, until, wholeChange } from '../../support/policy-topic.ts'
+import { changesOf, emptyDir, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startServiceProcess } from '../../support/service-process.ts'
 import { startIngress } from '../../support/start-ingress.ts'
+import { until } from '../../support/until.ts'
 
 let kafka: RunningServer
 beforeAll(async () => {
@@ -26,9 +25,8 @@ beforeAll(async () => {
 afterAll(() => kafka?.close())
 
 const apiKey = 'weir_a-key-that-comes-and-goes'
-const sha256 = createHash('sha256').update(apiKey).digest('hex')
 const keyChange = putEntity({
-  ...{ kind: 'key', name: sha256, origin: 'admin', position: undefined, body: { subject: 'acme', id: 'k' } },
+  ...{ kind: 'key', name: sha256(apiKey), origin: 'admin', position: undefined, body: { subject: 'acme', id: 'k' } },
 })
 
 async function start(environment: Readonly<Record<string, string>>) {
@@ -54,27 +52,14 @@ async function start(environment: Readonly<Record<string, string>>) {
 }
 
 test('alerting takes over an endpoint without a secret with a warning, and lives', async () => {
-  const [opsPort] = await freePorts(1)
-  const main = fileURLToPath(new URL('../../../services/alerting/src/main.ts', import.meta.url))
-  const child = spawnBound([process.execPath, main], {
-    stdio: 'ignore',
-    env: {
-      PATH: process.env.PATH,
-      WEIR_OPS_PORT: String(opsPort),
-      WEIR_REDIS_URL: inject('redisUrl'),
-      WEIR_KAFKA_BROKERS: kafka.address,
-      WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
-      WEIR_POLICY_FILE: '/nowhere/weir.yaml',
-    },
+  const alerting = await startServiceProcess('alerting', {
+    ...{ WEIR_REDIS_URL: inject('redisUrl'), WEIR_KAFKA_BROKERS: kafka.address },
+    ...{ WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'), WEIR_POLICY_FILE: '/nowhere/weir.yaml' },
   })
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  onTestFinished(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
+  onTestFinished(() => alerting.kill('SIGKILL'))
   const readiness = async () => {
-    const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => undefined)
-    return `${answer?.status} ${await answer?.text()}`
+    const { status, text } = await alerting.ready()
+    return `${status} ${text}`
   }
   const takesAll = async () => /^200 (?![\s\S]*endpoints:)/.test(await readiness()) // the tables are another matter
   await until(takesAll)

@@ -2,7 +2,6 @@ import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { putEntity } from '@weir/policy/entities.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { readSnapshot, renewSnapshot } from '@weir/policy-feed/snapshot-file.ts'
@@ -17,11 +16,12 @@ import {
   policyOfSize,
   sizeChange,
   sizeInForce,
-  until,
+  subjectChange,
   wholeChange,
 } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startServer } from '../../support/servers/start-server.ts'
+import { until } from '../../support/until.ts'
 
 const away = kafkaOptions('127.0.0.1:1')
 /** A snapshot of a topic with a policy of size 5 and some subjects, as a stopped process leaves it. */
@@ -31,9 +31,7 @@ async function leaveSnapshot(subjects = 0) {
   const topic = await createPolicyTopic(options)
   const writer = openWriter(options, topic)
   await writer.publish(wholeChange(changesOf(policyOfSize(5))))
-  const many = Array.from({ length: subjects }, (_, at) =>
-    putEntity({ kind: 'subject', name: `s${at}`, origin: 'admin', position: undefined, body: { plan: 'free' } }),
-  )
+  const many = Array.from({ length: subjects }, (_, at) => subjectChange(`s${at}`))
   if (many.length > 0) await writer.publish(wholeChange(many))
   const feed = new PolicyFeed({ ...options, topic, snapshotPath, seed: () => undefined })
   await feed.firstPolicy()
@@ -124,10 +122,9 @@ test('a snapshot written while changes come is exact at its end', async () => {
   let size = 5
   await until(async () => {
     size += 1
-    const plans = { ...sizeChange(size) }
-    const subject = { origin: 'admin' as const, position: undefined, body: { plan: 'free', anchor: (size % 28) + 1 } }
     const names = Array.from({ length: 50 }, (_, at) => `s${(size * 50 + at) % 5_000}`)
-    await writer.publish(wholeChange([plans, ...names.map((name) => putEntity({ kind: 'subject', name, ...subject }))]))
+    const anchor = (size % 28) + 1
+    await writer.publish(wholeChange([sizeChange(size), ...names.map((name) => subjectChange(name, { anchor }))]))
     return (await stat(snapshotPath)).ino !== written
   })
   await until(() => sizeInForce(feed) === size)
