@@ -179,8 +179,10 @@ it('every answer to the wish to pause a limit is as described', async () => {
 it('every answer to the wish to settle a decision is as described', async () => {
   const { api, decisions, checks, settled } = await open('draft10')
   const wrongIn = checks.route('POST', '/v1/settle')
-  const ask = async (payload: object, headers: Record<string, string> = key) => {
-    const answer = await api.inject({ method: 'POST', url: '/v1/settle', headers, payload })
+  const settle = (payload: object, headers: Record<string, string> = key) =>
+    api.inject({ method: 'POST', url: '/v1/settle', headers, payload })
+  const ask = async (...wish: Parameters<typeof settle>) => {
+    const answer = await settle(...wish)
     return [answer.statusCode, wrongIn(answer)]
   }
   const wish = { id: '019abcde-0000-7000-8000-000000000000', cost: 7 }
@@ -202,8 +204,10 @@ it('every answer to the wish to settle a decision is as described', async () => 
   expect(await ask(wish)).toEqual([200, []])
   settled.result = { kind: 'conflict', cost: 3 }
   expect(await ask(wish)).toEqual([409, []])
+  expect((await settle(wish)).json().settled_cost).toBe(3)
   settled.result = { kind: 'busy', retryAfterMs: 40_000 }
   expect(await ask(wish)).toEqual([503, []])
+  expect((await settle(wish)).headers['retry-after']).toBe('40')
   settled.result = { kind: 'unavailable' }
   expect(await ask(wish)).toEqual([503, []])
   settled.result = done

@@ -1,6 +1,6 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { buildLimit as anyLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { expect, test } from 'vitest'
@@ -18,12 +18,16 @@ function open(processes: number, cellsMax?: number) {
   let nowMs = startMs
   let isUp = false
   let count = processes
+  const refunded: Charge[] = []
   const clock = { nowMs: () => nowMs }
   const periodBoundaries = createBoundaryCache()
   const memory = new MemoryLimitStore({ clock, periodBoundaries })
   const flapping: LimitStore = {
     decide: async (request) => (isUp ? memory.decide(request) : unavailableDecision(request, 'unknown')),
-    refund: async (request, charge) => isUp && memory.refund(request, charge),
+    refund: async (request, charge) => {
+      refunded.push(charge)
+      return isUp && memory.refund(request, charge)
+    },
   }
   const store = new LocalFallback(flapping, {
     ...{ clock, periodBoundaries, processes: () => count },
@@ -31,6 +35,7 @@ function open(processes: number, cellsMax?: number) {
   })
   return {
     store,
+    refunded,
     admitted: async (request: LimitRequest, times: number) => {
       let allowed = 0
       for (let left = times; left > 0; left -= 1) allowed += (await store.decide(request)).allowed ? 1 : 0
@@ -141,13 +146,14 @@ test('a peek takes nothing of the share', async () => {
 })
 
 test('a local decision is not refunded, and no refund of it reaches Redis', async () => {
-  const { store, setUp } = open(1)
+  const { store, refunded, setUp } = open(1)
   const request = buildRequest([buildLimit()])
   const here = await store.decide(request)
   setUp(true)
   const there = await store.decide(request)
   expect(await store.refund(request, here)).toBe(false)
   expect(await store.refund(request, there)).toBe(true)
+  expect(refunded).toEqual([there])
 })
 
 test('the fallback keeps no more counts than its bound, a log counting for its stamps', async () => {
