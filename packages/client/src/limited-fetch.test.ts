@@ -35,6 +35,17 @@ const checks = () => weir.asked.filter(({ path }) => path === '/v1/check').map((
 const pauses = () => weir.asked.filter(({ path }) => path === '/v1/pause').map(({ body }) => body)
 const refuseAll = (retryAfterMs: number) => weir.answerWith((_, response) => sendJson(response, refusal(retryAfterMs)))
 const never = () => {}
+/** What a call comes to without Weir, by what its client has been told. */
+const withoutWeir = [
+  ['allow', 200],
+  ['deny', 'timeout'],
+  ['throw', 'unavailable'],
+] as const
+const cameTo = (call: Promise<Response>) =>
+  call.then(
+    ({ status }) => status,
+    (error) => error.code,
+  )
 
 describe('a call', () => {
   it('is asked for with its cost, and answered as fetch answers it', async () => {
@@ -56,19 +67,13 @@ describe('a call', () => {
     expect(checks()).toHaveLength(1)
   })
 
-  it.each([
-    ['allow', 200],
-    ['deny', 'timeout'],
-    ['throw', 'unavailable'],
-  ] as const)('while Weir is unavailable and onUnavailable is %s comes to %s', async (onUnavailable, expected) => {
-    weir.answerWith((_, response) => sendJson(response, {}, 503))
-    const found = open({ timeoutMs: 500 }, { onUnavailable })(api.url)
-    const came = await found.then(
-      ({ status }) => status,
-      (error) => error.code,
-    )
-    expect(came).toBe(expected)
-  })
+  it.each(withoutWeir)(
+    'while Weir is unavailable and onUnavailable is %s comes to %s',
+    async (onUnavailable, expected) => {
+      weir.answerWith((_, response) => sendJson(response, {}, 503))
+      expect(await cameTo(open({ timeoutMs: 500 }, { onUnavailable })(api.url))).toBe(expected)
+    },
+  )
 })
 
 describe('without capacity, a call that does not wait', () => {
@@ -141,22 +146,13 @@ describe('without capacity, calls that wait', () => {
     await expect(limitedFetch(api.url)).rejects.toMatchObject({ code: 'timeout', statusCode: 503 })
   })
 
-  it.each([
-    ['allow', 200],
-    ['deny', 'timeout'],
-    ['throw', 'unavailable'],
-  ] as const)(
+  it.each(withoutWeir)(
     'while Weir hangs and onUnavailable is %s come to %s within their time',
     async (onUnavailable, expected) => {
       weir.answerWith(never)
       // Long where it is Weir's own time that is over first.
       const timeoutMs = expected === 'timeout' ? 300 : 10_000
-      const found = open({ timeoutMs }, { onUnavailable })(api.url)
-      const came = await found.then(
-        ({ status }) => status,
-        (error) => error.code,
-      )
-      expect(came).toBe(expected)
+      expect(await cameTo(open({ timeoutMs }, { onUnavailable })(api.url))).toBe(expected)
       await expect.poll(() => weir.asked[0]?.socket.destroyed).toBe(true)
     },
   )

@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest'
 import type { Ports } from './ports.ts'
 import { nowMs, openConsole, smallPolicy } from './testing/open-console.ts'
 
-const sha256 = (text: string) => hash('sha256', text, 'hex')
+/** A token of acme's alone, as a line of a policy. */
+const limited = `  limited: { sha256: ${hash('sha256', 'limited-token', 'hex')}, scopes: [usage], subjects: [acme] }`
 
 describe('GET /v1/usage', () => {
   it('asks for the last 24 hours by hour in UTC unless told otherwise', async () => {
@@ -42,7 +43,6 @@ describe('GET /v1/usage', () => {
   it('takes a month of one subject, which may be the caller’s own', async () => {
     const { ask, applyFile, questions } = openConsole()
     const file = smallPolicy.replace('acme: { plan: free,', 'acme: { timeZone: Asia/Kathmandu, anchor: 3, plan: free,')
-    const limited = `  limited: { sha256: ${sha256('limited-token')}, scopes: [usage], subjects: [acme] }`
     expect((await applyFile(`${file.trimEnd()}\n${limited}`)).statusCode).toBe(200)
     const answer = await ask('/v1/usage?period=2026-11&subject=acme')
     expect(answer.json()).toMatchObject({
@@ -116,7 +116,6 @@ describe('GET /v1/usage', () => {
       askCompleteness: async () => counted,
       askUsage: async () => [{ count: '1', allowed: '1', denied: '0', cost }],
     })
-    const limited = `  limited: { sha256: ${sha256('limited-token')}, scopes: [usage], subjects: [acme] }`
     expect((await applyFile(`${smallPolicy.trimEnd()}\n${limited}`)).statusCode).toBe(200)
     const path = '/v1/usage?subject=acme&from=2026-11-01&to=2026-11-03&step=total'
     const { headers } = await ask(path)
@@ -143,7 +142,6 @@ describe('GET /v1/usage', () => {
         return [gap, { ...gap, cause: 'expired', fromMs: 0, toMs: 0 }]
       },
     })
-    const limited = `  limited: { sha256: ${sha256('limited-token')}, scopes: [usage], subjects: [acme] }`
     expect((await applyFile(`${smallPolicy.trimEnd()}\n${limited}`)).statusCode).toBe(200)
     const times = { from: '2026-11-21T12:00:00.000Z', to: '2026-11-21T12:00:00.001Z' }
     const path = '/v1/usage?from=2026-11-02&to=2026-11-03'

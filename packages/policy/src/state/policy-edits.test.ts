@@ -294,20 +294,15 @@ test('subjects and keys change below one and the same policy', () => {
 })
 
 test('a bulk in any order keeps the last entity of a name, and leaves out and reports what does not fit', () => {
-  const key = (digit: string, body: Entity['body']): Entity => ({
-    kind: 'key',
-    name: hash(digit),
+  const made = (kind: Entity['kind'], name: string, body: Entity['body']): Entity => ({
+    kind,
+    name,
     origin: 'admin',
     position: undefined,
     body,
   })
-  const subject = (name: string, plan: string): Entity => ({
-    kind: 'subject',
-    name,
-    origin: 'admin',
-    position: undefined,
-    body: { plan },
-  })
+  const key = (digit: string, body: Entity['body']) => made('key', hash(digit), body)
+  const subject = (name: string, plan: string) => made('subject', name, { plan })
   const state = new PolicyState()
   const answer = state.load([
     ...[key('7', { subject: 'x', id: 'x1' }), subject('x', 'free'), subject('x', 'top'), subject('y', 'gone')],

@@ -66,17 +66,9 @@ function world() {
 }
 
 const crossing = (used: number, percents: readonly number[]): Crossing => ({
-  subject: 'acme',
-  limit: 'day',
-  size: 20,
-  used,
-  decisionId: `decision-${used}`,
-  decidedMs: nowMs - 40,
-  kind: 'reached',
-  startMs: Date.parse('2026-11-21T00:00:00Z'),
-  endMs: Date.parse('2026-11-22T00:00:00Z'),
-  lifetimeMs: 1_000,
-  isRecurring: false,
+  ...{ subject: 'acme', limit: 'day', size: 20, used, decisionId: `decision-${used}`, decidedMs: nowMs - 40 },
+  ...{ kind: 'reached', lifetimeMs: 1_000, isRecurring: false },
+  ...{ startMs: Date.parse('2026-11-21T00:00:00Z'), endMs: Date.parse('2026-11-22T00:00:00Z') },
   thresholds: percents.map((percent) => ({ percent, key: `quota_alert:{acme}:day:20:${percent}:2026-11-21` })),
 })
 

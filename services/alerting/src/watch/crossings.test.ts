@@ -32,28 +32,15 @@ const kathmanduMidnightMs = Date.parse('2026-11-20T18:15:00Z')
 const dayMs = 86_400_000
 
 const decision = (used: number, resetMs: number, subject = 'acme') => ({
-  v: 1 as const,
-  id: 'decision',
-  ts: '',
+  ...({ v: 1, id: 'decision', ts: '', key_id: '', plan: 'free', route: '*', method: 'GET' } as const),
+  ...({ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', denied_by: '' } as const),
   subject,
-  key_id: '',
-  plan: 'free',
-  route: '*',
-  method: 'GET',
-  cost: 1,
-  count: 1,
-  outcome: 'allow' as const,
-  reason: 'ok' as const,
-  mode: 'enforce' as const,
-  charged: 'yes' as const,
-  denied_by: '',
   limits: [
     { name: 'day', size: 10, used, remaining: 10 - used, reset_ms: resetMs },
     { name: 'minute', size: 5, used: 5, remaining: 0, reset_ms: 100 },
     { name: 'gone', size: 1, used: 1, remaining: 0, reset_ms: 100 },
   ],
-  journal: 'journal',
-  seq: 0,
+  ...{ journal: 'journal', seq: 0 },
 })
 
 describe('findCrossings', () => {

@@ -18,7 +18,6 @@ limits:
   otp: { ${window}, size: 1, by: [subject, ip], block: 2m }
 subjects: { acme: { plan: free }, globex: { plan: named }, hooli: { plan: otp } }
 `
-const nowMs = Date.parse('2026-11-21T12:00:10.000Z')
 
 const fromCheck = { entryPoint: 'check', startedAt: 0 } as const
 
