@@ -9,7 +9,6 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { openPartitionLog } from '@weir/kafka/partition-log.ts'
-import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
@@ -74,7 +73,6 @@ function reach(environment: Environment): { readonly options: KafkaOptions; read
 interface Flow {
   readonly journal: Journal
   readonly consumer: BatchConsumer
-  readonly groupId: string
   readonly crashes: unknown[]
   append(count: number): void
   /** Each number that was appended has come; repeats are dropped by their number, as metering does. */
@@ -87,9 +85,8 @@ async function startFlow(options: KafkaOptions, topic = ''): Promise<Flow> {
   const crashes: unknown[] = []
   const journal = await openTestJournal(options, await journalBase(), [topic], { log: options.log as Logger })
   onTestFinished(() => journal.drain(0).then(() => undefined))
-  const settings = testConsumer(options, [topic])
   const consumer = new BatchConsumer({
-    ...settings,
+    ...testConsumer(options, [topic]),
     async onBatch(batch) {
       for (const { value } of batch.records) {
         const n = /^\{"n":(\d+)/.exec(value?.toString() ?? '')?.[1]
@@ -104,7 +101,6 @@ async function startFlow(options: KafkaOptions, topic = ''): Promise<Flow> {
   return {
     journal,
     consumer,
-    groupId: settings.groupId,
     crashes,
     append(count) {
       for (const end = appended + count; appended < end; appended += 1)
@@ -305,48 +301,6 @@ test('WEIR_KAFKA_TLS=on trusts the authorities of the system', async () => {
   const environment = { ...scram(file({ text: password })), WEIR_KAFKA_TLS: 'on', WEIR_KAFKA_TLS_CA: '' }
   const { stderr } = await runWeir(['topics'], { ...environment, SSL_CERT_FILE: kafka.caFile })
   expect(stderr).toContain('the user of WEIR_KAFKA_SASL_USERNAME lacks')
-})
-
-test('Each right that is taken away is named by its operation and resource, all wait for it, and nothing is lost', async () => {
-  const name = 'weir-limited'
-  await kafka.setPassword(name, password)
-  const { options, logged } = reach({ ...scram(file({ text: password })), WEIR_KAFKA_SASL_USERNAME: name })
-  const topic = await makeTopic(reach(scram(file({ text: password }))).options)
-  const read = { resource: 'Topic', name: topic, operation: 'Read' } as const
-  const write = { ...read, operation: 'Write' } as const
-  const group = { resource: 'Group', name: 'test-', pattern: 'prefixed', operation: 'Read' } as const
-  const whose = 'Kafka: the user of WEIR_KAFKA_SASL_USERNAME lacks'
-  const flow = await startFlow(options, topic)
-  const say = (who: () => string, text: string) =>
-    waitUntil(() => who().includes(text), { deadlineMs: 40_000 }).then(() => expect(who()).toContain(text))
-  const consumer = () => flow.consumer.status.waitingFor
-  flow.append(100)
-  await say(() => flow.journal.unsentFor, `${whose} Write on Topic ${topic}`)
-  await say(consumer, `${whose} Read on Topic ${topic}`)
-  await expect(ensureTopics(options, [topicSpec(1)])).rejects.toThrow(/lacks Create on Topic test\./)
-  const sender = createRecordSender(options)
-  onTestFinished(() => sender.close())
-  const send = () => sender.send(topic, [{ key: 'k', value: 'not counted' }])
-  const lacksWrite = { message: expect.stringContaining(`${whose} Write on Topic ${topic}`), code: 'KAFKA_DENIED' }
-  await expect(send()).rejects.toMatchObject(lacksWrite)
-  expect(sender.denied).toEqual({ warning: `${whose} Write on Topic ${topic}` })
-  await kafka.grant(name, [write, read])
-  await send()
-  expect(sender.denied).toBe(undefined)
-  await say(consumer, `${whose} Read on Group ${flow.groupId}`)
-  await kafka.grant(name, [group])
-  await flow.allRead()
-  const takeAway = async (right: typeof read | typeof write | typeof group, who: () => string, text: string) => {
-    await kafka.revoke(name, [right])
-    flow.append(100)
-    await say(who, text)
-    await say(() => logged.join('\n'), text)
-    await kafka.grant(name, [right])
-    await flow.allRead()
-  }
-  await takeAway(write, () => flow.journal.unsentFor, `${whose} Write on Topic ${topic}`)
-  await takeAway(read, consumer, `${whose} Read on Topic ${topic}`)
-  await takeAway(group, consumer, `${whose} Read on Group ${flow.groupId}`)
 })
 
 test('A session that ends every 3 s, a new password and a restart of the broker lose nothing and go on by themselves', async () => {
