@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import type { Stack } from './stack.ts'
 import { callWeir } from './stack-command.ts'
-import { mastersOf, openStackRedis } from './stack-redis.ts'
+import { openStackRedis } from './stack-redis.ts'
 
 /** One line of `weir audit`. */
 export interface Finding {
@@ -31,28 +31,17 @@ export async function weirAudit(stack: Stack, ...flags: readonly string[]): Prom
   return { code, ...JSON.parse(stdout) }
 }
 
-/** What somebody with a password can do to what Weir has counted, and what there is before and after. */
+/** What Weir has counted of quotas. */
 export interface HandDamage {
-  /** Removes rows from a table; gives how many. */
-  remove(table: string, which: string): Promise<number>
-  /** Removes one of Redis's counts. */
-  forget(key: string): Promise<void>
-  forgetAll(): Promise<void>
   /** Units used up of each daily quota, by key: as ClickHouse sums them up, and as Redis has them. */
   usedByRows(): Promise<Readonly<Record<string, number>>>
   usedByRedis(keys: readonly string[]): Promise<Readonly<Record<string, number>>>
-  /** One row of numbers about all that is kept. */
-  sums(): Promise<object>
   close(): Promise<void>
 }
 
 const usedQuery = `SELECT concat('weir:1:{', subject, '}:', splitByChar('-', subject)[1], '-day') AS key,
   sum(toInt64(cost * count) + adjustment) AS units FROM weir.decisions
   WHERE toDate(ts, 'UTC') = toDate(now(), 'UTC') AND charged = 'yes' AND subject NOT LIKE 'narrow-%' GROUP BY key ORDER BY key`
-
-const sumsQuery = `SELECT count() AS rows, sum(count) AS raw, uniqExact(topic_id, partition, offset) AS places,
-  (SELECT sum(count) FROM weir.usage_1m) AS usage_1m, (SELECT sum(count) FROM weir.usage_15m) AS usage_15m,
-  (SELECT sum(count) FROM weir.usage_total_15m) AS usage_total_15m FROM weir.decisions`
 
 async function ask<Row>(client: ClickHouseClient, query: string): Promise<Row[]> {
   return (await client.query({ query, format: 'JSONEachRow' })).json<Row>()
@@ -65,18 +54,6 @@ export function openHandDamage({ addresses }: Stack): HandDamage {
   const clickhouse = connectClickhouse(addresses.clickhouse, 'hand-damage', 60_000)
   const redis = openStackRedis({ addresses })
   return {
-    async remove(table, which) {
-      const [{ n } = { n: '0' }] = await ask<{ n: string }>(
-        clickhouse,
-        `SELECT count() AS n FROM weir.${table} WHERE ${which}`,
-      )
-      await clickhouse.command({
-        query: `DELETE FROM weir.${table} WHERE ${which} SETTINGS lightweight_deletes_sync = 2`,
-      })
-      return Number(n)
-    },
-    forget: async (key) => void (await redis.del(key)),
-    forgetAll: async () => void (await Promise.all(mastersOf(redis).map((master) => master.flushall()))),
     async usedByRows() {
       const rows = await ask<{ key: string; units: string }>(clickhouse, usedQuery)
       return Object.fromEntries(rows.map(({ key, units }) => [key, Number(units)]))
@@ -87,7 +64,6 @@ export function openHandDamage({ addresses }: Stack): HandDamage {
         state?.length === stateBytes ? state.readDoubleBE(unitsAt) : 0
       return Object.fromEntries(keys.map((key, index) => [key, unitsOf(states[index])]))
     },
-    sums: async () => ({ ...(await ask<object>(clickhouse, sumsQuery))[0] }),
     async close() {
       redis.disconnect()
       await clickhouse.close()
