@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { readEvents, type StreamEvent } from '@weir/cli/console/event-stream.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, afterEach, expect, test } from 'vitest'
@@ -9,7 +9,6 @@ import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { createSeededRandom } from '../../support/seeded-random.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const many = Array.from({ length: 25 }, (_, at) => `reader-${at}`)
 const token = (name: string, more = {}) => ({ sha256: sha256(`${name}-token`), scopes: ['usage'], ...more })
 const keyOf = (name: string) => ({ sha256: sha256(`${name}-key`), id: `${name}-1` })

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,11 +5,10 @@ import { json } from 'node:stream/consumers'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import type { Caller } from '@weir/identity/caller.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { onTestFinished } from 'vitest'
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** What of a caller a test looks at. */
 export interface SeenCaller {

@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { tokenScopes } from '@weir/policy/policy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const scopes = tokenScopes.filter((scope) => scope !== 'admin')
 const policy = {
   version: 1,

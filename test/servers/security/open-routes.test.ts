@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { addressesOf } from '@weir/policy/contact-targets.ts'
 import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -9,7 +9,6 @@ import { countAttempts } from '../../support/count-attempts.ts'
 
 /** The routes of the console that take no token in a header: what they ask for is in the path or in the body. */
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const key = 'a key that signs links and portal tokens of these tests'
 const contactOf = (subject: string) => ({ email: [`ops@${subject}.example`] })
 const subjects = ['acme', 'bolt'] as const

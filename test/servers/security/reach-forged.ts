@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { request } from 'node:http'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 
 export const portalKey = 'a key of portals for the tests of reach'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const base64 = (said: object) => Buffer.from(JSON.stringify(said)).toString('base64url')
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 

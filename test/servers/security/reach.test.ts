@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { alertIds, alike, attempts, decisionIds, type Sent } from './reach-attempts.ts'
 import { besides, forged, portalKey, reachCredentials, statusOfLines } from './reach-forged.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const keysOf = (name: string) => [{ sha256: sha256(`${name}-key`), id: `${name}-a` }]
 const ended = (name: string) => ({ sha256: sha256(name), expires: '2026-01-01T00:00:00Z' })
 const policy = {
