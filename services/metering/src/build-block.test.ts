@@ -88,7 +88,14 @@ describe('buildBlock', () => {
       [101, 'no value'],
       [102, 'not JSON'],
     ])
-    expect(block.bookkeeping.gaps).toHaveLength(2)
+    expect(block.bookkeeping.gaps).toMatchObject([{ cause: 'dead_letter' }, { cause: 'dead_letter' }])
+  })
+
+  it('the gap of a record that cannot be read has its number, if that is the very next, and nothing is lost', () => {
+    const unreadable = decision(1).replace('"cost":1', '"cost":"much"')
+    const { missing, bookkeeping } = build([decision(0), unreadable, decision(2)], 'slow')
+    expect(missing).toEqual([])
+    expect(bookkeeping.gaps).toMatchObject([{ cause: 'dead_letter', journal, from_seq: 1, to_seq: 1, count: 1 }])
   })
 
   it('a watermark of the future is refused, so that usage is not reported complete before it is', () => {

@@ -49,23 +49,6 @@ test('ClickHouse killed and back: nothing is lost or twice', async () => {
   expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
 })
 
-test('a process that sleeps through its session with a declared block wakes as a zombie: each record counts once', async () => {
-  const journal = newJournal()
-  const sleeper = await start({ WEIR_LOG_LEVEL: 'debug' })
-  await until(async () => (await sleeper.ready()).status === 200)
-  await stack.send(journal.take(2_000))
-  // Wherever it is just now: before, within or after its insert.
-  process.kill(sleeper.pid, 'SIGSTOP')
-  const heir = await start()
-  await stack.send(journal.take(500))
-  await settled(stack, journal.subject, 2_500)
-  process.kill(sleeper.pid, 'SIGCONT')
-  await stack.send(journal.take(500))
-  expect(await settled(stack, journal.subject, 3_000)).toEqual(once(3_000))
-  await until(async () => (await sleeper.ready()).status === 200)
-  expect(heir.said() + sleeper.said()).not.toContain('numbers that never came')
-})
-
 test('three processes that come and go: each record of each partition counts once', async () => {
   const journal = newJournal()
   await start()

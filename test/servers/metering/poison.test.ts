@@ -91,17 +91,6 @@ test('duplicates are dropped by their number, and missing numbers are recorded o
   ])
 })
 
-test('the number of a dead letter does not count as lost', async () => {
-  const journal = newJournal()
-  const records = journal.take(5, 4)
-  const broken = (records[2] ?? '').replace('"cost":2', '"cost":"much"')
-  await stack.send([...records.slice(0, 2), broken, ...records.slice(3)], 4)
-  expect(await settled(stack, journal.subject, 4)).toEqual(once(4))
-  // Gaps are written after the rows.
-  await waitUntil(async () => (await gapsOf(journal.id)).length > 0, { deadlineMs: 20_000 })
-  expect(await gapsOf(journal.id)).toEqual([{ cause: 'dead_letter', from_seq: 2, to_seq: 2, count: 1 }])
-})
-
 test('each outcome becomes one row, as a decision does, also when it came twice', async () => {
   const id = newJournal().id
   const lines = Array.from(
