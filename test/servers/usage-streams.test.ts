@@ -1,5 +1,5 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
@@ -9,6 +9,7 @@ import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery } from '@weir/core/usage/usage-query.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
+import { listenForTest } from '../support/listen.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** Far more bytes than the sockets between ClickHouse and a reader that waits can hold. */
@@ -162,23 +163,8 @@ test('a file of before stays as it is where the answer breaks off', async () => 
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\n"a"\r\n', () => socket.end()),
     )
   })
-  await new Promise<void>((done) => broken.listen(0, '127.0.0.1', done))
-  onTestFinished(() => void broken.close())
-  const url = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`
-  const environment = { ...desk.environment, WEIR_CONSOLE_URL: url }
+  const environment = { ...desk.environment, WEIR_CONSOLE_URL: `http://127.0.0.1:${await listenForTest(broken)}` }
   const { code, stderr } = await runWeir([...usage, '--format', 'csv', '--output', output], environment)
   expect([code, stderr]).toEqual([1, expect.stringContaining('CONSOLE_UNAVAILABLE')])
   expect([await readdir(dir), await readFile(output, 'utf8')]).toEqual([['usage.csv'], 'of before'])
-})
-
-test('a stream is cut off where ClickHouse is killed in its middle, and never taken for whole', async () => {
-  for (const format of ['csv', 'jsonl']) {
-    const response = await open(`${large}&format=${format}`).response
-    expect(response.status).toBe(200)
-    await expect.poll(running, { timeout: 20_000 }).toBe(1)
-    await tables.kill()
-    await expect(response.text()).rejects.toThrow('terminated')
-    await tables.restart()
-  }
-  expect(await desk.readLog()).toContain('ClickHouse ended an answer in its middle: it gave no reason')
 })
