@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
@@ -10,6 +8,7 @@ import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { listenForTest } from '../support/listen.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const policyText = (subject: string, port: number) => `
@@ -42,13 +41,10 @@ async function open() {
     request.resume()
     response.writeHead(statuses.shift() ?? 200).end('made')
   })
-  upstream.listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
-  onTestFinished(() => void upstream.close())
+  const port = await listenForTest(upstream)
   const redis = await openLimiterRedis(inject('redisUrl'))
   const log = createMemoryDecisionLog()
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
-  const port = (upstream.address() as AddressInfo).port
   const startProcess = async (owner: string, graceMs = 60_000) => {
     const store = new RedisLimitStore({ redis, ...common })
     const layers = new LayeredStore(store, { ...common, processes: () => 1 })

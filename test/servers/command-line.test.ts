@@ -1,12 +1,12 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listen } from '../support/listen.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** What a console answers; nothing, for as long as it is undefined. */
@@ -19,9 +19,7 @@ const server = createServer((request, response) => {
 let environment: Record<string, string>
 let dir: string
 beforeAll(async () => {
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address() as AddressInfo
-  environment = { WEIR_CONSOLE_URL: `http://127.0.0.1:${port}`, WEIR_ADMIN_TOKEN: 'weir_token' }
+  environment = { WEIR_CONSOLE_URL: `http://127.0.0.1:${await listen(server)}`, WEIR_ADMIN_TOKEN: 'weir_token' }
   dir = await mkdtemp(join(tmpdir(), 'weir-test-command-line-'))
 })
 afterAll(async () => {

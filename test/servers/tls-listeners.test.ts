@@ -4,7 +4,7 @@ import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request } from 'node:https'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { promisify } from 'node:util'
@@ -17,6 +17,7 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { checkConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { listen } from '../support/listen.ts'
 import { readMetric } from '../support/read-metric.ts'
 import { type Authority, createAuthority } from '../support/servers/certificates.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
@@ -41,13 +42,11 @@ beforeAll(async () => {
   kafka = await startServer(kafkaServer)
   await ensureTopics(kafkaOptions(kafka.address), await readTopics())
   ;({ dir } = kafka)
-  upstream.listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
   const policy = {
     version: 1,
     identity: { anonymous: 'visitors' },
     plans: { visitors: { limits: [] } },
-    upstreams: { api: { url: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, hosts: ['*'] } },
+    upstreams: { api: { url: `http://127.0.0.1:${await listen(upstream)}`, hosts: ['*'] } },
     subjects: { app: { plan: 'visitors' } },
     tokens: { app: { sha256: sha256('token'), scopes: ['check'] } },
   }

@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
+import { listen } from '../../support/listen.ts'
 import { type LocalClickhouse, startClickhouse } from '../../support/servers/clickhouse.ts'
 
 countAttempts(
@@ -23,9 +24,7 @@ beforeAll(async () => {
   clickhouse = await startClickhouse()
   secret = join(clickhouse.server.dir, 'secret.txt')
   writeFileSync(secret, 'a secret of this machine\n')
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  const address = listener.address()
-  asked.port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  asked.port = await listen(listener)
   await clickhouse.ask('CREATE DATABASE attack')
   await clickhouse.ask('CREATE TABLE attack.t (a UInt8, b String) ENGINE = MergeTree ORDER BY a')
 })

@@ -6,6 +6,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type InstalledClient, installClient } from '../../support/client/install-client.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
+import { listenForTest } from '../../support/listen.ts'
 
 const subject = (plan: string, key: string) => ({ plan, keys: [{ sha256: sha256(key) }] })
 const policy = {
@@ -118,13 +119,7 @@ test('limited-fetch.mjs calls no faster than the limit', async () => {
     times.push(performance.now())
     response.end()
   })
-  await new Promise<void>((done) => api.listen(0, '127.0.0.1', done))
-  onTestFinished(() => {
-    api.closeAllConnections()
-    api.close()
-  })
-  const address = api.address()
-  const port = typeof address === 'object' ? address?.port : ''
+  const port = await listenForTest(api)
   expect(await printed('limited-fetch.mjs', { WEIR_KEY: 'github-key', API_URL: `http://127.0.0.1:${port}` })).toEqual([
     '200 200 200 200 200 200',
   ])

@@ -7,6 +7,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { startIngressStack } from '../../support/ingress-stack.ts'
+import { listenForTest } from '../../support/listen.ts'
 
 const callerProgram = join(import.meta.dirname, '../../support/client/caller.ts')
 const names = ['a', 'b', 'c']
@@ -47,13 +48,7 @@ async function openApi() {
     arrivals.push({ atMs, status, from: request.url?.split('/')[1] ?? '' })
     response.writeHead(status).end()
   })
-  await new Promise<void>((done) => api.listen(0, '127.0.0.1', done))
-  onTestFinished(() => {
-    api.closeAllConnections()
-    api.close()
-  })
-  const address = api.address()
-  return { arrivals, url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}` }
+  return { arrivals, url: `http://127.0.0.1:${await listenForTest(api)}` }
 }
 
 /** Starts a process per name, lets them begin together, and waits for what their calls came to. */

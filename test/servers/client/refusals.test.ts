@@ -6,6 +6,7 @@ import { decision, limit, state } from '@weir/core/limits/testing/build-decision
 import { denialProblem, setDecisionHeaders } from '@weir/ingress/http/decision-reply.ts'
 import { decisionText } from '@weir/ingress/routes/check.ts'
 import { expect, onTestFinished, test } from 'vitest'
+import { listenForTest } from '../../support/listen.ts'
 
 const refused = (reason: Reason, retryAfterMs: number, deniedBy = 'minute') => ({
   id: '01234567-89ab-7cde-8123-456789abcdef',
@@ -37,13 +38,8 @@ test.each([
   }
   setDecisionHeaders(target, recorded, { clock: systemClock })
   const api = createServer((_, response) => response.writeHead(200, headers).end(decisionText(recorded)))
-  await new Promise<void>((done) => api.listen(0, '127.0.0.1', done))
-  const address = api.address()
-  const client = createClient({ url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, key: 'k' })
-  onTestFinished(async () => {
-    await client.close()
-    api.close()
-  })
+  const client = createClient({ url: `http://127.0.0.1:${await listenForTest(api)}`, key: 'k' })
+  onTestFinished(() => client.close())
   const refusal = refusalOf(await client.check())
   const { 'content-type': type, 'cache-control': cache, ...others } = refusal.headers
   const proxied = denialProblem(target, recorded)

@@ -6,6 +6,7 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type LiveConsole, openLiveConsole } from '../../support/decisions/live-console.ts'
+import { listen } from '../../support/listen.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 let live: LiveConsole
@@ -36,10 +37,7 @@ test('who waits for a second sees how long on a terminal, and never in JSON', as
   const server = (await import('node:http')).createServer((_, response) => {
     held.push(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{"items":[],"next":null}'))
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const address = server.address()
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
-  const env = { WEIR_CONSOLE_URL: url, WEIR_ADMIN_TOKEN: 'x' }
+  const env = { WEIR_CONSOLE_URL: `http://127.0.0.1:${await listen(server)}`, WEIR_ADMIN_TOKEN: 'x' }
   // `script` runs a command in a terminal without a size, and prints everything that the command writes to it.
   const inTerminal = (command: string) => {
     const child = spawnBound(['script', '-qec', `stty columns 80; ${projectRoot}/${command}`, '/dev/null'], {

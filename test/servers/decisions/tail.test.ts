@@ -3,6 +3,7 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type LiveConsole, openLiveConsole } from '../../support/decisions/live-console.ts'
+import { listen } from '../../support/listen.ts'
 import type { RunningConsole } from '../../support/start-console.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -30,9 +31,7 @@ async function openDoor() {
     for (const one of [from, to]) one.on('error', () => [from, to].map((other) => other.destroy()))
     from.pipe(to).pipe(from)
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const address = server.address()
-  door.url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+  door.url = `http://127.0.0.1:${await listen(server)}`
   return door
 }
 

@@ -1,6 +1,5 @@
-import { createHash, randomUUID } from 'node:crypto'
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+import { randomUUID } from 'node:crypto'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 
 /** What the tests of gateways call as. The key of each subject is its name. */
 const callers = ['four', 'more', 'forger', 'wide', 'keyed', 'away', 'soft', 'cut', 'human'] as const

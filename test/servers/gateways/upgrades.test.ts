@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -11,6 +9,7 @@ import { startHaproxy } from '../../support/gateways/haproxy.ts'
 import { startNginx } from '../../support/gateways/nginx.ts'
 import type { Gateway } from '../../support/gateways/start-gateway.ts'
 import { openWeirApps, type WeirApps } from '../../support/gateways/weir-apps.ts'
+import { listen } from '../../support/listen.ts'
 
 const policy = `
 version: 1
@@ -33,10 +32,8 @@ let weir: WeirApps
 const gateways = new Map<string, Gateway>()
 
 beforeAll(async () => {
-  upstream.listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
   weir = await openWeirApps(policy)
-  const behind = { weirApi: weir.api, upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` }
+  const behind = { weirApi: weir.api, upstream: `http://127.0.0.1:${await listen(upstream)}` }
   gateways.set('nginx', await startNginx(behind))
   gateways.set('caddy', await startCaddy(behind))
   gateways.set('caddy, short', await startCaddy(behind, 'weir-short.caddyfile'))

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import {
   type CryptoKey,
   exportJWK,
@@ -10,7 +9,7 @@ import {
   type JWTPayload,
   SignJWT,
 } from 'jose'
-import { onTestFinished } from 'vitest'
+import { listenForTest } from '../../support/listen.ts'
 
 /** How the issuer answers when it is asked for its keys. */
 export type Behaviour = 'keys' | 'down' | 'redirect' | 'hang' | 'silent' | 'huge'
@@ -65,13 +64,7 @@ export async function openIssuer() {
   server.on('connection', () => {
     state.connections += 1
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const port = await listenForTest(server)
 
   /** A new key; those before stay unless they are withdrawn. */
   const rotate = async ({ withdraw = false } = {}) => {

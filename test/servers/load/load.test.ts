@@ -1,13 +1,12 @@
-import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LoadReport } from '@weir/cli/load/report.ts'
 import { projectRoot } from '@weir/cli/project.ts'
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
@@ -17,13 +16,13 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { listenForTest } from '../../support/listen.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket']
 const all = algorithms.map((name) => [name, name] as const)
 /** A limit of each algorithm, on a plan with subjects of its own for each test. */
@@ -191,27 +190,12 @@ async function startHoldingApi(count: number) {
     for (const one of held.splice(0))
       one.writeHead(200).end('{"allowed":true,"reason":"ok","denied_by":"","limits":[]}')
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const close = async () => {
-    server.closeAllConnections()
-    server.close()
-  }
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close }
+  return `http://127.0.0.1:${await listenForTest(server)}`
 }
 
 test('a rate goes on while the server stalls, and latencies count from when each request was due', async () => {
-  const api = await startHoldingApi(50)
-  const { report } = await loadJson(
-    '--target',
-    api.url,
-    '--subject',
-    'check-sliding_log',
-    '--rate',
-    '100',
-    '--for',
-    '2s',
-  )
-  await api.close()
+  const url = await startHoldingApi(50)
+  const { report } = await loadJson('--target', url, '--subject', 'check-sliding_log', '--rate', '100', '--for', '2s')
   expect(report.total).toMatchObject({ sent: 200, answered: 200, failed: 0 })
   // The first of fifty was due half a second before the fiftieth, and a quarter of all waited for it.
   expect(report.total.latency_ms?.max).toBeGreaterThan(480)

@@ -1,7 +1,7 @@
 import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
+import { listenForTest } from '../../support/listen.ts'
 
 /** A door to ClickHouse that does something about the first insert of decisions, once. */
 export interface HeldInsert {
@@ -37,12 +37,7 @@ export async function holdFirstInsert(address: string, when: 'before' | 'after')
     })
     passed.on('error', () => outgoing.destroy()).end(body)
   })
-  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    released.resolve()
-    front.closeAllConnections()
-    front.close()
-  })
-  door.port = String((front.address() as AddressInfo).port)
+  door.port = String(await listenForTest(front))
+  onTestFinished(() => released.resolve())
   return { url: door.href.replace(/\/$/, ''), held: held.promise, release: released.resolve }
 }

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { listenForTest } from '../../support/listen.ts'
 import { playTraffic, type Seen, type Step } from '../../support/migrations/play-traffic.ts'
 import { openPolicyServers, type PolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
 import { guideFile, startGuideProgram } from '../../support/migrations/start-program.ts'
@@ -57,9 +57,7 @@ async function startUnlimited(): Promise<string> {
   const server = createServer(({ url }, response) => {
     response.writeHead(url === '/api/broken' ? 500 : 200).end()
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  onTestFinished(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await listenForTest(server)}`
 }
 
 test.each(['express-rate-limit', 'fastify-rate-limit'])(

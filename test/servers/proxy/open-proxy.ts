@@ -14,6 +14,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { listenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify from 'fastify'
 import { onTestFinished } from 'vitest'
+import { listen } from '../../support/listen.ts'
 
 /** What an upstream does with a request; by default it reads it and says `made`. */
 export type Serve = (request: IncomingMessage, response: ServerResponse) => void
@@ -59,9 +60,7 @@ export async function openProxy(options: ProxyOptions = {}) {
   })
   upstream.on('connection', (socket: Socket) => upstreamSockets.add(socket))
   if (options.onUpgrade !== undefined) upstream.on('upgrade', options.onUpgrade)
-  upstream.listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
-  const upstreamPort = (upstream.address() as AddressInfo).port
+  const upstreamPort = await listen(upstream)
 
   const log = createLogger('test', 'silent')
   const outcomes: Line[] = []

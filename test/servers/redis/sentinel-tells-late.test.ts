@@ -1,6 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import { connectRedis } from '@weir/redis/connect.ts'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { listenForTest } from '../../support/listen.ts'
 
 const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
 const array = (...texts: readonly string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`
@@ -38,11 +39,7 @@ async function listenAsSentinel(masterPort: string) {
         )
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the stand-in does not listen')
-  return { port: address.port, subscribers, asked: () => asked }
+  return { port: await listenForTest(server), subscribers, asked: () => asked }
 }
 
 test('notified of a failover while it asks for the master, a connection goes on to the master', async () => {

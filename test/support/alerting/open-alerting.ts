@@ -1,5 +1,4 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
@@ -12,6 +11,7 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { listen } from '../listen.ts'
 import { changesOf, wholeChange } from '../policy-topic.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../servers/start-server.ts'
@@ -82,8 +82,7 @@ async function startReceiver() {
     const answer = answers.get(path) ?? ((out: ServerResponse) => out.writeHead(204).end())
     answer(response)
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return { server, received, answers, url: (path: string) => `http://127.0.0.1:${port}${path}` }
 }
 

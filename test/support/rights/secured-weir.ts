@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { documentedRights, type RightsOf } from '../documented-rights.ts'
+import { listen } from '../listen.ts'
 import { type SecureKafka, startSecureKafka } from '../servers/secure-kafka.ts'
 import { startServer } from '../servers/start-server.ts'
 import { startTables, type Tables } from '../servers/tables.ts'
@@ -55,9 +55,7 @@ async function startReceiver() {
     request.resume()
     response.writeHead(204).end()
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address() as AddressInfo
-  return { server, port }
+  return { server, port: await listen(server) }
 }
 
 async function until(service: ServiceProcess, isSo: () => Promise<boolean>): Promise<ServiceProcess> {
