@@ -168,3 +168,15 @@ test('a file of before stays as it is where the answer breaks off', async () => 
   expect([code, stderr]).toEqual([1, expect.stringContaining('CONSOLE_UNAVAILABLE')])
   expect([await readdir(dir), await readFile(output, 'utf8')]).toEqual([['usage.csv'], 'of before'])
 })
+
+test('a stream is cut off where ClickHouse is killed in its middle, and never taken for whole', async () => {
+  for (const format of ['csv', 'jsonl']) {
+    const response = await open(`${large}&format=${format}`).response
+    expect(response.status).toBe(200)
+    await expect.poll(running, { timeout: 20_000 }).toBe(1)
+    await tables.kill()
+    await expect(response.text()).rejects.toThrow('terminated')
+    await tables.restart()
+  }
+  expect(await desk.readLog()).toContain('ClickHouse ended an answer in its middle: it gave no reason')
+})
