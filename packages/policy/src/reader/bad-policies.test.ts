@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { badPolicies } from '../testing/bad-policies.ts'
+import { parseBadPolicies } from '../testing/bad-policies.ts'
 import { parsePolicy } from './parse-policy.ts'
 import { formatProblem } from './text-reader.ts'
+
+const badPolicies = parseBadPolicies(readFileSync(new URL('./bad-policies.txt', import.meta.url), 'utf8'))
 
 test.each(badPolicies)('$name is reported with its line', ({ text, problems }) => {
   const parsed = parsePolicy(text, 'weir.yaml')

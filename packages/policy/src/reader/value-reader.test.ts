@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { badPolicies } from '../testing/bad-policies.ts'
+import { parseBadPolicies } from '../testing/bad-policies.ts'
 import { emptyPolicy, parsePolicy, readValues } from './parse-policy.ts'
+
+const badPolicies = parseBadPolicies(readFileSync(new URL('./bad-policies.txt', import.meta.url), 'utf8'))
 
 const file = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
 const nothingKept = { upstreams: false, routes: false }
