@@ -35,7 +35,7 @@ async function request(ingress: string, count: number, connections: number, key:
 /** Begins in the first half of an aligned minute, so that the requests fall into one window. */
 const untilEarlyInTheMinute = () => waitUntil(() => Date.now() % 60_000 < 30_000, { deadlineMs: 35_000, everyMs: 250 })
 
-export async function sums({ clickhouse }: Pick<Pipeline, 'clickhouse'>, table: string, where: string) {
+async function sums({ clickhouse }: Pick<Pipeline, 'clickhouse'>, table: string, where: string) {
   const answer = await clickhouse.query({
     query: `SELECT toUInt32(sum(count)) AS decisions, toUInt32(sumIf(count, outcome = 'allow')) AS allowed FROM weir.${table} WHERE ${where}`,
     format: 'JSONEachRow',

@@ -41,7 +41,7 @@ test('On one server nothing that is committed names a shard, and ClickHouse give
   expect([...world.tokens.values()].filter((lines) => lines.includes('received_at'))).toEqual([])
 })
 
-/** Once for each step, whose effect has happened or not. `open` makes the servers, `restart` is before the next start. */
+/** Once for each step, whose effect has happened or not; `restart` is called before the next start. */
 async function killAtEachStep(open: () => World, restart: (world: World) => void = () => undefined): Promise<void> {
   const whole = open()
   await play(whole)
