@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 
 /** What the tests of gateways call as. The key of each subject is its name. */
-const callers = ['four', 'more', 'forger', 'wide', 'keyed', 'away', 'soft', 'cut', 'human'] as const
+const callers = ['four', 'more', 'wide', 'keyed', 'away', 'soft', 'cut', 'human'] as const
 
 /** Redis may have counted for an earlier run. */
 const run = randomUUID()
