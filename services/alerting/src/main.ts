@@ -13,6 +13,7 @@ import { redisProblem, untilAllowed } from '@weir/redis/connection-state.ts'
 import { problemOf } from '@weir/redis/limit-connection.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import { type Config, readConfig } from '@weir/runtime/read-config.ts'
+import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
 import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
 import { startPolling } from '@weir/runtime/start-polling.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
@@ -173,5 +174,6 @@ await startService(
       { groupId: 'weir-alert-log', topics: [topics.alerts, topics.deliveries], ...gathered, onBatch: onLog },
     ]
     await startConsumers(consumers, { ...kafka, sessionTimeoutMs: config.sessionMs, onCrash: run.fail }, service)
+    await releaseStartMemory()
   },
 )

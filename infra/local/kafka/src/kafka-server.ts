@@ -52,6 +52,7 @@ const needs = [javaProgram, kafkaProgram]
 async function prepare(
   { dir, progress, environment }: Omit<PlanOptions, 'ports'>,
   files: Omit<ServerFilesOptions, 'dataDir'>,
+  classes?: string,
 ): Promise<Pick<ServerPlan, 'command' | 'env' | 'cwd'>> {
   const [program = '', libs = ''] = await findPrograms(needs, { environment, tell: inLines(progress) })
   const found = { program, libs }
@@ -60,7 +61,8 @@ async function prepare(
   const properties = join(dir, 'server.properties')
   await rm(properties, { force: true }) // an earlier version's may be readable by others, and would stay so
   await writeFile(properties, serverProperties({ dataDir, ...files }), { mode: 0o600 })
-  return { command: [...java(found, '640m'), 'kafka.Kafka', 'server.properties'], env: {}, cwd: dir }
+  const more = classes === undefined ? found : { ...found, classes }
+  return { command: [...java(more, '640m'), 'kafka.Kafka', 'server.properties'], env: {}, cwd: dir }
 }
 
 /** Apache Kafka as one KRaft node on loopback for tests: every caller may do everything. */
@@ -91,7 +93,7 @@ export const securedKafkaServer: NativeServer = {
     const { text: password } = serverPassword(dir)
     const files = { brokerPort: open, controllerPort: controller, secured: { port: secured, username, password } }
     return {
-      ...(await prepare({ dir, ...options }, files)),
+      ...(await prepare({ dir, ...options }, files, 'classes.jsa')),
       address: `127.0.0.1:${relay}`,
       login: { address: `127.0.0.1:${secured}`, username, password },
       openRelay: () => openLoginRelay(relay, { open, secured }),

