@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
@@ -134,4 +134,26 @@ test('HTTPS_PROXY is asked for every connection to the registry, unless NO_PROXY
 test('a registry that cannot be reached is tried again, and then named', async () => {
   const { said } = await fetchThing({ WEIR_MAVEN_URL: 'http://127.0.0.1:9' })
   expect(said).toContain('http://127.0.0.1:9/org/example/thing/1.0/thing-1.0.jar: connect ECONNREFUSED')
+})
+
+test('a start that finds and reaches nothing names every program, with its address and what installs it', async () => {
+  // A checkout without private copies.
+  const root = await mkdtemp(join(dir, 'checkout-'))
+  for (const path of ['infra/local/programs/src', 'infra/local/kafka/jars.sha256']) {
+    await cp(inProject(path), join(root, path), { recursive: true })
+  }
+  await mkdir(join(root, '.weir'))
+  await symlink(inProject('.weir/tools'), join(root, '.weir/tools'))
+  const main = join(root, 'infra/local/programs/src/main.ts')
+  const env = { PATH: '', WEIR_MAVEN_URL: 'http://127.0.0.1:9' }
+  const child = spawn(process.execPath, [main, 'run', 'up'], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  const said: Buffer[] = []
+  child.stderr.on('data', (part: Buffer) => said.push(part))
+  const [code] = await once(child, 'close')
+  expect(code).toBe(1)
+  for (const label of ['Redis 6.2 or newer', 'Java 17 or newer', 'Kafka 4.1.1']) {
+    expect(Buffer.concat(said).toString()).toContain(
+      `weir: ${label} is missing and could not be fetched: http://127.0.0.1:9/`,
+    )
+  }
 })
