@@ -83,10 +83,11 @@ export interface Stack {
   close(): Promise<void>
 }
 
-/** The same program of another checkout. */
+/** The same program of another checkout, by the Node that its launcher put there. */
 function fromTree(part: ProcessDefinition, root: string): ProcessDefinition {
-  const [program, ...args] = part.command.map((text) => text.replace(part.cwd, root))
-  return { ...part, command: [program ?? '', ...args], cwd: root }
+  if (part.cwd === root) return part
+  const args = part.command.slice(1).map((text) => text.replace(part.cwd, root))
+  return { ...part, command: [join(root, 'node_modules/node/bin/node'), ...args], cwd: root }
 }
 
 /** More processes of a service, each as the first but for its ops port and what it keeps of the policy. */
