@@ -33,7 +33,8 @@ export async function startNginx(weir: RunningWeir, api: string) {
   await writeFile(join(dir, 'weir-blocked.list'), '')
   const frame = await readFile(inProject('examples/nginx/nginx.conf'), 'utf8')
   // Only a master can read the files again. Its workers run as the user of this folder.
-  await writeFile(join(dir, 'nginx.conf'), frame.replace('master_process off;', 'worker_processes 1; user root root;'))
+  const user = process.getuid?.() === 0 ? 'user root root;' : ''
+  await writeFile(join(dir, 'nginx.conf'), frame.replace('master_process off;', `worker_processes 1; ${user}`))
   const nginx = weir.program(['nginx', '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')])
   await weir.until('nginx accepts connections', async () => {
     if (!nginx.hasEnded()) return accepts(port)

@@ -6,7 +6,8 @@ import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from
 const frame = readFileSync(resolve(import.meta.dirname, '../../../examples/nginx/nginx.conf'), 'utf8')
 
 /** A single process cannot read its files again. Its workers run as the user of the test. */
-const reloadable = (text: string) => text.replace('master_process off;', 'worker_processes 1; user root root;')
+const user = process.getuid?.() === 0 ? 'user root root;' : ''
+const reloadable = (text: string) => text.replace('master_process off;', `worker_processes 1; ${user}`)
 
 /** nginx with docs/integrations/nginx/weir.conf. */
 export const startNginx = ({

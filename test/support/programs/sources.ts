@@ -31,7 +31,9 @@ async function runQuietly(
 
 /** A program that finds its libraries beside itself. */
 async function writeWrapper(file: string, variables: Readonly<Record<string, string>>, program: string): Promise<void> {
-  const settings = Object.entries(variables).map(([name, value]) => `${name}="${value}\${${name}:+:$${name}}"`)
+  const settings = Object.entries(variables).map(
+    ([name, value]) => `${name}="${value}${name.endsWith('PATH') ? `\${${name}:+:$${name}}` : ''}"`,
+  )
   await mkdir(resolve(file, '..'), { recursive: true })
   await writeFile(file, `#!/bin/sh\n${settings.join(' ')} exec "${program}" "$@"\n`)
   await chmod(file, 0o755)
@@ -131,7 +133,13 @@ export const chromiumFromNpm: Source = {
     const program = join(folder, 'chromium-program')
     await pipeline(decompressed(join(packed, 'chromium.br')), createWriteStream(program, { mode: 0o755 }))
     await rm(join(folder, 'node_modules'), { recursive: true })
-    await writeWrapper(join(folder, 'bin/chromium'), { LD_LIBRARY_PATH: `${own}/lib` }, `${own}/chromium-program`)
+    // Without a font Chromium ends at the first letter that is typed.
+    await writeFile(
+      join(folder, 'own-fonts.conf'),
+      `<fontconfig><dir>${own}/fonts</dir><cachedir>${own}/cache</cachedir></fontconfig>`,
+    )
+    const variables = { LD_LIBRARY_PATH: `${own}/lib`, FONTCONFIG_FILE: `${own}/own-fonts.conf` }
+    await writeWrapper(join(folder, 'bin/chromium'), variables, `${own}/chromium-program`)
     tell('Chromium', this.bytes, this.bytes)
   },
 }
