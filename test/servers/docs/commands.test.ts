@@ -43,7 +43,7 @@ it.each(allFences.filter(({ language }) => language === 'nginx'))(
   async ({ text }) => {
     const [around = '', within = ''] = text.split(/^ *# and in location .*$/m)
     const dir = await mkdtemp(join(tmpdir(), 'weir-test-nginx-'))
-    const server = `server { listen 127.0.0.1:1; location / { ${within} proxy_pass http://127.0.0.1:2; } }`
+    const server = `server { listen unix:nginx.sock; location / { ${within} proxy_pass http://127.0.0.1:2; } }`
     await writeFile(join(dir, 'nginx.conf'), `pid nginx.pid; events {} http { access_log off; ${around} ${server} }`)
     const { status, stderr } = spawnSync('nginx', ['-t', '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')], {
       encoding: 'utf8',

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -83,7 +83,7 @@ async function fetchPackage(name: string, folder: string, { tell }: FetchOptions
   await mkdir(join(archives, 'partial'), { recursive: true })
   await runQuietly('apt-get', ['install', '--download-only', ...apt(folder), name], {})
   for (const file of await readdir(archives)) {
-    if (file.endsWith('.deb')) await runQuietly('dpkg', ['-x', join(archives, file), folder], {})
+    if (file.endsWith('.deb')) await runQuietly('dpkg', ['-x', join(archives, file), join(folder, 'root')], {})
   }
   await rm(archives, { recursive: true })
   tell(name, bytes, bytes)
@@ -94,9 +94,12 @@ export const fromDebian = (name: string, bytes: number, programs: readonly strin
   bytes,
   async fill(folder, options, own) {
     await fetchPackage(name, folder, options, bytes)
-    const libraries = [`${own}/usr/lib/x86_64-linux-gnu`, `${own}/lib/x86_64-linux-gnu`].join(':')
+    const root = `${own}/root`
+    const libraries = [`${root}/usr/lib/x86_64-linux-gnu`, `${root}/lib/x86_64-linux-gnu`].join(':')
     for (const one of programs) {
-      await writeWrapper(join(folder, 'bin', basename(one)), { LD_LIBRARY_PATH: libraries }, `${own}/${one}`)
+      // Debian 12 has some programs in /bin itself.
+      const there = existsSync(join(folder, 'root', one)) ? one : one.replace(/^usr\//, '')
+      await writeWrapper(join(folder, 'bin', basename(one)), { LD_LIBRARY_PATH: libraries }, `${root}/${there}`)
     }
   },
 })
@@ -106,7 +109,7 @@ export const pipFromDebian: Source = {
   bytes: 1_700_000,
   async fill(folder, options, own) {
     await fetchPackage('python3-pip-whl', folder, options, this.bytes)
-    const wheels = 'usr/share/python-wheels'
+    const wheels = 'root/usr/share/python-wheels'
     const wheel = (await readdir(join(folder, wheels))).find((file) => file.startsWith('pip-'))
     const python = await run('sh', ['-c', 'command -v python3'])
     const variables = { PYTHONPATH: join(own, wheels, wheel ?? '') }
