@@ -108,8 +108,12 @@ test('one byte that is not the pinned one stops the fetch, which names the file 
   )
 })
 
-test('what a mirror does not have is named with its address', async () => {
-  const { said } = await fetchThing({ WEIR_MAVEN_URL: mirrors.plain }, undefined, 'nothing')
+test('what a mirror does not have is named with its address, but not with its password', async () => {
+  const { said } = await fetchThing(
+    { WEIR_MAVEN_URL: mirrors.plain.replace('//', '//user:secret@') },
+    undefined,
+    'nothing',
+  )
   expect(said).toBe(`${mirrors.plain}/org/example/nothing/1.0/nothing-1.0.jar answered 404`)
 })
 

@@ -1,6 +1,8 @@
 import type { Tell } from './program.ts'
 
 const drawEveryMs = 200
+const megabytes = (bytes: number) => Math.round(bytes / 1e6)
+
 /** Says once of each thing that it is being fetched. */
 export function inLines(report: (line: string) => void): Tell {
   const said = new Set<string>()
@@ -9,8 +11,6 @@ export function inLines(report: (line: string) => void): Tell {
     said.add(what)
   }
 }
-
-const megabytes = (bytes: number) => Math.round(bytes / 1e6)
 
 /** What is being fetched: on a terminal one line that is drawn again, elsewhere a line for each thing that begins. */
 export class FetchProgress {

@@ -30,7 +30,11 @@ const connectionsMax = 8
 const advice =
   'HTTPS_PROXY names a proxy, NODE_EXTRA_CA_CERTS the CA of your company, WEIR_MAVEN_URL a mirror of Maven Central'
 
-class NotPinned extends Error {}
+/** An answer that another try would not change. */
+class WrongAnswer extends Error {}
+
+/** An address as it is shown: a mirror's may carry a password. */
+const shown = (url: URL) => `${url.origin}${url.pathname}`
 
 type Environment = FetchOptions['environment']
 
@@ -75,7 +79,8 @@ async function downloadOnce({ artifact, url, file, registry, received }: Downloa
   const answer = await registry.get(url)
   if (answer.statusCode !== 200) {
     answer.resume()
-    throw new NotPinned(`${url} answered ${answer.statusCode}`)
+    const problem = `${shown(url)} answered ${answer.statusCode}`
+    throw (answer.statusCode ?? 0) >= 500 ? new Error(problem) : new WrongAnswer(problem)
   }
   const hash = createHash('sha256')
   const counted = new Transform({
@@ -88,8 +93,8 @@ async function downloadOnce({ artifact, url, file, registry, received }: Downloa
   await pipeline(answer, counted, createWriteStream(file))
   const sum = hash.digest('hex')
   if (sum === artifact.sha256) return
-  throw new NotPinned(
-    `${url} is not the file that Weir pins: its sha256 is ${sum} and not ${artifact.sha256}. It is not used`,
+  throw new WrongAnswer(
+    `${shown(url)} is not the file that Weir pins: its sha256 is ${sum} and not ${artifact.sha256}. It is not used`,
   )
 }
 
@@ -98,10 +103,10 @@ async function download(options: Download): Promise<void> {
     try {
       return await downloadOnce(options)
     } catch (cause) {
-      if (cause instanceof NotPinned || options.registry.signal.aborted) throw cause
+      if (cause instanceof WrongAnswer || options.registry.signal.aborted) throw cause
       if (tries < triesMax) continue
       const { message, code } = cause as NodeJS.ErrnoException
-      throw new Error(`${options.url}: ${message || code}. ${advice}`, { cause })
+      throw new Error(`${shown(options.url)}: ${message || code}. ${advice}`, { cause })
     }
   }
 }
