@@ -222,6 +222,11 @@ describe('a certificate', () => {
     const misfit = warnings(/WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT /, listeners.length)
     expect(await waitUntil(misfit, { deadlineMs: 20_000 })).toBe(true)
     for (const name of listeners) expect(await servedBy(name, ports[name])).toBe(before)
+    await writeFile(key, '')
+    expect(
+      await waitUntil(warnings(/WEIR_TLS_KEY names an empty file/, listeners.length), { deadlineMs: 20_000 }),
+    ).toBe(true)
+    for (const name of listeners) expect(await servedBy(name, ports[name])).toBe(before)
     await copyFile(`${key}.kept`, key)
     expect(await waitUntil(warnings(/./, 0), { deadlineMs: 20_000 })).toBe(true)
     const [cert, ended] = [`${dir}/server.crt`, `${dir}/ended.crt`]
@@ -342,6 +347,7 @@ describe('variables', () => {
     ['TLS_CERT=nowhere.crt', 'WEIR_TLS_CERT names a file that cannot be read'],
     ['TLS_CLIENT_CA=weir.yaml', 'WEIR_TLS_CLIENT_CA names a file without whole certificates'],
     ['TLS_CLIENT_CA=half.crt', 'WEIR_TLS_CLIENT_CA names a file without whole certificates'],
+    ['TLS_KEY=empty.key', 'WEIR_TLS_KEY names an empty file'],
     ['TLS_KEY=secret.key', 'WEIR_TLS_KEY names a key with a passphrase'],
     [`${none} GRPC_TLS_CERT=client.crt GRPC_TLS_KEY=client.key`, ''],
     ['API_TLS_CERT=none', ''],
@@ -351,6 +357,7 @@ describe('variables', () => {
   ])('with %j: %j', async (more, wanted) => {
     const pem = await readFile(clients.caFile, 'utf8')
     await writeFile(`${dir}/half.crt`, `${pem}${pem.slice(0, 300)}`)
+    await writeFile(`${dir}/empty.key`, '')
     await writeFile(`${dir}/secret.key`, '-----BEGIN ENCRYPTED PRIVATE KEY-----\n')
     const pairs = more
       .split(' ')

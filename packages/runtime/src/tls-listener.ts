@@ -103,6 +103,8 @@ function readPair({ cert, key, clientCa }: TlsFiles) {
     key: textOf(key),
     ca: clientCa.path === '' ? undefined : certificatesIn(clientCa),
   }
+  // Node would take a certificate without a key, and then refuse every handshake.
+  if (read.key === '') throw new Error(`${key.variable} names an empty file`)
   if (/ENCRYPTED/.test(read.key)) throw new Error(`${key.variable} names a key with a passphrase: it must have none`)
   try {
     createSecureContext(read)
