@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { forwardedBy, rightmostUntrusted } from './caller-address.ts'
+import { rightmostUntrusted } from './caller-address.ts'
+import { forwardedBy } from './forwarded.ts'
 import { compileAddresses } from './identity-rules.ts'
 
 const proxies = compileAddresses(['10.0.0.0/8', 'fd00::/8', '192.0.2.1'])

@@ -1,8 +1,8 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Identity } from '@weir/policy/policy.ts'
 import { addressScope, plainAddress } from '@weir/runtime/address-scope.ts'
 import type { CallerRequest } from './caller.ts'
+import { forwardedBy, hopsMax, type ReadHop } from './forwarded.ts'
 import { type AddressSet, type IdentityRules, identityRules } from './identity-rules.ts'
 
 /** The other end of a connection, and what the policy lets it say. */
@@ -60,21 +60,6 @@ export function callerAddress({ socket, headers }: CallerRequest, rules: Identit
   return scope
 }
 
-/** Proxies in a row that are looked through. More than a few is a loop or a forgery. */
-const hopsMax = 32
-
-/** What the proxies in front say about where a request came from; undefined when they say nothing. */
-export function forwardedBy(
-  headers: IncomingHttpHeaders,
-): { readonly list: string; readonly readHop: ReadHop } | undefined {
-  const { 'x-forwarded-for': addresses, forwarded } = headers
-  // Node joins repeated ones in order, so that the last hop is always at the end.
-  if (typeof addresses === 'string') return { list: addresses, readHop: readAddress }
-  return forwarded === undefined ? undefined : { list: forwarded, readHop: readForwardedElement }
-}
-
-type ReadHop = (text: string) => string
-
 /**
  * The caller behind trusted proxies: the rightmost hop that is none of them. Each proxy appends the address that it
  * talked to, and what is further left any client can have written. A hop that cannot be read ends the walk at the last
@@ -92,25 +77,4 @@ export function rightmostUntrusted(peer: string, list: string, readHop: ReadHop,
     end = comma
   }
   return address
-}
-
-/** `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:4711`; empty for anything else. */
-function readAddress(text: string): string {
-  const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1]
-  if (bracketed !== undefined) return plainAddress(bracketed)
-  const withPort = /^([\d.]+):\d{1,5}$/.exec(text)?.[1]
-  return plainAddress(withPort ?? text)
-}
-
-/** The `for` address of an element of `Forwarded` (RFC 7239); empty without one, with two, or if malformed. */
-function readForwardedElement(element: string): string {
-  let found = ''
-  for (const pair of element.split(';')) {
-    const [, name, quoted, token] = /^\s*([\w-]+)=(?:"([^"]*)"|([^"\s]*))\s*$/.exec(pair) ?? []
-    if (name === undefined) return ''
-    if (name.toLowerCase() !== 'for') continue
-    if (found !== '') return ''
-    found = quoted ?? token ?? ''
-  }
-  return readAddress(found)
 }

@@ -64,7 +64,40 @@ describe('what the upstream gets', () => {
       'x-forwarded-host': 'shop.test',
       'x-forwarded-proto': 'https',
       'x-forwarded-prefix': '/api',
-      forwarded: 'for=198.51.100.7;proto=https, for=127.0.0.1;host="api.test";proto=http',
+      forwarded: 'for=198.51.100.7;host="shop.test";proto=https, for=127.0.0.1;host="api.test";proto=http',
+    })
+  })
+
+  const xFor = 'x-forwarded-for'
+  const [xHost, xPort] = ['x-forwarded-host', 'x-forwarded-port']
+  const viaTwo = 'for=6.6.6.6;proto=http;host=evil.test, For="198.51.100.7:99";Proto=HTTPS;Host="a.test", for=10.1.1.1'
+  it.each<[Record<string, string>, string, string, string, string]>([
+    [{ 'x-forwarded-proto': 'https' }, 'for=unknown;proto=https', '', 'api.test', 'https'],
+    [{ [xFor]: '192.0.2.7, 10.1.1.1' }, 'for=192.0.2.7, for=10.1.1.1', '192.0.2.7, 10.1.1.1, ', 'api.test', 'http'],
+    [{ [xFor]: '192.0.2.7', forwarded: 'for=6.6.6.6;proto=https' }, 'for=192.0.2.7', '192.0.2.7, ', 'api.test', 'http'],
+    [
+      { [xFor]: '2001:db8::1', 'x-forwarded-proto': 'https, http', [xHost]: 'a.test', [xPort]: '8443' },
+      'for="[2001:db8::1]";host="a.test:8443";proto=https',
+      '2001:db8::1, ',
+      'a.test:8443',
+      'https',
+    ],
+    [
+      { forwarded: viaTwo },
+      'for=6.6.6.6;host="a.test";proto=https, for=198.51.100.7, for=10.1.1.1',
+      '6.6.6.6, 198.51.100.7, 10.1.1.1, ',
+      'a.test',
+      'https',
+    ],
+    [{ forwarded: 'for=_hidden;proto=gopher;host="a b"' }, 'for=unknown', 'unknown, ', 'api.test', 'http'],
+  ])('%j of a trusted proxy is one truth in both spellings', async (headers, forwarded, addresses, host, proto) => {
+    const { ask, seen } = await openProxy({ identity: '{ trustedProxies: [127.0.0.1, 10.0.0.0/8] }' })
+    await ask({ headers })
+    expect(seen[0]?.headers).toMatchObject({
+      'x-forwarded-for': `${addresses}127.0.0.1`,
+      'x-forwarded-host': host,
+      'x-forwarded-proto': proto,
+      forwarded: `${forwarded}, for=127.0.0.1;host="api.test";proto=http`,
     })
   })
 

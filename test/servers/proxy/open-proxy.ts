@@ -32,6 +32,8 @@ interface ProxyOptions {
   /** The upstream's, as a duration. */
   readonly timeout?: string
   readonly dialect?: RateLimitDialect
+  /** The upstream `here` instead of the one that `serve` is, as lines of a YAML flow map. */
+  readonly upstream?: string
 }
 
 export interface Answer {
@@ -107,7 +109,7 @@ export async function openProxy(options: ProxyOptions = {}) {
   }
 }
 
-const policyText = (upstreamPort: number, { identity = '{}', timeout = '20s' }: ProxyOptions) => `
+const policyText = (upstreamPort: number, { identity = '{}', timeout = '20s', upstream = '' }: ProxyOptions) => `
 version: 1
 identity: ${identity}
 plans: { free: { limits: [many] }, poor: { limits: [one] } }
@@ -123,7 +125,7 @@ routes:
   - { match: "GET /v1/lookup", cost: "query:count" }
   - { match: "GET /v1/export", cost: "header:X-Units" }
 upstreams:
-  here: { url: "http://127.0.0.1:${upstreamPort}", hosts: ["api.test", "127.0.0.1"], timeout: ${timeout} }
+  here: { ${upstream || `url: "http://127.0.0.1:${upstreamPort}"`}, hosts: ["api.test", "127.0.0.1"], timeout: ${timeout} }
   gone: { url: "http://127.0.0.1:1", hosts: [gone.test] }
 subjects:
   acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }

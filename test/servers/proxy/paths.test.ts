@@ -45,8 +45,10 @@ describe('whatever way a path is written in', () => {
     '/v1/%zz',
     '/v1/search#x',
     '/v1/search?a#x',
-    'http://api.test/v1/search',
-    'http://gone.test/v1/search',
+    'ftp://api.test/v1/search',
+    'http://user@api.test/v1/search',
+    'http:///v1/search',
+    'api.test:443',
     '*',
   ])('%s is refused with 400, undecided and unseen by the upstream', async (path) => {
     const { raw, seen, records } = await openProxy()
@@ -55,6 +57,21 @@ describe('whatever way a path is written in', () => {
     expect(answer).toContain('"type":"urn:weir:problem:bad-request"')
     expect([records, seen]).toEqual([[], []])
   })
+})
+
+it.each([
+  ['http://api.test/v1/search', '/v1/search'],
+  ['HTTP://API.test:80/v1//search?a=http://b', '/v1/search?a=http://b'],
+  ['https://api.test?x=1', '/?x=1'],
+  ['http://api.test', '/'],
+])('the absolute form %s is its path, at the host that it names', async (url, forwarded) => {
+  const { raw, seen } = await openProxy()
+  const said = await raw(`GET ${url} HTTP/1.1\r\n${key.replace('api.test', 'gone.test')}\r\n`)
+  expect(said).toMatch(/^HTTP\/1\.1 200 /)
+  expect(seen.map(({ url, headers }) => [url, headers['x-forwarded-host']])).toEqual([
+    [forwarded, /\/\/([^/?]+)/.exec(url)?.[1]],
+  ])
+  expect(await raw(`GET http://api.test/ HTTP/1.1\r\nConnection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 /)
 })
 
 /**

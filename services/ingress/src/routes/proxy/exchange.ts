@@ -17,10 +17,21 @@ export interface ExchangeEvents {
   ended(outcome: ProxyOutcome): void
   /** Called once, unless protocols were switched: undici holds no connection for it any more. */
   released(): void
+  /** The upstream closed the connection as the request went out: it is sent again, once, over a new one. */
+  stale(): void
   /** The upstream failed for another reason than the client. */
   failed(error: Error): void
   /** The upstream has switched protocols, which ends the exchange; `ended` is not called. */
   switched(headers: IncomingHttpHeaders, socket: Duplex): void
+}
+
+/** Methods that ask for no effect (RFC 9110 section 9.2.1). */
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+
+/** Whether a connection ended that had carried an answer before, or may have: a reset does not say. */
+function isStale(error: Error & { readonly code?: string; readonly socket?: { readonly bytesRead: number } }): boolean {
+  if (error.code === 'UND_ERR_SOCKET') return (error.socket?.bytesRead ?? 0) > 0
+  return error.code === 'ECONNRESET' || error.code === 'EPIPE'
 }
 
 /**
@@ -37,12 +48,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #status = 0
   #bytesOut = 0
   #hasEnded = false
+  /** Whether the request may be sent once more: no other effect is lost or doubled (RFC 9110 section 9.2.2). */
+  #isRepeatable: boolean
 
   constructor(proxied: ProxiedRequest, body: ClientBody | Buffer | null, events: ExchangeEvents) {
     this.#proxied = proxied
     this.#body = body
     this.#events = events
-    const { response } = proxied
+    const { request, response } = proxied
+    this.#isRepeatable = body === null && safeMethods.has(request.method ?? '')
     response.on('close', () => this.#clientGone())
     response.on('timeout', () => this.#clientSilent())
   }
@@ -83,6 +97,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
+    this.#isRepeatable = false
     if (status < 200) {
       this.#passInformation(status, headers)
       return
@@ -119,6 +134,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Controller | undefined, error: Error): void {
+    if (!this.#hasEnded && this.#isRepeatable && isStale(error)) {
+      this.#isRepeatable = false
+      this.#events.stale()
+      return
+    }
     this.#events.released()
     if (this.#hasEnded) return
     const { response, ownHeaders, upstream } = this.#proxied

@@ -58,6 +58,7 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
         end(proxied, outcome, sent)
       },
       released: () => place?.leave(),
+      stale: () => pools.dispatchAlone(upstream, dispatchOf(proxied, null), exchange),
       failed: (error) => log.warn({ err: error, upstream: upstream.name }, 'upstream failed'),
       switched: (headers, socket) => {
         response.detachSocket(request.socket)
@@ -93,12 +94,11 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
   return {
     forward,
     /** Ends the tunnels, which would never end by themselves, and from now on each that opens. */
-    closeTunnels: () => {
+    closeTunnels() {
       isClosing = true
       for (const close of tunnels) close()
     },
-    /** Breaks off what is still with an upstream. */
-    close: () => pools.close(),
+    close: pools.close,
   }
 }
 

@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
+import { type OriginalRequest, originalRequest } from '@weir/identity/forwarded.ts'
+import { type AddressSet, identityRules } from '@weir/identity/identity-rules.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
 import {
   clientAddressHeaders,
@@ -24,6 +26,7 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
   const { dropped, isTwin } = view.readHeaders
   const credential = carriedIn?.kind === 'header' ? withHyphens(carriedIn.name) : undefined
   const fromProxy = isTrustedProxy(request.socket, view.policy.identity)
+  const proxies = fromProxy ? identityRules(view.policy.identity).proxies : undefined
   const forwarded: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
@@ -36,7 +39,7 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
-  addForwarding(forwarded, request, fromProxy)
+  addForwarding(forwarded, request, proxies)
   forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name)
   // A journal that admits may have had no space for the record.
   if (decisionId !== '') forwarded.push('weir-decision', decisionId)
@@ -47,25 +50,33 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
   return forwarded
 }
 
-/** Adds where the request came from. Earlier entries are kept only if a trusted proxy sent them. */
-function addForwarding(forwarded: string[], { headers, socket }: IncomingMessage, fromProxy: boolean): void {
-  const peer = plainAddress(socket.remoteAddress ?? '') || 'unknown'
+/**
+ * Adds where the request came from, twice and the same: `Forwarded` by what is in `X-Forwarded-*`, and these by
+ * `Forwarded` where it came alone. Earlier hops are believed of a trusted proxy only.
+ */
+function addForwarding(forwarded: string[], { headers, socket }: IncomingMessage, proxies: AddressSet | undefined) {
+  const peer = plainAddress(socket.remoteAddress ?? '')
   const { host = '' } = headers
   const proto = (socket as TLSSocket).encrypted ? 'https' : 'http'
-  const hop = `for=${peer.includes(':') ? `"[${peer}]"` : peer};host="${host.replaceAll(/["\\]/g, '')}";proto=${proto}`
-  const before: IncomingHttpHeaders = fromProxy ? headers : {}
-  forwarded.push('x-forwarded-for', append(before['x-forwarded-for'], peer))
-  forwarded.push('x-forwarded-host', textOf(before['x-forwarded-host']) || host)
-  forwarded.push('x-forwarded-proto', textOf(before['x-forwarded-proto']) || proto)
-  forwarded.push('forwarded', append(before.forwarded, hop), 'via', '1.1 weir')
+  const said = proxies === undefined ? nothingSaid : originalRequest(headers, proxies)
+  const list = proxies === undefined ? '' : (headers['x-forwarded-for'] ?? said.hops.map(orUnknown).join(', '))
+  forwarded.push('x-forwarded-for', list === '' ? orUnknown(peer) : `${list}, ${orUnknown(peer)}`)
+  forwarded.push('x-forwarded-host', said.host || host, 'x-forwarded-proto', said.proto || proto)
+  const { hops } = said
+  const isSaid = hops.length > 0 || said.host !== '' || said.proto !== ''
+  const original = [nodeOf(hops[0] ?? ''), ...parameter('host', said.host), ...parameter('proto', said.proto)].join(';')
+  const own = [nodeOf(peer), ...parameter('host', host), `proto=${proto}`].join(';')
+  const all = isSaid ? [original, ...hops.slice(1).map(nodeOf), own] : [own]
+  forwarded.push('forwarded', all.join(', '), 'via', '1.1 weir')
 }
+
+const nothingSaid: OriginalRequest = { hops: [], host: '', proto: '' }
+const orUnknown = (address: string): string => address || 'unknown'
+const nodeOf = (address: string): string => `for=${address.includes(':') ? `"[${address}]"` : orUnknown(address)}`
+const parameter = (name: string, value: string): string[] =>
+  value === '' ? [] : [`${name}=${name === 'host' ? `"${value.replaceAll(/["\\]/g, '')}"` : value}`]
 
 const textOf = (value: string | string[] | undefined): string => (typeof value === 'string' ? value : '')
-
-function append(list: string | string[] | undefined, hop: string): string {
-  const before = textOf(list)
-  return before === '' ? hop : `${before}, ${hop}`
-}
 
 /** What an upstream says of its own connection, the name of our records, and where we send people. */
 const withheld = new Set([

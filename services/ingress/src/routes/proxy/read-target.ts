@@ -21,6 +21,7 @@ const hostForm = /^[\w.~%:[\]-]*$/
 
 /** Reads request line and framing; a problem where two readers could see two requests. */
 export function readTarget(request: IncomingMessage): { readonly target: Target } | { readonly problem: Problem } {
+  if (!(request.url ?? '').startsWith('/')) takeAbsoluteForm(request)
   const { url = '' } = request
   if (!url.startsWith('/')) return refused('The request line must carry a path that begins with a slash.')
   if (url.includes('#')) return refused('The request line must not carry a fragment (#).')
@@ -34,6 +35,17 @@ export function readTarget(request: IncomingMessage): { readonly target: Target 
   const odd = readOddPath(rawPath)
   if (odd !== undefined) return { target: { ...odd, query } }
   return refused(`The path cannot be read in one way only: it ${path.why}.`)
+}
+
+/**
+ * Takes scheme and authority off an absolute form (RFC 9112 section 3.2.2): the authority counts instead of `Host`,
+ * which must be there nevertheless. Anything else stays as it is.
+ */
+function takeAbsoluteForm(request: IncomingMessage): void {
+  const [, authority, rest = ''] = /^https?:\/\/([\w.~%:[\]-]+)([/?].*)?$/i.exec(request.url ?? '') ?? []
+  if (authority === undefined || request.headers.host === undefined) return
+  request.headers.host = authority
+  request.url = rest.startsWith('/') ? rest : `/${rest}`
 }
 
 function headProblem(request: IncomingMessage): Problem | undefined {

@@ -1,7 +1,7 @@
 import type { Policy, Upstream } from '@weir/policy/policy.ts'
 import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { LabelCells } from '@weir/runtime/label-cells.ts'
-import { Pool } from 'undici'
+import { Client, type Dispatcher, Pool } from 'undici'
 import { subjectShareDefault } from '../../fair-places.ts'
 import { UpstreamPlaces } from './upstream-places.ts'
 
@@ -41,12 +41,24 @@ export const upstreamBounds = {
 /** The bounds of one process. */
 export type UpstreamBounds = Readonly<typeof upstreamBounds>
 
+const connectionOf = ({ timeoutMs }: Upstream) => ({
+  pipelining: 1,
+  allowH2: false,
+  connect: { timeout: Math.min(connectTimeoutMs, timeoutMs) },
+  headersTimeout: timeoutMs,
+  bodyTimeout: timeoutMs,
+  keepAliveTimeout: idleConnectionMs,
+  maxHeaderSize: answerHeaderBytesMax,
+})
+
 const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
 
 /** A pool for each upstream that was asked; those that the policy has no more are closed when a new one is opened. */
 export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCells<Histogram>) {
   const pools = new Map<string, Omit<UpstreamPool, 'duration'>>()
   const latest = new WeakMap<Upstream, UpstreamPool>()
+  /** At most one for each place. */
+  const alone = new Set<Client>()
 
   const closeUnused = (policy: Policy) => {
     const used = new Set([...policy.upstreams.values()].map(keyOf))
@@ -61,16 +73,7 @@ export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCell
 
   const open = (upstream: Upstream): Omit<UpstreamPool, 'duration'> => ({
     places: new UpstreamPlaces(bounds.connectionsMax, bounds.waitingMax, bounds.subjectShare),
-    pool: new Pool(upstream.url, {
-      connections: bounds.connectionsMax,
-      pipelining: 1,
-      allowH2: false,
-      connect: { timeout: Math.min(connectTimeoutMs, upstream.timeoutMs) },
-      headersTimeout: upstream.timeoutMs,
-      bodyTimeout: upstream.timeoutMs,
-      keepAliveTimeout: idleConnectionMs,
-      maxHeaderSize: answerHeaderBytesMax,
-    }),
+    pool: new Pool(upstream.url, { connections: bounds.connectionsMax, ...connectionOf(upstream) }),
   })
 
   return {
@@ -85,9 +88,17 @@ export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCell
       closeUnused(policy)
       return ofUpstream
     },
+    /** Sends a request over a connection of its own; any idle one could be closed by the upstream as it goes out. */
+    dispatchAlone(upstream: Upstream, request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+      const client = new Client(upstream.url, connectionOf(upstream))
+      alone.add(client)
+      client.dispatch({ ...request, reset: true }, handler)
+      void client.close().finally(() => alone.delete(client))
+    },
     /** Breaks off what still runs. */
     async close(): Promise<void> {
-      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()))
+      const all = [...[...pools.values()].map(({ pool }) => pool), ...alone]
+      await Promise.all(all.map((one) => one.destroy()))
     },
   }
 }
