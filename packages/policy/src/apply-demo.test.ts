@@ -27,7 +27,14 @@ test('the shipped policy gets both keys and both addresses, and nothing else cha
     [facts.demoKeySha256, 'demo'],
     [facts.demoSmallKeySha256, 'demo-small'],
   ])
-  expect(after.upstreams.get('demo')).toEqual({ name: 'demo', url: facts.upstreamUrl, hosts: ['*'], timeoutMs: 30_000 })
+  expect(after.upstreams.get('demo')).toEqual({
+    name: 'demo',
+    url: facts.upstreamUrl,
+    hosts: ['*'],
+    timeoutMs: 30_000,
+    keepInPath: [],
+    preserveHost: false,
+  })
   expect(after.endpoints.get('demo')).toMatchObject({ url: facts.receiverUrl })
   expect({ ...after, keys: 0, upstreams: 0, endpoints: 0 }).toEqual({ ...before, keys: 0, upstreams: 0, endpoints: 0 })
   expect(text).toContain('# Who is limited and metered.')
@@ -65,7 +72,7 @@ test.each([['version: 1\n'], ['version: 1\nupstreams:\n'], ['version: 1\nupstrea
     const applied = applyDemo(text, facts)
     expect(applied.subjects).toEqual([])
     expect([...parsed(applied.text).upstreams.values()]).toEqual([
-      { name: 'demo', url: facts.upstreamUrl, hosts: ['*'], timeoutMs: 30_000 },
+      { name: 'demo', url: facts.upstreamUrl, hosts: ['*'], timeoutMs: 30_000, keepInPath: [], preserveHost: false },
     ])
   },
 )

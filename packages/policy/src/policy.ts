@@ -1,4 +1,5 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
+import type { PathMark } from '@weir/core/http/marked-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
 import type { Budget } from '@weir/core/prices/budget.ts'
@@ -126,6 +127,10 @@ export interface Upstream {
   readonly hosts: readonly string[]
   /** The upstream counts as down when it sends nothing for this long. */
   readonly timeoutMs: number
+  /** What it takes for data in paths, so that paths with these are passed on as they came. */
+  readonly keepInPath: readonly PathMark[]
+  /** It gets the client's `Host` instead of its own. */
+  readonly preserveHost: boolean
 }
 
 /** A customer, user or address that is limited and metered. */

@@ -32,7 +32,7 @@ interface ProxyOptions {
   /** The upstream's, as a duration. */
   readonly timeout?: string
   readonly dialect?: RateLimitDialect
-  /** The upstream `here` instead of the one that `serve` is, as lines of a YAML flow map. */
+  /** More of the upstream `here`, as lines of a YAML flow map; its `url` instead of that of `serve`. */
   readonly upstream?: string
 }
 
@@ -116,6 +116,7 @@ plans: { free: { limits: [many] }, poor: { limits: [one] } }
 limits:
   many: { algorithm: fixed_window, size: 100000, window: 1m }
   one: { algorithm: sliding_log, size: 1, window: 1h }
+  record: { algorithm: fixed_window, size: 100, window: 1m, by: [path:name] }
   tenant: { algorithm: fixed_window, size: 100, window: 1m, by: [header:X-Tenant] }
 routes:
   - { match: "* /v1/search", cost: 5 }
@@ -124,8 +125,10 @@ routes:
   - { match: "POST /v1/bulk", cost: "json:/domains" }
   - { match: "GET /v1/lookup", cost: "query:count" }
   - { match: "GET /v1/export", cost: "header:X-Units" }
+  - { match: "GET /queues/:vhost/:name", cost: 3, limits: [record] }
+  - { match: "GET /queues/:vhost", cost: 2 }
 upstreams:
-  here: { ${upstream || `url: "http://127.0.0.1:${upstreamPort}"`}, hosts: ["api.test", "127.0.0.1"], timeout: ${timeout} }
+  here: { ${upstream.includes('url:') ? '' : `url: "http://127.0.0.1:${upstreamPort}", `}${upstream && `${upstream}, `}hosts: ["api.test", "127.0.0.1"], timeout: ${timeout} }
   gone: { url: "http://127.0.0.1:1", hosts: [gone.test] }
 subjects:
   acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }

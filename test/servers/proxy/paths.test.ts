@@ -95,33 +95,42 @@ function laxest(path: string): string {
   return `/${segments.join('/')}`
 }
 
-describe('a path that another server may read as a dearer route', () => {
-  const written = [
-    '/.//v1/search /v1/./search /v1/x/../search /v1/search/. /v1/search/x/.. /../v1/search /../../v1/search',
-    '/%2e/v1/search /v1/%2e/search /v1/x/%2e%2e/search /v1/x/.%2e/search /v1/x/%2e./search /%2e%2e%2fv1/search',
-    '/v1%2fsearch /v1%2Fsearch /%2fv1/search /v1/%2fsearch /v1/x%2f..%2fsearch /v1/x/..%2fsearch /v1%5Csearch',
-    '/v1;a=b/search /v1/search; /v1/x/..;/search /v1/search%3b /;/v1/search /v1%252fsearch',
-    '/v1/x/%252e%252e/search /v1/%2573earch /v1/%25%37%33earch /v1%u002fsearch /%u0076%u0031/search',
-    '/v1%c0%afsearch /v1%e0%80%afsearch /v1%ef%bc%8fsearch /%ef%bd%961/search /v1/%c1%b3earch /v1/search%00',
-    '/v1%00/search /v1/search%0a /v1/se%61rch /v1/SEARC%48/../search /v1///search /v1/search?/../..',
-    '/v1/x?/../search /x?a=/../v1/search /v1/search?? /v1/search?%00 ///v1//search //api.test/v1/search',
-  ]
-  it.each([
-    ...written.join(' ').split(' '),
-    '/\\v1/search',
-    '/v1/x\\..\\search',
-    '/v1/\xef\xbd\x93earch',
-    '/v1/search%0d%0aX: y',
-  ])('%s is refused, or costs what the path that the upstream gets costs for its laxest reader', async (path) => {
-    const { raw, seen, records } = await openProxy()
-    const answer = await raw(`GET ${path} HTTP/1.1\r\n${key}\r\n`)
-    if (seen.length === 0) expect(answer).toMatch(/^HTTP\/1\.1 4/)
-    else {
-      const forwarded = seen[0]?.url.split('?')[0] ?? ''
-      expect([records.length, records[0]?.cost]).toEqual([1, laxest(forwarded) === '/v1/search' ? 5 : 1])
-    }
-  })
-})
+describe.each(['', 'keepInPath: ["%2F", ";", "//"]'])(
+  'a path that another server may read as a dearer route, %j',
+  (upstream) => {
+    const written = [
+      '/.//v1/search /v1/./search /v1/x/../search /v1/search/. /v1/search/x/.. /../v1/search /../../v1/search',
+      '/%2e/v1/search /v1/%2e/search /v1/x/%2e%2e/search /v1/x/.%2e/search /v1/x/%2e./search /%2e%2e%2fv1/search',
+      '/v1%2fsearch /v1%2Fsearch /%2fv1/search /v1/%2fsearch /v1/x%2f..%2fsearch /v1/x/..%2fsearch /v1%5Csearch',
+      '/v1;a=b/search /v1/search; /v1/x/..;/search /v1/search%3b /;/v1/search /v1%252fsearch',
+      '/v1/x/%252e%252e/search /v1/%2573earch /v1/%25%37%33earch /v1%u002fsearch /%u0076%u0031/search',
+      '/v1%c0%afsearch /v1%e0%80%afsearch /v1%ef%bc%8fsearch /%ef%bd%961/search /v1/%c1%b3earch /v1/search%00',
+      '/v1%00/search /v1/search%0a /v1/se%61rch /v1/SEARC%48/../search /v1///search /v1/search?/../..',
+      '/v1/x?/../search /x?a=/../v1/search /v1/search?? /v1/search?%00 ///v1//search //api.test/v1/search',
+    ]
+    it.each([
+      ...written.join(' ').split(' '),
+      '/\\v1/search',
+      '/v1/x\\..\\search',
+      '/v1/\xef\xbd\x93earch',
+      '/v1/search%0d%0aX: y',
+      '/v1/search;a=1/;b',
+      '/v1/x;/..;/search',
+      '/v1%3bx%2fsearch',
+      '/v1;%2Fsearch',
+      '/v1/%2F/search',
+      '/v1/%2F;x/;y/search//',
+    ])('%s is refused, or costs what the path that the upstream gets costs for its laxest reader', async (path) => {
+      const { raw, seen, records } = await openProxy({ upstream })
+      const answer = await raw(`GET ${path} HTTP/1.1\r\n${key}\r\n`)
+      if (seen.length === 0) expect(answer).toMatch(/^HTTP\/1\.1 4/)
+      else {
+        const forwarded = seen[0]?.url.split('?')[0] ?? ''
+        expect([records.length, records[0]?.cost]).toEqual([1, laxest(forwarded) === '/v1/search' ? 5 : 1])
+      }
+    })
+  },
+)
 
 describe('a method', () => {
   it.each(['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'x_http_method_override'])(

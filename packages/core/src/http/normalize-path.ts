@@ -12,19 +12,23 @@ const plainPath = /^\/(?:[\w~!$&'()*+,=:@-][\w.~!$&'()*+,=:@-]*\/)*(?:[\w~!$&'()
  * would serve the other. Looked for after unreserved characters are decoded, or `%25%32%46` would hide a `%252F`.
  */
 const controls = /%(?:[01][0-9A-F]|7F)/i
-const ambiguous: readonly (readonly [RegExp, string])[] = [
+const ambiguous: readonly (readonly [pattern: RegExp, why: string, mark?: string])[] = [
   [/^(?!\/)/, 'does not begin with a slash'],
   [/[^!-~]/, 'has a character that must be percent-encoded'],
   [/[?#]/, 'has a query or a fragment in it'],
   [/\\|%5C/i, 'has a backslash in it'],
-  [/%2F/i, 'has an escaped slash (%2F) in it'],
-  [/;|%3B/i, 'has a path parameter (;) in it'],
+  [/%2F/i, 'has an escaped slash (%2F) in it', '%2F'],
+  [/;|%3B/i, 'has a path parameter (;) in it', ';'],
   [controls, 'has an escaped control character in it'],
   [/%25[0-9A-F]{2}/i, 'is escaped twice'],
 ]
 
+/** Why a path is refused, with its needless escapes decoded; of `marks`, by `marked-path.ts`, nothing is said. */
+export const differentlyRead = (path: string, marks: readonly string[] = []): string | undefined =>
+  ambiguous.find(([pattern, , mark]) => !(mark !== undefined && marks.includes(mark)) && pattern.test(path))?.[1]
+
 /** Looked for before anything is decoded: `%%34%31` would become an escape that the client did not write. */
-const brokenEscape = /%(?![0-9A-F]{2})/i
+export const brokenEscape = /%(?![0-9A-F]{2})/i
 
 /**
  * The path (without its query) as RFC 3986 section 6.2.2 writes it: unreserved characters decoded, other escapes in
@@ -35,12 +39,14 @@ export function normalizePath(raw: string): NormalizedPath {
   if (plainPath.test(raw)) return { kind: 'path', path: raw }
   if (brokenEscape.test(raw)) return { kind: 'refused', why: 'has a broken percent-escape' }
   const decoded = withoutNeedlessEscapes(raw)
-  for (const [pattern, why] of ambiguous) if (pattern.test(decoded)) return { kind: 'refused', why }
+  const why = differentlyRead(decoded)
+  if (why !== undefined) return { kind: 'refused', why }
   if (!isUtf8(decoded)) return { kind: 'refused', why: 'has escapes that are not UTF-8' }
   return { kind: 'path', path: withoutDots(decoded) }
 }
 
-const withoutNeedlessEscapes = (raw: string) =>
+/** Decodes the escapes of unreserved characters, and writes the others in capitals. */
+export const withoutNeedlessEscapes = (raw: string) =>
   raw.replaceAll(/%([0-9A-F]{2})/gi, (triple, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
     return /[\w.~-]/.test(character) ? character : triple.toUpperCase()
@@ -98,7 +104,8 @@ export function pathToMatch(path: string): string {
 
 const escapeCharacter = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 
-function isUtf8(escaped: string): boolean {
+/** Whether the escapes of a text are UTF-8. */
+export function isUtf8(escaped: string): boolean {
   try {
     decodeURIComponent(escaped)
     return true
@@ -107,10 +114,13 @@ function isUtf8(escaped: string): boolean {
   }
 }
 
-/** Escapes what RFC 3986 has in no path, and resolves dot segments. */
-function withoutDots(path: string): string {
+/** Escapes what RFC 3986 has in no path. */
+export const withEscapes = (path: string): string => path.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter)
+
+/** Escapes what RFC 3986 has in no path, resolves dot segments and leaves empty ones out. */
+export function withoutDots(path: string): string {
   const kept: string[] = []
-  const segments = path.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter).split('/')
+  const segments = withEscapes(path).split('/')
   for (const segment of segments) {
     if (segment === '..') kept.pop()
     else if (segment !== '' && segment !== '.') kept.push(segment)

@@ -80,7 +80,9 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     routes: [
       { method: 'GET', path: '/a', template: 'GET /a', cost: 1, costFrom: undefined, upstream: undefined, limits: [] },
     ],
-    upstreams: new Map([['a', { name: 'a', url: 'http://a', hosts: ['*'], timeoutMs: 30_000 }]]),
+    upstreams: new Map([
+      ['a', { name: 'a', url: 'http://a', hosts: ['*'], timeoutMs: 30_000, keepInPath: [], preserveHost: false }],
+    ]),
     subjects: new Map([['acme', subject]]),
     keys: new Map([[hash, { id: hash.slice(0, 12), sha256: hash, subject, expiresAtMs: undefined }]]),
     endpoints: new Map([

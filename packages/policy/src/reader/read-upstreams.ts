@@ -1,3 +1,4 @@
+import { pathMarks } from '@weir/core/http/marked-path.ts'
 import type { Upstream } from '../policy.ts'
 import { hostPattern, parseHost, parseOrigin } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
@@ -23,6 +24,11 @@ const upstream = t.object('an upstream', {
     timeout,
     timeoutMs,
   ),
+  keepInPath: t.orEmpty(
+    'What it takes for data in a path: "%2F", ";" or "//". Such paths are passed on as they came.',
+    t.list('a list of "%2F", ";" and "//"', t.oneOf(pathMarks), { nameOf: String }),
+  ),
+  preserveHost: t.withDefault("It gets the client's Host instead of its own. Default: false.", t.boolean, false),
 })
 
 /** The section `upstreams`. */
@@ -45,9 +51,10 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<str
         reader.problemAtKey(field, `needs \`hosts\`: ${why}`)
       }
     }
-    const { url, timeout: ms } = found?.values ?? {}
+    const { url, timeout: ms, keepInPath = [], preserveHost = false } = found?.values ?? {}
     const isWhole = url !== undefined && ms !== undefined
-    upstreams.set(name, isWhole ? { name, url, hosts: taken.map(({ value }) => value), timeoutMs: ms } : undefined)
+    const more = { hosts: taken.map(({ value }) => value), keepInPath, preserveHost }
+    upstreams.set(name, isWhole ? { name, url, timeoutMs: ms, ...more } : undefined)
   }
   return upstreams
 }

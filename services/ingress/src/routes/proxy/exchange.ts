@@ -102,9 +102,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#passInformation(status, headers)
       return
     }
-    const { response, ownHeaders } = this.#proxied
+    const { response, ownHeaders, upstream } = this.#proxied
     const all = [...ownHeaders]
-    addAnswerHeaders(all, headers)
+    addAnswerHeaders(all, headers, upstream.url)
     response.writeHead(status, all)
     this.#status = status
     // The first bytes of the body mostly come along, and then head and body leave in one packet.

@@ -104,9 +104,9 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
 
 /** The request as the upstream gets it. */
 function dispatchOf(proxied: ProxiedRequest, body: ClientBody | Buffer | null): Dispatcher.DispatchOptions {
-  const { request, target, caller, protocol, upstream } = proxied
+  const { request, path, target, caller, protocol, upstream } = proxied
   return {
-    path: target.path + queryFor(target.query, caller.carriedIn),
+    path: path + queryFor(target.query, caller.carriedIn),
     // Node's parser has accepted the method; undici's type lists those that it knows.
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
     headers: headersForUpstream(proxied),
@@ -114,8 +114,12 @@ function dispatchOf(proxied: ProxiedRequest, body: ClientBody | Buffer | null): 
     headersTimeout: upstream.timeoutMs,
     bodyTimeout: upstream.timeoutMs,
     upgrade: protocol ?? null,
+    // With the client's host undici would ask for that one's certificate, over a connection of its own.
+    ...(upstream.preserveHost ? { servername: hostOf(upstream.url) } : {}),
   }
 }
+
+const hostOf = (url: string) => new URL(url).hostname.replaceAll(/[[\]]/g, '')
 
 /** Observes the upstream's time, and the answer's where it does not come to its own end. Returns when that was. */
 function observeEnd(proxied: ProxiedRequest, outcome: ProxyOutcome, sent: Sent | undefined): number {

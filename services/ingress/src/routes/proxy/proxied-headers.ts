@@ -41,6 +41,7 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
   addForwarding(forwarded, request, proxies)
   forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name)
+  if (proxied.upstream.preserveHost && headers.host !== undefined) forwarded.push('host', headers.host)
   // A journal that admits may have had no space for the record.
   if (decisionId !== '') forwarded.push('weir-decision', decisionId)
   if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
@@ -89,17 +90,30 @@ const isWeirs = (name: string) =>
 
 const isWithheld = (name: string) => withheld.has(name) || isWeirs(name)
 
-/** Adds the upstream's headers as the client gets them to `target`, as names and values in turns. */
-export function addAnswerHeaders(target: string[], headers: IncomingHttpHeaders): void {
+/**
+ * Adds the upstream's headers as the client gets them to `target`, as names and values in turns. An address below
+ * `origin`, the upstream's own, loses it: the client would go past Weir, with its key.
+ */
+export function addAnswerHeaders(target: string[], headers: IncomingHttpHeaders, origin: string): void {
   const named = connectionNamed(headers.connection)
   const isChunked = headers['transfer-encoding'] !== undefined
   for (const name in headers) {
     if (isWithheld(name) || named?.has(name)) continue
     if (isChunked && name === 'content-length') continue
     const value = headers[name]
-    if (typeof value === 'string') target.push(name, value)
+    if (typeof value === 'string') target.push(name, addresses.has(name) ? withoutOrigin(value, origin) : value)
     else for (const one of value ?? []) target.push(name, one)
   }
+}
+
+const addresses: ReadonlySet<string> = new Set(['location', 'content-location'])
+
+/** A path that begins with two slashes would name a host, and keeps its meaning behind a dot (RFC 3986 section 4.2). */
+function withoutOrigin(address: string, origin: string): string {
+  if (!/^https?:/i.test(address) || !URL.canParse(address)) return address
+  const url = new URL(address)
+  if (url.origin !== origin) return address
+  return `${url.pathname.startsWith('//') ? '/.' : ''}${url.pathname}${url.search}${url.hash}`
 }
 
 /** Trailers that are passed on: none that say how the message is to be read, and none of Weir's. */

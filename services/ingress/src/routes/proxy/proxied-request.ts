@@ -26,6 +26,8 @@ export interface IncomingRequest {
 export interface ProxiedRequest extends IncomingRequest {
   readonly view: PolicyView
   readonly route: Route
+  /** As the upstream gets it. */
+  readonly path: string
   readonly upstream: Upstream
   readonly caller: Extract<Caller, { kind: 'known' }>
   /** Empty where the decision has no record. */

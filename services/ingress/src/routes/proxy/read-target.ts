@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { type MarkedPath, readMarkedPath } from '@weir/core/http/marked-path.ts'
 import { normalizePath, readOddPath } from '@weir/core/http/normalize-path.ts'
 import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem } from '@weir/runtime/problem.ts'
 
@@ -12,6 +13,8 @@ export interface Target {
   readonly path: string
   /** Of a path that only a request without a route may have: see `readOddPath`. */
   readonly readings?: readonly string[] | undefined
+  /** Of a path with `%2F`, `;` or `//`, which only some upstreams take as it is; the others refuse what has a refusal. */
+  readonly marked?: (MarkedPath & { readonly refusal?: Problem }) | undefined
   /** With its question mark, as it came; empty without. */
   readonly query: string
 }
@@ -31,10 +34,13 @@ export function readTarget(request: IncomingMessage): { readonly target: Target 
   const rawPath = queryAt === -1 ? url : url.slice(0, queryAt)
   const query = queryAt === -1 ? '' : url.slice(queryAt)
   const path = normalizePath(rawPath)
-  if (path.kind === 'path') return { target: { path: path.path, query } }
+  if (path.kind === 'path' && path.path === rawPath) return { target: { path: rawPath, query } }
+  const marked = readMarkedPath(rawPath)
+  if (path.kind === 'path') return { target: { path: path.path, marked, query } }
   const odd = readOddPath(rawPath)
   if (odd !== undefined) return { target: { ...odd, query } }
-  return refused(`The path cannot be read in one way only: it ${path.why}.`)
+  const { problem: refusal } = refused(`The path cannot be read in one way only: it ${path.why}.`)
+  return marked === undefined ? { problem: refusal } : { target: { path: '', marked: { ...marked, refusal }, query } }
 }
 
 /**

@@ -1,6 +1,4 @@
 import type { Caller } from '@weir/identity/caller.ts'
-import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { badRequest } from '@weir/runtime/problem.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import { degradedBy } from '../../decide/limits/exceeded.ts'
 import { FairPlaces } from '../../fair-places.ts'
@@ -8,9 +6,9 @@ import { connectionNamed } from '../../http/client-headers.ts'
 import { collector, isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
-import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import { answerProblem, noUpstream, refuse, startHeaders, writeProblem } from './answers.ts'
+import { matchTarget } from './match-target.ts'
 import type { IncomingRequest, ProxiedRequest } from './proxied-request.ts'
 import { countedPointers, readBody, unread } from './read-body.ts'
 import { upstreamBounds } from './upstream-pools.ts'
@@ -33,10 +31,9 @@ export function createServe(
     const misnamed = view.readHeaders.problemOf(hopByHop)
     if (misnamed !== undefined) return answerProblem(incoming, misnamed)
     const origin = { headers, url, socket }
-    const route = view.matchRoute(method, target.path) ?? unmatchedRoute
-    if (target.readings !== undefined && mayBeRoute(view, method, [target.path, ...target.readings])) {
-      return answerProblem(incoming, oddPathOfRoute)
-    }
+    const matched = matchTarget(view, request, target)
+    if (isProblem(matched)) return answerProblem(incoming, matched)
+    const { route, matchedPath, path } = matched
     const ip = ports.authenticator.addressOf(view.policy, origin)
     const recordedAs = recordedMethod(method)
     const trace = ports.traces?.begin(origin, view.policy)?.startHttp(recordedAs, route.template, startedAt, response)
@@ -62,7 +59,7 @@ export function createServe(
       // The client takes its time to send a body.
       startedAt: isRead ? performance.now() : startedAt,
       named: view.readScopes({
-        ...{ route, path: target.path, headers, rawHeaders, url },
+        ...{ route, path: matchedPath, headers, rawHeaders, url },
         ...{ claims: caller.claims, body: read.values },
       }),
       peek: false,
@@ -77,7 +74,7 @@ export function createServe(
     const upstream = view.resolveUpstream(headers.host ?? '', route)
     if (upstream === undefined) return writeProblem(response, noUpstream, ownHeaders)
     forward({
-      ...{ ...incoming, view, route, upstream, caller, hopByHop, ownHeaders, trace },
+      ...{ ...incoming, view, route, path, upstream, caller, hopByHop, ownHeaders, trace },
       decisionId: recorded.id ?? '',
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
@@ -88,10 +85,3 @@ export function createServe(
 
 /** The caller by another policy than the one that the request came under. */
 const callerIn = (caller: Caller) => (caller.kind === 'known' ? caller : undefined)
-
-const mayBeRoute = ({ matchRoute }: PolicyView, method: string, paths: readonly string[]) =>
-  paths.some((path) => matchRoute(method, path) !== undefined)
-
-const oddPathOfRoute = badRequest(
-  'The path has an escaped control character or bytes that are not UTF-8, without which some servers would read it as a route of the policy.',
-)

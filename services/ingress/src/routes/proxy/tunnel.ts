@@ -27,7 +27,7 @@ export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): s
  * are silent for minutes, both are closed. Then `ended` is called. Returns what closes it immediately.
  */
 export function openTunnel(
-  { request, ownHeaders }: ProxiedRequest,
+  { request, ownHeaders, upstream: { url } }: ProxiedRequest,
   protocol: string,
   answer: { readonly headers: IncomingHttpHeaders; readonly socket: Duplex },
   ended: (bytes: Pick<ProxyOutcome, 'bytesIn' | 'bytesOut'>) => void,
@@ -35,7 +35,7 @@ export function openTunnel(
   const client: Socket = request.socket
   const { socket: upstream, headers } = answer
   const all = [...ownHeaders]
-  addAnswerHeaders(all, headers)
+  addAnswerHeaders(all, headers, url)
   all.push('connection', 'Upgrade', 'upgrade', headers.upgrade ?? protocol)
   let head = 'HTTP/1.1 101 Switching Protocols\r\n'
   for (let at = 0; at < all.length; at += 2) head += `${all[at]}: ${all[at + 1]}\r\n`

@@ -1,0 +1,51 @@
+import type { IncomingMessage } from 'node:http'
+import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import type { Route } from '@weir/policy/policy.ts'
+import { badRequest, type Problem } from '@weir/runtime/problem.ts'
+import type { PolicyView } from '../../policy-view.ts'
+import type { Target } from './read-target.ts'
+
+/** Where a request goes. */
+interface MatchedTarget {
+  readonly route: Route
+  /** By which the route was found, and its parameters are read. */
+  readonly matchedPath: string
+  /** As the upstream gets it. */
+  readonly path: string
+}
+
+/** Finds the route of a request; a problem where readers of its path could find another one. */
+export function matchTarget(
+  view: PolicyView,
+  { method = '', headers }: IncomingMessage,
+  target: Target,
+): MatchedTarget | Problem {
+  const { marked, path } = target
+  if (marked !== undefined) {
+    const found = marked.readings.map((reading) => view.matchRoute(method, reading))
+    const at = Math.max(
+      0,
+      found.findIndex((route) => route !== undefined),
+    )
+    const route = found[at] ?? unmatchedRoute
+    const { keepInPath = [] } = view.resolveUpstream(headers.host ?? '', route) ?? {}
+    if (marked.marks.every((mark) => keepInPath.includes(mark))) {
+      const isOne = found.every((other) => other === undefined || other === route)
+      return isOne ? { route, matchedPath: marked.readings[at] ?? '', path: marked.path } : severalRoutes
+    }
+    if (marked.refusal !== undefined) return marked.refusal
+  }
+  const route = view.matchRoute(method, path)
+  if (target.readings !== undefined) {
+    const isRoute = (reading: string) => view.matchRoute(method, reading) !== undefined
+    if (route !== undefined || target.readings.some(isRoute)) return oddPathOfRoute
+  }
+  return { route: route ?? unmatchedRoute, matchedPath: path, path }
+}
+
+const severalRoutes = badRequest(
+  'The path has "%2F", ";" or "//", and is one route of the policy or another by how that is read.',
+)
+const oddPathOfRoute = badRequest(
+  'The path has an escaped control character or bytes that are not UTF-8, without which some servers would read it as a route of the policy.',
+)
