@@ -13,7 +13,7 @@ export interface Target {
   readonly path: string
   /** Of a path that only a request without a route may have: see `readOddPath`. */
   readonly readings?: readonly string[] | undefined
-  /** Of a path with `%2F`, `;` or `//`, which only some upstreams take as it is; the others refuse what has a refusal. */
+  /** Of a path with marks, which only some upstreams take as it is; for the others it is refused, or `path`. */
   readonly marked?: (MarkedPath & { readonly refusal?: Problem }) | undefined
   /** With its question mark, as it came; empty without. */
   readonly query: string
