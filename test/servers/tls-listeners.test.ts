@@ -325,6 +325,13 @@ test('A stop lets the requests under way end over TLS, and waits neither for idl
   expect(performance.now() - startedMs).toBeLessThan(18_000)
 })
 
+test('Idle connections are kept for as long as is configured', async () => {
+  const plain = { WEIR_TLS_CERT: '', WEIR_TLS_KEY: '', WEIR_TLS_CLIENT_CA: '' }
+  const { ports } = await open({ ...plain, WEIR_IDLE_TIMEOUT_MS: '7000' })
+  const told = async (port: number) => (await fetch(`http://127.0.0.1:${port}/`)).headers.get('keep-alive')
+  for (const name of ['proxy', 'api', 'console'] as const) expect(await told(ports[name])).toBe('timeout=7')
+})
+
 test('The commands reach a console with TLS whose authority NODE_EXTRA_CA_CERTS names', async () => {
   const admin = await startConsole({ ...environment, WEIR_TLS_CLIENT_CA: '' })
   onTestFinished(() => admin.close())

@@ -1,5 +1,6 @@
 import type { RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { wholeNumber } from './read-config.ts'
 
 /**
  * Requests of a connection that wait behind the one that is being answered. Browsers and gateways send none ahead;
@@ -10,6 +11,14 @@ export const waitingMax = 64
 const silentMsMax = 60_000
 /** For a whole request, where a listener has no bound of its own: a policy of 17 MB, at 2 Mbit/s. */
 export const requestMsMax = 60_000
+/** Of the listeners that clients keep connections to, which a balancer must close before them: Google's after 600 s. */
+export const idleTimeoutVariable = wholeNumber({
+  name: 'WEIR_IDLE_TIMEOUT_MS',
+  about: 'how long a connection without a request stays open: longer than any balancer in front keeps it',
+  fallback: '620000',
+  min: 1_000,
+  max: 3_600_000,
+})
 /** How often that is looked at. */
 export const checkEveryMs = 5_000
 

@@ -2,6 +2,7 @@ import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { redisVariables } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
+import { idleTimeoutVariable } from '@weir/runtime/bound-connections.ts'
 import { consoleUrlVariable } from '@weir/runtime/console-url.ts'
 import { port, text, type Variable } from '@weir/runtime/read-config.ts'
 import { signingKey, unsubscribeKeyVariable } from '@weir/runtime/signing-keys.ts'
@@ -39,6 +40,7 @@ export const consoleVariables = {
   }),
   consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage and admin API', fallback: '127.0.0.1' }),
   consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage and admin API', fallback: '8090' }),
+  idleTimeoutMs: idleTimeoutVariable,
   ...tlsVariables('tls'),
   adminTokenSha256: adminTokenVariable,
   portalKey: signingKey({

@@ -137,10 +137,9 @@ await startService(
     await openMonitor({ clickhouse, kafka, servers }, service)
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
     checkReady('live decisions', () => (live.problem === undefined ? undefined : { warning: live.problem }))
-    const portalKey = await ownSecret(config.portalKey, consoleVariables.portalKey, service)
-    const { unsubscribeKey } = consoleVariables
+    const { portalKey, unsubscribeKey } = consoleVariables
     const ports = {
-      portalKey,
+      portalKey: await ownSecret(config.portalKey, portalKey, service),
       unsubscribeKey: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
       publicUrl: config.publicUrl,
       policy: feed,
@@ -173,6 +172,7 @@ await startService(
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
     const tls = listenerTls(config, 'tls')
     const app = await run.own('http', buildApp(ports, log, adminToken, tls), (server) => server.close())
+    app.server.keepAliveTimeout = config.idleTimeoutMs
     await followCertificates([['console', app.server, tls]], service)
     await app.listen({ host: config.consoleHost, port: config.consolePort })
     await releaseStartMemory()

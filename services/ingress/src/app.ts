@@ -18,8 +18,6 @@ import { addPauseRoute } from './routes/pause.ts'
 import { createProxy } from './routes/proxy.ts'
 import { addSettleRoute } from './routes/settle.ts'
 
-/** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
-const keepAliveTimeoutMs = 75_000
 /**
  * For a whole request to the API: 262 kB at most, from programs nearby.
  */
@@ -61,7 +59,6 @@ export async function buildApps(
       // Of two timeouts Node takes the longer for the whole request.
       headersTimeout: askTimeoutMs,
     }),
-    keepAliveTimeout: keepAliveTimeoutMs,
     requestTimeout: askTimeoutMs,
     bodyLimit: checkBodyBytesMax,
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
@@ -93,10 +90,7 @@ export async function buildApps(
   return { proxy, api, grpc, settling, decisionService, metrics, close }
 }
 
-/**
- * Node closes idle connections once, when the stop begins; those that become idle later would keep it open for their 75
- * s.
- */
+/** Node closes idle connections once, when the stop begins; those that become idle later would keep it open. */
 async function closeBoth(apps: readonly FastifyInstance[]): Promise<void> {
   const sweep = setInterval(() => {
     for (const { server } of apps) server.closeIdleConnections()

@@ -3,6 +3,7 @@ import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { policyAgeVariables, policySourceVariables } from '@weir/policy-feed/service-policy.ts'
 import { redisVariables } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
+import { idleTimeoutVariable } from '@weir/runtime/bound-connections.ts'
 import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
@@ -64,6 +65,13 @@ export const ingressVariables = {
   }),
   ingressHost: text({ name: 'WEIR_INGRESS_HOST', about: 'address of the proxy', fallback: '127.0.0.1' }),
   ingressPort: port({ name: 'WEIR_INGRESS_PORT', about: 'port of the proxy', fallback: '8080' }),
+  proxyProtocol: choice({
+    name: 'WEIR_PROXY_PROTOCOL',
+    about: "whether the policy's trustedProxies begin each connection to the proxy with a PROXY header, v1 or v2",
+    fallback: 'no',
+    of: ['yes', 'no'],
+  }),
+  idleTimeoutMs: idleTimeoutVariable,
   apiHost: text({ name: 'WEIR_API_HOST', about: 'address of the check API', fallback: '127.0.0.1' }),
   apiPort: port({ name: 'WEIR_API_PORT', about: 'port of the check API', fallback: '8081' }),
   grpcHost: text({ name: 'WEIR_GRPC_HOST', about: "address of Envoy's rate limit service", fallback: '127.0.0.1' }),

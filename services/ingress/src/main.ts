@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
+import { identityRules } from '@weir/identity/identity-rules.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { ownPolicyFeed } from '@weir/policy-feed/service-policy.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
@@ -27,6 +29,7 @@ import { registerDecisionService, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { connectPatienceMs, redisReadiness } from './redis-readiness.ts'
 import { registerDecisions, registerHttp } from './request-metrics.ts'
+import { acceptProxyHeaders } from './routes/proxy/proxy-protocol.ts'
 import { RequestTraces } from './trace/request-trace.ts'
 import { warmUp } from './warm-up.ts'
 
@@ -59,13 +62,11 @@ await startService(
     await processes.start()
     const layers = new LayeredStore(store, { ...common, processes: processes.count })
     checkReady('redis', redisReadiness(store.checkHealth, performance.now() + connectPatienceMs))
-    const authenticator = await run.own('authenticator', createAuthenticator({ clock: systemClock, log }), (one) =>
-      one.close(),
-    )
+    const callers = createAuthenticator({ clock: systemClock, log })
+    const authenticator = await run.own('authenticator', callers, (one) => one.close())
     const idempotencyRecords = new RedisIdempotencyRecords({ redis, deadlineMs: config.decisionDeadlineMs })
     registerMetrics(metrics, { store, layers, processes, authenticator })
 
-    const notPaused = (error: unknown) => log.error({ err: error }, 'Redis refused to pause a limit')
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store, () => redis.status === 'ready' && store.serversDown === 0)
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
@@ -83,7 +84,7 @@ await startService(
         addressForm: config.recordAddress,
         settlements,
         ackQueue,
-        pauses: createPauses({ redis, onFault: notPaused }),
+        pauses: createPauses({ redis, onFault: (err) => log.error({ err }, 'Redis refused to pause a limit') }),
         crash,
         traces: tracing && new RequestTraces(tracing, config.traceSubjects === '1'),
         dialect: config.rateLimitHeaders,
@@ -99,6 +100,13 @@ await startService(
     const inForce = () => policy.view.policy
     registerDecisions(metrics, apps.decisionService.metrics, inForce)
     registerHttp(metrics, apps.metrics, inForce)
+    if (config.proxyProtocol === 'yes') takeProxyHeaders(apps, inForce)
+    if (config.proxyProtocol === 'yes') {
+      acceptProxyHeaders(
+        apps.proxy.server,
+        (address) => identityRules(inForce().identity).proxies?.has(address) === true,
+      )
+    }
     await listen(apps, config, tls, service)
   },
 )
@@ -108,10 +116,19 @@ function tlsOf(config: IngressConfig) {
   return { proxy, api, grpc: listenerTls(config, 'grpcTls') }
 }
 
-async function listen(apps: Apps, config: IngressConfig, tls: ReturnType<typeof tlsOf>, service: Service) {
+async function listen(
+  apps: Apps,
+  config: IngressConfig,
+  tls: ReturnType<typeof tlsOf>,
+  service: Service,
+  inForce: () => Policy,
+) {
   const { run } = service
   const secured = (['proxy', 'api', 'grpc'] as const).map((name) => [name, apps[name].server, tls[name]] as const)
   await followCertificates(secured, service)
+  const isTrusted = (address: string) => identityRules(inForce().identity).proxies?.has(address) === true
+  if (config.proxyProtocol === 'yes') acceptProxyHeaders(apps.proxy.server, isTrusted)
+  for (const { server } of [apps.proxy, apps.api]) server.keepAliveTimeout = config.idleTimeoutMs
   const reusePort = config.sharePorts === 'yes'
   await run.own('http', apps, (listeners) => listeners.close())
   await apps.proxy.listen({ host: config.ingressHost, port: config.ingressPort, reusePort } as object)

@@ -7,6 +7,7 @@ import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
 import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
 import { HttpMetrics } from '@weir/ingress/http/http-metrics.ts'
 import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
+import { acceptProxyHeaders } from '@weir/ingress/routes/proxy/proxy-protocol.ts'
 import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.ts'
 import { createProxy } from '@weir/ingress/routes/proxy.ts'
 import { memoryPorts, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
@@ -32,6 +33,8 @@ interface ProxyOptions {
   /** The upstream's, as a duration. */
   readonly timeout?: string
   readonly dialect?: RateLimitDialect
+  /** The address whose connections begin with a header of the PROXY protocol. */
+  readonly trusts?: string
   /** More of the upstream `here`, as lines of a YAML flow map; its `url` instead of that of `serve`. */
   readonly upstream?: string
 }
@@ -85,6 +88,8 @@ export async function openProxy(options: ProxyOptions = {}) {
   })
   const app = fastify({ serverFactory: proxy.listener })
   proxy.attach(app)
+  const { trusts } = options
+  if (trusts !== undefined) acceptProxyHeaders(app.server, (address) => trusts === address)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
 

@@ -10,8 +10,6 @@ import { hasBody } from './client-body.ts'
 import { headerBytesMax, readTarget, type Target } from './read-target.ts'
 import { protocolAsked } from './tunnel.ts'
 
-/** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
-const keepAliveTimeoutMs = 75_000
 /** A refused client has this long to read its answer and hang up. */
 const lingerMs = 5_000
 
@@ -71,7 +69,6 @@ export function createListener(
     headersTimeout: bounds.headTimeoutMs,
     requestTimeout: 0,
     connectionsCheckingInterval: bounds.checkEveryMs,
-    keepAliveTimeout: keepAliveTimeoutMs,
     insecureHTTPParser: false,
     // Weir checks it, so that the answer is a problem like any other.
     requireHostHeader: false,
