@@ -131,6 +131,16 @@ export interface Upstream {
   readonly keepInPath: readonly PathMark[]
   /** It gets the client's `Host` instead of its own. */
   readonly preserveHost: boolean
+  /** Weir answers preflights and says which pages may read answers; undefined where the upstream does. */
+  readonly cors: Cors | undefined
+}
+
+/** Which pages may read answers, by the Fetch standard. */
+export interface Cors {
+  /** Scheme, host and port; `*` for all. */
+  readonly origins: readonly string[]
+  /** Whether cookies and HTTP authentication of the browser go along; never with `*`. */
+  readonly credentials: boolean
 }
 
 /** A customer, user or address that is limited and metered. */

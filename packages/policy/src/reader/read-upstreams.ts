@@ -1,5 +1,5 @@
 import { pathMarks } from '@weir/core/http/marked-path.ts'
-import type { Upstream } from '../policy.ts'
+import type { Cors, Upstream } from '../policy.ts'
 import { hostPattern, parseHost, parseOrigin } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
@@ -12,6 +12,24 @@ const urlRule = 'an http or https URL of scheme, host and port only, without cre
 
 const host = t.text('a host name without a port, or "*"', parseHost, { pattern: hostPattern.source })
 const hosts = t.list('a list of host names such as [api.example.com] or ["*"]', t.located(host))
+
+const origin = t.matching(
+  'an origin such as https://app.example.com, without a path, or "*"',
+  /^(?:\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+)$/,
+)
+const cors = t.checked(
+  t.object('a cors', {
+    origins: t.required(
+      'Origins of the pages that may read answers; "*" for all.',
+      t.list('a list of origins', origin, { min: 1, wrongCount: () => 'names no origin: no page could read anything' }),
+    ),
+    credentials: t.withDefault('Cookies of the browser go along; not with "*". Default: false.', t.boolean, false),
+  }),
+  (found, reader, at): Cors | undefined => {
+    if (!found.credentials || !found.origins.includes('*')) return found
+    return reader.problem(at, 'has credentials for every origin: any page could act as its visitor; name the origins')
+  },
+)
 
 const upstream = t.object('an upstream', {
   url: t.required(
@@ -28,6 +46,7 @@ const upstream = t.object('an upstream', {
     'What it takes for data in a path: "%2F", ";" or "//". Such paths are passed on as they came.',
     t.list('a list of "%2F", ";" and "//"', t.oneOf(pathMarks), { nameOf: String }),
   ),
+  cors: t.optional('Weir answers preflights, uncounted, and says which pages may read answers.', cors),
   preserveHost: t.withDefault("It gets the client's Host instead of its own. Default: false.", t.boolean, false),
 })
 
@@ -51,9 +70,9 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<str
         reader.problemAtKey(field, `needs \`hosts\`: ${why}`)
       }
     }
-    const { url, timeout: ms, keepInPath = [], preserveHost = false } = found?.values ?? {}
+    const { url, timeout: ms, keepInPath = [], preserveHost = false, cors: pages } = found?.values ?? {}
     const isWhole = url !== undefined && ms !== undefined
-    const more = { hosts: taken.map(({ value }) => value), keepInPath, preserveHost }
+    const more = { hosts: taken.map(({ value }) => value), keepInPath, preserveHost, cors: pages }
     upstreams.set(name, isWhole ? { name, url, timeoutMs: ms, ...more } : undefined)
   }
   return upstreams

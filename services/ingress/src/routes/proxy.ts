@@ -8,6 +8,7 @@ import { HttpMetrics } from '../http/http-metrics.ts'
 import { startedAtOf, timedResponses } from '../http/timed-response.ts'
 import type { Ports } from '../ports.ts'
 import { answerProblem, writeProblem } from './proxy/answers.ts'
+import { answerCors } from './proxy/cors.ts'
 import { createForwarder, type ForwardPorts } from './proxy/forward.ts'
 import { createListener, type ListenerBounds, type ServeRequest } from './proxy/listener.ts'
 import { readTarget } from './proxy/read-target.ts'
@@ -36,7 +37,9 @@ export function createProxy(
   const closing = () => isClosing
   const serveRequest: ServeRequest = (request, response, target, mayContinue, protocol) => {
     const startedAt = startedAtOf(response)
-    const incoming = { request, response, target, startedAt, protocol, mayContinue, isClosing: closing }
+    const cors = answerCors(ports.policy.view, { request, response, target })
+    if (cors === 'answered') return
+    const incoming = { request, response, target, startedAt, protocol, mayContinue, cors, isClosing: closing }
     serve(incoming).catch((error: unknown) => {
       log.error({ err: error }, 'request failed')
       answerProblem(incoming, internal)

@@ -99,12 +99,15 @@ export function refuse(
 }
 
 /**
- * Begins Weir's headers of an answer with whether its connection ends. A client that waits for 100 and is refused may
- * send its body or its next request, and the two look the same.
+ * Begins Weir's headers of an answer: whether its connection ends, and which page may read it. A client that waits for
+ * 100 and is refused may send its body or its next request, and the two look the same.
  */
-export function startHeaders({ request, protocol, isClosing }: IncomingRequest, isRefusal: boolean): string[] {
+export function startHeaders(
+  { request, protocol, isClosing, cors = [] }: IncomingRequest,
+  isRefusal: boolean,
+): string[] {
   const closes = (isClosing() && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
-  return closes ? ['connection', 'close'] : []
+  return closes ? ['connection', 'close', ...cors] : [...cors]
 }
 
 /** Closes the connection without an answer. Answers to requests that were sent before this one go out first. */

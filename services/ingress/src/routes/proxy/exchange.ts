@@ -102,9 +102,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#passInformation(status, headers)
       return
     }
-    const { response, ownHeaders, upstream } = this.#proxied
+    const { response, ownHeaders, upstream, cors } = this.#proxied
     const all = [...ownHeaders]
-    addAnswerHeaders(all, headers, upstream.url)
+    addAnswerHeaders(all, headers, upstream)
+    if (upstream.cors !== undefined && cors === undefined) all.push('vary', 'Origin')
     response.writeHead(status, all)
     this.#status = status
     // The first bytes of the body mostly come along, and then head and body leave in one packet.

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Route } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
@@ -17,7 +17,8 @@ interface MatchedTarget {
 /** Finds the route of a request; a problem where readers of its path could find another one. */
 export function matchTarget(
   view: PolicyView,
-  { method = '', headers }: IncomingMessage,
+  method: string,
+  headers: IncomingHttpHeaders,
   target: Target,
 ): MatchedTarget | Problem {
   const { marked, path } = target

@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import { type OriginalRequest, originalRequest } from '@weir/identity/forwarded.ts'
 import { type AddressSet, identityRules } from '@weir/identity/identity-rules.ts'
+import type { Upstream } from '@weir/policy/policy.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
 import {
   clientAddressHeaders,
@@ -91,17 +92,18 @@ const isWeirs = (name: string) =>
 const isWithheld = (name: string) => withheld.has(name) || isWeirs(name)
 
 /**
- * Adds the upstream's headers as the client gets them to `target`, as names and values in turns. An address below
- * `origin`, the upstream's own, loses it: the client would go past Weir, with its key.
+ * Adds the upstream's headers as the client gets them to `target`, as names and values in turns. An address below the
+ * upstream's own origin loses it: the client would go past Weir, with its key.
  */
-export function addAnswerHeaders(target: string[], headers: IncomingHttpHeaders, origin: string): void {
+export function addAnswerHeaders(target: string[], headers: IncomingHttpHeaders, { url, cors }: Upstream): void {
   const named = connectionNamed(headers.connection)
   const isChunked = headers['transfer-encoding'] !== undefined
   for (const name in headers) {
     if (isWithheld(name) || named?.has(name)) continue
     if (isChunked && name === 'content-length') continue
+    if (cors !== undefined && name.startsWith('access-control-')) continue
     const value = headers[name]
-    if (typeof value === 'string') target.push(name, addresses.has(name) ? withoutOrigin(value, origin) : value)
+    if (typeof value === 'string') target.push(name, addresses.has(name) ? withoutOrigin(value, url) : value)
     else for (const one of value ?? []) target.push(name, one)
   }
 }

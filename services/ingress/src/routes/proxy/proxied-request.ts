@@ -18,6 +18,8 @@ export interface IncomingRequest {
   readonly protocol: string | undefined
   /** Lets the client send its body, where it waits for a 100. */
   readonly mayContinue: () => void
+  /** Headers by which a page may read the answer; undefined where the upstream writes them, or no page asks. */
+  readonly cors?: readonly string[] | undefined
   /** Whether the process is stopping, to be asked when the answer is written: a request may have waited long. */
   readonly isClosing: () => boolean
 }

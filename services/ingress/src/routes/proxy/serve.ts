@@ -31,7 +31,7 @@ export function createServe(
     const misnamed = view.readHeaders.problemOf(hopByHop)
     if (misnamed !== undefined) return answerProblem(incoming, misnamed)
     const origin = { headers, url, socket }
-    const matched = matchTarget(view, request, target)
+    const matched = matchTarget(view, method, headers, target)
     if (isProblem(matched)) return answerProblem(incoming, matched)
     const { route, matchedPath, path } = matched
     const ip = ports.authenticator.addressOf(view.policy, origin)

@@ -27,15 +27,15 @@ export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): s
  * are silent for minutes, both are closed. Then `ended` is called. Returns what closes it immediately.
  */
 export function openTunnel(
-  { request, ownHeaders, upstream: { url } }: ProxiedRequest,
+  { request, ownHeaders, upstream }: ProxiedRequest,
   protocol: string,
   answer: { readonly headers: IncomingHttpHeaders; readonly socket: Duplex },
   ended: (bytes: Pick<ProxyOutcome, 'bytesIn' | 'bytesOut'>) => void,
 ): () => void {
   const client: Socket = request.socket
-  const { socket: upstream, headers } = answer
+  const { socket, headers } = answer
   const all = [...ownHeaders]
-  addAnswerHeaders(all, headers, url)
+  addAnswerHeaders(all, headers, upstream)
   all.push('connection', 'Upgrade', 'upgrade', headers.upgrade ?? protocol)
   let head = 'HTTP/1.1 101 Switching Protocols\r\n'
   for (let at = 0; at < all.length; at += 2) head += `${all[at]}: ${all[at + 1]}\r\n`
@@ -45,7 +45,7 @@ export function openTunnel(
   let openSides = 2
   const close = () => {
     client.destroy()
-    upstream.destroy()
+    socket.destroy()
   }
   const join = (side: Duplex, other: Duplex) => {
     side.on('error', close).on('close', () => {
@@ -63,7 +63,7 @@ export function openTunnel(
   // A client that ended its side before the upstream answered sends nothing more.
   client.setTimeout(client.readableEnded ? idleMsAfterEnd : idleMsMax, close)
   client.on('end', () => client.setTimeout(idleMsAfterEnd))
-  join(client, upstream)
-  join(upstream, client)
+  join(client, socket)
+  join(socket, client)
   return close
 }
