@@ -14,6 +14,7 @@ import { createCallerFinder } from './http/caller.ts'
 import { compressAnswers } from './http/compress-answers.ts'
 import { description } from './http/description.ts'
 import { boundQuestions } from './http/places.ts'
+import { admitPortalPages } from './http/portal-pages.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import { Sessions } from './http/sessions.ts'
 import type { Ports } from './ports.ts'
@@ -97,10 +98,14 @@ export function buildApp(
     nowMs,
   })
   const sessions = new Sessions({ publicUrl: ports.publicUrl, hasTls: tls !== undefined }, nowMs)
-  requireCallers(app, findCredential, sessions)
-  boundQuestions(app, ports.places.questions)
-  answerPrivately(app)
-  compressAnswers(app)
+  admitPortalPages(app, ports.portalOrigins)
+  // Once these are in: a preflight has no credential.
+  app.after(() => {
+    requireCallers(app, findCredential, sessions)
+    boundQuestions(app, ports.places.questions)
+    answerPrivately(app)
+    compressAnswers(app)
+  })
   const changer = new PolicyChanger(ports, logger)
   app.register(swagger, description)
   app.register(async (api) => {

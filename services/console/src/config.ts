@@ -8,6 +8,7 @@ import { port, text, type Variable } from '@weir/runtime/read-config.ts'
 import { signingKey, unsubscribeKeyVariable } from '@weir/runtime/signing-keys.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
+import { portalOrigins } from './http/portal-pages.ts'
 import type { StatusAddress } from './status/ask-processes.ts'
 
 /** Processes of a large installation; each is asked at the same time. */
@@ -48,6 +49,7 @@ export const consoleVariables = {
     about: 'signs the tokens of customers’ portals: at least 32 characters',
   }),
   unsubscribeKey: unsubscribeKeyVariable,
+  portalOrigins,
   publicUrl: consoleUrlVariable,
   statusUrls,
 } as const

@@ -141,7 +141,7 @@ await startService(
     const ports = {
       portalKey: await ownSecret(config.portalKey, portalKey, service),
       unsubscribeKey: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
-      publicUrl: config.publicUrl,
+      ...{ publicUrl: config.publicUrl, portalOrigins: config.portalOrigins },
       policy: feed,
       publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
       audit,

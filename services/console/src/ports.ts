@@ -142,5 +142,7 @@ export interface Ports {
   readonly unsubscribeKey: () => string
   /** Where browsers find the console; undefined for those of its own machine alone. */
   readonly publicUrl: URL | undefined
+  /** Of pages that may read in a browser. */
+  readonly portalOrigins: readonly string[]
   readonly clock: Clock
 }

@@ -76,7 +76,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@weir/clickhouse',
       '@weir/page',
     ],
-    libraries: ['@fastify/ajv-compiler', '@fastify/swagger', 'fastify', 'lru-cache', 'prom-client'],
+    libraries: ['@fastify/ajv-compiler', '@fastify/cors', '@fastify/swagger', 'fastify', 'lru-cache', 'prom-client'],
     node: 'all',
   },
 

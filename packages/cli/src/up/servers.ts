@@ -51,8 +51,8 @@ function hasDocker(environment: Environment): boolean {
 }
 
 /**
- * Finds or fetches every program that is needed. Names all that are missing in one error, with what installs them and,
- * where an engine runs, the command for Docker.
+ * Finds or fetches every program that is needed. Names all that are missing in one error, with what installs them and
+ * the variable for a server that runs: by Docker where an engine does.
  */
 export async function requirePrograms(environment: Environment, progress: (line: string) => void): Promise<void> {
   try {
@@ -62,8 +62,13 @@ export async function requirePrograms(environment: Environment, progress: (line:
     if (!(error instanceof ProgramMissing)) throw error
     const { missing } = error
     const servers = ours(environment).filter(({ server }) => server.needs.some((one) => missing.includes(one)))
-    const lines = servers.map(({ server: { docker } }) => `or in Docker: ${docker.command} && export ${docker.env}`)
-    const all = [error.message, ...(hasDocker(environment) ? lines : [])]
+    const isDocker = hasDocker(environment)
+    const lines = servers.map(({ server: { docker } }) =>
+      isDocker
+        ? `or in Docker: ${docker.command} && export ${docker.env}`
+        : `or a server that runs: export ${docker.env}`,
+    )
+    const all = [error.message, ...lines]
     throw new WeirError('PROGRAM_MISSING', `Programs are missing.\n${all.join('\n')}`.replaceAll('\n', '\n  '), error)
   }
 }

@@ -159,7 +159,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       return { subject: asked[0].subject.id, changed: [{ name: 'minute', keys: 1, used_up: 0 }], left: [] }
     },
     portalKey: () => 'the key of portals in the tests of this console',
-    clock: { nowMs: () => nowMs },
+    ...{ clock: { nowMs: () => nowMs }, portalOrigins: [] },
     ...overrides,
   }
   const app = buildApp(ports, createLogger('test', 'silent'), () =>
