@@ -61,11 +61,18 @@ export const headersTooLarge = (bytesMax: number): Problem => {
 export const hasTooManyHeaders = ({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean =>
   rawHeaders.length > 2 * headersMax
 
-/** Refuses requests with too many headers, before any header is used. `bytesMax` is the listener's own. */
+const compressed = badRequest('The body is compressed (Content-Encoding). Send it as it is.', 415)
+
+/**
+ * Refuses requests with too many headers, before any header is used, and compressed bodies, which nobody here unpacks.
+ * `bytesMax` is the listener's own.
+ */
 export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
   const problem = headersTooLarge(bytesMax)
   app.addHook('onRequest', (request, reply, done) => {
     if (hasTooManyHeaders(request.raw)) sendProblem(reply, problem)
+    else if (/[^\s,]/.test(request.headers['content-encoding']?.replaceAll(/identity/gi, '') ?? ''))
+      sendProblem(reply, compressed)
     else done()
   })
 }
@@ -116,6 +123,8 @@ export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, ht
   loggerInstance: logger,
   logController: new LogController({ disableRequestLogging: true }),
   childLoggerFactory: () => logger,
+  // A slash at the end is a habit of clients, and nowhere another resource.
+  routerOptions: { ignoreTrailingSlash: true },
   // A stop has a deadline of its own, and may wait for its last answers until then.
   pluginTimeout: 0,
 })
@@ -137,7 +146,7 @@ export function answerErrors(app: FastifyInstance, answerUnrouted?: Answerer): v
 
 /** Whether a path is one of a route's, as `/v1/plans/:name` has them. */
 function isPathOf(url: string, path: string): boolean {
-  const parts = path.split('/')
+  const parts = path.replace(/\/$/, '').split('/')
   const wanted = url.split('/')
   return wanted.length === parts.length && wanted.every((part, i) => part.startsWith(':') || part === parts[i])
 }

@@ -82,7 +82,7 @@ export function buildApp(
   const app: FastifyInstance = fastify({
     ...listenerOptions(logger, tls),
     bodyLimit: bodyBytesMax,
-    routerOptions: { maxParamLength: nameLengthMax },
+    routerOptions: { maxParamLength: nameLengthMax, ignoreTrailingSlash: true },
     schemaErrorFormatter: wordSchemaProblems,
   })
   app.server.maxConnections = connectionsMax

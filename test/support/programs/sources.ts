@@ -81,7 +81,7 @@ async function fetchPackage(name: string, folder: string, { tell }: FetchOptions
   await lists
   const archives = join(folder, 'archives')
   await mkdir(join(archives, 'partial'), { recursive: true })
-  await runQuietly('apt-get', ['install', '--download-only', ...apt(folder), name], {})
+  await runQuietly('apt-get', ['install', '--reinstall', '--download-only', ...apt(folder), name], {})
   for (const file of await readdir(archives)) {
     if (file.endsWith('.deb')) await runQuietly('dpkg', ['-x', join(archives, file), join(folder, 'root')], {})
   }
@@ -117,6 +117,9 @@ export const pipFromDebian: Source = {
   },
 }
 
+/** A registry that is away is given up within half a minute. */
+const patience = ['--fetch-retry-mintimeout=2000', '--fetch-retry-maxtimeout=15000']
+
 const decompressed = (file: string): Readable => createReadStream(file).pipe(createBrotliDecompress())
 
 /** The Chromium of npm's @sparticuz/chromium, with the libraries that a bare system lacks. */
@@ -125,7 +128,7 @@ export const chromiumFromNpm: Source = {
   async fill(folder, { tell }, own) {
     tell('Chromium', 0, this.bytes)
     await cp(resolve(import.meta.dirname, 'chromium'), folder, { recursive: true })
-    await runQuietly('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder })
+    await runQuietly('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', ...patience], { cwd: folder })
     const packed = join(folder, 'node_modules/@sparticuz/chromium/bin')
     for (const name of ['al2023', 'swiftshader', 'fonts']) {
       const tar = spawn('tar', ['-x', '-C', folder], { stdio: ['pipe', 'ignore', 'inherit'] })

@@ -22,12 +22,21 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** Parses JSON bodies as Fastify does, and rejects with 400 those that are nested too deep. */
+/**
+ * Parses JSON bodies as Fastify does, and rejects with 400 those that are nested too deep. Clients name a type by habit
+ * and send nothing: a route that needs a body says so.
+ */
 export function readJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') return done(null, undefined)
     if (!isTooDeep(body)) return parse(request, body, done)
     const error = new Error(`The body is nested deeper than ${depthMax} levels, and no part of a policy is.`)
     done(Object.assign(error, { statusCode: 400 }), undefined)
+  })
+  app.addContentTypeParser('*', ({ headers }, _body, done) => {
+    const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+    const error = new Error(`A body of the type ${headers['content-type']} is not taken here: send application/json.`)
+    done(isEmpty ? null : Object.assign(error, { statusCode: 415 }), undefined)
   })
 }
