@@ -38,7 +38,7 @@ export const rulesMax = 10_000
  */
 export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly Rule[] {
   const rules: Rule[] = []
-  for (const sameKey of Map.groupBy(withoutKeyPatterns(descriptors, notes), ({ key }) => key).values()) {
+  for (const sameKey of Map.groupBy(withoutInnerStars(descriptors, notes), ({ key }) => key).values()) {
     const candidates = inOrderOfMatching(sameKey, notes).map((descriptor) => candidateOf(descriptor, notes))
     // Exact values come before these, and before no others.
     const generals = candidates.filter(({ step }) => step.match !== 'exact')
@@ -50,12 +50,19 @@ export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: Impor
   return rules
 }
 
-/** Leaves out keys that end in `*` and have no value: the server takes such a key for a prefix of keys. */
-function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): EnvoyDescriptor[] {
+/** Leaves out what has a `*` that no route can say: the server matches the text `KEY_VALUE`, each `*` any part of it. */
+function withoutInnerStars(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): EnvoyDescriptor[] {
   return descriptors.filter((one) => {
-    if (one.value !== '' || !one.key.endsWith('*')) return true
-    const what = `${one.key}: a key that ends in \`*\` matches keys by prefix, which a route cannot; it is left out with all below it`
-    notes.push({ ...spotOf(one), kind: 'lost', what, advice: 'Write a descriptor for each key that is meant.' })
+    const isKey = one.key.includes('*')
+    if (!isKey && !/\*[^*]/.test(one.value)) return true
+    const [what, advice] = isKey
+      ? ['a `*` in a key matches any key like it', 'Write a descriptor for each key that is meant.']
+      : [
+          'a `*` before the end of a value matches in front of a text',
+          'Write the values, or beginnings of them, that are meant; until then these meet the more general descriptor.',
+        ]
+    const lost = `${stepName(one)}: ${what}, which no route can say; it is left out with all below it`
+    notes.push({ ...spotOf(one), kind: 'lost', what: lost, advice })
     return false
   })
 }
@@ -64,8 +71,8 @@ function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: Impo
 function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly EnvoyDescriptor[] {
   const prefixes: EnvoyDescriptor[] = []
   const rest = (one: EnvoyDescriptor) => {
-    const prefix = one.value.slice(0, -1)
-    const first = prefixes.find(({ value }) => prefix.startsWith(value.slice(0, -1)))
+    const prefix = beginningOf(one)
+    const first = prefixes.find((other) => prefix.startsWith(beginningOf(other)))
     if (first === undefined) return true
     const what = `${stepName(one)} is never reached: ${stepName(first)}, line ${first.line}, stands before it; it is left out`
     notes.push({ ...spotOf(one), kind: 'info', what, advice: 'If it was meant, put the longer value first.' })
@@ -74,8 +81,11 @@ function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: Impor
   for (const one of descriptors) if (one.value.endsWith('*') && rest(one)) prefixes.push(one)
   const plain = descriptors.filter((one) => one.value === '' && rest(one))
   const exact = descriptors.filter(({ value }) => value !== '' && !value.endsWith('*'))
-  return [...exact, ...prefixes.toSorted((a, b) => b.value.length - a.value.length), ...plain]
+  return [...exact, ...prefixes.toSorted((a, b) => beginningOf(b).length - beginningOf(a).length), ...plain]
 }
+
+/** Several `*` at the end are one. */
+const beginningOf = ({ value }: Pick<EnvoyDescriptor, 'value'>) => value.replace(/\*+$/, '')
 
 function candidateOf(descriptor: EnvoyDescriptor, notes: ImportNote[]): Candidate {
   const step = stepOf(descriptor)
@@ -92,8 +102,9 @@ function nestedPrefix(descriptor: EnvoyDescriptor): ImportNote {
 }
 
 function stepOf({ key, value, isShared }: EnvoyDescriptor): Step {
-  if (value === '' || value === '*') return { key, match: 'any', text: '', hasOverrides: !isShared }
-  if (value.endsWith('*')) return { key, match: 'prefix', text: value.slice(0, -1), hasOverrides: !isShared }
+  const text = beginningOf({ value })
+  if (text === '') return { key, match: 'any', text, hasOverrides: !isShared }
+  if (value.endsWith('*')) return { key, match: 'prefix', text, hasOverrides: !isShared }
   return { key, match: 'exact', text: value, hasOverrides: false }
 }
 

@@ -180,7 +180,7 @@ descriptors:
     'DESCRIPTOR /d/t/:t',
   ])
   expect(notesOf(result)).toEqual([
-    expect.stringMatching(/^4 lost key\*: a key that ends in/),
+    expect.stringMatching(/^4 lost key\*: a `\*` in a key matches any key like it/),
     expect.stringMatching(/^5 lost .*no route can be written so/),
     expect.stringMatching(/^6 lost the key "a key" cannot stand in `by`/),
     expect.stringMatching(/^7 lost counts 9 keys apart/),
@@ -195,6 +195,39 @@ descriptors:
     expect(formatImportNote(note)).toMatch(
       /^0\.yaml:\d+ {2}(?:not carried over|carried over otherwise|to know): .+\. [A-Z].+\.$/,
     )
+})
+
+test('A value with a star before its end is named, with all below it, and the others keep their order', () => {
+  const hour = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
+  const result = imported(`
+domain: d
+descriptors:
+- { key: k, value: "bar*b", ${hour} }
+- { key: k, value: "foo*bar*baz", ${hour} }
+- { key: k, value: "*end", ${hour} }
+- { key: k, value: "*mid*", descriptors: [{ key: below, ${hour} }] }
+- { key: k, value: "ab*c*", ${hour} }
+- { key: k, value: "ab**", ${hour} }
+- { key: k, value: "*", ${hour} }
+- { key: "k*y", value: v, ${hour} }
+- { key: up, value: v, descriptors: [{ key: in, value: "a*b", ${hour} }] }
+`)
+  expect(parsed(result).routes.map(({ template }) => template)).toEqual(['DESCRIPTOR /d/k/ab*', 'DESCRIPTOR /d/k/:k'])
+  const stars = ['4 k=bar*b', '5 k=foo*bar*baz', '6 k=*end', '7 k=*mid*', '8 k=ab*c*', '11 k*y=v', '12 in=a*b']
+  expect(notesOf(result)).toEqual(
+    stars.map((star) => expect.stringContaining(`${star.replace(' ', ' lost ')}: a \`*\` `)),
+  )
+})
+
+test.each([
+  ['domain: d\nalgorithm: x', '2 lost algorithm'],
+  ['domain: d\nrate_limits: [{ actions: [] }]', '2 lost rate_limits'],
+  ['domain: d\ndescriptors:\n- key: a\n  unit_multiplier: 2', '4 lost unit_multiplier'],
+  ['domain: d\ndescriptors:\n- key: a\n  Rate_Limit: {}', '4 lost Rate_Limit'],
+  ['domain: d\ndescriptors:\n- key: a\n  rate_limit:\n    unlimited: true\n    algorithm: x', '6 lost algorithm'],
+  ['domain: d\ndescriptors:\n- key: a\n  metadata: { any: { thing: [1] } }', '4 changed metadata'],
+])('In %j each key is carried over or named', (text, named) => {
+  expect(notesOf(imported(text))).toEqual([expect.stringContaining(named)])
 })
 
 test('what the gRPC server refuses is left out with its line', () => {

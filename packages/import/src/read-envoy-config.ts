@@ -24,7 +24,7 @@ const requestsMax = 4_294_967_295
 
 const knownInDescriptor = [
   ...['key', 'value', 'rate_limit', 'descriptors', 'shadow_mode', 'detailed_metric'],
-  ...['value_to_metric', 'share_threshold', 'quota_mode'],
+  ...['value_to_metric', 'share_threshold', 'quota_mode', 'metadata'],
 ]
 const knownInLimit = ['unit', 'requests_per_unit', 'unlimited', 'name', 'replaces']
 
@@ -82,6 +82,11 @@ class ConfigReader {
     const isQuota = this.#flag(fields, 'quota_mode')
     const isShadow = this.#flag(fields, 'shadow_mode')
     this.#noteFlags(fields, limit)
+    const metadata = fields.get('metadata')
+    if (metadata !== undefined) {
+      const what = 'metadata: answers to Envoy carry no metadata'
+      this.#note(metadata, 'changed', what, 'Nothing, unless a filter behind it reads them: they change no decision.')
+    }
     return {
       ...{ file: item.file, line: item.line, key, value, limit },
       isShadow: isShadow || isQuota,
