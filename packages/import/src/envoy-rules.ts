@@ -1,4 +1,5 @@
-import { type EnvoyDescriptor, type ImportNote, stepName } from './envoy-config.ts'
+import { type EnvoyDescriptor, stepName } from './envoy-config.ts'
+import type { ImportNote } from './imported-policy.ts'
 
 /** One entry of the descriptors that a rule is for. */
 export interface Step {

@@ -2,9 +2,10 @@ import { createDescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, test } from 'vitest'
 import { formatImportProblem } from './foreign-file.ts'
-import { type EnvoyImport, formatImportNote, importEnvoy, importedJson, importedText } from './import-envoy.ts'
+import { importEnvoy } from './import-envoy.ts'
+import { formatImportNote, type ImportResult, importedJson, importedText } from './imported-policy.ts'
 
-type Imported = Extract<EnvoyImport, { kind: 'imported' }>
+type Imported = Extract<ImportResult, { kind: 'imported' }>
 
 function imported(...texts: string[]): Imported {
   const result = importEnvoy(texts.map((text, at) => ({ name: `${at}.yaml`, text })))
@@ -272,4 +273,24 @@ test('an empty domain becomes an empty policy', () => {
   const result = imported('domain: d')
   expect(importedText(result.policy, result.notes)).toBe('# Everything could be carried over.\nversion: 1\n')
   expect(createDescriptorMatcher(parsed(result).routes).knows('d')).toBe(false)
+})
+
+test('A ConfigMap is read as the files that it has, with its own lines', () => {
+  const result = imported(`apiVersion: v1
+kind: Service
+metadata: { name: ratelimit }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: ratelimit-config }
+data:
+  ratelimit-config.yaml: |
+    domain: contour
+    descriptors:
+      - key: remote_address
+        odd: 1
+        rate_limit: { unit: minute, requests_per_unit: 3 }
+`)
+  expect([...result.policy.limits.keys()]).toEqual(['contour.remote_address'])
+  expect(notesOf(result)).toEqual([expect.stringMatching(/^13 lost odd/)])
 })

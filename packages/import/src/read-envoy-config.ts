@@ -3,10 +3,10 @@ import {
   type EnvoyDescriptor,
   type EnvoyLimit,
   type EnvoyUnit,
-  type ImportNote,
   windowOfUnit,
 } from './envoy-config.ts'
-import { ForeignFile, type ForeignValue, type ImportProblem } from './foreign-file.ts'
+import { ForeignFile, type ForeignValue, type ImportProblem, isEmpty } from './foreign-file.ts'
+import type { ImportNote } from './imported-policy.ts'
 
 /** What a file says, with what is wrong with it; one of them is empty. */
 export interface ReadConfig {
@@ -31,8 +31,8 @@ const knownInLimit = ['unit', 'requests_per_unit', 'unlimited', 'name', 'replace
 type Fields = ReadonlyMap<string, ForeignValue>
 
 /** Reads a configuration file of `envoyproxy/ratelimit`. What its server refuses to load is a problem here too. */
-export function readEnvoyConfig(text: string, file: string): ReadConfig {
-  return new ConfigReader(file).read(text)
+export function readEnvoyConfig(text: string, file: string, linesBefore = 0): ReadConfig {
+  return new ConfigReader(file, linesBefore).read(text)
 }
 
 class ConfigReader {
@@ -40,8 +40,8 @@ class ConfigReader {
   readonly #notes: ImportNote[] = []
   #count = 0
 
-  constructor(file: string) {
-    this.#file = new ForeignFile(file)
+  constructor(file: string, linesBefore: number) {
+    this.#file = new ForeignFile(file, linesBefore)
   }
 
   read(text: string): ReadConfig {
@@ -203,6 +203,3 @@ const meansNothing = (flag: string, missing: string) =>
   [flag, 'info', ` without ${missing} means nothing`, 'Leave it out.'] as const
 
 const unitNames = Object.keys(windowOfUnit) as readonly EnvoyUnit[]
-
-const isEmpty = ({ node }: ForeignValue): boolean =>
-  node === null || (typeof node === 'object' && 'value' in node && node.value === null)
