@@ -96,6 +96,8 @@ const importCommand = program
 const importable = {
   envoy: 'configuration files of envoyproxy/ratelimit, or a ConfigMap with them',
   nginx: "limit_req and its zones in nginx's files, or in the output of nginx -T",
+  kong: "rate-limiting and rate-limiting-advanced in Kong's declarative files, such as kong.yml",
+  traefik: "rateLimit in Traefik's dynamic files, or Middlewares and routes of Kubernetes",
 } satisfies Record<ImportFormat, string>
 for (const format of Object.keys(importable) as ImportFormat[]) {
   importCommand

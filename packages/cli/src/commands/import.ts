@@ -2,7 +2,9 @@ import { relative } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { formatImportProblem } from '@weir/import/foreign-file.ts'
 import { importEnvoy } from '@weir/import/import-envoy.ts'
+import { importKong } from '@weir/import/import-kong.ts'
 import { importNginx } from '@weir/import/import-nginx.ts'
+import { importTraefik } from '@weir/import/import-traefik.ts'
 import {
   formatImportNote,
   type ImportResult,
@@ -18,6 +20,8 @@ import { readInputFile } from '../read-input-file.ts'
 const formats = {
   envoy: { files: 'a configuration of envoyproxy/ratelimit', read: importEnvoy },
   nginx: { files: 'a configuration of nginx', read: importNginx },
+  kong: { files: 'a declarative configuration of Kong', read: importKong },
+  traefik: { files: 'a dynamic configuration of Traefik', read: importTraefik },
 } satisfies Record<string, { files: string; read: (files: readonly InputFile[]) => ImportResult }>
 
 /** A program whose limits can be imported. */
