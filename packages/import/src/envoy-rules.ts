@@ -51,7 +51,7 @@ export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: Impor
   return rules
 }
 
-/** Leaves out what has a `*` that no route can say: the server matches the text `KEY_VALUE`, each `*` any part of it. */
+/** Leaves out what has a `*` that no route can say: in that server each `*` of `KEY_VALUE` is any text. */
 function withoutInnerStars(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): EnvoyDescriptor[] {
   return descriptors.filter((one) => {
     const isKey = one.key.includes('*')

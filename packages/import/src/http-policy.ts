@@ -5,7 +5,7 @@ import { type Spot, spotName } from './foreign-file.ts'
 import type { ImportedEntry, ImportedPolicy, ImportNote, ImportResult, InputFile } from './imported-policy.ts'
 
 /** The plan of callers without a key: it has no limits, because routes name them. */
-export const anonymousPlan = 'everyone'
+const anonymousPlan = 'everyone'
 const limitNameLengthMax = 64
 /** These name policies of their own in the RateLimit fields. */
 const reserved = ['unauthenticated', 'unlimited']

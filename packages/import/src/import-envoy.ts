@@ -8,8 +8,9 @@ import { withoutConfigMaps } from './yaml-config.ts'
 
 /**
  * Converts configuration files of `envoyproxy/ratelimit` to limits and routes that decide the same. Files of one
- * domain are read as one, as the server does with MERGE_DOMAIN_CONFIG; a ConfigMap is the files that it has. Whatever it cannot say the same way has a note;
- * a file that the server would not load is a problem, and then nothing is converted.
+ * domain are read as one, as the server does with MERGE_DOMAIN_CONFIG; a ConfigMap is the files that it has. Whatever
+ * it cannot say the same way has a note; a file that the server would not load is a problem, and then nothing is
+ * converted.
  */
 export function importEnvoy(files: readonly InputFile[]): ImportResult {
   const read = withoutConfigMaps(files).map(({ name, text, linesBefore }) => readEnvoyConfig(text, name, linesBefore))

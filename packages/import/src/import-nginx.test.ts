@@ -76,3 +76,54 @@ test('A thousand locations of one zone are one limit', () => {
   const { policy } = imported(`${zone} server { location /free/ { } ${locations.join('\n')} }`)
   expect([policy.limits.size, policy.routes.length]).toEqual([1, 1_002])
 })
+
+const server = 'server { include snippets/limits.conf; location / { } include /etc/nginx/more.d/*.conf; }'
+const main = `http { ${zone}\ninclude /etc/nginx/sites/*; include elsewhere.conf; }`
+const snippet = 'limit_req zone=z burst=2 nodelay;'
+
+test.each([
+  [
+    'files that are named',
+    [
+      { name: 'conf/nginx.conf', text: main },
+      { name: 'conf/sites/a', text: server },
+      { name: 'conf/snippets/limits.conf', text: snippet },
+      { name: 'conf/more.d/b.conf', text: '\nlocation /b/ { limit_req zone=z; }' },
+    ],
+  ],
+  [
+    'the output of nginx -T',
+    [
+      {
+        name: 'dump',
+        text: `# configuration file /etc/nginx/nginx.conf:
+${main}
+# configuration file /etc/nginx/sites/a:
+${server}
+# configuration file /etc/nginx/snippets/limits.conf:
+${snippet}
+# configuration file /etc/nginx/more.d/b.conf:
+location /b/ { limit_req zone=z; }
+`,
+      },
+    ],
+  ],
+])('An include is what %s have, in its place, and is named if none has it', (_, files) => {
+  const result = importNginx(files)
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems))
+  expect(result.policy.routes.map(({ body }) => body)).toEqual([
+    { match: '* /*', limits: ['z'] },
+    { match: '* /b/*', limits: ['z-1'] },
+  ])
+  const lost = result.notes.filter(({ kind }) => kind === 'lost')
+  expect(lost.map(({ what }) => what)).toEqual(['include elsewhere.conf: this file is not read'])
+})
+
+test('Files that include each other, and a location without its server, are named', () => {
+  const result = importNginx([
+    { name: 'a.conf', text: 'include b.conf;' },
+    { name: 'b.conf', text: 'include a.conf;' },
+    { name: 'c.conf', text: 'location /x { limit_req zone=z; }' },
+  ])
+  expect(result.kind === 'imported' && result.notes.map(({ what }) => what)).toEqual(['location /x is in no server'])
+})

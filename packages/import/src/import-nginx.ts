@@ -2,7 +2,8 @@ import type { JsonObject } from '@weir/policy/entities.ts'
 import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
 import { byHeader, durationText, HttpPolicy } from './http-policy.ts'
 import type { ImportResult, InputFile } from './imported-policy.ts'
-import { type Directive, readNginxFile } from './nginx-file.ts'
+import type { Directive } from './nginx-file.ts'
+import { readNginxFiles } from './nginx-includes.ts'
 
 /** A `limit_req_zone` whose key a policy can count by. */
 interface Zone extends Spot {
@@ -34,10 +35,8 @@ const all = ['*']
 
 /** Converts `limit_req` of nginx to limits, and the locations that they are in to routes. */
 export function importNginx(files: readonly InputFile[]): ImportResult {
-  const read = files.map(({ name, text }) => readNginxFile(text, name))
-  const problems = read.flatMap(({ problem }) => problem ?? [])
-  if (problems.length > 0) return { kind: 'problems', problems }
-  return new NginxImport(read.flatMap(({ directives }) => directives)).run(files)
+  const { directives, problems } = readNginxFiles(files)
+  return problems.length > 0 ? { kind: 'problems', problems } : new NginxImport(directives).run(files)
 }
 
 class NginxImport {
@@ -51,7 +50,12 @@ class NginxImport {
 
   /** A file of `conf.d` has what is in `http`, without it. */
   constructor(directives: readonly Directive[]) {
-    for (const one of directives) this.#nameOthers(one)
+    for (const one of directives) {
+      this.#nameOthers(one)
+      if (one.name !== 'location' && one.name !== 'if') continue
+      const what = `${one.name} ${one.args.join(' ')} is in no server`
+      this.#policy.note(one, 'lost', what, 'Name the file that includes it too.')
+    }
     this.#http = directives.flatMap((one) => (one.name === 'http' ? (one.block ?? []) : one))
   }
 

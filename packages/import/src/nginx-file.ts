@@ -24,8 +24,9 @@ interface Open {
 export function readNginxFile(
   text: string,
   file: string,
+  firstLine = 1,
 ): { readonly directives: readonly Directive[]; readonly problem: ImportProblem | undefined } {
-  let line = 1
+  let line = firstLine
   const fail = (message: string) => ({ directives: [], problem: { file, line, message } })
   if (text.length > textLengthMax) return fail(`is longer than ${textLengthMax} characters`)
   const root: Directive[] = []
