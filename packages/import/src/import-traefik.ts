@@ -26,7 +26,7 @@ const matcher = /^\s*(\w+)\(\s*((?:[`"'][^`"']*[`"']\s*,?\s*)*)\)\s*$/
 /** Chains within chains end here. */
 const depthMax = 8
 
-/** Converts Traefik's `rateLimit` middlewares, and the routers that have them, of its file provider or of Kubernetes. */
+/** Converts `rateLimit` middlewares of Traefik and the routers that have them, of files or of Kubernetes. */
 export function importTraefik(files: readonly InputFile[]): ImportResult {
   const importing = new TraefikImport()
   for (const { name, text, linesBefore } of withoutConfigMaps(files))
