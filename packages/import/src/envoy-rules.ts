@@ -39,7 +39,7 @@ export const rulesMax = 10_000
  */
 export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly Rule[] {
   const rules: Rule[] = []
-  for (const sameKey of Map.groupBy(withoutInnerStars(descriptors, notes), ({ key }) => key).values()) {
+  for (const sameKey of Map.groupBy(withoutKeyPatterns(descriptors, notes), ({ key }) => key).values()) {
     const candidates = inOrderOfMatching(sameKey, notes).map((descriptor) => candidateOf(descriptor, notes))
     // Exact values come before these, and before no others.
     const generals = candidates.filter(({ step }) => step.match !== 'exact')
@@ -51,20 +51,20 @@ export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: Impor
   return rules
 }
 
-/** Leaves out what has a `*` that no route can say: in that server each `*` of `KEY_VALUE` is any text. */
-function withoutInnerStars(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): EnvoyDescriptor[] {
+/**
+ * Names each `*` that no route can say: newer versions of the server match the text `KEY_VALUE`, each `*` any part of
+ * it. The star itself every version matches, so that its route stays; not so a key that ends in `*`.
+ */
+function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): EnvoyDescriptor[] {
   return descriptors.filter((one) => {
-    const isKey = one.key.includes('*')
-    if (!isKey && !/\*[^*]/.test(one.value)) return true
-    const [what, advice] = isKey
-      ? ['a `*` in a key matches any key like it', 'Write a descriptor for each key that is meant.']
-      : [
-          'a `*` before the end of a value matches in front of a text',
-          'Write the values, or beginnings of them, that are meant; until then these meet the more general descriptor.',
-        ]
-    const lost = `${stepName(one)}: ${what}, which no route can say; it is left out with all below it`
-    notes.push({ ...spotOf(one), kind: 'lost', what: lost, advice })
-    return false
+    const isPattern = one.value === '' && one.key.endsWith('*')
+    if (!one.key.includes('*') && !/\*[^*]/.test(one.value)) return true
+    const [what, advice] = isPattern
+      ? ['matches keys by prefix, which a route cannot; it is left out with all below it', 'each key']
+      : ['a `*` before its end is any text in newer versions; the route is for the star itself', 'each text']
+    const lost = `${stepName(one)}: ${what}`
+    notes.push({ ...spotOf(one), kind: 'lost', what: lost, advice: `Write a descriptor for ${advice} that is meant.` })
+    return !isPattern
   })
 }
 
