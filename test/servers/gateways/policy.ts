@@ -12,6 +12,9 @@ export const callerOf = (gateway: string, caller: (typeof callers)[number]) => `
 /** As many limits as a decision may have, each with a name as long as it may be. */
 const longNames = Array.from({ length: 15 }, (_, at) => `many-${at}-`.padEnd(64, 'x'))
 
+/** The page of a challenge, nearly as long as it may be. */
+const longPage = `https://example.com/${'c'.repeat(1_000)}`
+
 const plans = ['wide', 'soft', 'cut', 'human', 'many']
 const planOf = (name: string) => plans.find((plan) => name.endsWith(`-${plan}`)) ?? 'free'
 
@@ -34,7 +37,7 @@ export const policyOf = (gateways: readonly string[]) => {
       ...{ soft: { limits: ['soft'] }, cut: { limits: ['cut'] }, human: { limits: ['human'] } },
     },
     limits: {
-      ...Object.fromEntries(longNames.map((name) => [name, { ...day, size: 1 }])),
+      ...Object.fromEntries(longNames.map((name) => [name, { ...day, size: 1, onExceed: { challenge: longPage } }])),
       daily: { ...day, size: 8 },
       soft: { ...day, size: 1, onExceed: 'degrade' },
       cut: { ...day, size: 1, onExceed: 'drop' },
