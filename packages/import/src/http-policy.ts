@@ -17,14 +17,16 @@ interface WrittenRoute extends ImportedEntry, Spot {
 /** Collects limits, routes and notes from the configuration of a gateway that limits requests by their path. */
 export class HttpPolicy {
   readonly #notes: ImportNote[] = []
+  readonly #said = new Set<string>()
   readonly #limits = new Map<string, ImportedEntry>()
   readonly #routes = new Map<string, WrittenRoute>()
   #hasAddresses = false
 
   /** Adds a note; a second one of the same words and line is none. */
   note(spot: Spot, kind: ImportNote['kind'], what: string, advice: string): void {
-    const isKnown = this.#notes.some((one) => one.line === spot.line && one.file === spot.file && one.what === what)
-    if (!isKnown) this.#notes.push({ file: spot.file, line: spot.line, kind, what, advice })
+    const said = `${spot.file}:${spot.line} ${what}`
+    if (!this.#said.has(said)) this.#notes.push({ file: spot.file, line: spot.line, kind, what, advice })
+    this.#said.add(said)
   }
 
   /** Adds a limit. Returns its name: the one that is wanted, made valid and unique. */

@@ -150,13 +150,14 @@ class NginxImport {
       this.#policy.prefix(all, '/', limitsOf(first), server)
       return
     }
-    for (const { kind, path, scope, ...spot } of paths) {
-      if (kind === '=') this.#policy.route('*', path, limitsOf(scope), spot)
-      else if (kind === '' || kind === '^~') this.#policy.prefix(all, path, limitsOf(scope), spot)
-      else if (kind !== '@' || scope.uses.length > 0) {
+    for (const { kind: how, path, scope, ...spot } of paths) {
+      if (how === '=') this.#policy.route('*', path, limitsOf(scope), spot)
+      else if (how === '' || how === '^~') this.#policy.prefix(all, path, limitsOf(scope), spot)
+      else if (how !== '@' || scope.uses.length > 0) {
         const own = scope.uses.map(({ args }) => args.join(' ')).join(', ')
-        const what = `location ${kind} ${path}: no route can say so; ${own === '' ? 'without a limit there' : `with ${own}`}`
-        this.#policy.note(spot, 'lost', what, 'Its requests meet the limits of their paths; write routes for them.')
+        const what = `location ${how} ${path}: no route can say so; ${own === '' ? 'without a limit there' : `with ${own}`}`
+        const kind = own === '' ? 'changed' : 'lost'
+        this.#policy.note(spot, kind, what, 'Its requests meet the limits of their paths; write routes for them.')
       }
     }
   }
@@ -210,6 +211,8 @@ class NginxImport {
     // One interval more than the last in the queue needs, so that no rounding refuses it.
     const delay = Math.ceil(((waiting + 1) * window) / zone.rate)
     if (waiting > 0 && !isDryRun) {
+      if (isDropped)
+        this.#policy.note(use, 'changed', 'refusals are answered with 429 instead of 444', 'Write nodelay.')
       if (delay > delayMsMax || waiting > queueMax) {
         const what = `${waiting} requests may wait ${durationText(delay)} there; here ${queueMax} for 60s at most`
         this.#policy.note(use, 'changed', what, 'Write nodelay if they need not wait.')

@@ -21,8 +21,8 @@ const lower = (fields: Fields) => new Map([...fields].map(([name, value]) => [na
 /** What a middleware that limits has, without case. */
 const knownFields = ['average', 'period', 'burst', 'sourcecriterion', 'redis']
 const knownCriteria = ['ipstrategy', 'requestheadername', 'requesthost']
-/** A matcher of a rule with texts in backticks or quotes. */
-const matcher = /^\s*(\w+)\(\s*((?:[`"'][^`"']*[`"']\s*,?\s*)*)\)\s*$/
+/** A matcher of a rule, in any case, with texts in backticks or quotes. */
+const matcher = /^\s*(\w+)\(\s*((?:[`"'][^`"']*[`"'][\s,]*)*)\)\s*$/
 /** Chains within chains end here. */
 const depthMax = 8
 
@@ -196,15 +196,15 @@ class TraefikImport {
     const parts = rule.split('&&').map((part) => matcher.exec(part))
     const textsOf = (name: string) =>
       parts
-        .filter((part) => part?.[1] === name)
+        .filter((part) => part?.[1]?.toLowerCase() === name)
         .map((part) => [...(part?.[2] ?? '').matchAll(/[`"']([^`"']*)[`"']/g)].map(([, text = '']) => text))
-    const [prefixes, exact, methods] = ['PathPrefix', 'Path', 'Method'].map(textsOf) as [
+    const [prefixes, exact, methods] = ['pathprefix', 'path', 'method'].map(textsOf) as [
       string[][],
       string[][],
       string[][],
     ]
-    const hasHost = parts.some((part) => /^Host(?:Regexp|Header|SNI)?$/.test(part?.[1] ?? ''))
-    const isKnown = parts.every((part) => /^(?:PathPrefix|Path|Method|Host\w*)$/.test(part?.[1] ?? ''))
+    const hasHost = parts.some((part) => /^Host(?:Regexp|Header|SNI)?$/i.test(part?.[1] ?? ''))
+    const isKnown = parts.every((part) => /^(?:PathPrefix|Path|Method|Host\w*)$/i.test(part?.[1] ?? ''))
     if (!isKnown || prefixes.length + exact.length > 1 || methods.length > 1) {
       const what = `rule ${rule.trim()}: no route can say so; it has ${limits.join(', ') || 'no limit'}`
       this.#policy.note(router, 'lost', what, 'Write routes for the paths that are meant.')
