@@ -34,6 +34,10 @@ const known: Readonly<Record<string, readonly string[]>> = {
     'retry_after_jitter_max',
   ],
 }
+const knownOfPlugin = [
+  ...['name', 'id', 'instance_name', 'enabled', 'config', 'service', 'route', 'consumer', 'consumer_group'],
+  ...['tags', 'protocols', 'ordering', 'partials', 'created_at', 'updated_at'],
+]
 const ofAnswers = ['hide_client_headers', 'error_code', 'error_message']
 const authentication = [
   'key-auth',
@@ -100,6 +104,10 @@ class KongImport {
     const [first] = this.#plugins
     if (first !== undefined && general.length > 0 && !hasRoot) this.#policy.prefix(['*'], '/', general, first)
     const sections = this.#consumers()
+    for (const one of this.#plugins.filter((plugin) => !this.#names.has(plugin) && plugin.consumer === '')) {
+      const what = `no route in the files has the limits of ${one.name} of ${one.route || one.service}`
+      this.#policy.note(one, 'lost', what, 'Name the files with its routes too, unless others count instead.')
+    }
     const problems = [...this.#problems, ...this.#yamls.flatMap(({ file }) => file.problems)]
     return problems.length > 0 ? { kind: 'problems', problems } : this.#policy.result(files, sections)
   }
@@ -141,9 +149,11 @@ class KongImport {
       else if (!yaml.flag(fields, 'enabled', true))
         this.#policy.note(value, 'info', `${name} is not enabled`, 'Nothing.')
       else {
-        const condition = fields.get('condition')
-        if (condition !== undefined)
-          lose('a plugin with a condition applies here always', 'Write a plan for whom it means.')
+        for (const [key, field] of fields) {
+          if (knownOfPlugin.includes(key)) continue
+          const what = `${key} of plugin ${name}: not known here; the limit is for all that the plugin is for`
+          this.#policy.note(field, 'lost', what, 'Look up what it does.')
+        }
         const config = yaml.fields(fields.get('config'))
         const [service = '', route = '', consumer = ''] = (['service', 'route', 'consumer'] as const).map(
           (of) => own[of] ?? refOf(yaml, fields, of),

@@ -46,6 +46,8 @@ class NginxImport {
   /** The names of limits by zone, and by how the zone is used. */
   readonly #names = new Map<string, Map<string, string>>()
   readonly #http: readonly Directive[]
+  /** Zones that some `limit_req` has, wherever it is. */
+  readonly #used = new Set<string>()
   readonly #variables = new Map<string, Directive>()
 
   /** A file of `conf.d` has what is in `http`, without it. */
@@ -68,6 +70,18 @@ class NginxImport {
     const servers = this.#http.filter(({ name, block }) => name === 'server' && block !== undefined)
     const limited = servers.filter((one) => pathsOf(one, top).some(({ scope }) => scope.uses.length > 0))
     for (const one of limited) this.#routesOf(one, pathsOf(one, top))
+    const [use] = top.uses
+    if (servers.length === 0 && use !== undefined)
+      this.#routesOf(use, [{ ...spotOf(use), kind: '', path: '/', scope: top }])
+    for (const [name, zone] of this.#zones) {
+      if (zone !== undefined && !this.#used.has(name))
+        this.#policy.note(
+          zone,
+          'info',
+          `no limit_req in the files has zone ${name}`,
+          'Name the files that use it, if any.',
+        )
+    }
     const [first] = limited
     for (const one of servers) {
       if (first === undefined || one === first || one.block?.some(({ name }) => name === 'return')) continue
@@ -89,6 +103,7 @@ class NginxImport {
     else if (/^limit_/.test(name) && name !== 'limit_except' && !knownNames.includes(name)) {
       lose('this directive is not known here', 'Look up what it limits, and write that into the policy.')
     } else if (/^(?:access|rewrite)_by_lua/.test(name)) lose('code may limit requests, and is not read', 'Read it.')
+    if (name === 'limit_req') for (const text of args) this.#used.add(text.replace(/^zone=/, ''))
     for (const one of block ?? []) this.#nameOthers(one)
   }
 
@@ -142,7 +157,7 @@ class NginxImport {
     return apart
   }
 
-  #routesOf(server: Directive, paths: readonly Path[]): void {
+  #routesOf(server: Spot, paths: readonly Path[]): void {
     const limitsOf = ({ uses, ...rest }: Scope) => uses.flatMap((use) => this.#limit(use, rest) ?? [])
     const [first, ...others] = paths.map(({ scope }) => scope)
     if (first === undefined) return
@@ -258,6 +273,8 @@ const isSameScope = (one: Scope, other: Scope) =>
   one.uses.length === other.uses.length &&
   one.uses.every((use, at) => use.args.join(' ') === other.uses[at]?.args.join(' ')) &&
   one.isDryRun === other.isDryRun
+
+const spotOf = ({ file, line }: Spot): Spot => ({ file, line })
 
 /** The locations of a server, nested ones too, and all other paths, if no location has them. */
 function pathsOf(server: Directive, above: Scope): readonly Path[] {

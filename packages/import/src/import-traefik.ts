@@ -98,6 +98,10 @@ class TraefikImport {
     const metadata = yaml.fields(fields.get('metadata'))
     const [name, namespace] = [yaml.text(metadata, 'name'), yaml.text(metadata, 'namespace') || 'default']
     const spec = fields.get('spec')
+    for (const item of kind === 'List' ? yaml.items(fields.get('items')) : []) {
+      const own = yaml.fields(item)
+      this.#readResource(yaml, yaml.text(own, 'kind'), own, item)
+    }
     if (kind === 'Middleware' && spec !== undefined) this.#readMiddleware(yaml, `${namespace}-${name}`, spec)
     if (kind === 'IngressRoute') {
       for (const route of yaml.items(yaml.fields(spec).get('routes'))) {
