@@ -39,6 +39,7 @@ export const parts: readonly Part[] = [
       'Rate-limit headers': 'docs/headers.md',
       'From another limiter': 'docs/migrations/README.md',
       'From Envoy ratelimit': 'docs/migrations/envoy-ratelimit.md',
+      'From nginx, Kong or Traefik': 'docs/migrations/gateways.md',
       'From express-rate-limit': 'docs/migrations/express-rate-limit.md',
       'From @fastify/rate-limit': 'docs/migrations/fastify-rate-limit.md',
       'From rate-limiter-flexible': 'docs/migrations/rate-limiter-flexible.md',

@@ -6,6 +6,7 @@ import { openCommandContext, reportFailure } from './command-context.ts'
 import { addLoadCommand } from './commands/add-load.ts'
 import { addTailCommand } from './commands/add-tail.ts'
 import { addUsageCommands } from './commands/add-usage.ts'
+import type { ImportFormat } from './commands/import.ts'
 import { offsetOrClickhouse, wholeNumber } from './option-values.ts'
 import { inProject } from './project.ts'
 import { refuseRetired } from './retired.ts'
@@ -89,19 +90,28 @@ program
   .option('--json', 'print {ok, problems}', false)
   .action(async (options) => exitUnless((await import('./commands/check.ts')).check(options, context).ok, 2))
 
-program
+const importCommand = program
   .command('import')
   .description("Convert another program's limits to a policy, and say what cannot be carried over.")
-  .command('envoy')
-  .description('Convert configuration files of envoyproxy/ratelimit; what they become is printed.')
-  .argument('<file...>')
-  .option('--shadow', 'make limits that count and report, and refuse nothing', false)
-  .option('--json', 'print {policy, notes}', false)
-  .action(async (files: string[], options) => {
-    const { importFromEnvoy } = await import('./commands/import.ts')
-    exitCodeOfTrouble = 2
-    exitUnless(importFromEnvoy(files.map(inCwd), options, context).isWhole)
-  })
+const importable = {
+  envoy: 'configuration files of envoyproxy/ratelimit, or a ConfigMap with them',
+  nginx: "limit_req and its zones in nginx's files, or in the output of nginx -T",
+  kong: "rate-limiting and rate-limiting-advanced in Kong's declarative files, such as kong.yml",
+  traefik: "rateLimit in Traefik's dynamic files, or Middlewares and routes of Kubernetes",
+} satisfies Record<ImportFormat, string>
+for (const format of Object.keys(importable) as ImportFormat[]) {
+  importCommand
+    .command(format)
+    .description(`Convert ${importable[format]}; what they become is printed.`)
+    .argument('<file...>')
+    .option('--shadow', 'make limits that count and report, and refuse nothing', false)
+    .option('--json', 'print {policy, notes}', false)
+    .action(async (files: string[], options) => {
+      const { importFrom } = await import('./commands/import.ts')
+      exitCodeOfTrouble = 2
+      exitUnless(importFrom(format, files.map(inCwd), options, context).isWhole)
+    })
+}
 
 /** Commands about limits ask the Redis of WEIR_REDIS_URL, else that of the `weir up` on the data directory. */
 const aboutLimits = (command: Command) =>

@@ -41,15 +41,6 @@ export interface EnvoyConfig extends Spot {
   readonly descriptors: readonly EnvoyDescriptor[]
 }
 
-/** Something of a configuration that a person should know about. */
-export interface ImportNote extends Spot {
-  /** `lost`: it is not in the policy. `changed`: it is, and means something else. `info`: it means the same. */
-  readonly kind: 'lost' | 'changed' | 'info'
-  readonly what: string
-  /** What to do about it. */
-  readonly advice: string
-}
-
 /** A node as people write it of a path: `key=value`, or the key alone. */
 export const stepName = ({ key, value }: Pick<EnvoyDescriptor, 'key' | 'value'>): string =>
   value === '' ? key : `${key}=${value}`

@@ -2,21 +2,10 @@ import type { JsonObject } from '@weir/policy/entities.ts'
 import { attributesOfKeys, descriptorMethod, descriptorSegment } from '@weir/policy/match/match-descriptor.ts'
 import { parseName } from '@weir/policy/policy-values.ts'
 import { parseMatch } from '@weir/policy/reader/read-routes.ts'
-import { type EnvoyDescriptor, type ImportNote, windowOfUnit } from './envoy-config.ts'
+import { type EnvoyDescriptor, windowOfUnit } from './envoy-config.ts'
 import { hasNoLimit, type Rule, type Step } from './envoy-rules.ts'
 import { spotName } from './foreign-file.ts'
-
-/** An entry of the policy, with the place it comes from. */
-export interface ImportedEntry {
-  readonly origin: string
-  readonly body: JsonObject
-}
-
-/** Limits by name and routes: what of a policy a configuration of `envoyproxy/ratelimit` becomes. */
-export interface ImportedPolicy {
-  readonly limits: ReadonlyMap<string, ImportedEntry>
-  readonly routes: readonly ImportedEntry[]
-}
+import type { ImportedPolicy, ImportNote } from './imported-policy.ts'
 
 interface DomainRules {
   readonly domain: string

@@ -2,7 +2,8 @@ import { createDescriptorMatcher, type DescriptorEntry } from '@weir/policy/matc
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { importEnvoy, importedText } from './import-envoy.ts'
+import { importEnvoy } from './import-envoy.ts'
+import { importedText } from './imported-policy.ts'
 
 interface Tree {
   readonly key: string

@@ -1,4 +1,5 @@
-import { type EnvoyDescriptor, type ImportNote, stepName } from './envoy-config.ts'
+import { type EnvoyDescriptor, stepName } from './envoy-config.ts'
+import type { ImportNote } from './imported-policy.ts'
 
 /** One entry of the descriptors that a rule is for. */
 export interface Step {
@@ -50,13 +51,20 @@ export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: Impor
   return rules
 }
 
-/** Leaves out keys that end in `*` and have no value: the server takes such a key for a prefix of keys. */
+/**
+ * Names each `*` that no route can say: newer versions of the server match the text `KEY_VALUE`, each `*` any part of
+ * it. The star itself every version matches, so that its route stays; not so a key that ends in `*`.
+ */
 function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): EnvoyDescriptor[] {
   return descriptors.filter((one) => {
-    if (one.value !== '' || !one.key.endsWith('*')) return true
-    const what = `${one.key}: a key that ends in \`*\` matches keys by prefix, which a route cannot; it is left out with all below it`
-    notes.push({ ...spotOf(one), kind: 'lost', what, advice: 'Write a descriptor for each key that is meant.' })
-    return false
+    const isPattern = one.value === '' && one.key.endsWith('*')
+    if (!one.key.includes('*') && !/\*[^*]/.test(one.value)) return true
+    const [what, advice] = isPattern
+      ? ['matches keys by prefix, which a route cannot; it is left out with all below it', 'each key']
+      : ['a `*` before its end is any text in newer versions; the route is for the star itself', 'each text']
+    const lost = `${stepName(one)}: ${what}`
+    notes.push({ ...spotOf(one), kind: 'lost', what: lost, advice: `Write a descriptor for ${advice} that is meant.` })
+    return !isPattern
   })
 }
 
@@ -64,8 +72,8 @@ function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: Impo
 function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly EnvoyDescriptor[] {
   const prefixes: EnvoyDescriptor[] = []
   const rest = (one: EnvoyDescriptor) => {
-    const prefix = one.value.slice(0, -1)
-    const first = prefixes.find(({ value }) => prefix.startsWith(value.slice(0, -1)))
+    const prefix = beginningOf(one)
+    const first = prefixes.find((other) => prefix.startsWith(beginningOf(other)))
     if (first === undefined) return true
     const what = `${stepName(one)} is never reached: ${stepName(first)}, line ${first.line}, stands before it; it is left out`
     notes.push({ ...spotOf(one), kind: 'info', what, advice: 'If it was meant, put the longer value first.' })
@@ -74,8 +82,11 @@ function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: Impor
   for (const one of descriptors) if (one.value.endsWith('*') && rest(one)) prefixes.push(one)
   const plain = descriptors.filter((one) => one.value === '' && rest(one))
   const exact = descriptors.filter(({ value }) => value !== '' && !value.endsWith('*'))
-  return [...exact, ...prefixes.toSorted((a, b) => b.value.length - a.value.length), ...plain]
+  return [...exact, ...prefixes.toSorted((a, b) => beginningOf(b).length - beginningOf(a).length), ...plain]
 }
+
+/** Several `*` at the end are one. */
+const beginningOf = ({ value }: Pick<EnvoyDescriptor, 'value'>) => value.replace(/\*+$/, '')
 
 function candidateOf(descriptor: EnvoyDescriptor, notes: ImportNote[]): Candidate {
   const step = stepOf(descriptor)
@@ -92,8 +103,9 @@ function nestedPrefix(descriptor: EnvoyDescriptor): ImportNote {
 }
 
 function stepOf({ key, value, isShared }: EnvoyDescriptor): Step {
-  if (value === '' || value === '*') return { key, match: 'any', text: '', hasOverrides: !isShared }
-  if (value.endsWith('*')) return { key, match: 'prefix', text: value.slice(0, -1), hasOverrides: !isShared }
+  const text = beginningOf({ value })
+  if (text === '') return { key, match: 'any', text, hasOverrides: !isShared }
+  if (value.endsWith('*')) return { key, match: 'prefix', text, hasOverrides: !isShared }
   return { key, match: 'exact', text: value, hasOverrides: false }
 }
 

@@ -1,4 +1,4 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
 
 /** A place in a file that another program's configuration is read from. */
 export interface Spot {
@@ -46,28 +46,43 @@ export class ForeignFile {
   readonly problems: ImportProblem[] = []
   readonly #file: string
   readonly #lines = new LineCounter()
-  #document: Document | undefined
+  readonly #linesBefore: number
+  readonly #documents: { readonly document: Document; readonly end: number }[] = []
   #merges = 0
   #items = 0
 
-  constructor(file: string) {
+  /** `linesBefore` is where the text begins in the file, if the file has it in a value. */
+  constructor(file: string, linesBefore = 0) {
     this.#file = file
+    this.#linesBefore = linesBefore
   }
 
   /** The whole of it, or undefined when it cannot be taken apart. */
   open(text: string): ForeignValue | undefined {
+    const [first, second] = this.documents(text)
+    if (second === undefined) return first ?? { file: this.#file, line: this.#linesBefore + 1, node: null }
+    return this.problem(second, 'is not valid YAML: a configuration is one document; another begins here')
+  }
+
+  /** Its documents, none when one of them cannot be taken apart. */
+  documents(text: string): readonly ForeignValue[] {
     const top = { file: this.#file, line: 1, node: undefined }
-    if (text.length > textLengthMax) return this.problem(top, `is longer than ${textLengthMax} characters`)
-    const document = parseDocument(text, {
-      lineCounter: this.#lines,
-      ...{ prettyErrors: false, uniqueKeys: false, stringKeys: true, schema: 'core', logLevel: 'error' },
-    })
-    this.#document = document
-    for (const { code, pos, message } of document.errors) {
-      const plain = code === 'MULTIPLE_DOCS' ? 'a configuration is one document; another begins here' : message
-      this.problem(this.#spot(pos[0]), `is not valid YAML: ${plain}`)
+    if (text.length > textLengthMax) return this.problem(top, `is longer than ${textLengthMax} characters`) ?? []
+    const documents: readonly Document[] = [
+      ...parseAllDocuments(text, {
+        lineCounter: this.#lines,
+        ...{ prettyErrors: false, uniqueKeys: false, stringKeys: true, schema: 'core', logLevel: 'error' },
+      }),
+    ]
+    for (const { errors } of documents) {
+      for (const { pos, message } of errors) this.problem(this.#spot(pos[0]), `is not valid YAML: ${message}`)
     }
-    return this.problems.length > 0 ? undefined : this.#value(document.contents, 0)
+    if (this.problems.length > 0) return []
+    return documents.map((document) => {
+      const [begin = 0, , end = begin] = document.range ?? []
+      this.#documents.push({ document, end })
+      return this.#value(document.contents, begin)
+    })
   }
 
   /** One that is found twice is one. */
@@ -161,16 +176,22 @@ export class ForeignFile {
   /** The value of an alias, at the position of the alias. */
   #value(node: unknown, offset: number, near?: Spot): ForeignValue {
     const spot = isAlias(node) && near !== undefined ? near : this.#spot(offsetOf(node) ?? offset)
-    const meant: Node | undefined =
-      isAlias(node) && this.#document !== undefined ? node.resolve(this.#document) : undefined
+    if (!isAlias(node)) return { ...spot, node }
+    const at = offsetOf(node) ?? 0
+    const own = this.#documents.find(({ end }) => at <= end)
+    const meant: Node | undefined = own === undefined ? undefined : node.resolve(own.document)
     return { ...spot, node: meant ?? node }
   }
 
   #spot(offset: number): Spot {
     const line = this.#lines.lineStarts.length === 0 ? 1 : this.#lines.linePos(offset).line
-    return { file: this.#file, line }
+    return { file: this.#file, line: this.#linesBefore + line }
   }
 }
+
+/** Whether a value is not written, or is `null`. */
+export const isEmpty = ({ node }: ForeignValue): boolean =>
+  node === null || node === undefined || (typeof node === 'object' && 'value' in node && node.value === null)
 
 function offsetOf(node: unknown): number | undefined {
   const isNode = isMap(node) || isSeq(node) || isScalar(node) || isAlias(node)

@@ -2,9 +2,10 @@ import { createDescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, test } from 'vitest'
 import { formatImportProblem } from './foreign-file.ts'
-import { type EnvoyImport, formatImportNote, importEnvoy, importedJson, importedText } from './import-envoy.ts'
+import { importEnvoy } from './import-envoy.ts'
+import { formatImportNote, type ImportResult, importedJson, importedText } from './imported-policy.ts'
 
-type Imported = Extract<EnvoyImport, { kind: 'imported' }>
+type Imported = Extract<ImportResult, { kind: 'imported' }>
 
 function imported(...texts: string[]): Imported {
   const result = importEnvoy(texts.map((text, at) => ({ name: `${at}.yaml`, text })))
@@ -180,7 +181,7 @@ descriptors:
     'DESCRIPTOR /d/t/:t',
   ])
   expect(notesOf(result)).toEqual([
-    expect.stringMatching(/^4 lost key\*: a key that ends in/),
+    expect.stringMatching(/^4 lost key\*: matches keys by prefix/),
     expect.stringMatching(/^5 lost .*no route can be written so/),
     expect.stringMatching(/^6 lost the key "a key" cannot stand in `by`/),
     expect.stringMatching(/^7 lost counts 9 keys apart/),
@@ -195,6 +196,42 @@ descriptors:
     expect(formatImportNote(note)).toMatch(
       /^0\.yaml:\d+ {2}(?:not carried over|carried over otherwise|to know): .+\. [A-Z].+\.$/,
     )
+})
+
+test('A star before the end is named, and its route is for the star itself, which every version matches', () => {
+  const hour = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
+  const result = imported(`
+domain: d
+descriptors:
+- { key: k, value: "bar*b", ${hour} }
+- { key: k, value: "foo*bar*baz", ${hour} }
+- { key: k, value: "*end", ${hour} }
+- { key: k, value: "*mid*", descriptors: [{ key: below, ${hour} }] }
+- { key: k, value: "ab*c*", ${hour} }
+- { key: k, value: "ab**", ${hour} }
+- { key: k, value: "*", ${hour} }
+- { key: "k*y", value: v, ${hour} }
+- { key: up, value: v, descriptors: [{ key: in, value: "a*b", ${hour} }] }
+`)
+  expect(parsed(result).routes.map(({ path }) => path)).toEqual([
+    ...['/d/k/bar%2Ab', '/d/k/foo%2Abar%2Abaz', '/d/k/%2Aend', '/d/k/%2Amid*/below/:below', '/d/k/%2Amid*'],
+    ...['/d/k/ab%2Ac*', '/d/k/ab*', '/d/k/:k', '/d/k%2Ay/v', '/d/up/v/in/a%2Ab'],
+  ])
+  const stars = ['4 k=bar*b', '5 k=foo*bar*baz', '6 k=*end', '7 k=*mid*', '8 k=ab*c*', '11 k*y=v', '12 in=a*b']
+  expect(notesOf(result).filter((note) => note.includes(' lost '))).toEqual(
+    stars.map((star) => expect.stringContaining(`${star.replace(' ', ' lost ')}: a \`*\` before its end`)),
+  )
+})
+
+test.each([
+  ['domain: d\nalgorithm: x', '2 lost algorithm'],
+  ['domain: d\nrate_limits: [{ actions: [] }]', '2 lost rate_limits'],
+  ['domain: d\ndescriptors:\n- key: a\n  unit_multiplier: 2', '4 lost unit_multiplier'],
+  ['domain: d\ndescriptors:\n- key: a\n  Rate_Limit: {}', '4 lost Rate_Limit'],
+  ['domain: d\ndescriptors:\n- key: a\n  rate_limit:\n    unlimited: true\n    algorithm: x', '6 lost algorithm'],
+  ['domain: d\ndescriptors:\n- key: a\n  metadata: { any: { thing: [1] } }', '4 changed metadata'],
+])('In %j each key is carried over or named', (text, named) => {
+  expect(notesOf(imported(text))).toEqual([expect.stringContaining(named)])
 })
 
 test('what the gRPC server refuses is left out with its line', () => {
@@ -239,4 +276,24 @@ test('an empty domain becomes an empty policy', () => {
   const result = imported('domain: d')
   expect(importedText(result.policy, result.notes)).toBe('# Everything could be carried over.\nversion: 1\n')
   expect(createDescriptorMatcher(parsed(result).routes).knows('d')).toBe(false)
+})
+
+test('A ConfigMap is read as the files that it has, with its own lines', () => {
+  const result = imported(`apiVersion: v1
+kind: Service
+metadata: { name: ratelimit }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: ratelimit-config }
+data:
+  ratelimit-config.yaml: |
+    domain: contour
+    descriptors:
+      - key: remote_address
+        odd: 1
+        rate_limit: { unit: minute, requests_per_unit: 3 }
+`)
+  expect([...result.policy.limits.keys()]).toEqual(['contour.remote_address'])
+  expect(notesOf(result)).toEqual([expect.stringMatching(/^13 lost odd/)])
 })

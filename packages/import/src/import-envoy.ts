@@ -1,22 +1,19 @@
-import { yamlOf } from '@weir/policy/state/policy-text.ts'
-import { type EnvoyConfig, type EnvoyDescriptor, type ImportNote, stepName } from './envoy-config.ts'
-import { type ImportedEntry, type ImportedPolicy, limitsOfRules } from './envoy-limits.ts'
+import { type EnvoyConfig, type EnvoyDescriptor, stepName } from './envoy-config.ts'
+import { limitsOfRules } from './envoy-limits.ts'
 import { rulesBelow, rulesMax } from './envoy-rules.ts'
 import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
+import type { ImportNote, ImportResult, InputFile } from './imported-policy.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
-
-/** The result of an import: a policy with notes, or every problem of the files. */
-export type EnvoyImport =
-  | { readonly kind: 'imported'; readonly policy: ImportedPolicy; readonly notes: readonly ImportNote[] }
-  | { readonly kind: 'problems'; readonly problems: readonly ImportProblem[] }
+import { withoutConfigMaps } from './yaml-config.ts'
 
 /**
  * Converts configuration files of `envoyproxy/ratelimit` to limits and routes that decide the same. Files of one
- * domain are read as one, as the server does with MERGE_DOMAIN_CONFIG. Whatever it cannot say the same way has a note;
- * a file that the server would not load is a problem, and then nothing is converted.
+ * domain are read as one, as the server does with MERGE_DOMAIN_CONFIG; a ConfigMap is the files that it has. Whatever
+ * it cannot say the same way has a note; a file that the server would not load is a problem, and then nothing is
+ * converted.
  */
-export function importEnvoy(files: readonly { readonly name: string; readonly text: string }[]): EnvoyImport {
-  const read = files.map(({ name, text }) => readEnvoyConfig(text, name))
+export function importEnvoy(files: readonly InputFile[]): ImportResult {
+  const read = withoutConfigMaps(files).map(({ name, text, linesBefore }) => readEnvoyConfig(text, name, linesBefore))
   const notes = read.flatMap((one) => one.notes)
   const configs = read.flatMap(({ config }) => config ?? [])
   const problems = read.flatMap((one) => one.problems)
@@ -65,53 +62,3 @@ function notesOnMerging(domain: string, parts: readonly EnvoyConfig[]): ImportNo
     advice: 'Nothing, if that server has it set; else it refuses these files.',
   }))
 }
-
-/** The same with limits that count and report, and refuse nothing. */
-export const inShadow = ({ limits, routes }: ImportedPolicy): ImportedPolicy => ({
-  limits: new Map([...limits].map(([name, { origin, body }]) => [name, { origin, body: { ...body, mode: 'shadow' } }])),
-  routes,
-})
-
-/** A note on one line, for people. */
-export const formatImportNote = (note: ImportNote): string =>
-  `${spotName(note)}  ${titles[note.kind]}: ${note.what}. ${note.advice}`
-
-const titles: Readonly<Record<ImportNote['kind'], string>> = {
-  lost: 'not carried over',
-  changed: 'carried over otherwise',
-  info: 'to know',
-}
-
-/** The policy as a weir.yaml that says where each entry comes from, with the notes at its head. */
-export function importedText({ limits, routes }: ImportedPolicy, notes: readonly ImportNote[]): string {
-  const head = notes.length === 0 ? ['Everything could be carried over.'] : notes.map(formatImportNote)
-  return [
-    ...head.map(comment),
-    'version: 1',
-    ...section(
-      'limits',
-      [...limits].map(([name, entry]) => ({ ...entry, line: `${yamlOf(name)}: ${yamlOf(entry.body)}` })),
-    ),
-    ...section(
-      'routes',
-      routes.map((entry) => ({ ...entry, line: `- ${yamlOf(entry.body)}` })),
-    ),
-  ]
-    .map((line) => `${line}\n`)
-    .join('')
-}
-
-const section = (name: string, entries: readonly (ImportedEntry & { readonly line: string })[]): readonly string[] =>
-  entries.length === 0
-    ? []
-    : ['', `${name}:`, ...entries.flatMap(({ origin, line }) => [`  ${comment(origin)}`, `  ${line}`])]
-
-/** A file's name may have what would end a comment. */
-const comment = (text: string) => `# ${text.replaceAll(/[^\x20-\x7e\u00a0-\ud7ff]/g, '?')}`
-
-/** The same as JSON's values. */
-export const importedJson = ({ limits, routes }: ImportedPolicy) => ({
-  version: 1,
-  limits: Object.fromEntries([...limits].map(([name, { body }]) => [name, body])),
-  routes: routes.map(({ body }) => body),
-})

@@ -30,7 +30,7 @@ test.each([
   ['a: [', 'rl.yaml:1  is not valid YAML: '],
   ['- a', 'rl.yaml:1  must be a configuration of envoyproxy/ratelimit: `domain` and `descriptors`'],
   ['descriptors: []', 'rl.yaml:1  needs a `domain` that is not empty'],
-  ['domain: a\n---\ndomain: b', 'rl.yaml:2  is not valid YAML: a configuration is one document; another begins here'],
+  ['domain: a\n---\ndomain: b', 'rl.yaml:3  is not valid YAML: a configuration is one document; another begins here'],
   ['domain: d\ndescriptors: {}', 'rl.yaml:2  must be a list of descriptors'],
   ['domain: d\ndescriptors: [a]', 'rl.yaml:2  must be a descriptor: a map with a `key`'],
   ['domain: d\ndescriptors: [{ value: x }]', 'rl.yaml:2  needs a `key` that is not empty'],

@@ -3,10 +3,10 @@ import {
   type EnvoyDescriptor,
   type EnvoyLimit,
   type EnvoyUnit,
-  type ImportNote,
   windowOfUnit,
 } from './envoy-config.ts'
-import { ForeignFile, type ForeignValue, type ImportProblem } from './foreign-file.ts'
+import { ForeignFile, type ForeignValue, type ImportProblem, isEmpty } from './foreign-file.ts'
+import type { ImportNote } from './imported-policy.ts'
 
 /** What a file says, with what is wrong with it; one of them is empty. */
 export interface ReadConfig {
@@ -24,15 +24,15 @@ const requestsMax = 4_294_967_295
 
 const knownInDescriptor = [
   ...['key', 'value', 'rate_limit', 'descriptors', 'shadow_mode', 'detailed_metric'],
-  ...['value_to_metric', 'share_threshold', 'quota_mode'],
+  ...['value_to_metric', 'share_threshold', 'quota_mode', 'metadata'],
 ]
 const knownInLimit = ['unit', 'requests_per_unit', 'unlimited', 'name', 'replaces']
 
 type Fields = ReadonlyMap<string, ForeignValue>
 
 /** Reads a configuration file of `envoyproxy/ratelimit`. What its server refuses to load is a problem here too. */
-export function readEnvoyConfig(text: string, file: string): ReadConfig {
-  return new ConfigReader(file).read(text)
+export function readEnvoyConfig(text: string, file: string, linesBefore = 0): ReadConfig {
+  return new ConfigReader(file, linesBefore).read(text)
 }
 
 class ConfigReader {
@@ -40,8 +40,8 @@ class ConfigReader {
   readonly #notes: ImportNote[] = []
   #count = 0
 
-  constructor(file: string) {
-    this.#file = new ForeignFile(file)
+  constructor(file: string, linesBefore: number) {
+    this.#file = new ForeignFile(file, linesBefore)
   }
 
   read(text: string): ReadConfig {
@@ -82,6 +82,11 @@ class ConfigReader {
     const isQuota = this.#flag(fields, 'quota_mode')
     const isShadow = this.#flag(fields, 'shadow_mode')
     this.#noteFlags(fields, limit)
+    const metadata = fields.get('metadata')
+    if (metadata !== undefined) {
+      const what = 'metadata: answers to Envoy carry no metadata'
+      this.#note(metadata, 'changed', what, 'Nothing, unless a filter behind it reads them: they change no decision.')
+    }
     return {
       ...{ file: item.file, line: item.line, key, value, limit },
       isShadow: isShadow || isQuota,
@@ -198,6 +203,3 @@ const meansNothing = (flag: string, missing: string) =>
   [flag, 'info', ` without ${missing} means nothing`, 'Leave it out.'] as const
 
 const unitNames = Object.keys(windowOfUnit) as readonly EnvoyUnit[]
-
-const isEmpty = ({ node }: ForeignValue): boolean =>
-  node === null || (typeof node === 'object' && 'value' in node && node.value === null)

@@ -30,6 +30,8 @@ const kinds: Readonly<Record<string, Kind>> = {
 
 /** More than any gateway keeps in one buffer. */
 const body = randomBytes(300_000)
+/** More than the 1 MB of a body that nginx takes by default. */
+const upload = randomBytes(2_000_000)
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex')
 const longPath = `/v1/long?q=${'x'.repeat(8_192)}`
 
@@ -91,6 +93,25 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
       })
       expect(headers).not.toHaveProperty('x-api-key')
     }
+  })
+
+  test.each([
+    ['a length', {}],
+    ['chunks', { 'transfer-encoding': 'chunked' }],
+    ['Expect: 100-continue', { expect: '100-continue' }],
+  ])('An upload of 2 MB with %s reaches the upstream whole', async (_, headers) => {
+    const before = upstream.seen.length
+    const sent = { method: 'POST', path: '/v1/x', headers: { ...as('upload'), ...headers }, body: upload }
+    const answer = await ask(sent)
+    expect([answer.status, answer.body]).toEqual([200, 'served'])
+    expect(seenSince(before).map(({ bodySha256 }) => bodySha256)).toEqual([sha256(upload)])
+  })
+
+  test('A refusal by fifteen limits with long names and a long challenge, 5 kB of headers, reaches the client', async () => {
+    expect((await ask({ headers: as('many') })).status).toBe(200)
+    const { status, headers } = await ask({ headers: as('many') })
+    expect([status, parseList(String(headers['ratelimit-policy'])).length]).toEqual([429, 15])
+    expect(headers['weir-challenge']).toHaveLength(1_020)
   })
 
   test('a denied request gets 429 with Retry-After, RateLimit and the problem, and does not reach the upstream', async () => {

@@ -2,14 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 
 /** What the tests of gateways call as. The key of each subject is its name. */
-const callers = ['four', 'more', 'wide', 'keyed', 'away', 'soft', 'cut', 'human'] as const
+const callers = ['four', 'more', 'wide', 'keyed', 'away', 'soft', 'cut', 'human', 'upload', 'many'] as const
 
 /** Redis may have counted for an earlier run. */
 const run = randomUUID()
 
 export const callerOf = (gateway: string, caller: (typeof callers)[number]) => `${run}-${gateway}-${caller}`
 
-const plans = ['wide', 'soft', 'cut', 'human']
+/** As many limits as a decision may have, each with a name as long as it may be. */
+const longNames = Array.from({ length: 15 }, (_, at) => `many-${at}-`.padEnd(64, 'x'))
+
+/** The page of a challenge, nearly as long as it may be. */
+const longPage = `https://example.com/${'c'.repeat(1_000)}`
+
+const plans = ['wide', 'soft', 'cut', 'human', 'many']
 const planOf = (name: string) => plans.find((plan) => name.endsWith(`-${plan}`)) ?? 'free'
 
 /**
@@ -27,9 +33,11 @@ export const policyOf = (gateways: readonly string[]) => {
     },
     plans: {
       ...{ free: { limits: ['daily', 'by-address'] }, wide: { limits: ['by-address'] } },
+      many: { limits: longNames },
       ...{ soft: { limits: ['soft'] }, cut: { limits: ['cut'] }, human: { limits: ['human'] } },
     },
     limits: {
+      ...Object.fromEntries(longNames.map((name) => [name, { ...day, size: 1, onExceed: { challenge: longPage } }])),
       daily: { ...day, size: 8 },
       soft: { ...day, size: 1, onExceed: 'degrade' },
       cut: { ...day, size: 1, onExceed: 'drop' },

@@ -1,4 +1,5 @@
-import { importEnvoy, importedText } from '@weir/import/import-envoy.ts'
+import { importEnvoy } from '@weir/import/import-envoy.ts'
+import { importedText } from '@weir/import/imported-policy.ts'
 import { createDescriptorMatcher, type DescriptorEntry } from '@weir/policy/match/match-descriptor.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, test } from 'vitest'

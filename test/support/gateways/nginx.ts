@@ -3,7 +3,9 @@ import { join, resolve } from 'node:path'
 import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from './start-gateway.ts'
 
 /** One process, so that nothing of it outlives the test; its files in its own folder, which paths are relative to. */
-const frame = readFileSync(resolve(import.meta.dirname, '../../../examples/nginx/nginx.conf'), 'utf8')
+const plainFrame = readFileSync(resolve(import.meta.dirname, '../../../examples/nginx/nginx.conf'), 'utf8')
+/** An http context whose settings would allow what Weir refuses, if the snippet inherited them. */
+const frame = plainFrame.replace('http {', 'http { proxy_intercept_errors on; error_page 403 502 =200 /;')
 
 /** A single process cannot read its files again. Its workers run as the user of the test. */
 const user = process.getuid?.() === 0 ? 'user root root;' : ''
@@ -23,6 +25,8 @@ export const startNginx = ({
         ['127.0.0.1:8081', hostOf(weirApi)],
         ['127.0.0.1:9000', hostOf(upstream)],
         ['127.0.0.1:80;', `127.0.0.1:${port};`],
+        // As people raise it for uploads: 1 MB is nginx's own bound.
+        ['location / {', 'location / { client_max_body_size 50m;'],
         ...(whenAway === 'open'
           ? [['# include /etc/nginx/weir-fail-open.conf;', 'include weir-fail-open.conf;'] as const]
           : []),

@@ -29,7 +29,8 @@ export function send(
   origin: string,
   { method = 'GET', path = '/', headers = {}, body, from = clientAddress }: Sent,
 ): Promise<Answer> {
-  const length = body === undefined ? {} : { 'content-length': String(body.length) }
+  const isChunked = 'transfer-encoding' in headers
+  const length = body === undefined || isChunked ? {} : { 'content-length': String(body.length) }
   return new Promise((resolve, reject) => {
     const asked = request(
       origin,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { noProgress } from '../terminal/progress.ts'
-import { importFromEnvoy } from './import.ts'
+import { importFrom } from './import.ts'
 
 /** Runs the command on files of these texts, named 0.yaml and so on. */
 function run(texts: readonly string[], { json = false, shadow = false } = {}) {
@@ -16,7 +16,8 @@ function run(texts: readonly string[], { json = false, shadow = false } = {}) {
   })
   const [printed, said]: [string[], string[]] = [[], []]
   const context = { environment: {}, cwd, signal: AbortSignal.any([]), progress: noProgress }
-  const { isWhole } = importFromEnvoy(
+  const { isWhole } = importFrom(
+    'envoy',
     files,
     { json, shadow },
     { ...context, print: (text) => printed.push(text), report: (line) => said.push(line) },
@@ -68,7 +69,7 @@ test('in shadow every limit refuses nothing, whatever it was', () => {
 
 test('a file that is no configuration, or not there, is refused with every problem', () => {
   expect(() => run(['domain: d\ndescriptors:\n- {}\n- {}'])).toThrow(
-    /no configuration of envoyproxy\/ratelimit\.\n {2}0\.yaml:3 .*\n {2}0\.yaml:4 /,
+    /not a configuration of envoyproxy\/ratelimit\.\n {2}0\.yaml:3 .*\n {2}0\.yaml:4 /,
   )
   const context = {
     environment: {},
@@ -78,7 +79,7 @@ test('a file that is no configuration, or not there, is refused with every probl
     print: () => {},
     report: () => {},
   }
-  expect(() => importFromEnvoy(['/there/is/none.yaml'], { json: false, shadow: false }, context)).toThrow(
+  expect(() => importFrom('envoy', ['/there/is/none.yaml'], { json: false, shadow: false }, context)).toThrow(
     'there is no such file',
   )
 })
