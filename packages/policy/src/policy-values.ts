@@ -34,14 +34,15 @@ export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const nameRule =
   'a name of 1 to 64 letters, digits, dots, underscores or hyphens that begins with a letter or digit'
 
-/** Ids of subjects. What begins with `_` or `ip:` is Weir's own: the unauthenticated and the anonymous. */
+/** Ids of subjects: as long as OpenID Connect lets a `sub` be. What begins with `_` or `ip:` is Weir's own: the unauthenticated and the anonymous. */
 export const parseSubjectId = (text: string): string | undefined => (subjectPattern.test(text) ? text : undefined)
 
 /** The form that `parseSubjectId` accepts. */
-export const subjectPattern = /^(?!_|ip:)[\x21-\x7e]{1,128}$/
+export const subjectPattern = /^(?!_|ip:| )[\x20-\x7e]{0,254}[\x21-\x7e]$/
 
 /** The form of ids of subjects in words, for messages. */
-export const subjectRule = '1 to 128 printable ASCII characters without spaces, not beginning with `_` or `ip:`'
+export const subjectRule =
+  '1 to 255 printable ASCII characters, not beginning with `_` or `ip:`, nor with a space at either end'
 
 /** A moment as RFC 3339 has it, with its offset, in milliseconds since the epoch. */
 export function parseTimeMs(text: string): number | undefined {

@@ -68,10 +68,13 @@ function tagKind(by: readonly ScopePart[]): TagKind {
   return has('ip') ? 'ip' : 'global'
 }
 
+/** Encoded; a subject of the policy in full, as it is read back from keys. Its id is bounded. */
 function tagOf(kind: TagKind, values: ScopeValues): string {
-  if (kind === 'subject') return values.subject
-  return kind === 'ip' ? `ip:${values.ip}` : '_global'
+  if (kind === 'subject') return values.subject.startsWith('_') ? encode(values.subject) : encodeSubject(values.subject)
+  return encode(kind === 'ip' ? `ip:${values.ip}` : '_global')
 }
+
+const encodeSubject = (id: string) => (id.length <= textLengthMax ? encode(id) : encodeKeyPart(id))
 
 /** Whole keys kept per limit, for limits that the tag alone distinguishes; all are dropped when full. */
 const keysPerLimitMax = 10_000
@@ -84,7 +87,7 @@ function keyMaker(limit: Limit): MakeKey {
   const name = encode(limit.name)
   if (parts.length > 0) {
     return (values) => {
-      let key = `weir:1:{${encode(tagOf(tag, values))}}:${name}`
+      let key = `weir:1:{${tagOf(tag, values)}}:${name}`
       for (const { name, part } of parts) key += `:${name}=${encode(scopeValue(part, values, limit.override))}`
       return key
     }
@@ -95,7 +98,7 @@ function keyMaker(limit: Limit): MakeKey {
     const key = known.get(text)
     if (key !== undefined) return key
     if (known.size >= keysPerLimitMax) known.clear()
-    const made = `weir:1:{${encode(tagOf(tag, values))}}:${name}`
+    const made = `weir:1:{${tagOf(tag, values)}}:${name}`
     known.set(text, made)
     return made
   }
@@ -152,7 +155,7 @@ export function countKeys(limit: Limit, known: KnownScope): CountKeys {
   const values: ScopeValues = { keyId: '', ip: '', route: '', method: '', ...known }
   const parts = writtenParts(limit.by, tag).map(({ name, part }) => ({ name, value: knownPart(part, known) }))
   if (parts.every(({ value }) => value !== undefined)) return { kind: 'key', key: limitKey(limit, values) }
-  const prefix = `weir:1:{${encode(tagOf(tag, values))}}:${encode(limit.name)}:`
+  const prefix = `weir:1:{${tagOf(tag, values)}}:${encode(limit.name)}:`
   const wanted = parts.flatMap(({ name, value }) => (value === undefined ? [] : [`${name}=${encode(value)}`]))
   const isCount = (key: string) => {
     const written = key.slice(prefix.length).split(':')

@@ -45,7 +45,7 @@ import { registerUnsubscribe } from './routes/unsubscribe.ts'
 import { registerUsage } from './routes/usage.ts'
 import { registerUtilization } from './routes/utilization.ts'
 
-/** Names stand in paths percent-encoded: an id of 128 characters is three times as long there, a route longer still. */
+/** Names stand in paths percent-encoded: an id of 255 characters is three times as long there, a route longer still. */
 const nameLengthMax = 4_096
 
 /** Unauthenticated callers hold at most 30 kB each: a head, a body for `/session`. More are turned away. */

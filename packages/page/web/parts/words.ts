@@ -45,7 +45,7 @@ export const Part = ({ kind, name }: { readonly kind: string; readonly name: str
 export const Because = ({ words }: { readonly words: readonly string[] }) =>
   html`${words.map((one, at) => {
     const [, word = '', name = ''] = /^(plan|route) (.*)$/.exec(one) ?? []
-    const [, subject = '', own = ''] = /^(\S+)('s own .*)$/.exec(one) ?? []
+    const [, subject = '', own = ''] = /^(.+?)('s own .*)$/.exec(one) ?? []
     return html`${at > 0 && ', '}${
       name !== ''
         ? html`${word} <${Part} kind=${`${word}s`} name=${name} />`

@@ -19,7 +19,7 @@ const answerBytesMax = 1_024
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 const escapeText = (text: string) => text.replace(/[&<>]/g, (character) => escapes[character] ?? character)
 
-/** Slack accepts headers of 150 characters; a subject has at most 128. */
+/** Slack accepts headers of 150 characters. */
 const headerMax = 150
 
 function errorOf(status: number): string | undefined {
