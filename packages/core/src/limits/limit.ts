@@ -90,6 +90,8 @@ export interface Limit {
   readonly by: readonly ScopePart[]
   /** `plan`: for subjects whose plan names it. `all`: for everybody, above every plan. */
   readonly applies: 'plan' | 'all'
+  /** Names of the plans to whose subjects it applies, wherever it is named; never empty. Absent: to those of any. */
+  readonly plans?: readonly string[]
   /** `shadow`: counts what it would admit and reports what it would refuse, but refuses nothing. */
   readonly mode: 'enforce' | 'shadow'
   /** A caller who exceeds the limit is blocked for this long, at most; 0 for not. */

@@ -166,3 +166,43 @@ test('the limits that are explained are the limits that decide, in the same orde
     )
   }
 })
+
+const tiers = parsed(`
+version: 1
+limits:
+  search-free: { algorithm: fixed_window, size: 10, period: day, plans: [free] }
+  search-premium: { algorithm: fixed_window, size: 1000, period: day, plans: [premium, partner] }
+  addresses: { algorithm: fixed_window, size: 5, window: 1m, by: [ip], applies: all, plans: [free] }
+plans: { free: { limits: [] }, premium: { limits: [] }, other: { limits: [] }, partner: { limits: [] } }
+routes: [{ match: POST /search, limits: [search-free, search-premium] }, { match: GET /b }]
+subjects: { f: { plan: free }, p: { plan: premium }, o: { plan: other } }
+`)
+
+test('A limit of some plans applies to their subjects alone, where a route names it and where it applies to all', () => {
+  const resolve = createLimitResolver(tiers)
+  const [search = unmatchedRoute, other = unmatchedRoute] = tiers.routes
+  const met = (id: string, route: typeof search) => resolve(subject(id, tiers), route).map(({ name }) => name)
+  expect(met('f', search)).toEqual(['search-free', 'addresses'])
+  expect(met('p', search)).toEqual(['search-premium'])
+  expect(met('o', search)).toEqual([])
+  expect(met('f', other)).toEqual(['addresses'])
+  expect(met('p', other)).toEqual([])
+  const put = { ...subject('f', tiers), plan: tiers.plans.get('premium') ?? subject('o', tiers).plan }
+  expect(resolve(put, search).map(({ name }) => name)).toEqual(['search-premium'])
+  for (const id of ['f', 'p', 'o']) {
+    const explained = explainLimits(tiers, subject(id, tiers), search).map(({ limit }) => limit)
+    expect(explained).toEqual(resolve(subject(id, tiers), search))
+  }
+})
+
+test('Sixteen plans may each have a limit of their own on one route, because a decision meets one of them', () => {
+  const names = Array.from({ length: 17 }, (_, at) => `p${at}`)
+  const limit = (name: string) => `${name}: { algorithm: fixed_window, size: 1, window: 1m, plans: [${name}] }`
+  const policy = parsed(`
+version: 1
+limits: { ${names.map(limit).join(', ')} }
+plans: { ${names.map((name) => `${name}: { limits: [] }`).join(', ')} }
+routes: [{ match: GET /a, limits: [${names.join(', ')}] }]
+`)
+  expect(policy.routes[0]?.limits).toHaveLength(17)
+})

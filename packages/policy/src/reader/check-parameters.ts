@@ -17,14 +17,20 @@ export const parametersOf = (limit: Limit | undefined): readonly string[] =>
 const has = ({ method, path }: Pick<Route, 'method' | 'path'>, parameter: string) =>
   method !== descriptorMethod && path.split('/').includes(`:${parameter}`)
 
-/** Adds a problem for each limit of a route that counts by a parameter that the route does not have. */
-export function checkRouteParameters(
+/**
+ * Adds a problem for each limit of a route that counts by a parameter that the route does not have, and for each limit
+ * of some plans whose requests have none.
+ */
+export function checkRouteLimits(
   reader: PolicyReader,
   route: Pick<Route, 'method' | 'path' | 'template'>,
   names: LimitNames,
   limits: Limits,
 ): void {
   for (const { value: name, at } of names) {
+    if (route.method === descriptorMethod && limits.get(name)?.plans !== undefined) {
+      reader.problem(at, 'is for some plans alone, and a descriptor names no subject that has one')
+    }
     for (const parameter of parametersOf(limits.get(name))) {
       if (has(route, parameter)) continue
       reader.problem(at, `counts by path:${parameter}, and ${route.template} has no parameter :${parameter}`)

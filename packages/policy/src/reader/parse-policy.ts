@@ -1,10 +1,10 @@
 import type { JsonObject, PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route, type Silence, type Token } from '../policy.ts'
-import { type CountedParameters, checkCountedParameters } from './check-parameters.ts'
+import { checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
-import { limitEntries, readLimits } from './read-limits.ts'
+import { type LimitReferences, limitEntries, readLimits } from './read-limits.ts'
 import { planEntries, readPlans } from './read-plans.ts'
 import { portalEntries, readPortals } from './read-portals.ts'
 import { type Prices, priceEntries, readPrices } from './read-prices.ts'
@@ -147,19 +147,20 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }
-  const counted: CountedParameters[] = []
+  const named: LimitReferences = { counted: [], plans: [] }
   const noLimits = new Map<string, undefined>()
-  const limits = section('limits', (field) => readLimits(reader, field, before.limits, counted), noLimits)
+  const limits = section('limits', (field) => readLimits(reader, field, before.limits, named), noLimits)
   const priced = section('prices', (field) => readPrices(reader, field), undefined)
   const prices: Prices = priced?.lists ?? new Map()
   const plans = section('plans', (field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
+  for (const { value, at } of named.plans) reader.find(at, 'plan', value, plans)
   const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
   const known = { upstreams, limits, plans }
   const soFar = reader.problemCount
   const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
   // Routes that are wrong are not among them, and may be those that have the parameter.
   if (reader.problemCount === soFar) {
-    checkCountedParameters(reader, counted, routes)
+    checkCountedParameters(reader, named.counted, routes)
     priced?.checkRoutes(routes)
   }
   const none = { subjects: new Map(), keys: new Map(), contacts: new Map() }

@@ -4,7 +4,7 @@ import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import { descriptorMethod, readDescriptorPath } from '../match/match-descriptor.ts'
 import { type CostSource, noRouteLimits, type Route, type Upstream } from '../policy.ts'
 import { costPattern, costSourceRule, parseCostSource } from '../policy-values.ts'
-import { checkRouteParameters, parametersOf } from './check-parameters.ts'
+import { checkRouteLimits, parametersOf } from './check-parameters.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { type Limits, limitNames, type Plans, RouteLimits } from './read-plans.ts'
 import { refusal } from './read-refusal.ts'
@@ -114,7 +114,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
     const limits = values.limits === undefined ? noRouteLimits : routeLimits.read(fields.get('limits'), values.limits)
     if (found === undefined || matchAt === undefined) continue
     if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)
-    if (values.limits !== undefined) checkRouteParameters(reader, found, values.limits, known.limits)
+    if (values.limits !== undefined) checkRouteLimits(reader, found, values.limits, known.limits)
     const shape = shapeOf(found)
     const same = shapes.get(shape)
     if (same !== undefined) reader.problem(matchAt, `matches the same requests as the route ${reader.where(same)}`)
@@ -161,8 +161,8 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
       reader.find(reader.open(upstream, 'routes', template, 'upstream'), 'upstream', upstream, known.upstreams)
     }
     const limits = lists.get(one.limits) ?? limitsOf(one)
-    if (limits.some((limit) => parametersOf(limit).length > 0))
-      checkRouteParameters(reader, one, limitNames.read(reader, namesAt(one)) ?? [], known.limits)
+    if (limits.some((limit) => parametersOf(limit).length > 0 || limit.plans !== undefined))
+      checkRouteLimits(reader, one, limitNames.read(reader, namesAt(one)) ?? [], known.limits)
     if (limits === one.limits) return one
     isSame = false
     return { ...one, limits }

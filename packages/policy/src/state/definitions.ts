@@ -104,9 +104,10 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
   deleted('upstream', (name) => usersOf('route', ({ upstream }) => upstream === name))
   deleted('route', (name) => usersOf('price', ({ lines }) => listOf(lines).some((line) => namesRoute(line, name))))
   deleted('price', (name) => usersOf('plan', ({ prices }) => prices === name))
-  deleted('plan', (name) =>
-    [...after.identity.values()].some(({ body }) => namesPlan(body, name)) ? ['identity'] : [],
-  )
+  deleted('plan', (name) => [
+    ...usersOf('limit', ({ plans }) => listOf(plans).includes(name)),
+    ...([...after.identity.values()].some(({ body }) => namesPlan(body, name)) ? ['identity'] : []),
+  ])
   return faults
 }
 
