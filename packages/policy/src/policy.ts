@@ -122,7 +122,7 @@ export interface Upstream {
   readonly name: string
   /** Origin, without a path: `http://127.0.0.1:9000`. */
   readonly url: string
-  /** Host names it answers for, lower case; `*` for any. */
+  /** Host names it answers for, lower case; `*.NAME` for all below that name, `*` for any. */
   readonly hosts: readonly string[]
   /** The upstream counts as down when it sends nothing for this long. */
   readonly timeoutMs: number

@@ -101,6 +101,28 @@ test.each([
   expect(createUpstreamResolver(policy)(host, undefined)?.name).toBe(name)
 })
 
+test.each([
+  ['api.example.com', 'api'],
+  ['x.example.com', 'wild'],
+  ['a.b.example.com:443', 'wild'],
+  ['x.eu.example.com', 'eu'],
+  ['eu.example.com', 'wild'],
+  ['example.com', 'rest'],
+  ['badexample.com', 'rest'],
+  ['.example.com', 'rest'],
+  [`${'a.'.repeat(150)}example.com`, 'rest'],
+])('Host %j goes to %s, because a name wins over a wildcard and a longer wildcard over a shorter one', (host, name) => {
+  const { upstreams } = parsed(`
+version: 1
+upstreams:
+  wild: { url: "http://wild", hosts: ["*.Example.com"] }
+  rest: { url: "http://rest", hosts: ["*"] }
+  eu: { url: "http://eu", hosts: ["*.eu.example.com"] }
+  api: { url: "http://api", hosts: [api.example.com] }
+`)
+  expect(createUpstreamResolver({ upstreams })(host, undefined)?.name).toBe(name)
+})
+
 test("a route's own upstream comes before that of the host", () => {
   expect(createUpstreamResolver(policy)('a.example.com', policy.routes[0])?.name).toBe('b')
 })

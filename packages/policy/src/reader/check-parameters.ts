@@ -1,5 +1,6 @@
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { descriptorMethod } from '../match/match-descriptor.ts'
+import { readParameter } from '../match/match-route.ts'
 import type { Route } from '../policy.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import type { LimitNames, Limits } from './read-plans.ts'
@@ -15,7 +16,7 @@ export const parametersOf = (limit: Limit | undefined): readonly string[] =>
   limit?.by.flatMap((part) => (part.kind === 'path' ? [part.name] : [])) ?? []
 
 const has = ({ method, path }: Pick<Route, 'method' | 'path'>, parameter: string) =>
-  method !== descriptorMethod && path.split('/').includes(`:${parameter}`)
+  method !== descriptorMethod && path.split('/').some((segment) => readParameter(segment)?.name === parameter)
 
 /**
  * Adds a problem for each limit of a route that counts by a parameter that the route does not have, and for each limit

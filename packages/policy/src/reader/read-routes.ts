@@ -2,6 +2,7 @@ import { normalizePath, pathToMatch } from '@weir/core/http/normalize-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import { descriptorMethod, readDescriptorPath } from '../match/match-descriptor.ts'
+import { readParameter } from '../match/match-route.ts'
 import { type CostSource, noRouteLimits, type Route, type Upstream } from '../policy.ts'
 import { costPattern, costSourceRule, parseCostSource } from '../policy-values.ts'
 import { checkRouteLimits, parametersOf } from './check-parameters.ts'
@@ -19,9 +20,10 @@ const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id
 /** Path segments of routes, and of routes for descriptors. */
 const plain = "[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*"
 const anyValue = ':[A-Za-z_]\\w{0,63}'
+const anyVerb = '(:[\\w.~-]{1,64})?'
 const matchPattern = [
   `^${descriptorMethod} (/(${anyValue}|${plain}\\*?)){3,}$`,
-  `^(?!${descriptorMethod} )(\\*|[A-Z][A-Z-]{0,31}) (/$|(/(?!\\.{1,2}(/|$))(${anyValue}|${plain.replaceAll(';', '')}))*(/\\*?)?$)`,
+  `^(?!${descriptorMethod} )(\\*|[A-Z][A-Z-]{0,31}) (/$|(/(?!\\.{1,2}(/|$))(${anyValue}${anyVerb}|${plain.replaceAll(';', '')}))*(/\\*?)?$)`,
 ].join('|')
 
 const match = t.checked(
@@ -56,7 +58,7 @@ const cost: t.ValueType<Cost> = {
 
 const route = t.object('a route', {
   match: t.required(
-    "METHOD /path; `:name` stands for one segment, `*` at the end for any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
+    "METHOD /path; `:name` stands for one segment, `:name:verb` for one that ends in `:verb`, `*` at the end for any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
     match,
   ),
   cost: t.withDefault('Units: a number, or where the request says it. Default: 1.', cost, {
@@ -216,7 +218,7 @@ const isDescriptorSegment = (segment: string): boolean =>
 function isSegment(segment: string, isLast: boolean): boolean {
   if (segment === '*') return isLast
   if (/^%(?:2A|3A)/i.test(segment)) return false
-  if (segment.startsWith(':')) return /^:[A-Za-z_]\w{0,63}$/.test(segment)
+  if (segment.startsWith(':')) return readParameter(segment) !== undefined
   return (
     segment !== '.' && segment !== '..' && /^[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*$/.test(segment)
   )
