@@ -15,6 +15,7 @@ import { readTokens, tokenEntries } from './read-tokens.ts'
 import { readUnsubscribed, unsubscribedEntries } from './read-unsubscribed.ts'
 import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
 import { readWatches, watchEntries } from './read-watches.ts'
+import { remarkOnLimits } from './remark-on-limits.ts'
 import { type PolicyProblem, TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
@@ -24,7 +25,7 @@ type ParsedPolicy =
   | {
       readonly kind: 'policy'
       readonly policy: Policy
-      /** Keys that are read and no longer do anything. */
+      /** What is right and does nothing, or less than its writer may expect. */
       readonly remarks: readonly PolicyProblem[]
       readonly written: (section: string) => readonly (readonly [name: string, value: unknown])[]
     }
@@ -86,6 +87,8 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
   const { problems } = reader
   if (problems.length > 0 || policy === undefined || root === undefined) return { kind: 'problems', problems }
   const sectionsAt = reader.map(root, 'a policy')
+  const limitsAt = sectionsAt?.get('limits')
+  if (limitsAt !== undefined && !reader.isEmpty(limitsAt)) remarkOnLimits(reader, limitsAt, policy)
   const written = (section: string) => {
     const at = sectionsAt?.get(section)
     return at === undefined ? [] : reader.written(at)

@@ -38,7 +38,7 @@ export class ProblemList {
   readonly #remarks: FoundProblem[] = []
   #left = 0
 
-  /** What is read and no longer does anything, in the order of the source; no problem. */
+  /** What is right and does nothing, or less than its writer may expect, in the order of the source. */
   protected get sortedRemarks(): readonly FoundProblem[] {
     return this.#remarks.toSorted((a, b) => a.offset - b.offset)
   }
@@ -89,7 +89,7 @@ export abstract class PolicyReader extends ProblemList {
     return this.add(pathOf(at), message, at.valueOffset)
   }
 
-  /** Remarks on a key that is read and no longer does anything. */
+  /** Remarks on a key that does nothing, or less than its writer may expect. */
   remark(at: SourcePosition, message: string): undefined {
     return this.addRemark(pathOf(at), message, at.keyOffset)
   }
