@@ -23,3 +23,11 @@ ${parts}`
   const remarks = read.kind === 'policy' ? read.remarks.map(formatProblem) : ['wrong']
   expect(remarks.filter((one) => one.includes('limits.day'))).toEqual(other === undefined ? [] : [why])
 })
+
+test('A log of more than 10,000 units is remarked on with the memory that it takes', () => {
+  const limit = (name: string, size: number) => `  ${name}: { algorithm: sliding_log, size: ${size}, window: 1m }\n`
+  const read = parsePolicy(`version: 1\nlimits:\n${limit('a', 10_000)}${limit('b', 100_000)}`, 'weir.yaml')
+  expect(read.kind === 'policy' && read.remarks.map(formatProblem)).toEqual([
+    'weir.yaml:4:32  limits.b.size: takes up to 800 kB of Redis for each of its counts, 8 bytes a unit; a sliding_window takes 41 bytes',
+  ])
+})

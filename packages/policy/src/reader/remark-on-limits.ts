@@ -9,12 +9,20 @@ import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 /** Pairs of a plan and a route that are looked at for a remark: beyond them it is left out. */
 const pairsMax = 10_000
 
+/** A larger log takes more than 80 kB of Redis for a count: worth knowing before a thousand subjects have one. */
+const quietLogSizeMax = 10_000
+
 /** Remarks on limits that are right and do less, or cost more, than their writer may expect. `at` is their section. */
 export function remarkOnLimits(reader: PolicyReader, at: SourcePosition, policy: Policy): void {
   const limitsAt = reader.map(at, 'a map of limits')
   const fieldOf = (name: string, key: string) => {
     const limitAt = limitsAt?.get(name)
     return limitAt === undefined ? undefined : reader.map(limitAt, 'a limit')?.get(key)
+  }
+  for (const { name, algorithm, size } of policy.limits.values()) {
+    const sizeAt = algorithm === 'sliding_log' && size > quietLogSizeMax ? fieldOf(name, 'size') : undefined
+    const memory = `up to ${Math.ceil((size * 8) / 1_000)} kB of Redis for each of its counts, 8 bytes a unit`
+    if (sizeAt !== undefined) reader.remark(sizeAt, `takes ${memory}; a sliding_window takes 41 bytes`)
   }
   const leased = [...policy.limits.values()].filter(({ lease }) => lease > 0)
   const findUnleased = leased.length === 0 ? undefined : unleasedFinder(policy)
