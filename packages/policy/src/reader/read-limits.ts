@@ -17,8 +17,26 @@ import { type Limits, limitName, planName } from './read-plans.ts'
 import { scopes } from './read-scope.ts'
 import * as t from './value-types.ts'
 
+const leaky = 'a leaky bucket is a token_bucket with `burst: 1`; with `onExceed: delay` as well its requests queue'
+/** What other programs and textbooks call the algorithms. */
+const otherNames = new Map([
+  ['leakybucket', leaky],
+  ['leaky', leaky],
+  ['throttle', leaky],
+  ['gcra', 'token_bucket is the GCRA'],
+  ['fixed', 'write fixed_window'],
+  ['fixedwindowcounter', 'write fixed_window'],
+  ['counter', 'write fixed_window'],
+  ['sliding', 'write sliding_window, or sliding_log where it must be exact'],
+  ['slidingwindowcounter', 'write sliding_window'],
+  ['rollingwindow', 'write sliding_window, or sliding_log where it must be exact'],
+  ['slidingwindowlog', 'write sliding_log'],
+  ['log', 'write sliding_log'],
+  ['quota', 'a quota is a fixed_window with `period: day`, week or month'],
+])
+
 const members = {
-  algorithm: t.required('docs/limits.md says what each promises.', t.oneOf(algorithms)),
+  algorithm: t.required('docs/limits.md says what each promises.', t.oneOf(algorithms, otherNames)),
   ...settingMembers,
   size: { ...settingMembers.size, isRequired: true },
   // Shorter, and a window is over before Redis has answered; longer is a calendar's business.
