@@ -1,6 +1,6 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
+import type { Refusal, Refusals } from '@weir/core/limits/refusal.ts'
 import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 
@@ -15,6 +15,8 @@ export interface Policy {
   /** Limits with `applies: all`, in the policy's order. */
   readonly limitsForAll: readonly Limit[]
   readonly routes: readonly Route[]
+  /** By their kinds: how requests are answered that no route and no limit has a refusal for. */
+  readonly refusals: ReadonlyMap<string, Refusal>
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly subjects: SubjectLookup
   /** By lower-case hex SHA-256 of the whole key. */
@@ -94,17 +96,8 @@ export interface Route {
   readonly settleMax?: number
   /** Statuses of the upstream's answer, or of Weir's own instead, for which the charge is refunded. */
   readonly refundOn?: readonly number[]
-  /** How requests that limits refuse are answered; absent for as everywhere. */
-  readonly refusal?: Refusal
-}
-
-/** How a route answers the requests that limits refuse, through the proxy and to gateways. */
-export interface Refusal {
-  /** The rate-limit headers; absent for those of the process. */
-  readonly dialect?: RateLimitDialect | 'none'
-  /** As `fillTemplate` takes it; absent for a problem. */
-  readonly body?: string
-  readonly contentType: string
+  /** How its requests are answered that are refused; absent for as everywhere. */
+  readonly refusals?: Refusals
 }
 
 /** A part of a request that says how many units it consumes. */

@@ -80,6 +80,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     routes: [
       { method: 'GET', path: '/a', template: 'GET /a', cost: 1, costFrom: undefined, upstream: undefined, limits: [] },
     ],
+    refusals: new Map(),
     upstreams: new Map([['a', { name: 'a', url: 'http://a', hosts: ['*'], timeoutMs: 30_000 }]]),
     subjects: new Map([['acme', subject]]),
     keys: new Map([[hash, { id: hash.slice(0, 12), sha256: hash, subject, expiresAtMs: undefined }]]),

@@ -8,6 +8,7 @@ import { type LimitReferences, limitEntries, readLimits } from './read-limits.ts
 import { planEntries, readPlans } from './read-plans.ts'
 import { portalEntries, readPortals } from './read-portals.ts'
 import { type Prices, priceEntries, readPrices } from './read-prices.ts'
+import { readRefusals, refusalEntries } from './read-refusal.ts'
 import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-routes.ts'
 import { readSilences, silenceEntries } from './read-silences.ts'
 import { readSubjects, subjectEntries } from './read-subjects.ts'
@@ -45,6 +46,7 @@ const sections = {
     description: 'Methods and paths with what a request to them costs.',
     ...t.emptyOr(routeList.schema),
   },
+  refusals: described('How requests are answered that are refused, by what for.', refusalEntries),
   upstreams: described('APIs behind the ingress, by name.', upstreamEntries),
   subjects: described('Who is limited and metered, by id.', subjectEntries),
   endpoints: described('Where alerts go, by name.', endpointEntries),
@@ -126,6 +128,7 @@ export const emptyPolicy: Policy = {
   limits: new Map(),
   limitsForAll: [],
   routes: [],
+  refusals: new Map(),
   upstreams: new Map(),
   subjects: new Map(),
   keys: new Map(),
@@ -166,6 +169,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     checkCountedParameters(reader, named.counted, routes)
     priced?.checkRoutes(routes)
   }
+  const refusals = section('refusals', (field) => readRefusals(reader, field), emptyPolicy.refusals)
   const none = { subjects: new Map(), keys: new Map(), contacts: new Map() }
   const { subjects, keys, contacts } = section(
     'subjects',
@@ -186,6 +190,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     limits: whole,
     limitsForAll: [...whole.values()].filter((limit) => limit.applies === 'all'),
     routes,
+    refusals,
     upstreams: kept.upstreams ?? present(upstreams),
     subjects,
     keys,

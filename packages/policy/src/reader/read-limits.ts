@@ -14,6 +14,7 @@ import { checkSettings, membersByAlgorithm, settingMembers, unitsMax } from './l
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { checkOnExceed, onExceed } from './read-on-exceed.ts'
 import { type Limits, limitName, planName } from './read-plans.ts'
+import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import { scopes } from './read-scope.ts'
 import * as t from './value-types.ts'
 
@@ -69,6 +70,7 @@ const members = {
     'Names of limits that do not apply to a request to which this one does.',
     t.list('a list of limits by name', limitName),
   ),
+  ...refusalMembers,
   // Shorter, and people stop reading; longer is never.
   cooldown: t.optional(
     'Of a limit with a window: after an alert, a similar one is not raised for this long: 10s to 31d.',
@@ -219,6 +221,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     ...settings,
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
+    ...refusalsOf(reader, fields, values),
     ...(plans.length === 0 ? {} : { plans: plans.map(({ value }) => value) }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }

@@ -8,7 +8,7 @@ import { costPattern, costSourceRule, parseCostSource } from '../policy-values.t
 import { checkRouteLimits, parametersOf } from './check-parameters.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { type Limits, limitNames, type Plans, RouteLimits } from './read-plans.ts'
-import { refusal } from './read-refusal.ts'
+import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import type { ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
 
@@ -84,7 +84,7 @@ const route = t.object('a route', {
       nameOf: Number,
     }),
   ),
-  refusal: t.optional('How requests that limits refuse are answered, through the proxy and to gateways.', refusal),
+  ...refusalMembers,
 })
 
 /** The section `routes`. */
@@ -109,7 +109,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
     const written = route.find(reader, itemAt)
     if (written === undefined) continue
     const { fields, values } = written
-    const { match: found, cost: units, upstream, settle, settleMax, refundOn, refusal } = values
+    const { match: found, cost: units, upstream, settle, settleMax, refundOn } = values
     const [matchAt, upstreamAt] = [fields.get('match'), fields.get('upstream')]
     if (upstreamAt !== undefined && upstream !== undefined)
       reader.find(upstreamAt, 'upstream', upstream, known.upstreams)
@@ -130,7 +130,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       ...(settle === undefined ? {} : { settleMs: settle }),
       ...(settleMax === undefined ? {} : { settleMax }),
       ...(refundOn === undefined ? {} : { refundOn }),
-      ...(refusal === undefined ? {} : { refusal }),
+      ...refusalsOf(reader, fields, values),
     })
   }
   return routes
@@ -174,7 +174,7 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
 
 /** A caller that asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
-  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal']) {
+  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal', 'refusals']) {
     reader.refuseKey(fields, key, `a route for descriptors has no \`${key}\``)
   }
   const costAt = fields.get('cost')

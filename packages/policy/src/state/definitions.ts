@@ -33,6 +33,7 @@ export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> =>
   limit: new Map(),
   upstream: new Map(),
   route: new Map(),
+  refusal: new Map(),
   price: new Map(),
   plan: new Map(),
   endpoint: new Map(),
