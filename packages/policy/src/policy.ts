@@ -185,6 +185,8 @@ export interface Identity {
   readonly trustedHeaders: TrustedHeaders | undefined
   /** CIDRs of the trusted proxies, which say the caller's address and the original request. */
   readonly trustedProxies: readonly string[]
+  /** Of callers with an IPv6 address the network of so many bits counts as their address: 32 to 64. */
+  readonly ipv6Prefix: number
   /** The plan of callers without any credential, who are the subject `ip:ADDRESS` then; undefined refuses them. */
   readonly anonymousPlan: Plan | undefined
   /**
@@ -228,6 +230,7 @@ export const defaultIdentity: Identity = {
   jwt: [],
   trustedHeaders: undefined,
   trustedProxies: [],
+  ipv6Prefix: 64,
   anonymousPlan: undefined,
   unknownPlan: undefined,
 }

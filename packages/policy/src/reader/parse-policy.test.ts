@@ -280,6 +280,7 @@ identity:
   jwt: [{ issuer: "https://id/", jwksUrl: "https://id/keys", plan: free }]
   trustedHeaders: { from: [10.0.0.0/8], subject: X-User, planHeader: X-Plan, plan: free }
   trustedProxies: [127.0.0.1, "::1/128"]
+  ipv6Prefix: 56
   anonymous: free
   unknown: free
 tokens: { ci: { sha256: ${hash}, scopes: [check, admin] } }
@@ -297,6 +298,7 @@ subjects: { s: { plan: free, keys: [{ sha256: ${hash}, expires: 2027-01-31T05:45
     ],
     trustedHeaders: { from: ['10.0.0.0/8'], subject: 'x-user', planHeader: 'x-plan', plan },
     trustedProxies: ['127.0.0.1/32', '::1/128'],
+    ipv6Prefix: 56,
     anonymousPlan: plan,
     unknownPlan: plan,
   })
