@@ -12,6 +12,8 @@
 -- A window that is shortened counts immediately; one that is lengthened counts from the next admission on, which moves
 -- the expiry too.
 --
+-- Tag: `l`, or `L` where slots need 17 bits: three of them are in the byte behind the tag then.
+--
 -- State: the stamps that count, oldest first: `kept` ones of the ring, and behind them `tail`, the bytes of those that
 -- are not in it. `ring.ahead` has the bytes of those kept ones that the call may have to wait for, from position
 -- `ring.ahead_at` on. Without kept ones all is rewritten, as one short string if it is short. Positions count from
@@ -28,17 +30,50 @@ local places, copies_max = 16, 8
 -- definition: {name, mode, block_ms, size, window_ms}. Returns the checked arguments, or nil.
 function sliding_log.arguments(definition)
   local size, window_ms = definition[4], definition[5]
-  if not integers.is_count(size) or size == 0 or size > 10000 then
-    return nil -- 80 kB when full. The policy's parser has the same bound.
+  if not integers.is_count(size) or size == 0 or size > 100000 then
+    return nil -- 800 kB when full. The policy's parser has the same bound.
   elseif not integers.is_count(window_ms) or window_ms == 0 or not integers.is_count(window_ms * 1000) then
     return nil
   end
   return { size = size, window_ms = window_ms, window_us = window_ms * 1000 }
 end
 
+-- Numbers of slots are written as 16 bits, and the 17th of each beside `is_cut`.
+local function header(is_cut, capacity, first, kept, copied, pending, state)
+  local tag, half = 'l', 65536
+  if capacity >= half then
+    tag = 'L'
+    is_cut = is_cut + 2 * math.floor(capacity / half) + 4 * math.floor(first / half) + 8 * math.floor(kept / half)
+    capacity, first, kept = capacity % half, first % half, kept % half
+  end
+  return struct.pack(
+    layout, tag, is_cut, capacity, first, kept, copied, pending, state.newest, state.expires_ms, state.window_us / 1000
+  )
+end
+
+-- As `header` wrote it, with the bytes behind it.
+local function read_header(value)
+  local tag, flags, capacity, first, kept, copied, pending, newest, expires_ms, window_ms = struct.unpack(layout, value)
+  if tag == 'L' then
+    local half = 65536
+    capacity = capacity + math.floor(flags / 2) % 2 * half
+    first, kept = first + math.floor(flags / 4) % 2 * half, kept + math.floor(flags / 8) * half
+  end
+  return flags % 2, capacity, first, kept, copied, pending, newest, expires_ms, window_ms
+end
+
 -- The stamp at this position of the bytes, counted from 0.
 local function stamp_in(bytes, position)
   return (struct.unpack('>d', bytes, position * 8 + 1))
+end
+
+-- The bytes of so many units of that time. Concatenation copies blocks where string.rep copies byte by byte.
+local function stamps_of(stamp_us, count)
+  if count < 64 then
+    return string.rep(struct.pack('>d', stamp_us), count)
+  end
+  local half = stamps_of(stamp_us, math.floor(count / 2))
+  return count % 2 == 0 and half .. half or half .. half .. struct.pack('>d', stamp_us)
 end
 
 -- Bytes of the ring's stamps from `from` up to but without `to`.
@@ -98,10 +133,10 @@ end
 -- first cost_max, further on by as many as there are above a size that was lowered.
 function sliding_log.load(_, key, arguments, cost_max, now_us)
   local value = redis.call('GETRANGE', key, 0, ring_at - 1)
-  if #value < header_length or string.sub(value, 1, 1) ~= 'l' then
+  if #value < header_length or not string.find(value, '^[lL]') then
     return nil
   end
-  local _, is_cut, capacity, first, kept, copied, pending, newest, expires_ms, window_ms = struct.unpack(layout, value)
+  local is_cut, capacity, first, kept, copied, pending, newest, expires_ms, window_ms = read_header(value)
   local is_ahead = newest - now_us > clock.step_back_ms_max * 1000
   local window_us = math.min(window_ms, arguments.window_ms) * 1000
   local bound_us = (newest > now_us and newest or now_us) - window_us
@@ -165,7 +200,7 @@ function sliding_log.plan(state, arguments, cost, now_us)
     expires_ms = end_ms + math.max(1000, math.min(3600000, math.floor(arguments.window_ms / 2)))
   end
   local next_state = {
-    ring = ring, kept = kept, tail = tail .. string.rep(struct.pack('>d', newest), cost), newest = newest,
+    ring = ring, kept = kept, tail = tail .. stamps_of(newest, cost), newest = newest,
     expires_ms = expires_ms or state.expires_ms, window_us = arguments.window_us, size = size,
   }
   return 0, used + cost, remaining - cost, left_ms(newest, arguments.window_us, now_us), next_state, expires_ms, state.rebased or false
@@ -223,7 +258,7 @@ function sliding_log.raise(state, arguments, units, at_us, now_us)
     return nil
   end
   at_us = math.min(at_us, latest) -- a clock that stepped back a little moves no other stamp out of the window
-  local stamps = string.rep(struct.pack('>d', at_us), added)
+  local stamps = stamps_of(at_us, added)
   local in_ring = first_above(at_us, 0, kept - 1, nil, ring)
   if in_ring < kept then
     kept, tail = in_ring, stamps .. read_stamps(ring, in_ring, kept) .. tail
@@ -250,11 +285,10 @@ function sliding_log.save(key, state, expires_ms, server_ahead_ms)
     -- Everything is rewritten; a ring begins in its first slot.
     local capacity, value = math.max(state.size, pending), nil
     if pending <= places then
-      value = struct.pack(layout, 'l', 0, capacity, 0, 0, 0, pending, state.newest, state.expires_ms, state.window_us / 1000) .. tail
+      value = header(0, capacity, 0, 0, 0, pending, state) .. tail
     else
       local is_cut = pending == capacity and 1 or 0
-      value = struct.pack(layout, 'l', is_cut, capacity, 0, pending, places, 0, state.newest, state.expires_ms, state.window_us / 1000)
-        .. string.sub(tail, 1, places * 8) .. tail
+      value = header(is_cut, capacity, 0, pending, places, 0, state) .. string.sub(tail, 1, places * 8) .. tail
     end
     return save.value(key, value, expires_ms, server_ahead_ms)
   end
@@ -269,10 +303,8 @@ function sliding_log.save(key, state, expires_ms, server_ahead_ms)
     fills = is_cut == 0 and pending >= until_end
     kept, tail, pending, is_cut = kept + pending, '', 0, fills and 1 or is_cut
   end
-  local header = struct.pack(
-    layout, 'l', is_cut, ring.capacity, ring.first, kept, copied, pending, state.newest, state.expires_ms, state.window_us / 1000
-  )
-  redis.call('SETRANGE', key, 0, header .. string.sub(ring.ahead, 1, copied * 8) .. tail)
+  local head = header(is_cut, ring.capacity, ring.first, kept, copied, pending, state)
+  redis.call('SETRANGE', key, 0, head .. string.sub(ring.ahead, 1, copied * 8) .. tail)
   if fills then
     -- A string that grows gets twice the memory; the ring is now as long as it will be.
     redis.call('SET', key, redis.call('GET', key), 'KEEPTTL')

@@ -29,7 +29,7 @@ function peerOf(socket: Socket, rules: IdentityRules): Peer {
   const peer = {
     rules,
     address,
-    scope: before?.scope ?? addressScope(address),
+    scope: addressScope(address, rules.identity.ipv6Prefix),
     isProxy: rules.proxies?.has(address) === true,
     namesSubjects: rules.trusted?.peers.has(address) === true,
     lastList: undefined,
@@ -54,7 +54,7 @@ export function callerAddress({ socket, headers }: CallerRequest, rules: Identit
   if (forwarded === undefined) return peer.scope
   const { list, readHop } = forwarded
   if (list === peer.lastList) return peer.lastScope
-  const scope = addressScope(rightmostUntrusted(peer.address, list, readHop, rules.proxies))
+  const scope = addressScope(rightmostUntrusted(peer.address, list, readHop, rules.proxies), rules.identity.ipv6Prefix)
   peer.lastList = list
   peer.lastScope = scope
   return scope

@@ -264,6 +264,7 @@ export interface QuoteLine {
   readonly name: string
   readonly measure: string
   readonly mode: string
+  readonly per?: number | string
   readonly quantity: number | string
   readonly included: number | string
   readonly billable: number | string
@@ -271,6 +272,7 @@ export interface QuoteLine {
   readonly tiers: readonly {
     readonly up_to?: number | string
     readonly quantity: number | string
+    readonly packages?: number | string
     readonly unit_amount: string
     readonly flat_amount: string
     readonly amount: string

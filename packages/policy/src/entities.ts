@@ -10,6 +10,7 @@ export const entityKinds = [
   'limit',
   'upstream',
   'route',
+  'refusal',
   'price',
   'plan',
   'endpoint',
@@ -28,6 +29,7 @@ export type EntityKind = (typeof entityKinds)[number]
 /** Where weir.yaml has them. Keys stand below their subjects. */
 export const sectionOf = {
   ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
+  ...{ refusal: 'refusals' },
   ...{ price: 'prices', watch: 'watches', identity: 'identity', token: 'tokens', portal: 'portals' },
   ...{ silence: 'silences', unsubscribed: 'unsubscribed', subject: 'subjects' },
 } as const satisfies Record<Exclude<EntityKind, 'key'>, string>

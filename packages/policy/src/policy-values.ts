@@ -95,14 +95,15 @@ export function parseOrigin(text: string): string | undefined {
   return url !== undefined && url.pathname === '/' && url.search === '' ? url.origin : undefined
 }
 
-/** A host name or IP address without a port, lower case, or `*`. */
+/** A host name or IP address without a port, lower case, `*`, or `*.` and a name. */
 export function parseHost(text: string): string | undefined {
   const host = text.toLowerCase()
   return hostPattern.test(host) ? host : undefined
 }
 
 /** The form that `parseHost` accepts. */
-export const hostPattern = /^(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])$/
+export const hostPattern =
+  /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])$/
 
 /** What a cost that is read from the request looks like, for messages. */
 export const costSourceRule = 'header:NAME, query:NAME or json:/pointer'

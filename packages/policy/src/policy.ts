@@ -1,7 +1,7 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import type { PathMark } from '@weir/core/http/marked-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
+import type { Refusal, Refusals } from '@weir/core/limits/refusal.ts'
 import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 
@@ -16,6 +16,8 @@ export interface Policy {
   /** Limits with `applies: all`, in the policy's order. */
   readonly limitsForAll: readonly Limit[]
   readonly routes: readonly Route[]
+  /** By their kinds: how requests are answered that no route and no limit has a refusal for. */
+  readonly refusals: ReadonlyMap<string, Refusal>
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly subjects: SubjectLookup
   /** By lower-case hex SHA-256 of the whole key. */
@@ -95,17 +97,8 @@ export interface Route {
   readonly settleMax?: number
   /** Statuses of the upstream's answer, or of Weir's own instead, for which the charge is refunded. */
   readonly refundOn?: readonly number[]
-  /** How requests that limits refuse are answered; absent for as everywhere. */
-  readonly refusal?: Refusal
-}
-
-/** How a route answers the requests that limits refuse, through the proxy and to gateways. */
-export interface Refusal {
-  /** The rate-limit headers; absent for those of the process. */
-  readonly dialect?: RateLimitDialect | 'none'
-  /** As `fillTemplate` takes it; absent for a problem. */
-  readonly body?: string
-  readonly contentType: string
+  /** How its requests are answered that are refused; absent for as everywhere. */
+  readonly refusals?: Refusals
 }
 
 /** A part of a request that says how many units it consumes. */
@@ -123,7 +116,7 @@ export interface Upstream {
   readonly name: string
   /** Origin, without a path: `http://127.0.0.1:9000`. */
   readonly url: string
-  /** Host names it answers for, lower case; `*` for any. */
+  /** Host names it answers for, lower case; `*.NAME` for all below that name, `*` for any. */
   readonly hosts: readonly string[]
   /** The upstream counts as down when it sends nothing for this long. */
   readonly timeoutMs: number
@@ -207,6 +200,8 @@ export interface Identity {
   readonly trustedHeaders: TrustedHeaders | undefined
   /** CIDRs of the trusted proxies, which say the caller's address and the original request. */
   readonly trustedProxies: readonly string[]
+  /** Of callers with an IPv6 address the network of so many bits counts as their address: 32 to 64. */
+  readonly ipv6Prefix: number
   /** The plan of callers without any credential, who are the subject `ip:ADDRESS` then; undefined refuses them. */
   readonly anonymousPlan: Plan | undefined
   /**
@@ -250,6 +245,7 @@ export const defaultIdentity: Identity = {
   jwt: [],
   trustedHeaders: undefined,
   trustedProxies: [],
+  ipv6Prefix: 64,
   anonymousPlan: undefined,
   unknownPlan: undefined,
 }

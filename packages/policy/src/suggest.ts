@@ -5,14 +5,14 @@ const candidatesMax = 2_000
 
 /** `; did you mean size?` when one of the known names is near, else nothing. Case, `_` and `-` do not count. */
 export function didYouMean(word: string, known: Iterable<string>): string {
-  const wanted = plain(word)
+  const wanted = plainWord(word)
   let best: string | undefined
   let bestDistance = Math.min(distanceMax, Math.floor(wanted.length / 2)) + 1
   let compared = 0
   for (const candidate of known) {
     compared += 1
     if (compared > candidatesMax) break
-    const distance = editDistance(wanted, plain(candidate))
+    const distance = editDistance(wanted, plainWord(candidate))
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
@@ -21,7 +21,8 @@ export function didYouMean(word: string, known: Iterable<string>): string {
   return best === undefined ? '' : `; did you mean ${best}?`
 }
 
-const plain = (text: string) => text.slice(0, 128).toLowerCase().replaceAll(/[_-]/g, '')
+/** A word as it is compared with others: in small letters, without `_` and `-`. */
+export const plainWord = (text: string) => text.slice(0, 128).toLowerCase().replaceAll(/[_-]/g, '')
 
 /** Insertions, deletions and replacements between the two (Levenshtein), or a large number when lengths rule it out. */
 function editDistance(a: string, b: string): number {

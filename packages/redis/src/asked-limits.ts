@@ -50,7 +50,7 @@ function findRoute(policy: Policy, text: string): { readonly route: Route; reado
 export function findAskedLimits(
   policy: Policy,
   query: LimitQuery,
-  addressScope: (address: string) => string,
+  addressScope: (address: string, ipv6Prefix: number) => string,
 ): FoundLimits {
   const subject = subjectNamed(policy, query.subject)
   if (subject === undefined) {
@@ -62,7 +62,7 @@ export function findAskedLimits(
     const what = `a method and a path, such as "POST /v1/search", not ${JSON.stringify(query.route)}`
     return { kind: 'malformed', field: 'route', message: `takes ${what}` }
   }
-  const ip = query.ip === undefined ? undefined : addressScope(query.ip)
+  const ip = query.ip === undefined ? undefined : addressScope(query.ip, policy.identity.ipv6Prefix)
   if (ip === '') {
     const what = `an IPv4 or IPv6 address, not ${JSON.stringify(query.ip)}`
     return { kind: 'malformed', field: 'ip', message: `takes ${what}` }

@@ -15,7 +15,7 @@ const hashed = /^sha256:[\w-]{22}$/
 const has = ({ by }: Limit, ...kinds: readonly string[]) => by.some(({ kind }) => kinds.includes(kind))
 
 /** Whether the text is an address as limits count by it; false for a group of addresses, a hash and nothing. */
-export const isWholeAddress = (text: string): boolean => isIP(text) !== 0 || text.endsWith('::/64')
+export const isWholeAddress = (text: string): boolean => isIP(text) !== 0 || /::\/\d{2}$/.test(text)
 
 const prefixOf = (address: string) => address.replace(/\.\d+$/, '.0/24')
 const addressHash = (address: string) => scopeHash({ kind: 'ip' }, address)

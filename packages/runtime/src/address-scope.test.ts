@@ -1,8 +1,23 @@
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
-import { addressScope, plainAddress } from './address-scope.ts'
+import { addressScope, networkScope, plainAddress } from './address-scope.ts'
 
 describe('addressScope', () => {
+  it.each([
+    ['2001:db8:77:1ff:1::5', 56, '2001:db8:77:100::/56'],
+    ['2001:db8:77:1ff::5', 63, '2001:db8:77:1fe::/63'],
+    ['2001:db8:77:ff::5', 56, '2001:db8:77::/56'],
+    ['2001:db8:77:1ff::5', 48, '2001:db8:77::/48'],
+    ['2001:dbf:77:1ff::5', 32, '2001:dbf::/32'],
+    ['2001:dbf:ff7f::', 40, '2001:dbf:ff00::/40'],
+    ['::1', 56, '::/56'],
+    ['203.0.113.7', 56, '203.0.113.7'],
+    ['::ffff:203.0.113.7', 48, '203.0.113.7'],
+  ])('of %s with a prefix of %i is %s', (address, prefix, scope) => {
+    expect(addressScope(address, prefix)).toBe(scope)
+    expect([scope, address].map((text) => networkScope(text, prefix))).toEqual([scope, scope])
+  })
+
   it.each([
     ['203.0.113.7', '203.0.113.7'],
     ['::ffff:203.0.113.7', '203.0.113.7'],
@@ -22,7 +37,7 @@ describe('addressScope', () => {
     ['example.com', ''],
     ['1::2::3', ''],
   ])('takes %s as %s', (address, scope) => {
-    expect(addressScope(address)).toBe(scope)
+    expect(addressScope(address, 64)).toBe(scope)
   })
 
   it('reads every form of an address as ipaddr.js does', () => {
@@ -37,7 +52,7 @@ describe('addressScope', () => {
       const network = new ipaddr.IPv6(groups.map((group, at) => (at < 4 ? group : 0)))
       const padded = groups.map((group) => group.toString(16).padStart(4, '0')).join(':')
       for (const text of [address.toString(), address.toNormalizedString(), padded]) {
-        expect(addressScope(text)).toBe(`${network}/64`)
+        expect(addressScope(text, 64)).toBe(`${network}/64`)
       }
     }
   })

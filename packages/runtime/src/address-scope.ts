@@ -1,22 +1,32 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Returns the address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the /64,
- * because a single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`, and `64:ff9b::1.2.3.4` of NAT64) is
- * IPv4. Empty for any other text.
+ * Returns the address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the network
+ * of `prefix` bits (32 to 64), because a single customer holds 2^64 addresses of a /64. IPv4 inside IPv6
+ * (`::ffff:1.2.3.4`, and `64:ff9b::1.2.3.4` of NAT64) is IPv4. Empty for any other text.
  */
-export function addressScope(text: string): string {
+export function addressScope(text: string, prefix: number): string {
   if (isIPv4(text)) return text
   if (!isIPv6(text)) return ''
   const groups = groupsOf(text)
   const mapped = mappedIpv4(groups) ?? translatedIpv4(groups)
   if (mapped !== undefined) return mapped
+  const network = groups.slice(0, 4).map((group, at) => group & (0xffff << (16 - bitsOf(prefix, at))))
   // The zeros at the end are the longest run, so that they are what RFC 5952 shortens.
   let length = 4
-  while (length > 0 && groups[length - 1] === 0) length -= 1
-  const network = groups.slice(0, length).map((group) => group.toString(16))
-  return length === 0 ? '::/64' : `${network.join(':')}::/64`
+  while (length > 0 && network[length - 1] === 0) length -= 1
+  const written = network.slice(0, length).map((group) => group.toString(16))
+  return `${written.join(':')}::/${prefix}`
 }
+
+/** As `addressScope`, of a text that may be such a network already. */
+export function networkScope(text: string, prefix: number): string {
+  const end = `/${prefix}`
+  return addressScope(text.endsWith(`::${end}`) ? text.slice(0, -end.length) : text, prefix)
+}
+
+/** How many bits of a group are of the network. */
+const bitsOf = (prefix: number, group: number) => Math.max(0, Math.min(16, prefix - 16 * group))
 
 /**
  * Returns an address without its zone, and IPv4 inside IPv6 as IPv4; empty for any other text. For comparing with

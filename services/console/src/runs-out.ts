@@ -1,6 +1,7 @@
 import type { UtilizationRow } from '@weir/clickhouse/utilization-queries.ts'
 import { runsOutAtPaceMs } from '@weir/core/alerts/forecast.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
+import { isOfPlan } from '@weir/policy/match/resolve-limits.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 
 /** A shorter quota is over before anybody reads of it, and the pace of days says nothing of it. */
@@ -23,7 +24,8 @@ export function createRunsOut(
     const subject = policy.subjects.get(id)
     const limit = subject?.ownLimits.get(name) ?? policy.limits.get(name)
     // The plan of a subject that the policy lacks stands in its token: what it met lately applies.
-    const applies = everywhere.has(name) || subject?.plan.limits.some((one) => one.name === name) !== false
+    const isNamed = everywhere.has(name) || subject?.plan.limits.some((one) => one.name === name) !== false
+    const applies = isNamed && (subject === undefined || limit === undefined || isOfPlan(limit, subject.plan.name))
     if (limit?.span.kind !== 'period' || !forecastUnits.includes(limit.span.unit) || !applies) return undefined
     if (limit.by.some(({ kind }) => kind !== 'subject')) return undefined
     const { timeZone, anchor } = subject ?? { timeZone: 'UTC', anchor: 1 }

@@ -27,6 +27,11 @@ it('All networks of one IPv6 /48 share like one subject, and other networks and 
   const ask = (...subjects: string[]) => subjects.map((subject) => places.hasFor(sharerOf(subject)))
   expect(ask('ip:2001:db8:0:2::/64', 'ip:2001:db8::/64')).toEqual([false, false])
   expect(ask('ip:2001:db8:1::/64', 'ip:2001::/64', 'ip:::/64', 'ip:192.0.2.1', 'named')).toEqual(Array(5).fill(true))
+  expect(['ip:2001:db8:77:100::/56', 'ip:2001:db8:77::/48', 'ip:2001:db8::/32'].map(sharerOf)).toEqual([
+    'ip:2001:db8:77',
+    'ip:2001:db8:77',
+    'ip:2001:db8:0',
+  ])
 })
 
 it('With a share of all, a subject can take every place', () => {

@@ -49,10 +49,11 @@ export class FairPlaces {
 
 /**
  * Who a subject shares places with: itself alone, but anonymous IPv6 callers all of their /48, because one customer may
- * have its 65,536 networks of /64. `addressScope` writes four groups of sixteen bits, without zeros at the end.
+ * have its 65,536 networks of /64. `addressScope` writes up to four groups of sixteen bits, without zeros at the end.
  */
 export function sharerOf(subject: string): string {
-  if (!subject.startsWith('ip:') || !subject.endsWith('::/64')) return subject
-  const [first = '', second = '0', third = '0'] = subject.slice(3, -5).split(':')
+  const network = /^ip:(.*)::\/\d{2}$/.exec(subject)?.[1]
+  if (network === undefined) return subject
+  const [first = '', second = '0', third = '0'] = network.split(':')
   return `ip:${first}:${second}:${third}`
 }

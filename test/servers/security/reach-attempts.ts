@@ -138,9 +138,18 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   ...['keys', 'keys?subject=bolt', 'keys?subject=acme', 'tokens', 'policy', 'policy?subject=bolt'].map(
     (path) => [28, `/v1/${path}`, 403] as const,
   ),
-  ...['plans', 'plans/top', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'unsubscribed', 'identity'].map(
-    (path) => [28, `/v1/${path}`, 403] as const,
-  ),
+  ...[
+    'plans',
+    'plans/top',
+    'limits',
+    'routes',
+    'refusals',
+    'upstreams',
+    'endpoints',
+    'watches',
+    'unsubscribed',
+    'identity',
+  ].map((path) => [28, `/v1/${path}`, 403] as const),
   [29, '/v1/changes', 403],
   [29, '/v1/changes/01a20287-6fb6-7000-8000-000000000000', 403],
   [29, '/v1/status', 403],

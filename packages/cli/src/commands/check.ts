@@ -66,7 +66,7 @@ export function requireEnvironment(environment: Environment): void {
 export interface CheckResult {
   readonly ok: boolean
   readonly problems: readonly string[]
-  /** Keys that are read and no longer do anything. */
+  /** What is right and does nothing, or less than its writer may expect. */
   readonly remarks: readonly string[]
 }
 

@@ -47,7 +47,7 @@ function plan(
   if (cost > remaining) return { ...unchanged, waitMs: leftMs(stampsUs[used + cost - size - 1] ?? newestUs) }
   if (cost === 0) return { ...unchanged, waitMs: 0 }
   const stampUs = used > 0 ? Math.max(nowUs, newestUs) : nowUs
-  const next = { stampsUs: [...stampsUs, ...Array<number>(cost).fill(stampUs)], windowUs: windowUsOf(limit) }
+  const next = { stampsUs: stampsUs.concat(Array<number>(cost).fill(stampUs)), windowUs: windowUsOf(limit) }
   const resetMs = leftMs(stampUs, next.windowUs)
   return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs, next, rebased }
 }

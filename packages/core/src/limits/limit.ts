@@ -1,3 +1,5 @@
+import type { Refusals } from './refusal.ts'
+
 /** The algorithms by their names in the policy; docs/limits.md says what each promises. */
 export const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket'] as const
 /** One of `algorithms`. */
@@ -90,6 +92,8 @@ export interface Limit {
   readonly by: readonly ScopePart[]
   /** `plan`: for subjects whose plan names it. `all`: for everybody, above every plan. */
   readonly applies: 'plan' | 'all'
+  /** Names of the plans to whose subjects it applies, wherever it is named; never empty. Absent: to those of any. */
+  readonly plans?: readonly string[]
   /** `shadow`: counts what it would admit and reports what it would refuse, but refuses nothing. */
   readonly mode: 'enforce' | 'shadow'
   /** A caller who exceeds the limit is blocked for this long, at most; 0 for not. */
@@ -111,6 +115,8 @@ export interface Limit {
   readonly forecast?: true
   /** Names of limits that do not apply where this one does; absent for none. Those replace nothing themselves. */
   readonly replaces?: readonly string[]
+  /** How requests are answered that it refuses; absent for as everywhere. */
+  readonly refusals?: Refusals
   /** Records say the values of its named scopes as they are; absent where they say their hashes. */
   readonly record?: 'plain'
   /** Only in requests with `hasOverrides`: values and cost for this limit instead of the request's own. */

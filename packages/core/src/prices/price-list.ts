@@ -10,6 +10,16 @@ export const tierModes = ['graduated', 'volume'] as const
 /** One of them. */
 export type TierMode = (typeof tierModes)[number]
 
+/** Whether a package that is begun is paid (`up`), or only one that is full (`down`). */
+export const packageRounds = ['up', 'down'] as const
+
+/** Units that are sold together: a tier's `unitAmount` is the price of one package. */
+export interface Packaging {
+  /** Units of a package. Of a graduated line every `upTo` is a multiple, so that one package at most is not full. */
+  readonly per: bigint
+  readonly round: (typeof packageRounds)[number]
+}
+
 /** A part of a line's quantity and its price. It begins where the tier before ends. */
 export interface PriceTier {
   /** The last unit of the tier, counted after the included ones; undefined for the last tier. */
@@ -28,6 +38,8 @@ export interface PriceLine {
   /** Units of every period that cost nothing. */
   readonly included: bigint
   readonly mode: TierMode
+  /** Absent where each unit is paid by itself. */
+  readonly packaging?: Packaging | undefined
   /** Never empty; in ascending order, and only the last has no `upTo`. */
   readonly tiers: readonly PriceTier[]
 }

@@ -48,7 +48,7 @@ interface WrittenList {
 }
 
 /** The price of a line, from the definition: every tier asks for its own part of the whole. */
-function lineModel({ tiers, mode, included }: WrittenLine, quantity: bigint): Rational {
+function lineModel({ tiers, mode, included, packaging }: WrittenLine, quantity: bigint): Rational {
   const billable = quantity - included
   if (billable <= 0n) return rational(0n)
   let above = billable
@@ -59,7 +59,12 @@ function lineModel({ tiers, mode, included }: WrittenLine, quantity: bigint): Ra
     return [{ tier, part }]
   })
   const taken = mode === 'graduated' ? reached : reached.slice(-1).map(({ tier }) => ({ tier, part: billable }))
-  return sumOf(taken.map(({ tier, part }) => add(times(rational(part), decimal(tier.unit)), decimal(tier.flat))))
+  const paid = (part: bigint) => {
+    if (packaging === undefined) return part
+    const full = part / packaging.per
+    return packaging.round === 'up' && part > full * packaging.per ? full + 1n : full
+  }
+  return sumOf(taken.map(({ tier, part }) => add(times(rational(paid(part)), decimal(tier.unit)), decimal(tier.flat))))
 }
 
 function totalModel(list: WrittenList, usage: readonly RouteUsage[]): Rational {
@@ -109,6 +114,10 @@ const writtenLines = fc
       measure: fc.constantFrom('units' as const, 'decisions' as const),
       included: fc.oneof(fc.constant(0n), fc.bigInt(0n, 20n)),
       mode: fc.constantFrom('graduated' as const, 'volume' as const),
+      packaging: fc.option(
+        fc.record({ per: fc.bigInt(1n, 5_000n), round: fc.constantFrom('up' as const, 'down' as const) }),
+        { nil: undefined },
+      ),
       tiers: fc.array(
         fc.record({
           width: fc.oneof(fc.bigInt(1n, 10n), fc.bigInt(1n, 10n ** 6n)),

@@ -84,6 +84,34 @@ test.each([
   expect(quote(list([line({ mode: 'volume' }, ...tiers)]), [used(units)]).total).toBe(volume)
 })
 
+test.each([
+  [0, '0.00', '0.00'],
+  [1, '2.00', '0.00'],
+  [1_000, '2.00', '2.00'],
+  [1_001, '4.00', '2.00'],
+  [10_000, '20.00', '20.00'],
+  [10_001, '21.00', '20.00'],
+  [12_500, '23.00', '22.00'],
+])('%i units in packages of 1,000 cost %s if a part of one is paid, else %s', (units, up, down) => {
+  const packages = (round: 'up' | 'down') =>
+    line({ included: 7n, packaging: { per: 1_000n, round } }, [10_000, '2'], [undefined, '1'])
+  expect(quote(list([packages('up')]), [used(units + 7)]).total).toBe(up)
+  expect(quote(list([packages('down')]), [used(units + 7)]).total).toBe(down)
+})
+
+test('A quote names the packages of each tier, and hours of a month are packed together and not one by one', () => {
+  const packed = list([line({ packaging: { per: 1_000n, round: 'up' } }, [2_000, '2'], [undefined, '1', '5'])])
+  const month = quote(
+    packed,
+    Array.from({ length: 30 }, () => used(84)),
+  )
+  expect(month.lines).toMatchObject([{ per: 1_000n, round: 'up', quantity: 2_520n, exact: '10' }])
+  expect(month.lines[0]?.tiers.map(({ quantity, packages, amount }) => [quantity, packages, amount])).toEqual([
+    [2_000n, 2n, '4'],
+    [520n, 1n, '6'],
+  ])
+})
+
 test('a route belongs to the first line that names it, and without a line for the rest the others cost nothing', () => {
   const first = line({ name: 'a', routes: ['GET /a'] }, [undefined, '1'])
   const second = line({ name: 'b', routes: ['GET /a', 'GET /b'], measure: 'decisions' }, [undefined, '10'])

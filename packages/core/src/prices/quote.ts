@@ -1,5 +1,5 @@
 import { type Amount, formatAmount, roundAmount } from './amount.ts'
-import type { PriceLine, PriceList, PriceMeasure, PriceTier, TierMode } from './price-list.ts'
+import type { Packaging, PriceLine, PriceList, PriceMeasure, PriceTier, TierMode } from './price-list.ts'
 
 /** What one route was used in a period, by allowed decisions. */
 export interface RouteUsage {
@@ -14,9 +14,11 @@ export interface QuotedTier {
   /** Absent in the last tier. */
   readonly up_to?: bigint
   readonly quantity: bigint
+  /** What `unit_amount` is the price of, of a line with `per`. */
+  readonly packages?: bigint
   readonly unit_amount: string
   readonly flat_amount: string
-  /** `quantity × unit_amount + flat_amount`, exactly. */
+  /** `quantity × unit_amount + flat_amount`, exactly; of a line with `per`, of `packages` instead. */
   readonly amount: string
 }
 
@@ -25,6 +27,9 @@ export interface QuotedLine {
   readonly name: string
   readonly measure: PriceMeasure
   readonly mode: TierMode
+  /** Units of a package, and how a part of one is rounded; absent without packages. */
+  readonly per?: bigint
+  readonly round?: Packaging['round']
   readonly quantity: bigint
   readonly included: bigint
   /** The quantity beyond what is included. */
@@ -105,22 +110,27 @@ export function usedByLine(list: PriceList, usage: Iterable<RouteUsage>) {
 }
 
 function quoteLine(line: PriceLine, quantity: bigint, digits: number) {
-  const { name, measure, mode, included } = line
+  const { name, measure, mode, included, packaging } = line
   const billable = quantity > included ? quantity - included : 0n
   const parts = mode === 'graduated' ? graduated(line.tiers, billable) : volume(line.tiers, billable)
   let exact = 0n
   const tiers = parts.map(({ tier, quantity }) => {
-    const amount = quantity * tier.unitAmount + tier.flatAmount
+    const packages = packaging === undefined ? undefined : packagesOf(quantity, packaging)
+    const amount = (packages ?? quantity) * tier.unitAmount + tier.flatAmount
     exact += amount
     const unit_amount = formatAmount(tier.unitAmount)
     const flat_amount = formatAmount(tier.flatAmount)
     const end = tier.upTo === undefined ? {} : { up_to: tier.upTo }
-    return { ...end, quantity, unit_amount, flat_amount, amount: formatAmount(amount) }
+    const paid = packages === undefined ? { quantity } : { quantity, packages }
+    return { ...end, ...paid, unit_amount, flat_amount, amount: formatAmount(amount) }
   })
   const rounded = roundAmount(exact, digits)
   const amounts = { exact: formatAmount(exact), amount: formatAmount(rounded, digits) }
-  return { rounded, line: { name, measure, mode, quantity, included, billable, tiers, ...amounts } }
+  return { rounded, line: { name, measure, mode, ...packaging, quantity, included, billable, tiers, ...amounts } }
 }
+
+const packagesOf = (quantity: bigint, { per, round }: Packaging): bigint =>
+  (round === 'up' ? quantity + per - 1n : quantity) / per
 
 interface TierPart {
   readonly tier: PriceTier

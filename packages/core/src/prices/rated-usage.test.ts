@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { readExportCursor, writeExportCursor } from './export-cursor.ts'
 import type { PriceLine, PriceList } from './price-list.ts'
+import { quote } from './quote.ts'
 import { rate } from './rated-usage.ts'
 
 const line = (name: string, measure: PriceLine['measure'], routes?: readonly string[]): PriceLine => ({
@@ -46,6 +47,24 @@ test('what takes back more than the hour had is a row below 0, and what no line 
   expect(rate({ ...hour, usage }, list, 'one').rows).toMatchObject([{ quantity: '-7', correction: true }])
   const searchOnly = { ...list, lines: list.lines.slice(0, 1) }
   expect(rate(hour, searchOnly, undefined).unpriced).toEqual({ units: 15n, decisions: 10n })
+})
+
+test('Exported hours and corrections of a list with packages add up to what the month is quoted by', () => {
+  const packed: PriceList = {
+    ...list,
+    lines: list.lines.map((one) => ({ ...one, included: 100n, packaging: { per: 1_000n, round: 'up' } })),
+  }
+  const usageOf = (units: number) => [{ route: 'POST /search', units: BigInt(units), decisions: 1n }]
+  const hours = [...Array.from({ length: 24 }, () => 130), -20].map((units, at) => ({
+    ...{ subject: 'acme', hourMs: hourMs + at * 3_600_000, usage: usageOf(units) },
+  }))
+  const exported = hours.flatMap((one) => rate(one, packed, undefined).rows)
+  const sum = exported.reduce((total, { quantity }) => total + BigInt(quantity), 0n)
+  const [month] = quote(
+    packed,
+    hours.flatMap(({ usage }) => usage),
+  ).lines
+  expect([month?.quantity, month?.tiers[0]?.packages]).toEqual([sum, 3n])
 })
 
 test('a cursor is read as it was written, and another text is none', () => {

@@ -13,7 +13,13 @@ export const policyTabs = { '/policy': 'In force', '/policy/change': 'Change it'
 
 const kinds = {
   ...{ limits: 'Limits', plans: 'Plans', routes: 'Routes', subjects: 'Subjects', prices: 'Prices' },
-  ...{ upstreams: 'Upstreams', endpoints: 'Endpoints', watches: 'Watches', unsubscribed: 'Unsubscribed' },
+  ...{
+    upstreams: 'Upstreams',
+    endpoints: 'Endpoints',
+    watches: 'Watches',
+    refusals: 'Refusals',
+    unsubscribed: 'Unsubscribed',
+  },
 }
 
 /** The parts of a kind. */

@@ -23,6 +23,8 @@ interface Line {
   readonly routes?: readonly string[]
   readonly included?: number
   readonly mode?: string
+  readonly per?: number
+  readonly round?: string
   readonly tiers: readonly Tier[]
 }
 
@@ -36,7 +38,10 @@ const lineColumns: readonly Column<Line>[] = [
   { name: 'Included', isNumber: true, cell: ({ included = 0 }) => count(included) },
   {
     name: 'Prices',
-    cell: ({ tiers, mode }) => `${tiers.map(tierText).join(', then ')}${mode === 'volume' ? ' (all at the last)' : ''}`,
+    cell: ({ tiers, mode, per, round = 'up' }) => {
+      const packages = per === undefined ? '' : `, per ${round === 'up' ? 'started' : 'full'} ${count(per)}`
+      return `${tiers.map(tierText).join(', then ')}${packages}${mode === 'volume' ? ' (all at the last)' : ''}`
+    },
   },
 ]
 

@@ -6,11 +6,11 @@ import { Panel } from './panel.ts'
 import { type Column, Table } from './table.ts'
 import { Time } from './words.ts'
 
-const steps = ({ tiers, mode }: QuoteLine) =>
+const steps = ({ tiers, mode, per }: QuoteLine) =>
   tiers
     .map(
-      ({ quantity, unit_amount: unit, flat_amount: flat }) =>
-        `${count(quantity)} × ${unit}${flat === '0' ? '' : ` + ${flat}`}`,
+      ({ quantity, packages, unit_amount: unit, flat_amount: flat }) =>
+        `${count(packages ?? quantity)} × ${unit}${per === undefined ? '' : ` per ${count(per)}`}${flat === '0' ? '' : ` + ${flat}`}`,
     )
     .join(mode === 'volume' ? '' : ' + ')
 

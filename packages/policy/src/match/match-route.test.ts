@@ -78,3 +78,35 @@ test('requests that match nothing share one template', () => {
     limits: noRouteLimits,
   })
 })
+
+const verbs = routes(
+  'POST /v1/models/:model:generateContent',
+  '* /v1/models/:model:countTokens',
+  'GET /v1/models/:model',
+  'POST /v1/models/tuned:generateContent',
+  'GET /v1/models/:model:export/parts/:part',
+  'POST /v1/models:batch',
+)
+
+test.each([
+  ['POST', '/v1/models/gemini-pro:generateContent', 'POST /v1/models/:model:generateContent'],
+  ['POST', '/v1/models/gemini-pro:generateContent/', 'POST /v1/models/:model:generateContent'],
+  ['POST', '/v1/models/gemini-pro%3AgenerateContent', 'POST /v1/models/:model:generateContent'],
+  ['POST', '/v1/models/a:b:generateContent', 'POST /v1/models/:model:generateContent'],
+  ['POST', '/v1/models/tuned:generateContent', 'POST /v1/models/tuned:generateContent'],
+  ['GET', '/v1/models/x:countTokens', '* /v1/models/:model:countTokens'],
+  ['GET', '/v1/models/x', 'GET /v1/models/:model'],
+  ['GET', '/v1/models/x:other', 'GET /v1/models/:model'],
+  ['GET', '/v1/models/:generateContent', 'GET /v1/models/:model'],
+  ['POST', '/v1/models/x', undefined],
+  ['POST', '/v1/models/x:generatecontent', undefined],
+  ['GET', '/v1/models/x:export/parts/7', 'GET /v1/models/:model:export/parts/:part'],
+  ['GET', '/v1/models/x/parts/7', undefined],
+  ['POST', '/v1/models:batch', 'POST /v1/models:batch'],
+])('With verbs behind parameters, %s %s is the route %s', (method, path, template) => {
+  expect(createRouteMatcher(verbs)(method, path)?.template).toBe(template)
+})
+
+test.each(['GET /:a:b:c', 'GET /:a:', 'GET /:a:b%41', 'GET /:1:b', 'GET /:a:*'])('%s is no route', (template) => {
+  expect(parseMatch(template)).toBeUndefined()
+})

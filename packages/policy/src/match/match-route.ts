@@ -20,6 +20,8 @@ type Methods = Map<string, number>
 interface Node {
   statics: Map<string, Node> | undefined
   param: Node | undefined
+  /** Below `:name:verb`, by the verb. */
+  verbs: Map<string, Node> | undefined
   /** Routes that end here, and those that take whatever follows. */
   ends: Methods | undefined
   wildcards: Methods | undefined
@@ -28,10 +30,10 @@ interface Node {
 /**
  * Finds the route of a request. `path` is normalized already and has no query; `method` is in capitals.
  *
- * The most specific path wins, compared from the left: a written segment before `:name`, `:name` before `*`; for one
- * path a written method before `*`. `*` takes any rest, none included. A slash at the end does not count, and HEAD
- * takes GET's route unless it has its own: to most upstreams each is the same request, and it must not be a cheaper
- * one.
+ * The most specific path wins, compared from the left: a written segment before `:name:verb`, that before `:name`,
+ * `:name` before `*`; for one path a written method before `*`. `*` takes any rest, none included. A slash at the end
+ * does not count, and HEAD takes GET's route unless it has its own: to most upstreams each is the same request, and it
+ * must not be a cheaper one.
  */
 export function createRouteMatcher(
   routes: readonly Route[],
@@ -77,7 +79,17 @@ function methodsAt(root: Node, path: string): Methods {
       node.wildcards ??= new Map()
       return node.wildcards
     }
-    node = segment.startsWith(':') ? paramOf(node) : staticOf(node, segment)
+    const parameter = readParameter(segment)
+    if (parameter === undefined) {
+      node.statics ??= new Map()
+      node = below(node.statics, segment)
+    } else if (parameter.verb !== '') {
+      node.verbs ??= new Map()
+      node = below(node.verbs, parameter.verb)
+    } else {
+      node.param ??= newNode()
+      node = node.param
+    }
   }
   node.ends ??= new Map()
   return node.ends
@@ -90,8 +102,15 @@ function search(node: Node, path: string, from: number, method: string): number 
   }
   const slash = path.indexOf('/', from)
   const end = slash === -1 ? path.length : slash
-  const next = node.statics?.get(path.slice(from, end))
+  const segment = path.slice(from, end)
+  const next = node.statics?.get(segment)
   let at = next === undefined ? undefined : search(next, path, end + 1, method)
+  if (at === undefined && node.verbs !== undefined) {
+    // What `:name` stands for may have colons and is not empty; verbs have none.
+    const colon = segment.lastIndexOf(':')
+    const verb = colon > 0 ? node.verbs.get(segment.slice(colon + 1)) : undefined
+    if (verb !== undefined) at = search(verb, path, end + 1, method)
+  }
   // `:name` does not match an empty segment.
   if (at === undefined && node.param !== undefined && end > from) at = search(node.param, path, end + 1, method)
   return at ?? byMethod(node.wildcards, method)
@@ -102,18 +121,31 @@ function byMethod(methods: Methods | undefined, method: string): number | undefi
   return methods.get(method) ?? (method === 'HEAD' ? methods.get('GET') : undefined) ?? methods.get('*')
 }
 
-const newNode = (): Node => ({ statics: undefined, param: undefined, ends: undefined, wildcards: undefined })
+const newNode = (): Node => ({
+  ...{ statics: undefined, param: undefined, verbs: undefined },
+  ...{ ends: undefined, wildcards: undefined },
+})
 
-function paramOf(node: Node): Node {
-  node.param ??= newNode()
-  return node.param
-}
-
-function staticOf(node: Node, segment: string): Node {
-  node.statics ??= new Map()
-  const found = node.statics.get(segment) ?? newNode()
-  node.statics.set(segment, found)
+function below(nodes: Map<string, Node>, name: string): Node {
+  const found = nodes.get(name) ?? newNode()
+  nodes.set(name, found)
   return found
 }
+
+/** A segment of a route's path that stands for what a request has there. */
+export interface Parameter {
+  readonly name: string
+  /** What is written behind it, as in `:model:generateContent`; empty without. */
+  readonly verb: string
+}
+
+/** Takes `:name` or `:name:verb` apart; undefined for a segment that is written out. */
+export function readParameter(segment: string): Parameter | undefined {
+  const [, name, verb = ''] = parameterPattern.exec(segment) ?? []
+  return name === undefined ? undefined : { name, verb }
+}
+
+/** A verb has only characters that no path escapes. */
+const parameterPattern = /^:([A-Za-z_]\w{0,63})(?::([\w.~-]{1,64}))?$/
 
 const withoutEndingSlash = (path: string) => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)

@@ -18,8 +18,9 @@ type Lists = Map<OwnLimits, Map<readonly Limit[], readonly Limit[]>>
 
 /**
  * Gives the limits of a subject's request to a route: its plan's in the plan's order, then the route's, then those for
- * all, each once and in the subject's own version if it has one. Equal plan, own versions and limits of the route give
- * the same array, so that what is derived from it can be kept by its identity. What does not apply replaces nothing.
+ * all, each once, without those of other plans, and in the subject's own version if it has one. Equal plan, own
+ * versions and limits of the route give the same array, so that what is derived from it can be kept by its identity.
+ * What does not apply replaces nothing.
  */
 export function createLimitResolver(
   policy: Policy,
@@ -52,10 +53,13 @@ export function createLimitResolver(
   }
 }
 
+/** Returns whether a limit applies to subjects of a plan, where something names it. */
+export const isOfPlan = ({ plans }: Limit, plan: string): boolean => plans?.includes(plan) ?? true
+
 function metLimits(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: OwnLimits): readonly Limit[] {
   const byName = new Map<string, Limit>()
   for (const limit of [...plan.limits, ...ofRoute, ...policy.limitsForAll]) {
-    byName.set(limit.name, own.get(limit.name) ?? limit)
+    if (isOfPlan(limit, plan.name)) byName.set(limit.name, own.get(limit.name) ?? limit)
   }
   // parsePolicy has refused such a plan with its line; this holds for policies made in other ways.
   if (byName.size > limitsPerDecisionMax) throw new RangeError(`plan ${plan.name} has ${byName.size} limits`)
@@ -106,6 +110,7 @@ export function explainLimits(policy: Policy, subject: Subject, route: Route | u
   ]
   const byName = new Map<string, { readonly limit: Limit; readonly because: string[] }>()
   for (const { limit, because } of sources) {
+    if (!isOfPlan(limit, plan.name)) continue
     const known = byName.get(limit.name)
     if (known === undefined) byName.set(limit.name, { limit, because: [because] })
     else known.because.push(because)

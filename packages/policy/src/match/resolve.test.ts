@@ -101,6 +101,28 @@ test.each([
   expect(createUpstreamResolver(policy)(host, undefined)?.name).toBe(name)
 })
 
+test.each([
+  ['api.example.com', 'api'],
+  ['x.example.com', 'wild'],
+  ['a.b.example.com:443', 'wild'],
+  ['x.eu.example.com', 'eu'],
+  ['eu.example.com', 'wild'],
+  ['example.com', 'rest'],
+  ['badexample.com', 'rest'],
+  ['.example.com', 'rest'],
+  [`${'a.'.repeat(150)}example.com`, 'rest'],
+])('Host %j goes to %s, because a name wins over a wildcard and a longer wildcard over a shorter one', (host, name) => {
+  const { upstreams } = parsed(`
+version: 1
+upstreams:
+  wild: { url: "http://wild", hosts: ["*.Example.com"] }
+  rest: { url: "http://rest", hosts: ["*"] }
+  eu: { url: "http://eu", hosts: ["*.eu.example.com"] }
+  api: { url: "http://api", hosts: [api.example.com] }
+`)
+  expect(createUpstreamResolver({ upstreams })(host, undefined)?.name).toBe(name)
+})
+
 test("a route's own upstream comes before that of the host", () => {
   expect(createUpstreamResolver(policy)('a.example.com', policy.routes[0])?.name).toBe('b')
 })
@@ -165,4 +187,44 @@ test('the limits that are explained are the limits that decide, in the same orde
       resolve(explainedSubject, route),
     )
   }
+})
+
+const tiers = parsed(`
+version: 1
+limits:
+  search-free: { algorithm: fixed_window, size: 10, period: day, plans: [free] }
+  search-premium: { algorithm: fixed_window, size: 1000, period: day, plans: [premium, partner] }
+  addresses: { algorithm: fixed_window, size: 5, window: 1m, by: [ip], applies: all, plans: [free] }
+plans: { free: { limits: [] }, premium: { limits: [] }, other: { limits: [] }, partner: { limits: [] } }
+routes: [{ match: POST /search, limits: [search-free, search-premium] }, { match: GET /b }]
+subjects: { f: { plan: free }, p: { plan: premium }, o: { plan: other } }
+`)
+
+test('A limit of some plans applies to their subjects alone, where a route names it and where it applies to all', () => {
+  const resolve = createLimitResolver(tiers)
+  const [search = unmatchedRoute, other = unmatchedRoute] = tiers.routes
+  const met = (id: string, route: typeof search) => resolve(subject(id, tiers), route).map(({ name }) => name)
+  expect(met('f', search)).toEqual(['search-free', 'addresses'])
+  expect(met('p', search)).toEqual(['search-premium'])
+  expect(met('o', search)).toEqual([])
+  expect(met('f', other)).toEqual(['addresses'])
+  expect(met('p', other)).toEqual([])
+  const put = { ...subject('f', tiers), plan: tiers.plans.get('premium') ?? subject('o', tiers).plan }
+  expect(resolve(put, search).map(({ name }) => name)).toEqual(['search-premium'])
+  for (const id of ['f', 'p', 'o']) {
+    const explained = explainLimits(tiers, subject(id, tiers), search).map(({ limit }) => limit)
+    expect(explained).toEqual(resolve(subject(id, tiers), search))
+  }
+})
+
+test('Sixteen plans may each have a limit of their own on one route, because a decision meets one of them', () => {
+  const names = Array.from({ length: 17 }, (_, at) => `p${at}`)
+  const limit = (name: string) => `${name}: { algorithm: fixed_window, size: 1, window: 1m, plans: [${name}] }`
+  const policy = parsed(`
+version: 1
+limits: { ${names.map(limit).join(', ')} }
+plans: { ${names.map((name) => `${name}: { limits: [] }`).join(', ')} }
+routes: [{ match: GET /a, limits: [${names.join(', ')}] }]
+`)
+  expect(policy.routes[0]?.limits).toHaveLength(17)
 })

@@ -1,5 +1,6 @@
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { descriptorMethod } from '../match/match-descriptor.ts'
+import { readParameter } from '../match/match-route.ts'
 import type { Route } from '../policy.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import type { LimitNames, Limits } from './read-plans.ts'
@@ -15,16 +16,22 @@ export const parametersOf = (limit: Limit | undefined): readonly string[] =>
   limit?.by.flatMap((part) => (part.kind === 'path' ? [part.name] : [])) ?? []
 
 const has = ({ method, path }: Pick<Route, 'method' | 'path'>, parameter: string) =>
-  method !== descriptorMethod && path.split('/').includes(`:${parameter}`)
+  method !== descriptorMethod && path.split('/').some((segment) => readParameter(segment)?.name === parameter)
 
-/** Adds a problem for each limit of a route that counts by a parameter that the route does not have. */
-export function checkRouteParameters(
+/**
+ * Adds a problem for each limit of a route that counts by a parameter that the route does not have, and for each limit
+ * of some plans whose requests have none.
+ */
+export function checkRouteLimits(
   reader: PolicyReader,
   route: Pick<Route, 'method' | 'path' | 'template'>,
   names: LimitNames,
   limits: Limits,
 ): void {
   for (const { value: name, at } of names) {
+    if (route.method === descriptorMethod && limits.get(name)?.plans !== undefined) {
+      reader.problem(at, 'is for some plans alone, and a descriptor names no subject that has one')
+    }
     for (const parameter of parametersOf(limits.get(name))) {
       if (has(route, parameter)) continue
       reader.problem(at, `counts by path:${parameter}, and ${route.template} has no parameter :${parameter}`)

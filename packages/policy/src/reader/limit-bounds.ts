@@ -3,8 +3,8 @@ import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 
 /** Two cells are weighted by whole numbers below 2^53, window in ms × units: see lua/algorithms/sliding-window.lua. */
 const slidingWindowMsMax = 86_400_000
-/** The log keeps 8 bytes for every unit: 80 kB a subject, and a change of size rewrites them in one step. */
-export const slidingLogSizeMax = 10_000
+/** The log keeps 8 bytes for every unit: 800 kB a count, and a change of size rewrites them in one step of some ms. */
+export const slidingLogSizeMax = 100_000
 /** The bucket's time is a fraction whose denominator is the size: 32 bits, with products below 2^53. */
 const tokenBucketUnitsMax = 90_000_000
 

@@ -80,6 +80,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     routes: [
       { method: 'GET', path: '/a', template: 'GET /a', cost: 1, costFrom: undefined, upstream: undefined, limits: [] },
     ],
+    refusals: new Map(),
     upstreams: new Map([
       ['a', { name: 'a', url: 'http://a', hosts: ['*'], timeoutMs: 30_000, keepInPath: [], preserveHost: false }],
     ]),
@@ -281,6 +282,7 @@ identity:
   jwt: [{ issuer: "https://id/", jwksUrl: "https://id/keys", plan: free }]
   trustedHeaders: { from: [10.0.0.0/8], subject: X-User, planHeader: X-Plan, plan: free }
   trustedProxies: [127.0.0.1, "::1/128"]
+  ipv6Prefix: 56
   anonymous: free
   unknown: free
 tokens: { ci: { sha256: ${hash}, scopes: [check, admin] } }
@@ -298,6 +300,7 @@ subjects: { s: { plan: free, keys: [{ sha256: ${hash}, expires: 2027-01-31T05:45
     ],
     trustedHeaders: { from: ['10.0.0.0/8'], subject: 'x-user', planHeader: 'x-plan', plan },
     trustedProxies: ['127.0.0.1/32', '::1/128'],
+    ipv6Prefix: 56,
     anonymousPlan: plan,
     unknownPlan: plan,
   })

@@ -1,13 +1,14 @@
 import type { JsonObject, PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route, type Silence, type Token } from '../policy.ts'
-import { type CountedParameters, checkCountedParameters } from './check-parameters.ts'
+import { checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
-import { limitEntries, readLimits } from './read-limits.ts'
+import { type LimitReferences, limitEntries, readLimits } from './read-limits.ts'
 import { planEntries, readPlans } from './read-plans.ts'
 import { portalEntries, readPortals } from './read-portals.ts'
 import { type Prices, priceEntries, readPrices } from './read-prices.ts'
+import { readRefusals, refusalEntries } from './read-refusal.ts'
 import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-routes.ts'
 import { readSilences, silenceEntries } from './read-silences.ts'
 import { readSubjects, subjectEntries } from './read-subjects.ts'
@@ -15,6 +16,7 @@ import { readTokens, tokenEntries } from './read-tokens.ts'
 import { readUnsubscribed, unsubscribedEntries } from './read-unsubscribed.ts'
 import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
 import { readWatches, watchEntries } from './read-watches.ts'
+import { remarkOnLimits } from './remark-on-limits.ts'
 import { type PolicyProblem, TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
@@ -24,7 +26,7 @@ type ParsedPolicy =
   | {
       readonly kind: 'policy'
       readonly policy: Policy
-      /** Keys that are read and no longer do anything. */
+      /** What is right and does nothing, or less than its writer may expect. */
       readonly remarks: readonly PolicyProblem[]
       readonly written: (section: string) => readonly (readonly [name: string, value: unknown])[]
     }
@@ -44,6 +46,7 @@ const sections = {
     description: 'Methods and paths with what a request to them costs.',
     ...t.emptyOr(routeList.schema),
   },
+  refusals: described('How requests are answered that are refused, by what for.', refusalEntries),
   upstreams: described('APIs behind the ingress, by name.', upstreamEntries),
   subjects: described('Who is limited and metered, by id.', subjectEntries),
   endpoints: described('Where alerts go, by name.', endpointEntries),
@@ -86,6 +89,8 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
   const { problems } = reader
   if (problems.length > 0 || policy === undefined || root === undefined) return { kind: 'problems', problems }
   const sectionsAt = reader.map(root, 'a policy')
+  const limitsAt = sectionsAt?.get('limits')
+  if (limitsAt !== undefined && !reader.isEmpty(limitsAt)) remarkOnLimits(reader, limitsAt, policy)
   const written = (section: string) => {
     const at = sectionsAt?.get(section)
     return at === undefined ? [] : reader.written(at)
@@ -123,6 +128,7 @@ export const emptyPolicy: Policy = {
   limits: new Map(),
   limitsForAll: [],
   routes: [],
+  refusals: new Map(),
   upstreams: new Map(),
   subjects: new Map(),
   keys: new Map(),
@@ -147,21 +153,23 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }
-  const counted: CountedParameters[] = []
+  const named: LimitReferences = { counted: [], plans: [] }
   const noLimits = new Map<string, undefined>()
-  const limits = section('limits', (field) => readLimits(reader, field, before.limits, counted), noLimits)
+  const limits = section('limits', (field) => readLimits(reader, field, before.limits, named), noLimits)
   const priced = section('prices', (field) => readPrices(reader, field), undefined)
   const prices: Prices = priced?.lists ?? new Map()
   const plans = section('plans', (field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
+  for (const { value, at } of named.plans) reader.find(at, 'plan', value, plans)
   const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
   const known = { upstreams, limits, plans }
   const soFar = reader.problemCount
   const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
   // Routes that are wrong are not among them, and may be those that have the parameter.
   if (reader.problemCount === soFar) {
-    checkCountedParameters(reader, counted, routes)
+    checkCountedParameters(reader, named.counted, routes)
     priced?.checkRoutes(routes)
   }
+  const refusals = section('refusals', (field) => readRefusals(reader, field), emptyPolicy.refusals)
   const none = { subjects: new Map(), keys: new Map(), contacts: new Map() }
   const { subjects, keys, contacts } = section(
     'subjects',
@@ -182,6 +190,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     limits: whole,
     limitsForAll: [...whole.values()].filter((limit) => limit.applies === 'all'),
     routes,
+    refusals,
     upstreams: kept.upstreams ?? present(upstreams),
     subjects,
     keys,

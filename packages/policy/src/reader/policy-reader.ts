@@ -1,5 +1,5 @@
 import type { PolicyFault } from '../entities.ts'
-import { didYouMean } from '../suggest.ts'
+import { didYouMean, plainWord } from '../suggest.ts'
 
 /** Kept problems end here: a policy with more is wrong as a whole, and no one reads a longer list. */
 const problemsMax = 200
@@ -38,7 +38,7 @@ export class ProblemList {
   readonly #remarks: FoundProblem[] = []
   #left = 0
 
-  /** What is read and no longer does anything, in the order of the source; no problem. */
+  /** What is right and does nothing, or less than its writer may expect, in the order of the source. */
   protected get sortedRemarks(): readonly FoundProblem[] {
     return this.#remarks.toSorted((a, b) => a.offset - b.offset)
   }
@@ -89,7 +89,7 @@ export abstract class PolicyReader extends ProblemList {
     return this.add(pathOf(at), message, at.valueOffset)
   }
 
-  /** Remarks on a key that is read and no longer does anything. */
+  /** Remarks on a key that does nothing, or less than its writer may expect. */
   remark(at: SourcePosition, message: string): undefined {
     return this.addRemark(pathOf(at), message, at.keyOffset)
   }
@@ -188,12 +188,19 @@ export abstract class PolicyReader extends ProblemList {
     return this.wrong(at, `must be a whole number from ${min} to ${max}`)
   }
 
-  oneOf<const T extends string>(at: SourcePosition, options: readonly T[]): T | undefined {
+  /** `others` are hints for words that are known elsewhere, in small letters and without `_` and `-`. */
+  oneOf<const T extends string>(
+    at: SourcePosition,
+    options: readonly T[],
+    others?: ReadonlyMap<string, string>,
+  ): T | undefined {
     const value = this.scalar(at)
     const option = options.find((candidate) => candidate === value)
     if (option !== undefined) return option
-    const hint = typeof value === 'string' ? this.near(value, options) : ''
-    return this.wrong(at, `must be one of ${options.join(', ')}`, hint)
+    const rule = `must be one of ${options.join(', ')}`
+    if (typeof value !== 'string') return this.wrong(at, rule)
+    const hint = others?.get(plainWord(value))
+    return this.wrong(at, rule, hint === undefined ? this.near(value, options) : `; ${hint}`)
   }
 
   /** Returns the entry with this name; undefined also for one that is wrong, which is a problem at its own position. */

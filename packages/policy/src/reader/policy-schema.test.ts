@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { parseBadPolicies } from '../testing/bad-policies.ts'
 import { parsePolicy, policySchema } from './parse-policy.ts'
+import { formatProblem } from './text-reader.ts'
 
 const badPolicies = parseBadPolicies(readFileSync(new URL('./bad-policies.txt', import.meta.url), 'utf8'))
 
@@ -27,6 +28,18 @@ test('editors find the schema by the first line of the shipped policy, and take 
   const text = fileOf('weir.yaml')
   expect(text.split('\n')[0]).toBe('# yaml-language-server: $schema=docs/weir.schema.json')
   expect(faultsOf(text)).toEqual([])
+})
+
+test('Everything that the shipped policy has commented out is right once it is not', () => {
+  const text = fileOf('weir.yaml').replaceAll(/^( *)# (?= *(?:- \{|[\w-]+:(?: \{|$)))/gm, '$1')
+  expect(faultsOf(text)).toEqual([])
+  const read = parsePolicy(text, 'weir.yaml')
+  if (read.kind === 'problems') throw new Error(read.problems.map(formatProblem).join('\n'))
+  const { limits, watches, endpoints, contacts } = read.policy
+  expect([...limits.values()].map(({ algorithm }) => algorithm)).toContain('sliding_log')
+  expect([...limits.values()].some(({ blockMs }) => blockMs > 0)).toBe(true)
+  expect([watches.size, contacts.get('acme')?.email, read.remarks]).toEqual([1, ['ops@acme.example'], []])
+  expect([...endpoints.values()].map(({ type }) => type)).toEqual(['webhook', 'slack', 'email', 'subject'])
 })
 
 /** Examples in the pages, those of a whole section as a policy without the others. */

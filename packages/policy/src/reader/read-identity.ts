@@ -82,6 +82,11 @@ export const identity = t.object('identity', {
     "Addresses of the proxies in front, whose word on the caller's address is taken.",
     cidrList(0),
   ),
+  ipv6Prefix: t.withDefault(
+    'Bits of an IPv6 address that are one caller: 64, or fewer where one customer has more networks. Default: 64.',
+    t.integer(32, 64),
+    defaultIdentity.ipv6Prefix,
+  ),
   anonymous: t.orEmpty('Plan of callers without a credential; without it they are refused.', planName),
   unknown: t.orEmpty(
     'Plan of subjects that the policy does not have and a token names at the check API or over gRPC; without it they are refused.',
@@ -102,6 +107,7 @@ export function readIdentity(reader: PolicyReader, at: SourcePosition, plans: Pl
     trustedHeaders:
       values.trustedHeaders === undefined ? undefined : readTrusted(reader, values.trustedHeaders, plans, headers),
     trustedProxies: values.trustedProxies ?? [],
+    ipv6Prefix: values.ipv6Prefix ?? defaultIdentity.ipv6Prefix,
     anonymousPlan: planOf(reader, fields, values, 'anonymous', plans),
     unknownPlan: planOf(reader, fields, values, 'unknown', plans),
   }

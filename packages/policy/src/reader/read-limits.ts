@@ -13,12 +13,31 @@ import { isWithinBounds, slidingLogSizeMax } from './limit-bounds.ts'
 import { checkSettings, membersByAlgorithm, settingMembers, unitsMax } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { checkOnExceed, onExceed } from './read-on-exceed.ts'
-import { type Limits, limitName } from './read-plans.ts'
+import { type Limits, limitName, planName } from './read-plans.ts'
+import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import { scopes } from './read-scope.ts'
 import * as t from './value-types.ts'
 
+const leaky = 'a leaky bucket is a token_bucket with `burst: 1`; with `onExceed: delay` as well its requests queue'
+/** What other programs and textbooks call the algorithms. */
+const otherNames = new Map([
+  ['leakybucket', leaky],
+  ['leaky', leaky],
+  ['throttle', leaky],
+  ['gcra', 'token_bucket is the GCRA'],
+  ['fixed', 'write fixed_window'],
+  ['fixedwindowcounter', 'write fixed_window'],
+  ['counter', 'write fixed_window'],
+  ['sliding', 'write sliding_window, or sliding_log where it must be exact'],
+  ['slidingwindowcounter', 'write sliding_window'],
+  ['rollingwindow', 'write sliding_window, or sliding_log where it must be exact'],
+  ['slidingwindowlog', 'write sliding_log'],
+  ['log', 'write sliding_log'],
+  ['quota', 'a quota is a fixed_window with `period: day`, week or month'],
+])
+
 const members = {
-  algorithm: t.required('docs/limits.md says what each promises.', t.oneOf(algorithms)),
+  algorithm: t.required('docs/limits.md says what each promises.', t.oneOf(algorithms, otherNames)),
   ...settingMembers,
   size: { ...settingMembers.size, isRequired: true },
   // Shorter, and a window is over before Redis has answered; longer is a calendar's business.
@@ -26,6 +45,13 @@ const members = {
   period: t.optional("Of a fixed_window: a calendar period in the subject's time zone.", t.oneOf(periodUnits)),
   by: t.withDefault('What is counted apart. Default: [subject].', scopes, [{ kind: 'subject' }]),
   applies: t.withDefault('all: to everybody, above every plan.', t.oneOf(['plan', 'all']), 'plan'),
+  plans: t.optional(
+    'Names of plans: where a route names the limit, or it applies to all, it applies to their subjects alone.',
+    t.list('a list of plans by name', t.located(planName), {
+      ...{ min: 1, wrongCount: () => 'names no plan; without `plans` it is for all of them' },
+      nameOf: ({ value }) => value,
+    }),
+  ),
   onExceed: t.withDefault('What happens to a request that the limit has no capacity for. Default: deny.', onExceed, {
     kind: 'deny',
   }),
@@ -44,6 +70,7 @@ const members = {
     'Names of limits that do not apply to a request to which this one does.',
     t.list('a list of limits by name', limitName),
   ),
+  ...refusalMembers,
   // Shorter, and people stop reading; longer is never.
   cooldown: t.optional(
     'Of a limit with a window: after an alert, a similar one is not raised for this long: 10s to 31d.',
@@ -95,28 +122,44 @@ export const limitEntries = t.entries(schema, {
   },
 })
 
+/** What limits name that is read after them. */
+export interface LimitReferences {
+  readonly counted: CountedParameters[]
+  readonly plans: Named[]
+}
+
+/** A name with where it is written. */
+interface Named {
+  readonly value: string
+  readonly at: SourcePosition
+}
+
+interface References extends Pick<LimitReferences, 'plans'> {
+  readonly replacing: Replacing[]
+}
+
 /** What a limit replaces, with where it says so. */
 interface Replacing {
   /** The limit's own. */
   readonly name: string
-  readonly replaced: readonly { readonly value: string; readonly at: SourcePosition }[]
+  readonly replaced: readonly Named[]
 }
 
 /**
  * Reads the limits. One that is as it was in `before` is the same object, so that what is cached by a limit stays.
- * Those that count by parameters of routes are added to `counted`: whether there are such routes is known later.
+ * What they refer to is added to the references: whether there are such routes and plans is known later.
  */
 export function readLimits(
   reader: PolicyReader,
   at: SourcePosition,
   before: ReadonlyMap<string, Limit>,
-  counted: CountedParameters[],
+  { counted, plans }: LimitReferences,
 ): Limits {
   const limits = new Map<string, Limit | undefined>()
   const replacing: Replacing[] = []
   let forAll = 0
   for (const [name, field] of limitEntries.read(reader, at)) {
-    const limit = sameAs(before.get(name), readLimit(reader, name, field, replacing))
+    const limit = sameAs(before.get(name), readLimit(reader, name, field, { replacing, plans }))
     limits.set(name, limit)
     const parameters = parametersOf(limit)
     const byAt = parameters.length === 0 ? undefined : reader.map(field, 'a limit')?.get('by')
@@ -135,7 +178,7 @@ function sameAs(before: Limit | undefined, limit: Limit | undefined): Limit | un
   return before !== undefined && JSON.stringify(before) === JSON.stringify(limit) ? before : limit
 }
 
-function readLimit(reader: PolicyReader, name: string, at: SourcePosition, replacing: Replacing[]): Limit | undefined {
+function readLimit(reader: PolicyReader, name: string, at: SourcePosition, references: References): Limit | undefined {
   const fields = reader.fields(at, 'a limit', keys, ['algorithm', 'size'])
   if (fields === undefined) return undefined
   const before = reader.problemCount
@@ -144,6 +187,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
   const known = algorithms.find((one) => one === written)
   const values = t.readMembers(reader, fields, membersFor(known))
   const { algorithm, by = [], applies, cooldown: cooldownMs = 0, onExceed: exceed, lease = 0, replaces = [] } = values
+  const { plans = [] } = values
   const span = readSpan(reader, at, fields, values)
   checkPeriod(reader, fields, by, span)
   const settings = checkSettings(
@@ -156,7 +200,8 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
       ...{ onUnavailable: 'local', thresholds: defaultThresholds(span) },
     },
   )
-  if (replaces.length > 0) replacing.push({ name, replaced: replaces })
+  references.plans.push(...plans)
+  if (replaces.length > 0) references.replacing.push({ name, replaced: replaces })
   if (span !== undefined && !(span.kind === 'period' && forecastUnits.includes(span.unit))) {
     reader.refuseKey(fields, 'forecast', 'only a limit with `period: day`, `week` or `month` has a `forecast`')
   }
@@ -176,6 +221,8 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
     ...settings,
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
+    ...refusalsOf(reader, fields, values),
+    ...(plans.length === 0 ? {} : { plans: plans.map(({ value }) => value) }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }
   return isWithinBounds(reader, at, fields, limit) ? limit : undefined

@@ -1,4 +1,5 @@
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
+import { isOfPlan } from '../match/resolve-limits.ts'
 import { noOwnLimits, type OwnLimits, type Plan, type Route } from '../policy.ts'
 import { isWithinBounds } from './limit-bounds.ts'
 import { checkSettings, membersByAlgorithm, settingMembers } from './limit-settings.ts'
@@ -23,7 +24,7 @@ export const ownVersions: t.ValueType<Fields> = {
  */
 export class OwnLimitsReader {
   readonly #limits: Limits
-  /** In reach of every subject: by a route, or because they apply to all. */
+  /** In reach of subjects of any plan that they apply to: by a route, or because they apply to all. */
   readonly #everybodys: ReadonlySet<string>
   /** By name and settings, from which the rest of a version follows. */
   readonly #versions = new Map<string, { readonly limit: Limit; readonly id: number }>()
@@ -55,6 +56,9 @@ export class OwnLimitsReader {
       const near = reader.near(name, this.#limits.keys())
       return reader.problemAtKey(at, `there is no limit ${JSON.stringify(name)}${near}`)
     }
+    if (plan !== undefined && !isOfPlan(limit, plan.name)) {
+      return reader.problemAtKey(at, `never applies to this subject: ${name} is not for the plan ${plan.name}`)
+    }
     if (plan !== undefined && !this.#isInReach(name, plan)) {
       const near = reader.near(name, [...plan.limits.map((one) => one.name), ...this.#everybodys])
       const why = `neither the plan ${plan.name} nor a route names it, and it does not apply to all`
@@ -82,7 +86,7 @@ export class OwnLimitsReader {
   }
 
   #isInReach(name: string, plan: Plan): boolean {
-    return this.#everybodys.has(name) || plan.limits.some((limit) => limit.name === name)
+    return this.#everybodys.has(name) || plan.limits.some((one) => one.name === name)
   }
 
   #shared(own: OwnLimits, ids: readonly number[]): OwnLimits {

@@ -1,5 +1,6 @@
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
 import { sameBudget } from '@weir/core/prices/budget.ts'
+import { isOfPlan } from '../match/resolve-limits.ts'
 import { noRouteLimits, type Plan } from '../policy.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { budget, budgetOn } from './read-budget.ts'
@@ -24,9 +25,11 @@ export type LimitNames = NonNullable<ReturnType<typeof limitNames.read>>
 const findLimits = (reader: PolicyReader, names: LimitNames, limits: Limits): readonly Limit[] =>
   names.flatMap(({ value, at }) => reader.find(at, 'limit', value, limits) ?? [])
 
-/** Names of the limits for everybody. */
-export const namesForAll = (limits: Limits): ReadonlySet<string> =>
-  new Set([...limits.values()].flatMap((limit) => (limit?.applies === 'all' ? limit.name : [])))
+/** Names of the limits for everybody, or for everybody of one plan. */
+export const namesForAll = (limits: Limits, plan?: string): ReadonlySet<string> => {
+  const applies = (limit: Limit) => limit.applies === 'all' && (plan === undefined || isOfPlan(limit, plan))
+  return new Set([...limits.values()].flatMap((limit) => (limit !== undefined && applies(limit) ? limit.name : [])))
+}
 
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
@@ -46,10 +49,9 @@ export function readPlans(
   before: ReadonlyMap<string, Plan>,
 ): Map<string, Plan | undefined> {
   const plans = new Map<string, Plan | undefined>()
-  const forAll = namesForAll(limits)
   for (const [name, field] of planEntries.read(reader, at)) {
     const written = plan.find(reader, field)
-    const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, forAll)
+    const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, name)
     const own = written === undefined ? {} : pricingOf(reader, written, prices)
     const service = written?.values.selfService === true ? { selfService: true } : {}
     plans.set(
@@ -80,10 +82,15 @@ function readPlanLimits(
   at: SourcePosition | undefined,
   names: LimitNames | undefined,
   limits: Limits,
-  forAll: ReadonlySet<string>,
+  plan: string,
 ): readonly Limit[] | undefined {
   if (at === undefined || names === undefined) return undefined
   const found = findLimits(reader, names, limits)
+  for (const { value, at: nameAt } of names) {
+    const plans = limits.get(value)?.plans
+    if (plans?.includes(plan) === false) reader.problem(nameAt, `${value} is for the plans ${plans.join(', ')} alone`)
+  }
+  const forAll = namesForAll(limits, plan)
   const count = new Set([...names.map(({ value }) => value), ...forAll]).size
   const others = count - names.length
   // More limits for all than fit in any decision are one problem there, not one of each plan.
@@ -111,24 +118,26 @@ export class RouteLimits {
   constructor(reader: PolicyReader, limits: Limits, plans: Plans) {
     this.#reader = reader
     this.#limits = limits
-    const forAll = namesForAll(limits)
     const ofPlans = [...plans].map(
-      ([name, plan]) => [name, new Set([...forAll, ...(plan?.limits ?? []).map((limit) => limit.name)])] as const,
+      ([name, plan]) =>
+        [name, new Set([...namesForAll(limits, name), ...(plan?.limits ?? []).map((limit) => limit.name)])] as const,
     )
-    this.#plans = [['', forAll] as const, ...ofPlans].toSorted(([, a], [, b]) => b.size - a.size)
+    this.#plans = [['', namesForAll(limits, '')] as const, ...ofPlans].toSorted(([, a], [, b]) => b.size - a.size)
   }
 
   /** The limits of one route; undefined when they are too many for a decision, or for some plan's subjects. */
   read(at: SourcePosition | undefined, names: LimitNames): readonly Limit[] | undefined {
     if (at === undefined) return noRouteLimits
     const found = findLimits(this.#reader, names, this.#limits)
-    if (names.length > limitsPerDecisionMax) {
-      return this.#reader.problem(at, `names ${names.length} limits; ${most}`)
-    }
+    const forAnyPlan = names.filter(({ value }) => this.#limits.get(value)?.plans === undefined).length
+    if (forAnyPlan > limitsPerDecisionMax) return this.#reader.problem(at, `names ${forAnyPlan} limits; ${most}`)
     for (const [plan, limits] of this.#plans) {
       // More limits for all than fit in any decision are a problem there.
       if (limits.size > limitsPerDecisionMax || limits.size + names.length <= limitsPerDecisionMax) continue
-      const count = new Set([...limits, ...names.map(({ value }) => value)]).size
+      const met = names
+        .map(({ value }) => value)
+        .filter((name) => this.#limits.get(name)?.plans?.includes(plan) ?? true)
+      const count = new Set([...limits, ...met]).size
       if (count <= limitsPerDecisionMax) continue
       const others = plan === '' ? 'those that apply to all' : `those of plan ${plan} and those that apply to all`
       return this.#reader.problem(at, `makes ${count} limits with ${others}; ${most}`)

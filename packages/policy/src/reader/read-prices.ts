@@ -4,6 +4,7 @@ import {
   type PriceLine,
   type PriceList,
   type PriceTier,
+  packageRounds,
   priceMeasures,
   tierModes,
 } from '@weir/core/prices/price-list.ts'
@@ -75,24 +76,36 @@ const tiers: t.ValueType<readonly PriceTier[]> = {
 }
 
 const routeName = t.located(t.anyText('the `match` of a route'))
-const line = t.object('a line', {
-  name: t.required('What quotes call the line.', t.matching(nameRule, namePattern)),
-  routes: t.optional(
-    'Routes by their `match`; one line may leave it out, and takes what no other line names.',
-    t.list('a list of routes by their match', routeName, { min: 1, nameOf: ({ value }) => value }),
-  ),
-  measure: t.required(
-    'What is counted: units that allowed requests used, or allowed decisions.',
-    t.oneOf(priceMeasures),
-  ),
-  included: t.withDefault('Units of a period that cost nothing.', t.integer(0, Number.MAX_SAFE_INTEGER), 0),
-  mode: t.withDefault(
-    'Each unit at the price of its tier, or all units at the price of the tier that is reached.',
-    t.oneOf(tierModes),
-    'graduated',
-  ),
-  tiers: t.required('Prices by quantity.', tiers),
-})
+const line = t.object(
+  'a line',
+  {
+    name: t.required('What quotes call the line.', t.matching(nameRule, namePattern)),
+    routes: t.optional(
+      'Routes by their `match`; one line may leave it out, and takes what no other line names.',
+      t.list('a list of routes by their match', routeName, { min: 1, nameOf: ({ value }) => value }),
+    ),
+    measure: t.required(
+      'What is counted: units that allowed requests used, or allowed decisions.',
+      t.oneOf(priceMeasures),
+    ),
+    included: t.withDefault('Units of a period that cost nothing.', t.integer(0, Number.MAX_SAFE_INTEGER), 0),
+    mode: t.withDefault(
+      'Each unit at the price of its tier, or all units at the price of the tier that is reached.',
+      t.oneOf(tierModes),
+      'graduated',
+    ),
+    per: t.optional(
+      'Units of a package: `unit_amount` is the price of one. Packages are counted over the whole period.',
+      t.integer(2, Number.MAX_SAFE_INTEGER),
+    ),
+    round: t.optional(
+      'up: a package that is begun is paid; down: only full ones are. Default: up.',
+      t.oneOf(packageRounds),
+    ),
+    tiers: t.required('Prices by quantity.', tiers),
+  },
+  t.implies(t.has('round'), t.has('per')),
+)
 
 const lineList = t.list('a list of lines', t.located(line), {
   max: linesMax,
@@ -167,6 +180,13 @@ export function tooFine(value: Amount, digits: number): string | undefined {
   return `must have ${places}, as the currency has, but is ${formatAmount(value)}`
 }
 
+/** A package over the end of a tier would have two prices. */
+function checkPackages(reader: PolicyReader, at: SourcePosition, per: bigint, tiers: readonly PriceTier[]): void {
+  const wrong = tiers.find(({ upTo = 0n }) => upTo % per !== 0n)
+  if (wrong !== undefined)
+    reader.problem(at, `has a tier up to ${wrong.upTo}, which is no multiple of its \`per\`, ${per}`)
+}
+
 type WrittenLines = NonNullable<ReturnType<typeof lineList.read>>
 
 function readLines(
@@ -177,7 +197,10 @@ function readLines(
   const names = new Set<string>()
   let rest: string | undefined
   return written.map(({ value, at }) => {
-    const { name, routes, included, ...others } = value
+    const { name, routes, included, per, round, ...others } = value
+    if (per !== undefined && others.mode === 'graduated') checkPackages(reader, at, BigInt(per), others.tiers)
+    if (round !== undefined && per === undefined) reader.problem(at, '`round` is of packages, and needs `per`')
+    const packaging = per === undefined ? {} : { packaging: { per: BigInt(per), round: round ?? 'up' } }
     if (names.has(name)) reader.problem(at, `another line is called ${name} too`)
     names.add(name)
     if (routes === undefined && rest !== undefined) {
@@ -185,6 +208,6 @@ function readLines(
     }
     if (routes === undefined) rest ??= name
     named.push(...(routes ?? []))
-    return { name, routes: routes?.map(({ value }) => value), included: BigInt(included), ...others }
+    return { name, routes: routes?.map(({ value }) => value), included: BigInt(included), ...packaging, ...others }
   })
 }

@@ -1,7 +1,7 @@
 import { rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
-import type { Refusal } from '../policy.ts'
+import { type Refusal, type Refusals, refusalKinds } from '@weir/core/limits/refusal.ts'
 import { fillTemplate, namesInTemplate, refusalValueNames } from '../template.ts'
-import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
 /** A refusal is written again and again while a client does not wait. */
@@ -24,26 +24,63 @@ const body = t.checked(
 )
 const listed = refusalValueNames.map((name) => `{{${name}}}`).join(', ')
 
+/** More is a page's business; and a refusal is written again and again. */
+const headersMax = 16
+const headerName = /^[\w!#$%&'*+.^`|~-]{1,64}$/
+const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,510}[\x21-\x7e])?$/
+/** What Weir sets or removes, and what is about the connection or the caller's session. */
+const notToSet =
+  /^(?:(?:x-)?(?:rate-?limit|weir)(?:-.*)?|retry-after|www-authenticate|cache-control|location|date|content-(?:type|length|encoding|range)|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|set-cookie2?|x-limit-status|x-(?:envoy|accel)-.*)$/
+
+/** Names of headers and their values; names without their case. */
+const setHeaders: t.ValueType<Readonly<Record<string, string>>> = {
+  schema: {
+    ...{ type: 'object', maxProperties: headersMax },
+    propertyNames: { pattern: headerName.source },
+    additionalProperties: { type: 'string', pattern: headerValue.source },
+  },
+  read(reader, at) {
+    const fields = reader.map(at, 'a map of headers such as { X-Error-Code: too_many_requests }')
+    if (fields === undefined) return undefined
+    if (fields.size > headersMax) return reader.problem(at, `has ${fields.size} headers, at most ${headersMax}`)
+    const found = new Map<string, string>()
+    for (const [written, field] of fields) {
+      const name = written.toLowerCase()
+      const isText = (text: string) => (headerValue.test(text) ? text : undefined)
+      const value = reader.text(field, 'a text of 1 to 512 printable ASCII characters', isText)
+      if (!headerName.test(name)) reader.problemAtKey(field, 'is no name of a header')
+      else if (notToSet.test(name)) reader.problemAtKey(field, 'is a header of Weir, of the connection or of a session')
+      else if (found.has(name)) reader.problemAtKey(field, 'is there twice: the case of a name does not count')
+      if (value !== undefined) found.set(name, value)
+    }
+    return Object.fromEntries(found)
+  },
+}
+
 const fields = t.object('a refusal', {
   headers: t.optional(
     "The rate-limit headers of its refusals; without, those of the process's dialect.",
     t.oneOf([...rateLimitDialects, 'none']),
   ),
-  body: t.optional(`The body of its refusals by limits, with ${listed}; without, a problem by RFC 9457.`, body),
+  status: t.optional("The status, 400 to 599; without, Weir's own.", t.integer(400, 599)),
+  setHeaders: t.optional('Further headers, by name.', setHeaders),
+  body: t.optional(`The body, with ${listed}; without, a problem by RFC 9457.`, body),
   contentType: t.optional(`The media type of that body. Default: ${defaultType}.`, t.matching(typeRule, typeForm)),
 })
 
-/** How a route answers the requests that limits refuse. */
-export const refusal: t.ValueType<Refusal> = {
+/** How requests are answered that are refused. */
+const refusal: t.ValueType<Refusal> = {
   schema: fields.schema,
   read(reader, at) {
     const values = fields.read(reader, at)
     if (values === undefined) return undefined
-    const { headers: dialect, body: text, contentType = defaultType } = values
+    const { headers: dialect, body: text, contentType = defaultType, status, setHeaders: set } = values
     if (text !== undefined && isJson(contentType) && !isJsonText(text)) return notJson(reader, at)
     return {
       contentType,
       ...(dialect === undefined ? {} : { dialect }),
+      ...(status === undefined ? {} : { status }),
+      ...(set === undefined ? {} : { setHeaders: set }),
       ...(text === undefined ? {} : { body: text }),
     }
   },
@@ -62,3 +99,38 @@ function isJsonText(template: string): boolean {
 
 const notJson = (reader: PolicyReader, at: SourcePosition): undefined =>
   reader.problem(at, 'has a `body` that is no JSON with its values in it; say `contentType` if it is none')
+
+const kindsRule = { unauthorized: '401', cost: '403', limit: '429', unavailable: '503' }
+const byKind = Object.fromEntries(
+  refusalKinds.map((kind) => [kind, t.optional(`Instead of Weir's ${kindsRule[kind]}.`, refusal)]),
+)
+const kinds = t.object('refusals', byKind)
+
+/** The section `refusals`. */
+export const refusalEntries = { schema: t.emptyOr(kinds.schema) }
+
+/** Reads the section `refusals`: how requests are answered that no route and no limit has a refusal for. */
+export function readRefusals(reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, Refusal> {
+  return new Map(Object.entries<Refusal | undefined>(kinds.find(reader, at)?.values ?? {}).flatMap(present))
+}
+const present = ([kind, one]: readonly [string, Refusal | undefined]) =>
+  one === undefined ? [] : [[kind, one] as const]
+
+/** `refusal`, which is that of limits, and `refusals` by kind: keys of a route and of a limit. */
+export const refusalMembers = {
+  refusal: t.optional('How its requests are answered that a limit refuses (429): short for `refusals.limit`.', refusal),
+  refusals: t.optional('How its requests are answered that are refused, by what for.', kinds),
+}
+
+/** The refusals of a route or of a limit, as a part of it. */
+export function refusalsOf(
+  reader: PolicyReader,
+  fields: Fields,
+  { refusal: limit, refusals }: { readonly refusal?: Refusal | undefined; readonly refusals?: Refusals | undefined },
+): { readonly refusals?: Refusals } {
+  if (limit !== undefined && refusals?.limit !== undefined) {
+    reader.refuseKey(fields, 'refusal', 'stands beside `refusals.limit`, which is the same')
+  }
+  const all = { ...refusals, ...(limit === undefined ? {} : { limit }) }
+  return Object.keys(all).length === 0 ? {} : { refusals: all }
+}

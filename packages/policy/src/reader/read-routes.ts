@@ -2,12 +2,13 @@ import { normalizePath, pathToMatch } from '@weir/core/http/normalize-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import { descriptorMethod, readDescriptorPath } from '../match/match-descriptor.ts'
+import { readParameter } from '../match/match-route.ts'
 import { type CostSource, noRouteLimits, type Route, type Upstream } from '../policy.ts'
 import { costPattern, costSourceRule, parseCostSource } from '../policy-values.ts'
-import { checkRouteParameters, parametersOf } from './check-parameters.ts'
+import { checkRouteLimits, parametersOf } from './check-parameters.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { type Limits, limitNames, type Plans, RouteLimits } from './read-plans.ts'
-import { refusal } from './read-refusal.ts'
+import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import type { ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
 
@@ -19,9 +20,10 @@ const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id
 /** Path segments of routes, and of routes for descriptors. */
 const plain = "[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*"
 const anyValue = ':[A-Za-z_]\\w{0,63}'
+const anyVerb = '(:[\\w.~-]{1,64})?'
 const matchPattern = [
   `^${descriptorMethod} (/(${anyValue}|${plain}\\*?)){3,}$`,
-  `^(?!${descriptorMethod} )(\\*|[A-Z][A-Z-]{0,31}) (/$|(/(?!\\.{1,2}(/|$))(${anyValue}|${plain.replaceAll(';', '')}))*(/\\*?)?$)`,
+  `^(?!${descriptorMethod} )(\\*|[A-Z][A-Z-]{0,31}) (/$|(/(?!\\.{1,2}(/|$))(${anyValue}${anyVerb}|${plain.replaceAll(';', '')}))*(/\\*?)?$)`,
 ].join('|')
 
 const match = t.checked(
@@ -56,7 +58,7 @@ const cost: t.ValueType<Cost> = {
 
 const route = t.object('a route', {
   match: t.required(
-    "METHOD /path; `:name` stands for one segment, `*` at the end for any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
+    "METHOD /path; `:name` stands for one segment, `:name:verb` for one that ends in `:verb`, `*` at the end for any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
     match,
   ),
   cost: t.withDefault('Units: a number, or where the request says it. Default: 1.', cost, {
@@ -82,7 +84,7 @@ const route = t.object('a route', {
       nameOf: Number,
     }),
   ),
-  refusal: t.optional('How requests that limits refuse are answered, through the proxy and to gateways.', refusal),
+  ...refusalMembers,
 })
 
 /** The section `routes`. */
@@ -107,14 +109,14 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
     const written = route.find(reader, itemAt)
     if (written === undefined) continue
     const { fields, values } = written
-    const { match: found, cost: units, upstream, settle, settleMax, refundOn, refusal } = values
+    const { match: found, cost: units, upstream, settle, settleMax, refundOn } = values
     const [matchAt, upstreamAt] = [fields.get('match'), fields.get('upstream')]
     if (upstreamAt !== undefined && upstream !== undefined)
       reader.find(upstreamAt, 'upstream', upstream, known.upstreams)
     const limits = values.limits === undefined ? noRouteLimits : routeLimits.read(fields.get('limits'), values.limits)
     if (found === undefined || matchAt === undefined) continue
     if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)
-    if (values.limits !== undefined) checkRouteParameters(reader, found, values.limits, known.limits)
+    if (values.limits !== undefined) checkRouteLimits(reader, found, values.limits, known.limits)
     const shape = shapeOf(found)
     const same = shapes.get(shape)
     if (same !== undefined) reader.problem(matchAt, `matches the same requests as the route ${reader.where(same)}`)
@@ -128,7 +130,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       ...(settle === undefined ? {} : { settleMs: settle }),
       ...(settleMax === undefined ? {} : { settleMax }),
       ...(refundOn === undefined ? {} : { refundOn }),
-      ...(refusal === undefined ? {} : { refusal }),
+      ...refusalsOf(reader, fields, values),
     })
   }
   return routes
@@ -161,8 +163,8 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
       reader.find(reader.open(upstream, 'routes', template, 'upstream'), 'upstream', upstream, known.upstreams)
     }
     const limits = lists.get(one.limits) ?? limitsOf(one)
-    if (limits.some((limit) => parametersOf(limit).length > 0))
-      checkRouteParameters(reader, one, limitNames.read(reader, namesAt(one)) ?? [], known.limits)
+    if (limits.some((limit) => parametersOf(limit).length > 0 || limit.plans !== undefined))
+      checkRouteLimits(reader, one, limitNames.read(reader, namesAt(one)) ?? [], known.limits)
     if (limits === one.limits) return one
     isSame = false
     return { ...one, limits }
@@ -172,7 +174,7 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
 
 /** A caller that asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
-  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal']) {
+  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal', 'refusals']) {
     reader.refuseKey(fields, key, `a route for descriptors has no \`${key}\``)
   }
   const costAt = fields.get('cost')
@@ -216,7 +218,7 @@ const isDescriptorSegment = (segment: string): boolean =>
 function isSegment(segment: string, isLast: boolean): boolean {
   if (segment === '*') return isLast
   if (/^%(?:2A|3A)/i.test(segment)) return false
-  if (segment.startsWith(':')) return /^:[A-Za-z_]\w{0,63}$/.test(segment)
+  if (segment.startsWith(':')) return readParameter(segment) !== undefined
   return (
     segment !== '.' && segment !== '..' && /^[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*$/.test(segment)
   )

@@ -10,7 +10,9 @@ const timeoutMs = 30_000
 const timeout = t.duration('100ms', '1h', { rule: 'a duration such as 10s or 2m' })
 const urlRule = 'an http or https URL of scheme, host and port only, without credentials, such as http://127.0.0.1:9000'
 
-const host = t.text('a host name without a port, or "*"', parseHost, { pattern: hostPattern.source })
+const host = t.text('a host name without a port, such as api.example.com or "*.example.com", or "*"', parseHost, {
+  pattern: hostPattern.source,
+})
 const hosts = t.list('a list of host names such as [api.example.com] or ["*"]', t.located(host))
 
 const origin = t.matching(
@@ -36,7 +38,10 @@ const upstream = t.object('an upstream', {
     'Scheme, host and port.',
     t.secretText(urlRule, parseOrigin, { pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/@?#\\s]+/?$' }),
   ),
-  hosts: t.optional('Host names it answers for, without port; "*" for every other one.', hosts),
+  hosts: t.optional(
+    'Host names it answers for, without port; "*.example.com" for all below that name, "*" for every other one.',
+    hosts,
+  ),
   timeout: t.withDefault(
     'It counts as gone when it sends nothing for this long: 100ms to 1h. Default: 30s.',
     timeout,

@@ -51,10 +51,13 @@ export const boolean: ValueType<boolean> = {
   },
 }
 
-/** One of these words. */
-export const oneOf = <const T extends string>(options: readonly T[]): ValueType<T> => ({
+/** One of these words. `others` are hints for words that are known elsewhere, as `reader.oneOf` takes them. */
+export const oneOf = <const T extends string>(
+  options: readonly T[],
+  others?: ReadonlyMap<string, string>,
+): ValueType<T> => ({
   schema: { enum: options },
-  read: (reader, at) => reader.oneOf(at, options),
+  read: (reader, at) => reader.oneOf(at, options, others),
 })
 
 /** A duration between two others, in milliseconds; with `wholeMs` a multiple of it, which `wholeWords` calls. */

@@ -33,6 +33,7 @@ export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> =>
   limit: new Map(),
   upstream: new Map(),
   route: new Map(),
+  refusal: new Map(),
   price: new Map(),
   plan: new Map(),
   endpoint: new Map(),
@@ -104,9 +105,10 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
   deleted('upstream', (name) => usersOf('route', ({ upstream }) => upstream === name))
   deleted('route', (name) => usersOf('price', ({ lines }) => listOf(lines).some((line) => namesRoute(line, name))))
   deleted('price', (name) => usersOf('plan', ({ prices }) => prices === name))
-  deleted('plan', (name) =>
-    [...after.identity.values()].some(({ body }) => namesPlan(body, name)) ? ['identity'] : [],
-  )
+  deleted('plan', (name) => [
+    ...usersOf('limit', ({ plans }) => listOf(plans).includes(name)),
+    ...([...after.identity.values()].some(({ body }) => namesPlan(body, name)) ? ['identity'] : []),
+  ])
   return faults
 }
 

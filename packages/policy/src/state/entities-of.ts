@@ -13,6 +13,7 @@ export type ParsedEntities =
 const plainKinds = [
   'limit',
   'upstream',
+  'refusal',
   'price',
   'plan',
   'endpoint',

@@ -74,6 +74,10 @@ test('an entity that others still use is not deleted, and the answer says which 
     'limits.day: is still used by the plan top and the route GET /a',
   ])
   expect(refused(state, deleteEntity('upstream', 'api'))).toEqual(['upstreams.api: is still used by the route GET /a'])
+  const tier = { algorithm: 'fixed_window', size: 1, window: '1m', plans: ['tier'] }
+  const ofPlan = stateOf()
+  applied(ofPlan, put('plan', 'tier', { limits: [] }), put('limit', 'tier', tier))
+  expect(refused(ofPlan, deleteEntity('plan', 'tier'))).toContain('plans.tier: is still used by the limit tier')
   expect(refused(state, deleteEntity('subject', 'a'))).toEqual([
     'subjects.a: has 2 keys still; they must go in the same change',
   ])

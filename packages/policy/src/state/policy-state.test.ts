@@ -126,6 +126,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       optional('selfService', fc.boolean()),
     ),
   ],
+  refusal: [names('limit', 'cost', 'other'), fc.record({ status: mostly(fc.integer({ min: 400, max: 599 }), 200) })],
   price: [
     names('m0', 'm1'),
     fc.record({

@@ -13,6 +13,7 @@ export const textOrder = [
   'price',
   'limit',
   'route',
+  'refusal',
   'upstream',
   'subject',
   'endpoint',

@@ -75,7 +75,7 @@ export class LocalFallback implements LimitStore {
     const shares = asked.map((limit) => this.#share(limit))
     const models = asked.map((limit, at) => this.#model(limit, shares[at] ?? limit, request, nowMs))
     const { decision, changes } = decideModel(this.#cells, { ...request, limits: shares }, models, nowMs * 1_000)
-    for (const [key, cell] of changes) this.#cells.set(key, cell, { size: sizeOf(key, models) })
+    for (const [key, cell] of changes) this.#cells.set(key, cell, { size: sizeOf(key, models, decision) })
 
     const found = {
       ...unavailable,
@@ -117,7 +117,9 @@ export class LocalFallback implements LimitStore {
 const fitsCapacity = (limits: readonly Limit[], name: string, request: LimitRequest) =>
   limits.some((limit) => limit.name === name && costOf(limit, request) <= limit.capacity)
 
-function sizeOf(key: string, models: readonly ModelLimit[]): number {
-  const model = models.find((one) => one.key === key)
-  return model?.limit.algorithm === 'sliding_log' ? 1 + Math.ceil(model.limit.size / stampsPerCell) : 1
+/** Of a log by the stamps that it has, not by those that it may have. */
+function sizeOf(key: string, models: readonly ModelLimit[], { limits }: Pick<Decision, 'limits'>): number {
+  const at = models.findIndex((one) => one.key === key)
+  const isLog = models[at]?.limit.algorithm === 'sliding_log'
+  return isLog ? 1 + Math.ceil((limits[at]?.used ?? 0) / stampsPerCell) : 1
 }

@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
@@ -8,7 +7,7 @@ import { mayBeSubject, unlistedSubject } from '@weir/policy/named-subject.ts'
 import { noPlan, type Policy } from '@weir/policy/policy.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import type { LimitNow } from '@weir/redis/limits-now.ts'
-import { addressScope } from '@weir/runtime/address-scope.ts'
+import { networkScope } from '@weir/runtime/address-scope.ts'
 
 /** Looks at limits in Redis. Rejects when Redis does not answer. */
 export type PeekLimits = (asked: AskedLimits, cost: number) => Promise<readonly LimitNow[]>
@@ -21,8 +20,9 @@ function askedNow(policy: Policy, row: DecisionRow): AskedLimits | undefined {
   const route = policy.routes.find(({ template }) => template === row.route) ?? unmatchedRoute
   const { timeZone, anchor } = subject
   // An address that was recorded as a prefix or a hash is not the one that was counted by.
-  const isWhole = isIP(ip) !== 0 || ip.endsWith('/64')
-  const known = isWhole ? { ip: addressScope(ip.replace('/64', '')) } : {}
+  const { ipv6Prefix } = policy.identity
+  const whole = networkScope(ip, ipv6Prefix)
+  const known = whole === '' ? {} : { ip: whole }
   const scope = { subject: id, timeZone, anchor, keyId, route: route.template, method, ...known }
   return { subject, route, limits: explainLimits(policy, subject, route), scope }
 }

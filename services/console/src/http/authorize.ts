@@ -145,6 +145,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   plan: none,
   price: none,
   route: none,
+  refusal: none,
   watch: none,
   silence: none,
   unsubscribed: none,

@@ -1,6 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { isRedisFault } from '@weir/redis/limit-connection.ts'
-import { addressScope } from '@weir/runtime/address-scope.ts'
+import { networkScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import { isKnown } from '@weir/runtime/serve-description.ts'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
@@ -20,7 +20,7 @@ const block = object({
   id: text('for POST /v1/blocks/{id}/lift'),
   limit: text('of the limit'),
   subject: textOrNull('whose; null where subjects share the count'),
-  ip: textOrNull('the blocked address or IPv6 /64; null where the limit counts by none, or where records lack it'),
+  ip: textOrNull('the blocked address or IPv6 network; null where the limit counts by none, or where records lack it'),
   scope: {
     ...{ type: 'object', additionalProperties: { type: 'string' } },
     description: 'what the limit counted by beyond the subject, as recorded',
@@ -32,7 +32,7 @@ const block = object({
 })
 
 const answered = {
-  description: 'Blocks that stand now, the newest first; as text one address or IPv6 /64 a line, sorted',
+  description: 'Blocks that stand now, the newest first; as text one address or IPv6 network a line, sorted',
   content: {
     'application/json': {
       schema: object({
@@ -113,7 +113,9 @@ export function registerBlocks(app: FastifyInstance, ports: Ports): void {
         return answerProblem(reply, noRedis)
       }
       if (policy.state === undefined) return answerProblem(reply, policyUnread)
-      const address = asked.ip === undefined ? undefined : addressScope(asked.ip.replace(/\/64$/, ''))
+      const { policy: known } = policy.state
+      const { ipv6Prefix } = known.identity
+      const address = asked.ip === undefined ? undefined : networkScope(asked.ip, ipv6Prefix)
       if (address === '') {
         return answerProblem(reply, badRequest(`ip takes an IPv4 or IPv6 address, not ${JSON.stringify(asked.ip)}`))
       }
@@ -123,7 +125,6 @@ export function registerBlocks(app: FastifyInstance, ports: Ports): void {
       if (after !== undefined && cursor === undefined) return answerProblem(reply, cursorInvalid)
       try {
         const question = { limit: asked.limit, subject: asked.subject, address }
-        const { policy: known } = policy.state
         const { blocks, isWhole } = await listBlocks({ blocks: finders, clock }, known, reach, question)
         if (format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
         const [since = '', last = ''] = cursor?.place ?? []

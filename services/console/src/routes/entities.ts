@@ -41,6 +41,7 @@ export const sections: Readonly<Record<string, EntityKind>> = {
   prices: 'price',
   limits: 'limit',
   routes: 'route',
+  refusals: 'refusal',
   upstreams: 'upstream',
   endpoints: 'endpoint',
   watches: 'watch',

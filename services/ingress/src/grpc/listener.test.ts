@@ -290,6 +290,21 @@ it('a descriptor whose entries differ in a name alone has an override of its own
   expect([await codes('any', twice('a')), await codes('any', twice('b'))].map(([code]) => code)).toEqual(['OK', 'OK'])
 })
 
+it('an IPv6 address is counted by the network of identity.ipv6Prefix', async () => {
+  const policy = messagingOnly
+    .replaceAll('to_number', 'remote_address')
+    .replace('anonymous:', 'ipv6Prefix: 56, anonymous:')
+  const { codes } = await open({}, policy)
+  const left = async (domain: string, address: string) =>
+    (await codes(domain, [descriptor(`remote_address=${address}`)])).at(-1)
+  expect([await left('messaging', '2001:db8:0:100::1'), await left('messaging', '2001:db8:0:1ff::2')]).toEqual([
+    'OK 4',
+    'OK 3',
+  ])
+  expect(await left('messaging', '2001:db8:0:200::1')).toBe('OK 4')
+  expect([await left('any', '2001:db8:0:100::1'), await left('any', '2001:db8:0:1ff::2')]).toEqual(['OK 1', 'OK 0'])
+})
+
 it('an IPv6 address is counted by its /64', async () => {
   const { codes } = await open({}, messagingOnly.replaceAll('to_number', 'remote_address'))
   const from = (address: string) => codes('messaging', [descriptor(`remote_address=${address}`)])

@@ -75,7 +75,7 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
   const values = parts.length === 1 && first !== undefined ? first.values : union(parts)
   const ofRoute = parts.find(({ route }) => route !== undefined)?.route
   const who = isRouted
-    ? unnamedTarget(domain, values, ofRoute ?? unmatchedRoute)
+    ? unnamedTarget(view, domain, values, ofRoute ?? unmatchedRoute)
     : resolveSubject(view, domain, values, nowMs)
   if (who.kind !== 'named') return who
   // The costs that several descriptors give for one request are not added up.
@@ -109,18 +109,21 @@ const withScopes = (attributes: NamedValues, others: NamedValues | undefined): N
   others === undefined || others.size === 0 ? attributes : new Map([...others, ...attributes])
 
 function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Part {
+  const { ipv6Prefix } = view.policy.identity
   const names = attributesOfKeys(descriptor.entries.map(({ key }) => key))
-  const values = new Map(descriptor.entries.map(({ key, value }, at) => [names[at] ?? key, boundedValue(key, value)]))
+  const values = new Map(
+    descriptor.entries.map(({ key, value }, at) => [names[at] ?? key, boundedValue(key, value, ipv6Prefix)]),
+  )
   const override = overrideLimit(descriptor)
   if (override !== undefined) values.set(overrideAttribute, overrideValue(domain, descriptor))
   const { hitsAddend, entries } = descriptor
   return { values, override, route: view.descriptors.match(domain, entries), hits: hitsAddend?.value }
 }
 
-/** Bounds a value. Addresses count as everywhere, IPv6 by its /64. A path is read as a whole. */
-function boundedValue(key: string, value: string): string {
+/** Bounds a value. Addresses count as everywhere, IPv6 by its network. A path is read as a whole. */
+function boundedValue(key: string, value: string, ipv6Prefix: number): string {
   if (key === 'path') return value
-  if (key === 'remote_address') return addressScope(value) || value.slice(0, valueLengthMax)
+  if (key === 'remote_address') return addressScope(value, ipv6Prefix) || value.slice(0, valueLengthMax)
   return value.length <= valueLengthMax ? value : hash('sha256', value, 'base64url')
 }
 

@@ -4,7 +4,7 @@ import { anonymousSubject, unnamedSubject } from '@weir/identity/named-subject.t
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import { noPlan, type Plan, type Route, type Subject } from '@weir/policy/policy.ts'
-import { addressScope } from '@weir/runtime/address-scope.ts'
+import { networkScope } from '@weir/runtime/address-scope.ts'
 import { matchedMethod, recordedMethod } from '../http/recorded-method.ts'
 import type { PolicyView } from '../policy-view.ts'
 
@@ -26,8 +26,13 @@ export type ResolvedTarget =
   | { readonly kind: 'refused'; readonly detail: string }
 
 /** The target in a domain of routes for descriptors: the address may be known, but no subject is named. */
-export function unnamedTarget(domain: string, entries: ReadonlyMap<string, string>, route: Route): ResolvedTarget {
-  const ip = addressScope(entries.get('remote_address') ?? '')
+export function unnamedTarget(
+  { policy }: PolicyView,
+  domain: string,
+  entries: ReadonlyMap<string, string>,
+  route: Route,
+): ResolvedTarget {
+  const ip = networkScope(entries.get('remote_address') ?? '', policy.identity.ipv6Prefix)
   return { kind: 'named', subject: subjectAt(domain, ip, noPlan), keyId: '', ip, route, method: '' }
 }
 
@@ -41,7 +46,7 @@ export function resolveSubject(
   entries: ReadonlyMap<string, string>,
   nowMs: number,
 ): ResolvedTarget {
-  const ip = addressScope(entries.get('remote_address') ?? '')
+  const ip = networkScope(entries.get('remote_address') ?? '', policy.identity.ipv6Prefix)
   const method = (entries.get('method') ?? '').toUpperCase()
   const path = entries.get('path')
   const normal = path === undefined ? undefined : normalizePath(path.split('?', 1)[0] ?? '')

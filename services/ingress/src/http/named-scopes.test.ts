@@ -133,3 +133,13 @@ describe('cookies', () => {
     expect(of('sid=%zz')).not.toBe(of('sid=%yy'))
   })
 })
+
+it('A parameter with a verb behind it is counted without the verb', () => {
+  const policy = limitBy('path:model', '[{ match: "POST /models/:model:generate" }]')
+  const match = createRouteMatcher(policy.routes)
+  const read = reader(policy)
+  for (const path of ['/models/a%3Ab:generate', '/models/a:b%3Agenerate/']) {
+    const route = match('POST', path)
+    expect(read({ path }, route)?.get('path:model')).toBe('a:b')
+  }
+})

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { NamedScopeKind } from '@weir/core/limits/limit.ts'
 import type { Claims } from '@weir/identity/caller.ts'
 import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
+import { readParameter } from '@weir/policy/match/match-route.ts'
 import type { Policy, Route } from '@weir/policy/policy.ts'
 import { cookieValue, laxName } from './cookie-value.ts'
 
@@ -105,13 +106,13 @@ function attributeReader(policy: Pick<Policy, 'limits'>): Read | undefined {
 function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read | undefined {
   const names = namesOf({ limits }, 'path')
   if (names.length === 0) return undefined
-  const places = new Map<Route, readonly (readonly [scope: string, segment: number])[]>()
+  const places = new Map<Route, readonly (readonly [scope: string, segment: number, verb: number])[]>()
   for (const route of routes) {
     if (route.method === descriptorMethod) continue
-    const segments = route.path.split('/')
-    const found = names.flatMap((name) => {
-      const at = segments.indexOf(`:${name}`)
-      return at === -1 ? [] : [[`path:${name}`, at] as const]
+    const found = route.path.split('/').flatMap((segment, at) => {
+      const { name = '', verb = '' } = readParameter(segment) ?? {}
+      // A verb is as long decoded as it is written.
+      return names.includes(name) ? [[`path:${name}`, at, verb === '' ? 0 : verb.length + 1] as const] : []
     })
     if (found.length > 0) places.set(route, found)
   }
@@ -119,7 +120,10 @@ function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read
     const found = path === undefined ? undefined : places.get(route)
     if (found === undefined) return
     const segments = path?.split('/') ?? []
-    for (const [scope, at] of found) values.set(scope, bounded(decodeURIComponent(segments[at] ?? '')))
+    for (const [scope, at, verb] of found) {
+      const text = decodeURIComponent(segments[at] ?? '')
+      values.set(scope, bounded(text.slice(0, text.length - verb)))
+    }
   }
 }
 

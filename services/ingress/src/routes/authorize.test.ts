@@ -269,3 +269,28 @@ it.each(Object.entries(recorded))('understands what %s sent', async (_, text) =>
   expect([answer.statusCode, answer.headers['x-weir-subject']]).toEqual([200, 'acme'])
   expect(decisions.records).toMatchObject([{ route: 'POST /v1/search', method: 'POST', cost: 5, subject: 'acme' }])
 })
+
+it('an IPv6 caller is the network of identity.ipv6Prefix, and the check API counts the same one', async () => {
+  const { api, records } = await openMemoryIngress(`
+version: 1
+identity: { ipv6Prefix: 56, anonymous: visitor, trustedProxies: [127.0.0.1] }
+plans: { visitor: { limits: [] } }
+limits: { per-ip: { algorithm: fixed_window, size: 2, window: 1m, by: [ip], applies: all } }
+subjects: { acme: { plan: visitor } }
+`)
+  const asked = { 'x-original-method': 'GET', 'x-original-uri': '/' }
+  const from = async (address: string) =>
+    (await api.inject({ url: '/v1/authorize', headers: { ...asked, 'x-forwarded-for': address } })).statusCode
+  const codes = [await from('2001:db8:77:100::1'), await from('2001:db8:77:1ff::2'), await from('2001:db8:77:1aa::3')]
+  expect(codes).toEqual([200, 200, 429])
+  expect(await from('2001:db8:77:200::1')).toBe(200)
+  expect(records.map(({ subject }) => subject)).toContain('ip:2001:db8:77:100::/56')
+  const payload = { subject: 'acme', ip: '2001:db8:77:1bb::9' }
+  const checked = await api.inject({
+    method: 'POST',
+    url: '/v1/check',
+    headers: { authorization: 'Bearer root' },
+    payload,
+  })
+  expect(checked.json()).toMatchObject({ allowed: false, denied_by: 'per-ip' })
+})

@@ -7,7 +7,7 @@ import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
 import { connectionNamed } from '../http/client-headers.ts'
 import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
-import { ownBodyOf, ownRefusalOf, settingsOf } from '../http/own-refusal.ts'
+import { ownBodyOf, ownRefusalOf, settingsOf, withOwnStatus } from '../http/own-refusal.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
 import { startedAtOf } from '../http/timed-response.ts'
 import type { PolicyView } from '../policy-view.ts'
@@ -76,12 +76,20 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     trace?.startHttp(request.method, authorizePath, startedAt, reply.raw)
     const who = { entryPoint: 'authorize', startedAt, ip, route, method, trace: trace?.decision() } as const
     const refuse = (recorded: RecordedDecision) => {
-      const own = ownRefusalOf(recorded, route.refusal)
+      const own = ownRefusalOf(recorded, route, view.policy)
       setDecisionHeaders(reply, recorded, settingsOf(ports, own))
       setOnExceed(reply, recorded)
       const denial = denialProblem(reply, recorded, ports)
       const problem = recorded.isKnownRefusal === true ? refusedUnrecorded(denial) : denial
-      return sendRefusal(reply, options, problem, ownBodyOf(recorded, own))
+      // A gateway that fails open serves what is answered with 5xx: no status of the policy makes it that.
+      const mayHaveStatus = problem.status >= 500 || (own?.status ?? 0) < 500
+      reply.headers(own?.setHeaders ?? {})
+      return sendRefusal(
+        reply,
+        options,
+        mayHaveStatus ? withOwnStatus(problem, own) : problem,
+        ownBodyOf(recorded, own),
+      )
     }
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found

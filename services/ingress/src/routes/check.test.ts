@@ -214,7 +214,7 @@ it('a subject that a token names and the policy does not have is on the plan of 
     expect([subject, wrong.statusCode, wrong.json().detail]).toEqual([
       subject,
       400,
-      expect.stringContaining('1 to 128'),
+      expect.stringContaining('1 to 255'),
     ])
   }
   expect((await ask({ subject: 'other' }, 'acme-key')).statusCode).toBe(403)

@@ -59,7 +59,7 @@ export function answerCheck(
   if (isProblem(matched)) return matched
   const { route, method, path } = matched
   const isOwn = principal.kind === 'subject'
-  const ip = isOwn ? principal.ip : addressScope(body.ip ?? '')
+  const ip = isOwn ? principal.ip : addressScope(body.ip ?? '', view.policy.identity.ipv6Prefix)
   if (body.ip !== undefined && ip === '') return badRequest('ip must be an IPv4 or IPv6 address.')
   const who = checkedSubject(view, principal, body, nowMs)
   const asked = { entryPoint, startedAt, ip, route, method, trace: trace?.decision() }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
-import type { Refusal, Upstream } from '@weir/policy/policy.ts'
+import type { Refusal } from '@weir/core/limits/refusal.ts'
+import type { Upstream } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
@@ -11,7 +12,7 @@ import {
   type ReplySettings,
   setDecisionHeaders,
 } from '../../http/decision-reply.ts'
-import { type OwnBody, ownBodyOf, ownRefusalOf, settingsOf } from '../../http/own-refusal.ts'
+import { type OwnBody, ownBodyOf, settingsOf, withOwnStatus } from '../../http/own-refusal.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
 const noneForHost = 'No upstream of the policy answers for this host.'
@@ -67,14 +68,14 @@ export function answerProblem(incoming: IncomingRequest, problem: Problem): void
 }
 
 /**
- * Ends a request that was denied and recorded: with an answer, a page for people, or without an answer. `refusal` is
- * the route's own.
+ * Ends a request that was denied and recorded: with an answer, a page for people, or without an answer. `own` is the
+ * policy's answer.
  */
 export function refuse(
   incoming: IncomingRequest,
   recorded: RecordedDecision,
   settings: ReplySettings,
-  refusal?: Refusal,
+  own: Refusal | undefined,
 ): void {
   const onExceed = onExceedOf(recorded.decision, recorded.limits)
   if (onExceed?.kind === 'drop') {
@@ -83,7 +84,6 @@ export function refuse(
   }
   const headers = startHeaders(incoming, true)
   const target = collector(headers)
-  const own = ownRefusalOf(recorded, refusal)
   setDecisionHeaders(target, recorded, settingsOf(settings, own))
   if (onExceed?.kind === 'challenge' && isForPage(incoming)) {
     // There is no Retry-After, with which the browser would wait before it goes there.
@@ -92,7 +92,8 @@ export function refuse(
     incoming.response.end()
     return
   }
-  const problem = denialProblem(target, recorded, settings)
+  const problem = withOwnStatus(denialProblem(target, recorded, settings), own)
+  for (const [name, value] of Object.entries(own?.setHeaders ?? {})) headers.push(name, value)
   const body = ownBodyOf(recorded, own)
   if (body === undefined) writeProblem(incoming.response, problem, headers)
   else writeBody(incoming.response, problem.status, headers, body)

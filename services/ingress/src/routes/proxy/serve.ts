@@ -1,9 +1,11 @@
 import type { Caller } from '@weir/identity/caller.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import { degradedBy } from '../../decide/limits/exceeded.ts'
+import type { RecordedDecision } from '../../decide/types.ts'
 import { FairPlaces } from '../../fair-places.ts'
 import { connectionNamed } from '../../http/client-headers.ts'
 import { collector, isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
+import { ownRefusalOf } from '../../http/own-refusal.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import type { Ports } from '../../ports.ts'
@@ -38,12 +40,13 @@ export function createServe(
     const recordedAs = recordedMethod(method)
     const trace = ports.traces?.begin(origin, view.policy)?.startHttp(recordedAs, route.template, startedAt, response)
     const asked = { entryPoint: 'proxy', startedAt, ip, route, method: recordedAs, trace: trace?.decision() } as const
+    const refused = (by: RecordedDecision) => refuse(incoming, by, ports, ownRefusalOf(by, route, view.policy))
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
       const { retryAfterMs, isUnverifiable } = caller
       const recorded = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
-      return refuse(incoming, recorded, ports)
+      return refused(recorded)
     }
     const said = readCost(route, origin)
     if (typeof said === 'object') return answerProblem(incoming, said)
@@ -67,7 +70,7 @@ export function createServe(
       client: problem === undefined ? response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
-    if (!recorded.decision.allowed) return refuse(incoming, recorded, ports, route.refusal)
+    if (!recorded.decision.allowed) return refused(recorded)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
     if (problem !== undefined) return writeProblem(response, problem, ownHeaders)

@@ -1,0 +1,23 @@
+/**
+ * What requests are refused for: no valid credential (401), a cost that no waiting admits (403), a limit or its block
+ * (429), and what could not be checked or recorded (503).
+ */
+export const refusalKinds = ['unauthorized', 'cost', 'limit', 'unavailable'] as const
+/** One of them. */
+export type RefusalKind = (typeof refusalKinds)[number]
+
+/** How requests are answered that are refused, through the proxy and to gateways. */
+export interface Refusal {
+  /** A dialect of the rate-limit headers; absent for that of the process. */
+  readonly dialect?: 'draft10' | 'draft6' | 'x-ratelimit' | 'none'
+  /** 400 to 599; absent for Weir's own. */
+  readonly status?: number
+  /** Further headers by their names in lower case; none that Weir sets, and none about connections or cookies. */
+  readonly setHeaders?: Readonly<Record<string, string>>
+  /** As `fillTemplate` takes it; absent for a problem. */
+  readonly body?: string
+  readonly contentType: string
+}
+
+/** Refusals by what requests are refused for. */
+export type Refusals = Readonly<Partial<Record<RefusalKind, Refusal>>>
