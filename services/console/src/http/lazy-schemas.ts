@@ -4,8 +4,8 @@ import type { FastifyInstance, FastifySchemaCompiler } from 'fastify'
 type Validate = ReturnType<FastifySchemaCompiler<unknown>>
 
 /**
- * Compiles the schema of a route when it is asked for the first time: of hundreds a console needs a few, and all of them
- * take a third of its start.
+ * Compiles the schema of a route when it is asked for the first time: a console needs few of its hundreds, and all of
+ * them take a third of its start.
  */
 export function compileLazily(app: FastifyInstance, compile: FastifySchemaCompiler<unknown>): void {
   app.setValidatorCompiler((route) => {
