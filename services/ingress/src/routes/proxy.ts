@@ -57,6 +57,8 @@ export function createProxy(
         forwarder.closeTunnels()
       })
       app.addHook('onClose', forwarder.close)
+      // The listener answers what is no request, in its turn; Fastify would end the connection immediately.
+      for (const one of app.server.listeners('clientError').slice(1)) app.server.off('clientError', one as () => void)
       injectInto(app, serveRequest)
     },
   }
