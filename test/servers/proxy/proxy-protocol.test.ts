@@ -70,7 +70,7 @@ test('A header stands before the handshake of TLS', async () => {
   ])
 })
 
-test('WEIR_PROXY_PROTOCOL=yes asks the trusted proxies of the policy for one header, whoever it names', async () => {
+test('WEIR_PROXY_PROTOCOL=yes asks the trusted proxies of the policy for one header, whatever address it names', async () => {
   const policy = { version: 1, identity: { trustedProxies: ['127.0.0.1'] } }
   const stack = await startIngressStack(policy, { WEIR_PROXY_PROTOCOL: 'yes' })
   onTestFinished(() => stack.close())
