@@ -135,7 +135,7 @@ function readAnswers(text: string, isHead: boolean) {
   for (let answer = readMessage(rest, isHead); answer !== undefined; answer = readMessage(rest, isHead)) {
     const status = answer.start.split(' ')[1] ?? ''
     const isOfUpstream = /^x-odd:/im.test(answer.head)
-    words.push(isOfUpstream ? `${status} ${answer.body.split('\n', 1)[0]}`.trim().slice(0, 60) : status)
+    words.push(isOfUpstream ? `${status} ${answer.body.split('\n', 1)[0] || 'empty'}`.slice(0, 60) : status)
     isWhole = answer.isWhole && !/^1(?!01)/.test(status)
     isByClose = !/^(?:content-length|transfer-encoding):/im.test(answer.head)
     rest = answer.rest
