@@ -317,17 +317,26 @@ it.each([
   },
 )
 
-it('what is no request is answered behind the whole requests before it, and nothing behind it is read', async () => {
-  const { port, seen } = await openProxy({
-    serve: (_request, response) => void setTimeout(() => response.end('made'), 200),
+const get = `GET / HTTP/1.1\r\n${own}\r\n`
+it.each([
+  ['what is no request', `${get}${get}no request\r\n\r\n`, [200, 200, 400]],
+  ['a body that breaks off', `${get}POST / HTTP/1.1\r\n${own}Transfer-Encoding: chunked\r\n\r\nzz\r\n`, [200, 400]],
+  ['a head that is too long', `${get}GET / HTTP/1.1\r\n${own}X: ${'a'.repeat(40_000)}\r\n\r\n`, [200, 431]],
+])('%s is answered behind the whole requests before it, and nothing behind it is read', async (_, bytes, statuses) => {
+  const held = Promise.withResolvers<void>()
+  const { port, seen, records } = await openProxy({
+    serve: (_request, response) => void held.promise.then(() => response.end('made')),
   })
   const socket = connect(port, '127.0.0.1')
-  const get = `GET / HTTP/1.1\r\n${own}\r\n`
-  socket.write(`${get}${get}no request\r\n\r\n`)
-  setTimeout(() => socket.write(hidden), 100)
+  socket.write(bytes)
+  await expect.poll(() => seen.length).toBe(1)
+  await new Promise<unknown>((written) => socket.write(hidden, written))
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((read) => setImmediate(read))
+  held.resolve()
   const answer = await text(socket)
-  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
-  expect(seen.map(({ url }) => url)).toEqual(['/', '/'])
+  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(statuses.map((status) => `HTTP/1.1 ${status}`))
+  expect(seen.map(({ url }) => url)).toEqual(Array(statuses.length - 1).fill('/'))
+  expect(records).toHaveLength(seen.length)
 })
 
 it('of fifty requests in one go each is decided, and each reaches the upstream once', async () => {

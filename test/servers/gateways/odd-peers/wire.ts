@@ -1,5 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 
 /** One oddity: bytes, or pieces of them that are sent with pauses between. */
 export interface Odd {
@@ -18,7 +18,7 @@ export interface Odd {
 /** What a client sends. */
 export type SentOdd = Pick<Odd, 'bytes' | 'end' | 'show'>
 
-/** Between two pieces: enough for the first to be read alone. */
+/** Between two pieces, unless the other side answers before: enough for the first to be read alone. */
 const pauseMs = 60
 /** An answer that takes longer is none. */
 const answerMsMax = 2_500
@@ -64,15 +64,18 @@ function readMessage(text: string, isHead = false): Message | undefined {
 }
 
 async function sendOdd(socket: Socket, { bytes, end }: Pick<Odd, 'bytes' | 'end'>): Promise<void> {
+  const before = socket.bytesRead
+  const answered = () => waitUntil(() => socket.destroyed || socket.bytesRead > before, { deadlineMs: pauseMs })
   for (const [at, piece] of [bytes].flat().entries()) {
-    if (at > 0) await pause(pauseMs)
+    if (at > 0) await answered()
     if (!socket.writable) return
     socket.write(piece, 'latin1')
   }
   if (end === 'end') socket.end()
+  if (end !== 'reset') return
   // A reset overtakes what was written.
-  if (end === 'reset') await pause(pauseMs)
-  if (end === 'reset') socket.resetAndDestroy()
+  await answered()
+  socket.resetAndDestroy()
 }
 
 /** An upstream that answers `/u/N` by the bytes of row N, and anything else with the request as it came. */
@@ -103,26 +106,27 @@ export function oddUpstream(rows: readonly Odd[]): Server {
 export async function wordOf(port: number, odd: SentOdd, answerMs: number = answerMsMax): Promise<string> {
   const first = [odd.bytes].flat()[0] ?? ''
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  const done = Promise.withResolvers<'closed' | 'hangs'>()
-  let got = ''
+  let [got, isClosed] = ['', false]
+  const closed = () => {
+    isClosed = true
+  }
   const answers = () => readAnswers(got, first.startsWith('HEAD '))
-  socket.setEncoding('latin1').on('error', () => done.resolve('closed'))
+  socket.setEncoding('latin1').on('error', closed).on('end', closed)
   socket.on('data', (chunk: string) => {
     got += chunk
-    // What follows a whole answer is not waited for any longer than this.
-    if (answers().isWhole) setTimeout(() => done.resolve('hangs'), 4 * pauseMs)
   })
-  socket.on('end', () => done.resolve('closed'))
-  const timer = setTimeout(() => done.resolve('hangs'), answerMs)
   await sendOdd(socket, odd)
-  const ended = await done.promise
-  clearTimeout(timer)
+  await waitUntil(() => isClosed || answers().isWhole, { deadlineMs: answerMs })
+  // More may follow a whole answer.
+  await waitUntil(() => isClosed, { deadlineMs: 4 * pauseMs })
   socket.destroy()
   const { words, isWhole, isByClose } = answers()
-  const isWell = isWhole || (isByClose && ended === 'closed')
+  const isWell = isWhole || (isByClose && isClosed)
   const shown =
     odd.show === undefined ? [] : [(odd.show.exec(got)?.[0] ?? 'not shown').toLowerCase().slice(0, 40).trim()]
-  return [...words, ...shown, ...(isWell ? [] : [words.length > 0 && ended === 'closed' ? 'cut' : ended])].join(', ')
+  return [...words, ...shown, ...(isWell ? [] : [isClosed ? (words.length > 0 ? 'cut' : 'closed') : 'hangs'])].join(
+    ', ',
+  )
 }
 
 function readAnswers(text: string, isHead: boolean) {
@@ -131,7 +135,7 @@ function readAnswers(text: string, isHead: boolean) {
   for (let answer = readMessage(rest, isHead); answer !== undefined; answer = readMessage(rest, isHead)) {
     const status = answer.start.split(' ')[1] ?? ''
     const isOfUpstream = /^x-odd:/im.test(answer.head)
-    words.push(isOfUpstream ? `${status} ${answer.body.split('\n', 1)[0]}`.trim().slice(0, 60) : status)
+    words.push(isOfUpstream ? `${status} ${answer.body.split('\n', 1)[0] || 'empty'}`.slice(0, 60) : status)
     isWhole = answer.isWhole && !/^1(?!01)/.test(status)
     isByClose = !/^(?:content-length|transfer-encoding):/im.test(answer.head)
     rest = answer.rest

@@ -156,8 +156,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
    */
   #passInformation(status: number, headers: IncomingHttpHeaders): void {
     const { request, response, upstream } = this.#proxied
-    // A 101 that was not asked for is the end: undici reports it as an error next.
-    if (request.httpVersionMinor === 0 || response.headersSent || status === 101) return
+    // A 101 that was not asked for, or a status below 100, is the end: an error comes next.
+    if (request.httpVersionMinor === 0 || response.headersSent || status <= 101) return
     const all: string[] = []
     addAnswerHeaders(all, { ...headers, 'content-length': undefined }, upstream)
     response.socket?.write(`${headText(status, all)}\r\n`, 'latin1')

@@ -3,10 +3,11 @@ import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { inTurn } from '@weir/runtime/bound-connections.ts'
-import { answerToNoRequest, badRequest, joinDuplicateHeaders } from '@weir/runtime/problem.ts'
+import { badRequest, joinDuplicateHeaders } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { writeProblem } from './answers.ts'
 import { hasBody } from './client-body.ts'
+import { ConnectionTurns } from './connection-turns.ts'
 import { headerBytesMax, readTarget, type Target } from './read-target.ts'
 import { protocolAsked } from './tunnel.ts'
 
@@ -49,32 +50,13 @@ export function createListener(
   tls?: ListenerTls,
   Answer: typeof ServerResponse = ServerResponse,
 ): Server {
-  const answering = new WeakMap<Duplex, ServerResponse>()
-  /** Connections on which a head was refused: where the next one would begin is unknown. */
-  const lost = new WeakSet<Duplex>()
-  /** Connections on which bytes that are no request came behind requests that are being answered. */
-  const ending = new WeakSet<Duplex>()
-
+  const turns = new ConnectionTurns()
   const serve = (request: IncomingMessage, response: ServerResponse, mayContinue: () => void) => {
-    const { socket } = request
-    if (lost.has(socket)) return
-    answering.set(socket, response)
+    if (!turns.begin(request, response)) return
     const read = readTarget(request)
     if ('target' in read) return serveRequest(request, response, read.target, mayContinue)
-    lost.add(socket)
+    turns.lose(request.socket)
     writeProblem(response, read.problem, ['connection', 'close'])
-  }
-
-  /** Answers bytes that are no request once the whole requests before them are answered, and ends the connection. */
-  const endInTurn = (error: ParserError, socket: Duplex): void => {
-    const response = answering.get(socket)
-    if (ending.has(socket) || response === undefined) return
-    ending.add(socket)
-    response.once('finish', () => {
-      ending.delete(socket)
-      if (answering.get(socket) !== response) endInTurn(error, socket)
-      else if (socket.writable) socket.end(answerToNoRequest(error, headerBytesMax), () => socket.destroy())
-    })
   }
 
   const options = {
@@ -112,7 +94,7 @@ export function createListener(
     // Node does not listen any more; the answer or the tunnel finds the socket closed.
     socket.on('error', nothing)
     // Node has released the connection, and the answers before this one could not be written to their ends.
-    if (isAnswering(answering.get(socket))) return socket.destroy()
+    if (turns.isAnswering(socket)) return socket.destroy()
     socket.unshift(head)
     const response = responseOn(request, Answer)
     const refusal = request.method === 'CONNECT' ? noTunnels : hasBody(request) ? upgradeWithBody : undefined
@@ -121,27 +103,9 @@ export function createListener(
     else serveRequest(request, response, read.target, nothing, protocolAsked(request) ?? '')
   }
   server.on('upgrade', switches).on('connect', switches)
-  server.on('clientError', (error: ParserError, socket) => {
-    if (isBehindWhole(error, answering.get(socket))) return endInTurn(error, socket)
-    const response = answering.get(socket)
-    const hasBegun = lost.has(socket) || (response?.headersSent === true && !response.writableFinished)
-    if (socket.writable && !hasBegun && error.code !== 'ECONNRESET')
-      socket.write(answerToNoRequest(error, headerBytesMax))
-    socket.destroy()
-  })
+  server.on('clientError', (error, socket) => turns.fail(error, socket))
   return server
 }
-
-type ParserError = Error & { readonly code?: string }
-
-/** Whether the parser found bytes that are no request, behind whole ones that are being answered. */
-const isBehindWhole = ({ code = '' }: ParserError, response: ServerResponse | undefined): boolean =>
-  // A client that has ended its side mostly hung up.
-  /^HPE_(?!INVALID_EOF)/.test(code) && isAnswering(response) && response?.req.complete === true
-
-/** Whether an answer still waits for its turn, or has the connection. */
-const isAnswering = (response: ServerResponse | undefined): boolean =>
-  response !== undefined && (response.socket !== null || !response.writableFinished)
 
 /** Writes an answer on a connection that Node's server has released; the connection ends with it. */
 function responseOn(request: IncomingMessage, Answer: typeof ServerResponse): ServerResponse {
