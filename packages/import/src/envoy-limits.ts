@@ -1,11 +1,11 @@
 import type { JsonObject } from '@weir/policy/entities.ts'
 import { attributesOfKeys, descriptorMethod, descriptorSegment } from '@weir/policy/match/match-descriptor.ts'
-import { parseName } from '@weir/policy/policy-values.ts'
 import { parseMatch } from '@weir/policy/reader/read-routes.ts'
 import { type EnvoyDescriptor, windowOfUnit } from './envoy-config.ts'
 import { hasNoLimit, type Rule, type Step } from './envoy-rules.ts'
 import { spotName } from './foreign-file.ts'
 import type { ImportedPolicy, ImportNote } from './imported-policy.ts'
+import { LimitNames } from './limit-names.ts'
 
 interface DomainRules {
   readonly domain: string
@@ -172,30 +172,16 @@ function replacedBy(from: EnvoyDescriptor, { named, replacers }: LimitsByName, n
   })
 }
 
-/** Longer names are shortened: `parseName` has the same bound. */
-const limitNameLengthMax = 64
-/** These name policies of their own in the RateLimit fields. */
-const reserved = ['unauthenticated', 'unlimited']
-
 /**
  * Names for the limits of rules: the one that the configuration gives, where it is the only one; else domain, keys and
  * values. The same configuration gives the same names.
  */
 function createLimitNames(limited: readonly DomainRule[]): (one: DomainRule) => string {
-  const given = Map.groupBy(limited, ({ rule }) => givenName(rule))
-  const taken = new Set<string>(reserved)
-  const counts = new Map<string, number>()
-  const names = new Map<Rule, string>()
-  const take = (rule: Rule, name: string) => {
-    names.set(rule, name)
-    taken.add(name)
-    return name
-  }
-  for (const [name, [one, ...others]] of given) {
-    const isGood = parseName(name) !== undefined && !taken.has(name)
-    if (isGood && one !== undefined && others.length === 0) take(one.rule, name)
-  }
-  return ({ domain, rule }) => names.get(rule) ?? take(rule, unusedName(readableName(domain, rule), taken, counts))
+  const taken = new LimitNames()
+  const given = new Map<Rule, string>()
+  for (const [name, [one, ...others]] of Map.groupBy(limited, ({ rule }) => givenName(rule)))
+    if (one !== undefined && others.length === 0 && taken.takeExactly(name)) given.set(one.rule, name)
+  return ({ domain, rule }) => given.get(rule) ?? taken.take(readableName(domain, rule))
 }
 
 const givenName = ({ from }: Rule) => from.limit?.name ?? ''
@@ -205,19 +191,5 @@ function readableName(domain: string, { steps }: Rule): string {
     match === 'any' ? [key] : [key, match === 'prefix' ? `${text}_` : text],
   )
   const words = [domain, ...parts].map((part) => part.replaceAll(/[^\w.-]+/g, '-').replaceAll(/^-+|-+$/g, ''))
-  const plain = words
-    .filter((word) => word !== '')
-    .join('.')
-    .replace(/^[^A-Za-z0-9]+/, '')
-  return plain === '' ? 'limit' : plain.slice(0, limitNameLengthMax)
-}
-
-/** The next that is free; `counts` remembers where the last search for this name ended. */
-function unusedName(name: string, taken: ReadonlySet<string>, counts: Map<string, number>): string {
-  for (let count = counts.get(name) ?? 1; ; count += 1) {
-    counts.set(name, count)
-    const ending = count === 1 ? '' : `-${count}`
-    const tried = `${name.slice(0, limitNameLengthMax - ending.length)}${ending}`
-    if (!taken.has(tried)) return tried
-  }
+  return words.filter((word) => word !== '').join('.')
 }

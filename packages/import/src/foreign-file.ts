@@ -1,4 +1,4 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, visit } from 'yaml'
 
 /** A place in a file that another program's configuration is read from. */
 export interface Spot {
@@ -57,16 +57,9 @@ export class ForeignFile {
     this.#linesBefore = linesBefore
   }
 
-  /** The whole of it, or undefined when it cannot be taken apart. */
-  open(text: string): ForeignValue | undefined {
-    const [first, second] = this.documents(text)
-    if (second === undefined) return first ?? { file: this.#file, line: this.#linesBefore + 1, node: null }
-    return this.problem(second, 'is not valid YAML: a configuration is one document; another begins here')
-  }
-
-  /** Its documents, none when one of them cannot be taken apart. */
+  /** Its documents, an empty one if it has none; none when one of them cannot be taken apart. */
   documents(text: string): readonly ForeignValue[] {
-    const top = { file: this.#file, line: 1, node: undefined }
+    const top = { file: this.#file, line: this.#linesBefore + 1, node: undefined }
     if (text.length > textLengthMax) return this.problem(top, `is longer than ${textLengthMax} characters`) ?? []
     const documents: readonly Document[] = [
       ...parseAllDocuments(text, {
@@ -78,11 +71,22 @@ export class ForeignFile {
       for (const { pos, message } of errors) this.problem(this.#spot(pos[0]), `is not valid YAML: ${message}`)
     }
     if (this.problems.length > 0) return []
+    if (documents.length === 0) return [top]
     return documents.map((document) => {
       const [begin = 0, , end = begin] = document.range ?? []
       this.#documents.push({ document, end })
       return this.#value(document.contents, begin)
     })
+  }
+
+  /** Calls back for every field of the documents, in their order; an alias counts where its value is written too. */
+  eachField(call: (name: string, value: ForeignValue) => void): void {
+    for (const { document } of this.#documents) {
+      visit(document, {
+        Pair: (_, { key, value }) =>
+          call(isScalar(key) ? String(key.value) : '', this.#value(value, offsetOf(key) ?? 0)),
+      })
+    }
   }
 
   /** One that is found twice is one. */

@@ -1,10 +1,10 @@
 import { type EnvoyConfig, type EnvoyDescriptor, stepName } from './envoy-config.ts'
 import { limitsOfRules } from './envoy-limits.ts'
 import { rulesBelow, rulesMax } from './envoy-rules.ts'
-import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
-import type { ImportNote, ImportResult, InputFile } from './imported-policy.ts'
+import { type ImportProblem, spotName } from './foreign-file.ts'
+import { type ImportNote, type ImportResult, type InputFile, inOrderOf } from './imported-policy.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
-import { withoutConfigMaps } from './yaml-config.ts'
+import { openYaml } from './yaml-config.ts'
 
 /**
  * Converts configuration files of `envoyproxy/ratelimit` to limits and routes that decide the same. Files of one
@@ -13,7 +13,7 @@ import { withoutConfigMaps } from './yaml-config.ts'
  * converted.
  */
 export function importEnvoy(files: readonly InputFile[]): ImportResult {
-  const read = withoutConfigMaps(files).map(({ name, text, linesBefore }) => readEnvoyConfig(text, name, linesBefore))
+  const read = openYaml(files).map((file) => readEnvoyConfig(file))
   const notes = read.flatMap((one) => one.notes)
   const configs = read.flatMap(({ config }) => config ?? [])
   const problems = read.flatMap((one) => one.problems)
@@ -30,13 +30,6 @@ export function importEnvoy(files: readonly InputFile[]): ImportResult {
   for (const [domain, parts] of domains) notes.push(...notesOnMerging(domain, parts))
   const policy = limitsOfRules(rules, notes)
   return { kind: 'imported', policy, notes: inOrderOf(files, notes) }
-}
-
-/** By file and line. */
-function inOrderOf<T extends Spot>(files: readonly { readonly name: string }[], spots: readonly T[]): readonly T[] {
-  const places = new Map(files.map(({ name }, at) => [name, at]))
-  const placeOf = ({ file }: Spot) => places.get(file) ?? 0
-  return spots.toSorted((a, b) => placeOf(a) - placeOf(b) || a.line - b.line)
 }
 
 const allOf = (parts: readonly EnvoyConfig[]) => parts.flatMap(({ descriptors }) => descriptors)

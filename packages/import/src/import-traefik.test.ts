@@ -11,7 +11,7 @@ test.each([
   ['average: 6, period: 1m', { size: 6, window: '1m', burst: 1, onExceed: { delay: '500ms', queue: 1 } }],
   ['average: 3, period: 2', { size: 3, window: '2s', burst: 1, onExceed: { delay: '500ms', queue: 1 } }],
   ['average: 1, period: 10ms', { size: 10, window: '100ms', burst: 1, onExceed: { delay: '5ms', queue: 1 } }],
-  ['Average: 1000, period: 1s, burst: 0', { size: 1_000, window: '1s', burst: 1 }],
+  ['average: 1000, period: 1s, burst: 0', { size: 1_000, window: '1s', burst: 1 }],
   ['average: 9, period: 1h30m', { size: 9, window: '90m', burst: 1, onExceed: { delay: '500ms', queue: 1 } }],
 ])('%s is a bucket of the same rate and burst', (fields, body) => {
   const result = importTraefik([{ name: 'dynamic.yml', text: limited(fields) }])

@@ -5,8 +5,9 @@ import {
   type EnvoyUnit,
   windowOfUnit,
 } from './envoy-config.ts'
-import { ForeignFile, type ForeignValue, type ImportProblem, isEmpty } from './foreign-file.ts'
+import type { ImportProblem, Spot } from './foreign-file.ts'
 import type { ImportNote } from './imported-policy.ts'
+import { Entry, type YamlFile } from './yaml-config.ts'
 
 /** What a file says, with what is wrong with it; one of them is empty. */
 export interface ReadConfig {
@@ -28,136 +29,101 @@ const knownInDescriptor = [
 ]
 const knownInLimit = ['unit', 'requests_per_unit', 'unlimited', 'name', 'replaces']
 
-type Fields = ReadonlyMap<string, ForeignValue>
-
 /** Reads a configuration file of `envoyproxy/ratelimit`. What its server refuses to load is a problem here too. */
-export function readEnvoyConfig(text: string, file: string, linesBefore = 0): ReadConfig {
-  return new ConfigReader(file, linesBefore).read(text)
+export function readEnvoyConfig(file: YamlFile): ReadConfig {
+  return new ConfigReader().read(file)
 }
 
 class ConfigReader {
-  readonly #file: ForeignFile
   readonly #notes: ImportNote[] = []
   #count = 0
 
-  constructor(file: string, linesBefore: number) {
-    this.#file = new ForeignFile(file, linesBefore)
-  }
-
-  read(text: string): ReadConfig {
-    const root = this.#file.open(text)
-    const config = root === undefined ? undefined : this.#config(root)
-    const { problems } = this.#file
+  read({ file, documents }: YamlFile): ReadConfig {
+    const [root, second] = documents
+    second?.problem('is not valid YAML: a configuration is one document; another begins here')
+    const config = root === undefined ? undefined : this.#config(new Entry(file, root, rootIs))
+    const { problems } = file
     return { config: problems.length > 0 ? undefined : config, problems, notes: this.#notes }
   }
 
-  #config(root: ForeignValue): EnvoyConfig | undefined {
-    const fields = this.#file.map(root, 'a configuration of envoyproxy/ratelimit: `domain` and `descriptors`')
-    if (fields === undefined) return undefined
-    this.#noteUnknown(fields, ['domain', 'descriptors'])
-    const domain = this.#text(fields, 'domain')
-    if (domain === '') this.#file.problem(root, 'needs a `domain` that is not empty')
-    return { file: root.file, line: root.line, domain, descriptors: this.#descriptors(fields, 1) }
+  #config(root: Entry): EnvoyConfig {
+    this.#noteUnknown(root, ['domain', 'descriptors'])
+    const domain = root.text('domain')
+    if (root.isMap && domain === '') root.problem('needs a `domain` that is not empty')
+    return { file: root.file, line: root.line, domain, descriptors: this.#descriptors(root, 1) }
   }
 
-  #descriptors(fields: Fields, depth: number): readonly EnvoyDescriptor[] {
-    const field = fields.get('descriptors')
-    if (field === undefined || isEmpty(field)) return []
-    if (depth > depthMax) return this.#file.problem(field, `is nested deeper than ${depthMax} descriptors`) ?? []
-    const items = this.#file.list(field, 'a list of descriptors') ?? []
+  #descriptors(parent: Entry, depth: number): readonly EnvoyDescriptor[] {
+    const field = parent.at('descriptors')
+    if (field.isEmpty) return []
+    if (depth > depthMax) return field.problem(`is nested deeper than ${depthMax} descriptors`) ?? []
+    const items = parent.items('descriptors', 'a list of descriptors', 'a descriptor: a map with a `key`')
     return items.flatMap((item) => this.#descriptor(item, depth) ?? [])
   }
 
-  #descriptor(item: ForeignValue, depth: number): EnvoyDescriptor | undefined {
+  #descriptor(item: Entry, depth: number): EnvoyDescriptor | undefined {
     this.#count += 1
     if (this.#count === descriptorsMax + 1)
-      this.#file.problem(item, `is descriptor ${this.#count}; a policy has at most ${descriptorsMax} routes`)
+      item.problem(`is descriptor ${this.#count}; a policy has at most ${descriptorsMax} routes`)
     if (this.#count > descriptorsMax) return undefined
-    const fields = this.#file.map(item, 'a descriptor: a map with a `key`')
-    if (fields === undefined) return undefined
-    this.#noteUnknown(fields, knownInDescriptor)
-    const [key, value] = [this.#text(fields, 'key'), this.#text(fields, 'value')]
-    if (key === '') this.#file.problem(item, 'needs a `key` that is not empty')
-    const limit = this.#limit(fields.get('rate_limit'))
-    const isQuota = this.#flag(fields, 'quota_mode')
-    const isShadow = this.#flag(fields, 'shadow_mode')
-    this.#noteFlags(fields, limit)
-    const metadata = fields.get('metadata')
-    if (metadata !== undefined) {
+    this.#noteUnknown(item, knownInDescriptor)
+    const [key, value] = [item.text('key'), item.text('value')]
+    if (item.isMap && key === '') item.problem('needs a `key` that is not empty')
+    const limit = this.#limit(
+      item.at('rate_limit', 'a rate limit: `unit` and `requests_per_unit`, or `unlimited: true`'),
+    )
+    const isShadow = item.flag('shadow_mode') || item.flag('quota_mode')
+    this.#noteFlags(item, limit)
+    if (item.fields.has('metadata')) {
       const what = 'metadata: answers to Envoy carry no metadata'
-      this.#note(metadata, 'changed', what, 'Nothing, unless a filter behind it reads them: they change no decision.')
+      const advice = 'Nothing, unless a filter behind it reads them: they change no decision.'
+      this.#note(item.at('metadata'), 'changed', what, advice)
     }
-    return {
-      ...{ file: item.file, line: item.line, key, value, limit },
-      isShadow: isShadow || isQuota,
-      isShared: this.#flag(fields, 'share_threshold') && value.endsWith('*'),
-      descriptors: this.#descriptors(fields, depth + 1),
-    }
+    const isShared = item.flag('share_threshold') && value.endsWith('*')
+    const descriptors = this.#descriptors(item, depth + 1)
+    return { file: item.file, line: item.line, key, value, limit, isShadow, isShared, descriptors }
   }
 
-  #limit(field: ForeignValue | undefined): EnvoyLimit | undefined {
-    if (field === undefined || isEmpty(field)) return undefined
-    const fields = this.#file.map(field, 'a rate limit: `unit` and `requests_per_unit`, or `unlimited: true`')
-    if (fields === undefined) return undefined
-    this.#noteUnknown(fields, knownInLimit)
-    const name = this.#text(fields, 'name')
-    const unlimited = this.#flag(fields, 'unlimited')
-    const unit = this.#unit(field, fields, unlimited)
-    const requests = this.#requests(field, fields, unlimited)
-    return {
-      ...{ file: field.file, line: field.line, name },
-      per: unlimited || unit === undefined ? undefined : { unit, requests },
-      replaces: this.#replaces(fields, name),
+  #limit(entry: Entry): EnvoyLimit | undefined {
+    if (entry.isEmpty) return undefined
+    this.#noteUnknown(entry, knownInLimit)
+    const name = entry.text('name')
+    const unlimited = entry.flag('unlimited')
+    const unit = this.#unit(entry, unlimited)
+    const requests = entry.number('requests_per_unit', requestsMax)
+    if (requests === undefined && !unlimited) {
+      const what = 'without `requests_per_unit` nothing is admitted, as before'
+      this.#note(entry, 'info', what, 'Write a number if that was not meant.')
     }
+    const per = unlimited || unit === undefined ? undefined : { unit, requests: requests ?? 0 }
+    return { file: entry.file, line: entry.line, name, per, replaces: this.#replaces(entry, name) }
   }
 
-  #unit(limit: ForeignValue, fields: Fields, unlimited: boolean): EnvoyUnit | undefined {
-    const text = this.#text(fields, 'unit').toLowerCase()
+  #unit(limit: Entry, unlimited: boolean): EnvoyUnit | undefined {
+    const text = limit.text('unit').toLowerCase()
     const unit = unitNames.find((one) => one === text)
-    const at = fields.get('unit') ?? limit
-    if (unlimited && unit !== undefined)
-      this.#file.problem(at, 'has a `unit` beside `unlimited`; a limit has one of them')
-    if (!unlimited && unit === undefined)
-      this.#file.problem(
-        at,
-        `the unit must be one of ${unitNames.join(', ')}, but is ${text === '' ? 'missing' : text}`,
-      )
+    const at = limit.at('unit')
+    if (unlimited && unit !== undefined) at.problem('has a `unit` beside `unlimited`; a limit has one of them')
+    if (limit.isMap && !unlimited && unit === undefined)
+      at.problem(`the unit must be one of ${unitNames.join(', ')}, but is ${text === '' ? 'missing' : text}`)
     return unit
   }
 
-  #requests(limit: ForeignValue, fields: Fields, unlimited: boolean): number {
-    const field = fields.get('requests_per_unit')
-    if (field !== undefined && !isEmpty(field))
-      return this.#file.wholeNumber(field, requestsMax, 'requests_per_unit') ?? 0
-    if (!unlimited)
-      this.#note(
-        limit,
-        'info',
-        'without `requests_per_unit` nothing is admitted, as before',
-        'Write a number if that was not meant.',
-      )
-    return 0
-  }
-
-  #replaces(fields: Fields, own: string): readonly string[] {
-    const field = fields.get('replaces')
-    if (field === undefined || isEmpty(field)) return []
-    const items = this.#file.list(field, 'a list of maps with a `name`') ?? []
-    return items.flatMap((item) => {
-      const entry = this.#file.map(item, 'a map with the `name` of a limit')
-      if (entry === undefined) return []
-      this.#noteUnknown(entry, ['name'])
-      const name = this.#text(entry, 'name')
-      if (name === '') return this.#file.problem(item, 'needs the `name` of a limit') ?? []
-      if (name === own) return this.#file.problem(item, 'a limit cannot replace itself') ?? []
-      return [name]
+  #replaces(limit: Entry, own: string): readonly string[] {
+    const items = limit.items('replaces', 'a list of maps with a `name`', 'a map with the `name` of a limit')
+    return items.map((item) => {
+      this.#noteUnknown(item, ['name'])
+      const name = item.text('name')
+      if (item.isMap && name === '') item.problem('needs the `name` of a limit')
+      if (name !== '' && name === own) item.problem('a limit cannot replace itself')
+      return name
     })
   }
 
-  #noteFlags(fields: Fields, limit: EnvoyLimit | undefined): void {
+  #noteFlags(item: Entry, limit: EnvoyLimit | undefined): void {
     const records = 'every decision is recorded with its descriptor, so there is nothing to turn on'
     const ask = 'Ask the usage API, or ClickHouse.'
-    const isShareless = !this.#text(fields, 'value').endsWith('*')
+    const isShareless = !item.text('value').endsWith('*')
     const notes: readonly (readonly [flag: string, kind: ImportNote['kind'], what: string, advice: string])[] = [
       ['detailed_metric', 'info', `: ${records}`, ask],
       ['value_to_metric', 'info', `: ${records}`, ask],
@@ -170,34 +136,22 @@ class ConfigReader {
       ...(isShareless ? [meansNothing('share_threshold', 'a value that ends in `*`')] : []),
       ...(limit === undefined ? [meansNothing('shadow_mode', 'a rate_limit')] : []),
     ]
-    for (const [flag, kind, what, advice] of notes) {
-      const field = fields.get(flag)
-      if (field !== undefined && this.#flag(fields, flag)) this.#note(field, kind, `${flag}${what}`, advice)
-    }
+    for (const [flag, kind, what, advice] of notes)
+      if (item.flag(flag)) this.#note(item.at(flag), kind, `${flag}${what}`, advice)
   }
 
-  #noteUnknown(fields: Fields, known: readonly string[]): void {
-    for (const [name, field] of fields) {
-      if (known.includes(name)) continue
-      const advice = 'Look it up in the documentation of the version you run, and write what it does into the policy.'
-      this.#note(field, 'lost', `${name}: this key is not known here`, advice)
-    }
+  #noteUnknown({ fields }: Entry, known: readonly string[]): void {
+    const advice = 'Look it up in the documentation of the version you run, and write what it does into the policy.'
+    for (const [name, field] of fields)
+      if (!known.includes(name)) this.#note(field, 'lost', `${name}: this key is not known here`, advice)
   }
 
-  #note({ file, line }: ForeignValue, kind: ImportNote['kind'], what: string, advice: string): void {
+  #note({ file, line }: Spot, kind: ImportNote['kind'], what: string, advice: string): void {
     this.#notes.push({ file, line, kind, what, advice })
   }
-
-  #text(fields: Fields, name: string): string {
-    const field = fields.get(name)
-    return field === undefined ? '' : (this.#file.text(field, name) ?? '')
-  }
-
-  #flag(fields: Fields, name: string): boolean {
-    const field = fields.get(name)
-    return field !== undefined && (this.#file.flag(field, name) ?? false)
-  }
 }
+
+const rootIs = 'a configuration of envoyproxy/ratelimit: `domain` and `descriptors`'
 
 const meansNothing = (flag: string, missing: string) =>
   [flag, 'info', ` without ${missing} means nothing`, 'Leave it out.'] as const
