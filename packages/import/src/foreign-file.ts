@@ -34,10 +34,6 @@ const itemsMax = 100_000
 /** Kept problems end here: no one reads a longer list. */
 const problemsMax = 200
 
-const words: ReadonlyMap<string, boolean> = new Map(
-  Object.entries({ true: true, yes: true, on: true, y: true, false: false, no: false, off: false, n: false }),
-)
-
 /**
  * A YAML file of another program. Unlike a policy it may have aliases and merge keys, and any scalar is a text where
  * one is wanted. Problems are collected; a reading method gives undefined exactly when it has added one.
@@ -107,35 +103,6 @@ export class ForeignFile {
     return value.node.items.map((item) => this.#value(item, offsetOf(item) ?? 0, value))
   }
 
-  /** A scalar as written, whatever YAML takes it for; empty for an empty one. */
-  text(value: ForeignValue, name: string): string | undefined {
-    const { node } = value
-    if (node === null || node === undefined) return ''
-    if (!isScalar(node)) return this.problem(value, `\`${name}\` must be a text`)
-    if (node.value === null) return ''
-    const text = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
-    return text.isWellFormed() ? text : this.problem(value, `\`${name}\` has half of a character in it`)
-  }
-
-  flag(value: ForeignValue, name: string): boolean | undefined {
-    const text = this.text(value, name)
-    if (text === undefined || text === '') return text === undefined ? undefined : false
-    return words.get(text.toLowerCase()) ?? this.problem(value, `\`${name}\` must be true or false, but is ${text}`)
-  }
-
-  wholeNumber(value: ForeignValue, max: number, name: string): number | undefined {
-    const text = this.text(value, name)
-    if (text === undefined) return undefined
-    if (/^0\d/.test(text)) {
-      return this.problem(value, `\`${name}\` is ${text}, which that server reads as octal; write it without the zero`)
-    }
-    if (/^\d{1,15}$/.test(text) && Number(text) <= max) return Number(text)
-    return this.problem(
-      value,
-      `\`${name}\` must be a whole number from 0 to ${max}, but is ${text === '' ? 'empty' : text}`,
-    )
-  }
-
   /** A map's own names, and after them those of its merge keys; undefined for what is none, or has too much in it. */
   #fieldsOf(value: ForeignValue, depth: number): Map<string, ForeignValue> | undefined {
     this.#merges += depth === 0 ? 0 : 1
@@ -194,7 +161,7 @@ export class ForeignFile {
 }
 
 /** Whether a value is not written, or is `null`. */
-export const isEmpty = ({ node }: ForeignValue): boolean =>
+export const isEmpty = ({ node }: Pick<ForeignValue, 'node'>): boolean =>
   node === null || node === undefined || (typeof node === 'object' && 'value' in node && node.value === null)
 
 function offsetOf(node: unknown): number | undefined {

@@ -1,8 +1,9 @@
 import type { JsonObject } from '@weir/policy/entities.ts'
 import { parseMatch } from '@weir/policy/reader/read-routes.ts'
 import { type ForeignFile, type ImportProblem, isEmpty, type Spot, spotName } from './foreign-file.ts'
-import { type ImportedEntry, type ImportNote, type ImportResult, type InputFile, inOrderOf } from './imported-policy.ts'
+import type { ImportedEntry, ImportResult, InputFile } from './imported-policy.ts'
 import { LimitNames } from './limit-names.ts'
+import { Notes } from './notes.ts'
 import { type Entry, openYaml } from './yaml-config.ts'
 
 /** The plan of callers without a key: it has no limits, because routes name them. */
@@ -10,18 +11,17 @@ const anonymousPlan = 'everyone'
 const unitsMs = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const
 
 /** Collects limits, routes, notes and problems from the configuration of a gateway that limits requests by their path. */
-export class HttpPolicy {
-  /** Values of YAML files that are carried over or named already; `nameRest` names the others. */
-  readonly done = new Set<unknown>()
+export class HttpPolicy extends Notes {
+  readonly #done = new Set<unknown>()
   readonly #files: readonly InputFile[]
   readonly #problems: ImportProblem[] = []
   readonly #opened: ForeignFile[] = []
-  readonly #notes = new Map<string, ImportNote>()
   readonly #names = new LimitNames()
   readonly #limits = new Map<string, ImportedEntry>()
   readonly #routes = new Map<string, ImportedEntry>()
 
   constructor(files: readonly InputFile[]) {
+    super()
     this.#files = files
   }
 
@@ -36,36 +36,17 @@ export class HttpPolicy {
     this.#problems.push({ file, line, message })
   }
 
-  /** Names what the policy does not have. A second note of the same words and line is none. */
-  lost(spot: Spot, what: string, advice = 'Write it into the policy if it is needed.'): void {
-    this.#note('lost', spot, what, advice)
-  }
-
-  /** Names what the policy has, and means something else. */
-  changed(spot: Spot, what: string, advice = 'Nothing, unless the difference matters to you.'): void {
-    this.#note('changed', spot, what, advice)
-  }
-
-  /** Names what means the same. */
-  info(spot: Spot, what: string, advice = 'Nothing.'): void {
-    this.#note('info', spot, what, advice)
-  }
-
-  #note(kind: ImportNote['kind'], { file, line }: Spot, what: string, advice: string): void {
-    const said = `${file}:${line} ${what}`
-    if (!this.#notes.has(said)) this.#notes.set(said, { file, line, kind, what, advice })
-  }
-
-  /** Names each field that is not known. */
-  nameUnknown({ fields }: Pick<Entry, 'fields'>, known: RegExp, of: string): void {
-    for (const [name, field] of fields) if (!known.test(name)) this.lost(field, `${name} of ${of}: not known here`)
+  /** Marks a value of a YAML file as carried over or named; `nameRest` names the others. */
+  done(value: Entry): Entry {
+    this.#done.add(value.node)
+    return value
   }
 
   /** Names each field of the files with such a name, wherever it is, that is not done. */
   nameRest(names: RegExp): void {
     for (const file of this.#opened)
       file.eachField((name, value) => {
-        if (names.test(name) && !isEmpty(value) && !this.done.has(value.node))
+        if (names.test(name) && !isEmpty(value) && !this.#done.has(value.node))
           this.lost(value, `${name}: not carried over from here`)
       })
   }
@@ -94,22 +75,15 @@ export class HttpPolicy {
   }
 
   /** Adds routes for paths; a note if none can be written so, or if another has the same path and other limits. */
-  route(
-    spot: Spot,
-    path: string,
-    limits: readonly string[],
-    {
-      methods = [],
-      isExact = false,
-    }: { readonly methods?: readonly string[] | undefined; readonly isExact?: boolean } = {},
-  ): void {
+  route(spot: Spot, path: string, limits: readonly string[], methods: readonly string[] = [], isExact = false): void {
     const folder = path.endsWith('/') ? path : `${path}/`
     for (const method of methods.length === 0 ? ['*'] : methods) {
       const match = `${method.toUpperCase()} ${isExact ? path : `${folder}*`}`
       const parsed = /\/[:*].|[{}]/.test(path) ? undefined : parseMatch(match)
       if (parsed === undefined) {
         const what = `${path}: no route can be written so; there it has ${limits.join(', ') || 'no limit'}`
-        this.#note(limits.length === 0 ? 'changed' : 'lost', spot, what, 'Write routes for the paths that are meant.')
+        if (limits.length > 0) this.lost(spot, what, 'Write routes for the paths that are meant.')
+        else this.changed(spot, what)
         return
       }
       const shape = `${parsed.method} ${parsed.path.replace(/(?<=.)\/$/, '')}`
@@ -126,22 +100,16 @@ export class HttpPolicy {
   }
 
   /** The outcome. Callers without a key are admitted, as they were. */
-  result({
-    plans = {},
-    ...sections
-  }: {
-    readonly plans?: JsonObject
-    readonly subjects?: JsonObject
-  } = {}): ImportResult {
+  result(plans: JsonObject = {}, subjects: JsonObject = {}): ImportResult {
     const problems = [...this.#problems, ...this.#opened.flatMap((file) => file.problems)]
     if (problems.length > 0) return { kind: 'problems', problems }
     const callers = {
       identity: { anonymous: anonymousPlan },
       plans: { [anonymousPlan]: { limits: [] }, ...plans },
-      ...sections,
+      ...(Object.keys(subjects).length === 0 ? {} : { subjects }),
     }
     const policy = { limits: this.#limits, routes: [...this.#routes.values()], callers }
-    return { kind: 'imported', policy, notes: inOrderOf(this.#files, [...this.#notes.values()]) }
+    return { kind: 'imported', policy, notes: this.inOrderOf(this.#files) }
   }
 }
 

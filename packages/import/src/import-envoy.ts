@@ -1,8 +1,9 @@
 import { type EnvoyConfig, type EnvoyDescriptor, stepName } from './envoy-config.ts'
 import { limitsOfRules } from './envoy-limits.ts'
 import { rulesBelow, rulesMax } from './envoy-rules.ts'
-import { type ImportProblem, spotName } from './foreign-file.ts'
-import { type ImportNote, type ImportResult, type InputFile, inOrderOf } from './imported-policy.ts'
+import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
+import type { ImportResult, InputFile } from './imported-policy.ts'
+import { Notes } from './notes.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
 import { openYaml } from './yaml-config.ts'
 
@@ -13,12 +14,12 @@ import { openYaml } from './yaml-config.ts'
  * converted.
  */
 export function importEnvoy(files: readonly InputFile[]): ImportResult {
-  const read = openYaml(files).map((file) => readEnvoyConfig(file))
-  const notes = read.flatMap((one) => one.notes)
-  const configs = read.flatMap(({ config }) => config ?? [])
-  const problems = read.flatMap((one) => one.problems)
+  const notes = new Notes()
+  const opened = openYaml(files)
+  const configs = opened.flatMap((one) => readEnvoyConfig(one, notes) ?? [])
+  const problems = opened.flatMap(({ file }) => file.problems)
   const domains = Map.groupBy(configs, ({ domain }) => domain)
-  for (const [domain, parts] of domains) problems.push(...twiceIn(allOf(parts), domain))
+  if (problems.length === 0) for (const [domain, parts] of domains) problems.push(...twiceIn(allOf(parts), domain))
   if (problems.length > 0) return { kind: 'problems', problems }
   const rules = [...domains].map(([domain, parts]) => ({ domain, rules: rulesBelow(allOf(parts), notes) }))
   const count = rules.reduce((sum, one) => sum + one.rules.length, 0)
@@ -27,9 +28,9 @@ export function importEnvoy(files: readonly InputFile[]): ImportResult {
     const message = `becomes more than ${rulesMax} routes, the most that a policy has; import fewer domains at once`
     return { kind: 'problems', problems: [{ file: first.file, line: first.line, message }] }
   }
-  for (const [domain, parts] of domains) notes.push(...notesOnMerging(domain, parts))
+  for (const [domain, [one, ...others]] of domains) for (const other of others) noteMerging(notes, domain, one, other)
   const policy = limitsOfRules(rules, notes)
-  return { kind: 'imported', policy, notes: inOrderOf(files, notes) }
+  return { kind: 'imported', policy, notes: notes.inOrderOf(files) }
 }
 
 const allOf = (parts: readonly EnvoyConfig[]) => parts.flatMap(({ descriptors }) => descriptors)
@@ -48,10 +49,7 @@ function twiceIn(descriptors: readonly EnvoyDescriptor[], path: string): ImportP
   })
 }
 
-function notesOnMerging(domain: string, parts: readonly EnvoyConfig[]): ImportNote[] {
-  return parts.slice(1).map(({ file, line }) => ({
-    ...{ file, line, kind: 'info' },
-    what: `domain ${domain} is in ${parts[0]?.file ?? ''} too; both are one, as with MERGE_DOMAIN_CONFIG=true`,
-    advice: 'Nothing, if that server has it set; else it refuses these files.',
-  }))
+function noteMerging(notes: Notes, domain: string, first: Spot | undefined, other: Spot): void {
+  const what = `domain ${domain} is in ${first?.file ?? ''} too; both are one, as with MERGE_DOMAIN_CONFIG=true`
+  notes.info(other, what, 'Nothing, if that server has it set; else it refuses these files.')
 }

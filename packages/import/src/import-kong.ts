@@ -5,22 +5,9 @@ import type { ImportResult, InputFile } from './imported-policy.ts'
 import type { Entry } from './yaml-config.ts'
 
 /** What a plugin is for, by names; without any it is for everything. */
-interface Target {
-  readonly service: string
-  readonly route: string
-  readonly consumer: string
-}
-
-interface Plugin extends Target {
-  readonly entry: Entry
-  readonly name: string
-}
-
-interface Route {
-  readonly entry: Entry
-  readonly route: string
-  readonly service: string
-}
+type Target = Readonly<Record<'service' | 'route' | 'consumer', string>>
+type Plugin = Target & { readonly entry: Entry; readonly name: string }
+type Route = Omit<Target, 'consumer'> & { readonly entry: Entry }
 
 const limiting = ['rate-limiting', 'rate-limiting-advanced']
 const windows = { second: '1s', minute: '1m', hour: '1h', day: '1d', month: '30d', year: '365d' } as const
@@ -44,12 +31,15 @@ export function importKong(files: readonly InputFile[]): ImportResult {
   const policy = new HttpPolicy(files)
   const kong = new KongImport(policy)
   for (const document of policy.documents()) kong.read(document)
-  const callers = kong.convert()
+  kong.convert()
   policy.nameRest(/^plugins$/)
-  return policy.result(callers)
+  return policy.result(kong.plans, kong.subjects)
 }
 
 class KongImport {
+  /** The consumers with limits of their own, and their plans. */
+  readonly plans: Record<string, JsonObject> = {}
+  readonly subjects: Record<string, JsonObject> = {}
   readonly #to: HttpPolicy
   readonly #plugins: Plugin[] = []
   readonly #routes: Route[] = []
@@ -85,23 +75,23 @@ class KongImport {
   /** A reference, by a name or a map with one; empty for none. */
   #refOf(entry: Entry, kind: keyof Target): string {
     const field = entry.at(kind)
-    const name = field.isMap ? field.text('name') || field.text('username') || field.text('id') : field.text()
+    const name = field.isMap ? field.text('name') || field.text('username') || field.text('id') : field.asText(kind)
     return this.#aliases.get(`${kind} ${name}`) ?? name
   }
 
-  /** Adds limits and routes. Returns the consumers with limits of their own. */
-  convert() {
+  /** Adds limits and routes. */
+  convert(): void {
     for (const route of this.#routes) this.#addRoute(route)
     const general = this.#plugins.filter((one) => isGlobal(one))
     const paths = this.#routes.flatMap(({ entry }) => pathsOf(entry))
     const [first] = general
     if (first !== undefined && !paths.includes('/')) this.#to.route(first.entry, '/', this.#limitsOf(general))
-    const callers = this.#consumers()
+    const own = this.#plugins.filter(({ consumer }) => consumer !== '')
+    for (const [consumer, plugins] of Map.groupBy(own, (one) => one.consumer)) this.#addConsumer(consumer, plugins)
     for (const one of this.#plugins.filter((plugin) => !this.#names.has(plugin) && plugin.consumer === '')) {
       const what = `no route in the files has the limits of ${one.name} of ${targetOf(one)}`
       this.#to.lost(one.entry, what, 'Name the files with its routes too, unless others count instead.')
     }
-    return callers
   }
 
   #readRoute(entry: Entry, service: string): void {
@@ -115,7 +105,7 @@ class KongImport {
   }
 
   #readPlugins(owner: Entry, own: Partial<Target>): void {
-    this.#to.done.add(owner.at('plugins').node)
+    this.#to.done(owner.at('plugins'))
     for (const entry of owner.items('plugins')) {
       const name = entry.text('name')
       const odd = [...entry.fields.keys()].filter((key) => !ofPlugin.test(key))
@@ -143,27 +133,22 @@ class KongImport {
       return ofRoute ?? ofService ?? own.find(isGlobal) ?? []
     })
     const limits = this.#limitsOf(found)
-    for (const path of pathsOf(entry)) this.#to.route(entry, path, limits, { methods: entry.texts('methods') })
+    for (const path of pathsOf(entry)) this.#to.route(entry, path, limits, entry.texts('methods'))
   }
 
-  /** Plans of consumers with plugins of their own, which replace those of routes, and the consumers as subjects. */
-  #consumers() {
-    const [plans, subjects]: [Record<string, JsonObject>, Record<string, JsonObject>] = [{}, {}]
-    const own = this.#plugins.filter(({ consumer }) => consumer !== '')
-    for (const [consumer, plugins] of Map.groupBy(own, (one) => one.consumer)) {
-      const whole = plugins.filter(({ service, route }) => service === '' && route === '')
-      const plan = `kong-${consumer.replaceAll(/[^\w.-]/g, '-')}`.slice(0, 64)
-      const isPossible = parseSubjectId(consumer) !== undefined && !(plan in plans)
-      for (const { entry, name } of plugins.filter((one) => !isPossible || !whole.includes(one)))
-        this.#to.lost(entry, `${name} of consumer ${consumer}: not carried over`, 'Write a plan for it.')
-      const [first] = whole
-      if (first === undefined || !isPossible) continue
-      plans[plan] = { limits: [...this.#limitsOf(whole)] }
-      subjects[consumer] = { plan }
-      const what = `consumer ${consumer} is a subject with a plan of its own, without a key`
-      this.#to.info(first.entry, what, `Make one: weir keys create ${consumer}.`)
-    }
-    return Object.keys(plans).length === 0 ? {} : { plans, subjects }
+  /** Adds a consumer with plugins of its own as a subject with a plan, which replace those of routes. */
+  #addConsumer(consumer: string, plugins: readonly Plugin[]): void {
+    const whole = plugins.filter(({ service, route }) => service === '' && route === '')
+    const plan = `kong-${consumer.replaceAll(/[^\w.-]/g, '-')}`.slice(0, 64)
+    const isPossible = parseSubjectId(consumer) !== undefined && !(plan in this.plans)
+    for (const { entry, name } of plugins.filter((one) => !isPossible || !whole.includes(one)))
+      this.#to.lost(entry, `${name} of consumer ${consumer}: not carried over`, 'Write a plan for it.')
+    const [first] = whole
+    if (first === undefined || !isPossible) return
+    this.plans[plan] = { limits: [...this.#limitsOf(whole)] }
+    this.subjects[consumer] = { plan }
+    const what = `consumer ${consumer} is a subject with a plan of its own, without a key`
+    this.#to.info(first.entry, what, `Make one: weir keys create ${consumer}.`)
   }
 
   #limitsOf(plugins: readonly Plugin[]): readonly string[] {
@@ -224,15 +209,11 @@ class KongImport {
   }
 
   #noteConfig({ entry, name }: Plugin, config: Entry): void {
-    this.#to.nameUnknown(config, ofConfig, name)
-    for (const key of ['hide_client_headers', 'error_code', 'error_message'])
-      if (!['', 'false', '429'].includes(config.text(key)))
-        this.#to.changed(config.at(key), `${key}: refusals are 429 by RFC 9457 with RateLimit headers`)
+    this.#to.nameUnknown(config.fields, ofConfig, name)
     const policy = config.text('policy') || config.text('strategy')
-    if (policy === 'local' || (policy === '' && name === 'rate-limiting')) {
-      const what = 'policy local counts in each node of Kong by itself; counts here are of all processes together'
+    const what = 'policy local counts in each node of Kong by itself; counts here are of all processes together'
+    if (policy === 'local' || (policy === '' && name === 'rate-limiting'))
       this.#to.changed(entry, what, 'Multiply the size by the number of nodes if that was meant.')
-    }
   }
 
   /** What a plugin counts apart; undefined, with a note, for what no limit does. */
@@ -245,7 +226,7 @@ class KongImport {
       return this.#to.byHeader(entry, header)
     }
     // Callers without a key are counted by address there as here.
-    const known = { consumer: 'subject', ip: 'ip', credential: 'key' }[by]
+    const known = by === 'consumer' ? 'subject' : by === 'credential' ? 'key' : by === 'ip' ? by : undefined
     if (known === undefined) this.#to.lost(entry, `${name} by ${by}: no limit counts so; it is left out`)
     return known
   }

@@ -4,23 +4,13 @@ import type { ImportResult, InputFile } from './imported-policy.ts'
 import { type Directive, readNginxFiles } from './nginx-file.ts'
 
 /** A `limit_req_zone` whose key a policy can count by. */
-interface Zone extends Spot {
-  readonly by: readonly string[]
-  readonly size: number
-  readonly windowMs: number
-}
+type Zone = Spot & { readonly by: readonly string[]; readonly size: number; readonly windowMs: number }
 
-/** The limits of a level of the configuration: its own, or else those of the level above. */
-interface Scope {
-  readonly uses: readonly Directive[]
-  readonly status: Directive | undefined
-}
+/** The limits of a level of the configuration, its own or else those of the level above, and the status of refusals. */
+type Scope = { readonly uses: readonly Directive[]; readonly status: Directive | undefined }
 
-interface Location extends Spot, Scope {
-  /** `=`, `^~`, `~`, `~*`, `@`, or empty for any path that begins so. */
-  readonly kind: string
-  readonly path: string
-}
+/** `kind` is `=`, `^~`, `~`, `~*`, `@`, or empty for any path that begins so. */
+type Location = Spot & Scope & { readonly kind: string; readonly path: string }
 
 /** Longer waits, and longer queues, a policy does not have. */
 const [delayMsMax, queueMax] = [60_000, 10_000]
@@ -29,13 +19,9 @@ const partsMax = 8
 /** Files of distributions in which nothing is limited. */
 const harmless = /(?:^|\/)(?:mime\.types|(?:fastcgi|uwsgi|scgi|proxy)_params|fastcgi\.conf)$/
 const isKnown = /^limit_(?:req|req_zone|req_status|req_log_level|except)$/
-const parts: Readonly<Record<string, string>> = {
-  binary_remote_addr: 'ip',
-  remote_addr: 'ip',
-  request_method: 'method',
-  host: 'header:host',
-  server_name: 'global',
-}
+const parts = new Map(
+  Object.entries({ remote_addr: 'ip', request_method: 'method', host: 'header:host', server_name: 'global' }),
+)
 
 /** Converts `limit_req` of nginx to limits, and the locations that they are in to routes. */
 export function importNginx(files: readonly InputFile[]): ImportResult {
@@ -128,7 +114,7 @@ class NginxImport {
     const [, kind = '', name = ''] = /^(http|arg|cookie)_(.+)$/.exec(variable) ?? []
     if (kind === 'http') return name === 'cookie' ? undefined : this.#to.byHeader(spot, name.replaceAll('_', '-'))
     if (kind !== '') return `${kind === 'arg' ? 'query' : 'cookie'}:${name}`
-    return parts[variable]
+    return parts.get(variable.replace('binary_', ''))
   }
 
   /** Adds the routes of a server that limits something. Returns whether it does. */
@@ -140,15 +126,12 @@ class NginxImport {
     if (!all.some(({ uses }) => uses.length > 0)) return false
     const limitsOf = ({ uses, status }: Scope) => uses.flatMap((use) => this.#limit(use, status) ?? [])
     const paths = all.map((one) => ({ ...one, limits: limitsOf(one) }))
-    const [first, ...others] = paths
-    if (first !== undefined && others.every(({ limits }) => limits.join() === first.limits.join()))
-      this.#to.route(server, '/', first.limits)
-    else
-      for (const { kind, path, limits, ...spot } of paths) {
-        if (kind === '=') this.#to.route(spot, path, limits, { isExact: true })
-        else if (kind === '' || kind === '^~') this.#to.route(spot, path, limits)
-        else if (kind !== '@' || limits.length > 0) this.#to.route(spot, `location ${kind} ${path}`, limits)
-      }
+    const isSame = new Set(paths.map(({ limits }) => limits.join())).size === 1
+    for (const { kind, path, limits, ...spot } of isSame ? paths.slice(0, 1) : paths) {
+      if (kind === '' || kind === '^~' || isSame) this.#to.route(spot, isSame ? '/' : path, limits)
+      else if (kind === '=') this.#to.route(spot, path, limits, [], true)
+      else if (kind !== '@' || limits.length > 0) this.#to.route(spot, `location ${kind} ${path}`, limits)
+    }
     return true
   }
 
@@ -189,13 +172,8 @@ class NginxImport {
     // One interval more than the last in the queue needs, so that no rounding refuses it.
     const ms = Math.ceil(((count + 1) * windowMs) / size)
     const [delay, queue] = [durationText(Math.min(ms, delayMsMax)), Math.min(count, queueMax)]
-    const what =
-      'requests wait in the proxy of Weir, in a queue for each process; through forward-auth they are refused'
-    this.#to.info(use, what, 'Nothing behind the proxy; else write nodelay.')
-    if (ms > delayMsMax || count > queueMax) {
-      const there = `${count} requests may wait ${durationText(ms)} there; here ${queueMax} for 60s at most`
-      this.#to.changed(use, there, 'Write nodelay if they need not wait.')
-    }
+    const there = `${count} requests may wait ${durationText(ms)} there; ${queue} up to ${delay} in the proxy of Weir`
+    this.#to.changed(use, `${there}, in each process, and none at forward-auth`, 'Write nodelay if they need not wait.')
     return { onExceed: { delay, queue } }
   }
 }

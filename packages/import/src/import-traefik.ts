@@ -4,11 +4,7 @@ import { durationText, HttpPolicy } from './http-policy.ts'
 import type { ImportResult, InputFile } from './imported-policy.ts'
 import type { Entry } from './yaml-config.ts'
 
-interface Router {
-  readonly spot: Spot
-  readonly rule: string
-  readonly middlewares: readonly string[]
-}
+type Router = { readonly spot: Spot; readonly rule: string; readonly middlewares: readonly string[] }
 
 /** A matcher of a rule, in any case, with texts in backticks or quotes. */
 const matcher = /^\s*(\w+)\(\s*((?:[`"'][^`"']*[`"'][\s,]*)*)\)\s*$/
@@ -42,13 +38,15 @@ class TraefikImport {
     const isKnown = kind !== '' || document.isEmpty || sections.some((name) => document.fields.has(name))
     if (!isKnown) document.problem('must be a dynamic configuration of Traefik, or resources of Kubernetes')
     if (kind !== '') this.#readResource(kind, document)
-    for (const [name, body] of this.#done(http.at('middlewares')).entries()) this.#middlewares.set(name, body)
+    for (const [name, body] of this.#to.done(http.at('middlewares')).entries()) this.#middlewares.set(name, body)
     for (const [, router] of http.at('routers').entries()) this.#addRouter(router, router.text('rule'), '')
   }
 
   convert(): void {
     for (const one of this.#routers) this.#addRoutes(one)
-    const unused = [...this.#middlewares].filter(([name, body]) => limitIn(body) !== undefined && !this.#used.has(name))
+    const unused = [...this.#middlewares].filter(
+      ([name, body]) => body.fields.has('rateLimit') && !this.#used.has(name),
+    )
     const [first] = unused
     if (first !== undefined && this.#routers.length === 0) {
       const limits = unused.flatMap(([name, body]) => this.#limit(name, body) ?? [])
@@ -58,7 +56,7 @@ class TraefikImport {
     } else
       for (const [name, body] of unused)
         this.#to.lost(
-          this.#done(body.at('rateLimit')),
+          this.#to.done(body.at('rateLimit')),
           `no router in the files has ${name}`,
           'Name the files of its routers too.',
         )
@@ -71,8 +69,9 @@ class TraefikImport {
     if (kind === 'IngressRoute')
       for (const route of spec.items('routes')) this.#addRouter(route, route.text('match'), namespace)
     if (kind !== 'Ingress') return
-    const middlewares = this.#done(metadata.at('annotations').at(annotation))
-      .text()
+    const middlewares = this.#to
+      .done(metadata.at('annotations').at(annotation))
+      .asText('middlewares')
       .split(',')
       .filter((one) => one.trim() !== '')
     for (const rule of spec.items('rules')) {
@@ -86,23 +85,19 @@ class TraefikImport {
 
   #addRouter(router: Entry, rule: string, namespace: string): void {
     const priority = router.at('priority')
-    if (!['', '0'].includes(priority.text()))
+    if (!['', '0'].includes(router.text('priority')))
       this.#to.changed(priority, 'priority: here the most specific path wins', 'Look whether it differs.')
     this.#routers.push({ spot: router, rule, middlewares: this.#refs(router, namespace) })
   }
 
   /** The names of the middlewares of a router or chain; those of Kubernetes have their namespace in front. */
   #refs(owner: Entry, namespace: string): readonly string[] {
-    this.#done(owner.at('middlewares'))
+    this.#to.done(owner.at('middlewares'))
     return owner
       .items('middlewares')
-      .map((one) => (one.isMap ? `${one.text('namespace') || namespace}-${one.text('name')}` : one.text()))
-  }
-
-  /** Marks a value as carried over or named. */
-  #done(value: Entry): Entry {
-    this.#to.done.add(value.node)
-    return value
+      .map((one) =>
+        one.isMap ? `${one.text('namespace') || namespace}-${one.text('name')}` : one.asText('middlewares'),
+      )
   }
 
   /** The middlewares of these names that limit; a chain is the ones that it names. */
@@ -110,11 +105,10 @@ class TraefikImport {
     return names.flatMap((written) => {
       const name = written.trim().replace(/@\w+$/, '')
       const body = this.#middlewares.get(name)
-      if (body === undefined || depth > depthMax) {
-        this.#to.lost(spot, `middleware ${name} is in none of the files`, 'Name its file too if it limits.')
-        return []
-      }
-      if (limitIn(body) !== undefined) return [[name, body]] as const
+      const isRead = body !== undefined && depth <= depthMax
+      if (!isRead) this.#to.lost(spot, `middleware ${name} is in none of the files`, 'Name its file too if it limits.')
+      if (!isRead) return []
+      if (body.fields.has('rateLimit')) return [[name, body]] as const
       return this.#limiters(this.#refs(body.at('chain'), name.split('-')[0] ?? ''), spot, depth + 1)
     })
   }
@@ -129,34 +123,27 @@ class TraefikImport {
       const isOdd = others.length + more.length > 0 || of(/^(?:path|pathprefix|method|host.*)$/i).length < parts.length
       if (of(/^host/i).length > 0) this.#to.anyHost(spot)
       for (const path of isOdd ? [`rule ${alternative.trim()}`] : paths)
-        this.#to.route(spot, path, limits, { methods, isExact: of(/^path$/i).length > 0 })
+        this.#to.route(spot, path, limits, methods, of(/^path$/i).length > 0)
     }
   }
 
   /** The name of the limit that a middleware is on a router: each router has counts of its own. */
   #limit(name: string, body: Entry): string | undefined {
     this.#used.add(name)
-    const limit = limitIn(body)
-    if (limit === undefined) return undefined
-    this.#done(limit)
-    this.#to.nameUnknown(limit, /^(?:average|period|burst|sourceCriterion)$/, name)
+    const limit = this.#to.done(body.at('rateLimit'))
+    this.#to.nameUnknown(limit.fields, /^(?:average|period|burst|sourceCriterion)$/, name)
     const average = limit.number('average') ?? 0
     const periodMs = goDurationMs(limit.text('period'))
     if (periodMs === undefined) return limit.at('period').problem('`period` must be a duration such as 1m30s')
-    if (average === 0) {
-      this.#to.info(body, `${name} limits nothing, without an average`, 'Write one if it was meant.')
-      return undefined
-    }
+    if (average === 0) this.#to.info(body, `${name} limits nothing, without an average`, 'Write one if it was meant.')
+    if (average === 0) return undefined
     const by = this.#byOf(name, limit.at('sourceCriterion'))
     // A window is 100 ms at least: what is shorter is written as a multiple.
     const times = Math.ceil(100 / periodMs)
     // A request waits for up to half the time between two, so that one waits at most.
     const waitMs = Math.floor(Math.min(500, 500 / Math.floor(Math.max(1, (average * 1_000) / periodMs))))
     if (waitMs > 0)
-      this.#to.info(
-        body,
-        `a request waits for up to ${waitMs} ms in the proxy of Weir; through forward-auth it is refused`,
-      )
+      this.#to.info(body, `a request waits for up to ${waitMs} ms in the proxy; at forward-auth it is refused`)
     return this.#to.limit(name, body, {
       algorithm: 'token_bucket',
       size: average * times,
@@ -168,20 +155,16 @@ class TraefikImport {
   }
 
   #byOf(name: string, criterion: Entry): string {
-    this.#to.nameUnknown(criterion, /^(?:ipStrategy|requestHeaderName|requestHost)$/, name)
+    this.#to.nameUnknown(criterion.fields, /^(?:ipStrategy|requestHeaderName|requestHost)$/, name)
     const header = criterion.text('requestHeaderName')
     if (header !== '') return this.#to.byHeader(criterion, header)
-    if (criterion.flag('requestHost')) return 'header:host'
     const strategy = criterion.at('ipStrategy')
-    if (strategy.fields.size > 0) {
-      const what = `ipStrategy of ${name}: Weir takes the address that identity.trustedProxies leaves`
-      this.#to.changed(strategy, what, 'List the proxies in front there.')
-    }
+    if (criterion.flag('requestHost')) return 'header:host'
+    if (strategy.fields.size > 0)
+      this.#to.changed(strategy, `ipStrategy of ${name}: the address is what identity.trustedProxies leaves`)
     return 'ip'
   }
 }
-
-const limitIn = (body: Entry) => (body.fields.has('rateLimit') ? body.at('rateLimit') : undefined)
 
 const textsIn = (list = '') => [...list.matchAll(/[`"']([^`"']*)[`"']/g)].map(([, text = '']) => text)
 

@@ -36,13 +36,6 @@ export type ImportResult =
   | { readonly kind: 'imported'; readonly policy: ImportedPolicy; readonly notes: readonly ImportNote[] }
   | { readonly kind: 'problems'; readonly problems: readonly ImportProblem[] }
 
-/** Sorts by file and line. */
-export function inOrderOf<T extends Spot>(files: readonly InputFile[], spots: readonly T[]): readonly T[] {
-  const places = new Map(files.map(({ name }, at) => [name, at]))
-  const placeOf = ({ file }: Spot) => places.get(file) ?? 0
-  return spots.toSorted((a, b) => placeOf(a) - placeOf(b) || a.line - b.line)
-}
-
 /** The same with limits that count and report, and refuse nothing. */
 export const inShadow = ({ limits, ...rest }: ImportedPolicy): ImportedPolicy => ({
   ...rest,

@@ -1,14 +1,19 @@
 import { expect, test } from 'vitest'
 import { formatImportProblem } from './foreign-file.ts'
+import { Notes } from './notes.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
 import { openYaml } from './yaml-config.ts'
 
-const read = (text: string) => openYaml([{ name: 'rl.yaml', text }]).map((file) => readEnvoyConfig(file))
-const problemsOf = (text: string) => read(text).flatMap(({ problems }) => problems.map(formatImportProblem))
+const read = (text: string) => {
+  const [file] = openYaml([{ name: 'rl.yaml', text }])
+  const config = file && readEnvoyConfig(file, new Notes())
+  return { config, problems: file?.file.problems.map(formatImportProblem) }
+}
+const problemsOf = (text: string) => read(text).problems ?? []
 const limit = (text: string) => `domain: d\ndescriptors:\n- key: a\n  rate_limit: ${text}`
 
 test('values are texts whatever YAML takes them for, units have no case, aliases and merge keys are what they stand for', () => {
-  const [{ config, problems } = {}] = read(`
+  const { config, problems } = read(`
 domain: d
 descriptors:
 - key: number

@@ -5,11 +5,18 @@ import type { InputFile } from './imported-policy.ts'
 /** The largest size of a limit. */
 const sizeMax = 9_000_000_000_000_000
 
+const words: ReadonlyMap<string, boolean> = new Map(
+  Object.entries({ true: true, yes: true, on: true, y: true, false: false, no: false, off: false, n: false }),
+)
+
 /** A value with its line, read as a map whose fields may be left out: what is not there is empty. */
 export class Entry implements ForeignValue {
   readonly file: string
   readonly line: number
   readonly node: unknown
+  readonly isMap: boolean
+  /** Whether it is not written, or is `null`. */
+  readonly isEmpty: boolean
   readonly #from: ForeignFile
   readonly #what: string
   #fields: ReadonlyMap<string, ForeignValue> | undefined
@@ -19,17 +26,10 @@ export class Entry implements ForeignValue {
     this.file = file
     this.line = line
     this.node = node
+    this.isMap = isMap(node)
+    this.isEmpty = isEmpty({ node })
     this.#from = from
     this.#what = what
-  }
-
-  get isMap(): boolean {
-    return isMap(this.node)
-  }
-
-  /** Whether it is not written, or is `null`. */
-  get isEmpty(): boolean {
-    return isEmpty(this)
   }
 
   /** The fields of the map; a problem is added, once, for a value that is none. */
@@ -53,24 +53,40 @@ export class Entry implements ForeignValue {
     return items.map((item) => new Entry(this.#from, item, each))
   }
 
-  /** A field as text; the value itself if no name is given. */
-  text(name = ''): string {
-    return this.#from.text(name === '' ? this : this.at(name), name) ?? ''
+  /** A scalar as written, whatever YAML takes it for; empty for an empty one. */
+  text(name: string): string {
+    return this.at(name).asText(name)
+  }
+
+  /** The value itself as text. */
+  asText(name = 'entry'): string {
+    if (this.isEmpty) return ''
+    if (!isScalar(this.node)) return this.problem(`\`${name}\` must be a text`) ?? ''
+    const { value, source } = this.node
+    const text = typeof value === 'string' ? value : (source ?? String(value))
+    return text.isWellFormed() ? text : (this.problem(`\`${name}\` has half of a character in it`) ?? '')
   }
 
   texts(name: string): readonly string[] {
-    return this.items(name).map((item) => item.text())
+    return this.items(name).map((item) => item.asText(name))
   }
 
   flag(name: string, byDefault = false): boolean {
-    const field = this.at(name)
-    return field.isEmpty ? byDefault : (this.#from.flag(field, name) ?? byDefault)
+    const text = this.text(name)
+    const found = text === '' ? byDefault : words.get(text.toLowerCase())
+    if (found === undefined) this.at(name).problem(`\`${name}\` must be true or false, but is ${text}`)
+    return found ?? byDefault
   }
 
   /** A whole number; undefined where there is none. */
   number(name: string, max = sizeMax): number | undefined {
-    const field = this.at(name)
-    return field.isEmpty ? undefined : this.#from.wholeNumber(field, max, name)
+    const [field, text] = [this.at(name), this.text(name)]
+    if (field.isEmpty) return undefined
+    if (/^(?:0|[1-9]\d{0,14})$/.test(text) && Number(text) <= max) return Number(text)
+    const isOctal = /^0\d/.test(text)
+    if (isOctal)
+      return field.problem(`\`${name}\` is ${text}, which that server reads as octal; write it without the zero`)
+    return field.problem(`\`${name}\` must be a whole number from 0 to ${max}, but is ${text || 'empty'}`)
   }
 
   problem(message: string, at: Spot = this): undefined {
@@ -97,7 +113,7 @@ function open(name: string, text: string, linesBefore: number): readonly YamlFil
   const values = maps.flatMap((map) => map.at('data').entries())
   const inMaps = values.flatMap(([, one]) => {
     const isBlock = isScalar(one.node) && /^BLOCK/.test(one.node.type ?? '')
-    return open(name, one.text(), isBlock ? one.line : one.line - 1)
+    return open(name, one.asText(), isBlock ? one.line : one.line - 1)
   })
   return [{ file, documents }, ...inMaps]
 }
