@@ -13,7 +13,7 @@ const unitsMs = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as c
 /** Collects limits, routes, notes and problems from the configuration of a gateway that limits requests by their path. */
 export class HttpPolicy extends Notes {
   readonly #done = new Set<unknown>()
-  readonly #files: readonly InputFile[]
+  protected readonly files: readonly InputFile[]
   readonly #problems: ImportProblem[] = []
   readonly #opened: ForeignFile[] = []
   readonly #names = new LimitNames()
@@ -22,12 +22,12 @@ export class HttpPolicy extends Notes {
 
   constructor(files: readonly InputFile[]) {
     super()
-    this.#files = files
+    this.files = files
   }
 
   /** The documents of all files, which are YAML. */
   documents(): readonly Entry[] {
-    const opened = openYaml(this.#files)
+    const opened = openYaml(this.files)
     this.#opened.push(...opened.map(({ file }) => file))
     return opened.flatMap(({ documents }) => documents)
   }
@@ -109,7 +109,7 @@ export class HttpPolicy extends Notes {
       ...(Object.keys(subjects).length === 0 ? {} : { subjects }),
     }
     const policy = { limits: this.#limits, routes: [...this.#routes.values()], callers }
-    return { kind: 'imported', policy, notes: this.inOrderOf(this.#files) }
+    return { kind: 'imported', policy, notes: this.inOrderOf(this.files) }
   }
 }
 

@@ -7,7 +7,7 @@ import type { Entry } from './yaml-config.ts'
 /** What a plugin is for, by names; without any it is for everything. */
 type Target = Readonly<Record<'service' | 'route' | 'consumer', string>>
 type Plugin = Target & { readonly entry: Entry; readonly name: string }
-type Route = Omit<Target, 'consumer'> & { readonly entry: Entry }
+type Route = Omit<Target, 'consumer'> & { readonly entry: Entry; readonly paths: readonly string[] }
 
 const limiting = ['rate-limiting', 'rate-limiting-advanced']
 const windows = { second: '1s', minute: '1m', hour: '1h', day: '1d', month: '30d', year: '365d' } as const
@@ -28,30 +28,20 @@ const otherLimits = /limit|throttl|protection|quota/
 
 /** Converts the plugins `rate-limiting` and `rate-limiting-advanced` of Kong's declarative configuration. */
 export function importKong(files: readonly InputFile[]): ImportResult {
-  const policy = new HttpPolicy(files)
-  const kong = new KongImport(policy)
-  for (const document of policy.documents()) kong.read(document)
-  kong.convert()
-  policy.nameRest(/^plugins$/)
-  return policy.result(kong.plans, kong.subjects)
+  return new KongImport(files).run()
 }
 
-class KongImport {
+class KongImport extends HttpPolicy {
   /** The consumers with limits of their own, and their plans. */
-  readonly plans: Record<string, JsonObject> = {}
-  readonly subjects: Record<string, JsonObject> = {}
-  readonly #to: HttpPolicy
+  readonly #plans: Record<string, JsonObject> = {}
+  readonly #subjects: Record<string, JsonObject> = {}
   readonly #plugins: Plugin[] = []
   readonly #routes: Route[] = []
   /** The first name of each entity by its others, with its kind in front. */
   readonly #aliases = new Map<string, string>()
   readonly #names = new Map<Plugin, readonly string[]>()
 
-  constructor(policy: HttpPolicy) {
-    this.#to = policy
-  }
-
-  read(root: Entry): void {
+  #read(root: Entry): void {
     if (!sections.some((name) => root.fields.has(name)))
       root.problem('must be a declarative configuration of Kong: services, routes, plugins, consumers')
     for (const one of root.items('services')) {
@@ -79,43 +69,47 @@ class KongImport {
     return this.#aliases.get(`${kind} ${name}`) ?? name
   }
 
-  /** Adds limits and routes. */
-  convert(): void {
+  run(): ImportResult {
+    for (const document of this.documents()) this.#read(document)
     for (const route of this.#routes) this.#addRoute(route)
     const general = this.#plugins.filter((one) => isGlobal(one))
-    const paths = this.#routes.flatMap(({ entry }) => pathsOf(entry))
+    const paths = this.#routes.flatMap((route) => route.paths)
     const [first] = general
-    if (first !== undefined && !paths.includes('/')) this.#to.route(first.entry, '/', this.#limitsOf(general))
+    if (first !== undefined && !paths.includes('/')) this.route(first.entry, '/', this.#limitsOf(general))
     const own = this.#plugins.filter(({ consumer }) => consumer !== '')
     for (const [consumer, plugins] of Map.groupBy(own, (one) => one.consumer)) this.#addConsumer(consumer, plugins)
     for (const one of this.#plugins.filter((plugin) => !this.#names.has(plugin) && plugin.consumer === '')) {
       const what = `no route in the files has the limits of ${one.name} of ${targetOf(one)}`
-      this.#to.lost(one.entry, what, 'Name the files with its routes too, unless others count instead.')
+      this.lost(one.entry, what, 'Name the files with its routes too, unless others count instead.')
     }
+    this.nameRest(/^plugins$/)
+    return this.result(this.#plans, this.#subjects)
   }
 
   #readRoute(entry: Entry, service: string): void {
     const route = this.#nameOf(entry, 'route')
     this.#readPlugins(entry, { route })
     for (const [name, field] of entry.entries()) {
-      if (name === 'expression') this.#to.lost(field, `expression of route ${route}: not carried over`)
-      if (ofHosts.test(name) && !['[]', '{}'].includes(String(field.node))) this.#to.anyHost(field)
+      if (name === 'expression') this.lost(field, `expression of route ${route}: not carried over`)
+      if (ofHosts.test(name) && !['[]', '{}'].includes(String(field.node))) this.anyHost(field)
     }
-    if (entry.at('expression').isEmpty) this.#routes.push({ entry, route, service })
+    const paths = entry.texts('paths')
+    if (entry.at('expression').isEmpty)
+      this.#routes.push({ entry, route, service, paths: paths.length === 0 ? ['/'] : paths })
   }
 
   #readPlugins(owner: Entry, own: Partial<Target>): void {
-    this.#to.done(owner.at('plugins'))
+    this.done(owner.at('plugins'))
     for (const entry of owner.items('plugins')) {
       const name = entry.text('name')
-      const odd = [...entry.fields.keys()].filter((key) => !ofPlugin.test(key))
+      const odd = entry.entries().flatMap(([key]) => (ofPlugin.test(key) ? [] : key))
       if (authentication.test(name)) {
         const what = `${name}: callers without a key are admitted here, as identity.anonymous says`
-        this.#to.changed(entry, what, 'Make keys for the consumers, and take identity.anonymous out.')
+        this.changed(entry, what, 'Make keys for the consumers, and take identity.anonymous out.')
       } else if (!otherLimits.test(name)) continue
-      else if (!entry.flag('enabled', true)) this.#to.info(entry, `${name} is not enabled`)
-      else if (!limiting.includes(name)) this.#to.lost(entry, `plugin ${name}: not known here`)
-      else if (odd.length > 0) this.#to.lost(entry, `${name} with ${odd.join()}: not carried over`)
+      else if (!entry.flag('enabled', true)) this.info(entry, `${name} is not enabled`)
+      else if (!limiting.includes(name)) this.lost(entry, `plugin ${name}: not known here`)
+      else if (odd.length > 0) this.lost(entry, `${name} with ${odd.join()}: not carried over`)
       else {
         const target = (of: keyof Target) => own[of] ?? this.#refOf(entry, of)
         const [service, route, consumer] = [target('service'), target('route'), target('consumer')]
@@ -125,7 +119,7 @@ class KongImport {
   }
 
   /** The most specific instance of each plugin counts, as in Kong. */
-  #addRoute({ entry, ...of }: Route): void {
+  #addRoute({ entry, paths, ...of }: Route): void {
     const found = limiting.flatMap((name) => {
       const own = this.#plugins.filter((one) => one.name === name && one.consumer === '')
       const ofRoute = own.find(({ route }) => route === of.route)
@@ -133,22 +127,22 @@ class KongImport {
       return ofRoute ?? ofService ?? own.find(isGlobal) ?? []
     })
     const limits = this.#limitsOf(found)
-    for (const path of pathsOf(entry)) this.#to.route(entry, path, limits, entry.texts('methods'))
+    for (const path of paths) this.route(entry, path, limits, entry.texts('methods'))
   }
 
   /** Adds a consumer with plugins of its own as a subject with a plan, which replace those of routes. */
   #addConsumer(consumer: string, plugins: readonly Plugin[]): void {
     const whole = plugins.filter(({ service, route }) => service === '' && route === '')
     const plan = `kong-${consumer.replaceAll(/[^\w.-]/g, '-')}`.slice(0, 64)
-    const isPossible = parseSubjectId(consumer) !== undefined && !(plan in this.plans)
+    const isPossible = parseSubjectId(consumer) !== undefined && !(plan in this.#plans)
     for (const { entry, name } of plugins.filter((one) => !isPossible || !whole.includes(one)))
-      this.#to.lost(entry, `${name} of consumer ${consumer}: not carried over`, 'Write a plan for it.')
+      this.lost(entry, `${name} of consumer ${consumer}: not carried over`, 'Write a plan for it.')
     const [first] = whole
     if (first === undefined || !isPossible) return
-    this.plans[plan] = { limits: [...this.#limitsOf(whole)] }
-    this.subjects[consumer] = { plan }
+    this.#plans[plan] = { limits: [...this.#limitsOf(whole)] }
+    this.#subjects[consumer] = { plan }
     const what = `consumer ${consumer} is a subject with a plan of its own, without a key`
-    this.#to.info(first.entry, what, `Make one: weir keys create ${consumer}.`)
+    this.info(first.entry, what, `Make one: weir keys create ${consumer}.`)
   }
 
   #limitsOf(plugins: readonly Plugin[]): readonly string[] {
@@ -162,7 +156,11 @@ class KongImport {
   #limits(plugin: Plugin): readonly string[] {
     const { name, entry, consumer } = plugin
     const config = entry.at('config')
-    this.#noteConfig(plugin, config)
+    this.nameUnknown(config.fields, ofConfig, name)
+    const policy = config.text('policy') || config.text('strategy')
+    const what = 'policy local counts in each node of Kong by itself; counts here are of all processes together'
+    if (policy === 'local' || (policy === '' && name === 'rate-limiting'))
+      this.changed(entry, what, 'Multiply the size by the number of nodes if that was meant.')
     const by = this.#byOf(plugin, config)
     if (by === undefined) return []
     const spans = name === 'rate-limiting' ? this.#spans(entry, config) : this.#advancedSpans(entry, config)
@@ -171,7 +169,7 @@ class KongImport {
     const replaces = this.#limitsOf(replaced)
     const isFree = config.flag('fault_tolerant', true)
     return spans.map(([span, body]) =>
-      this.#to.limit(`${targetOf(plugin)}.${span}`, entry, {
+      this.limit(`${targetOf(plugin)}.${span}`, entry, {
         ...body,
         by: [by],
         ...(name === 'rate-limiting' ? { onUnavailable: isFree ? 'allow' : 'deny' } : {}),
@@ -185,10 +183,10 @@ class KongImport {
       const size = config.number(unit)
       if (size === undefined) return []
       if (unit === 'month' || unit === 'year')
-        this.#to.changed(spot, `a ${unit} is ${window} here, not one of the calendar`)
+        this.changed(spot, `a ${unit} is ${window} here, not one of the calendar`)
       return [[unit, { algorithm: 'fixed_window', size, window }] as const]
     })
-    if (spans.length === 0) this.#to.lost(spot, 'a plugin without a limit', 'Write one.')
+    if (spans.length === 0) this.lost(spot, 'a plugin without a limit', 'Write one.')
     return spans
   }
 
@@ -199,21 +197,13 @@ class KongImport {
     if (sizes.length === 0 || sizes.length !== seconds.length || [...sizes, ...seconds].some((one) => !(one > 0)))
       return spot.problem('`limit` and `window_size` must be lists of as many whole numbers') ?? []
     const isSliding = config.text('window_type') !== 'fixed'
-    if (isSliding) this.#to.changed(spot, 'refused requests do not count in a sliding window, as with disable_penalty')
+    if (isSliding) this.changed(spot, 'refused requests do not count in a sliding window, as with disable_penalty')
     return sizes.map((size, at) => {
       const window = durationText((seconds[at] ?? 1) * 1_000)
       const isLong = (seconds[at] ?? 0) > slidingSecondsMax
-      if (isSliding && isLong) this.#to.changed(spot, `${window} is too long to slide: the window is fixed`)
+      if (isSliding && isLong) this.changed(spot, `${window} is too long to slide: the window is fixed`)
       return [window, { algorithm: isSliding && !isLong ? 'sliding_window' : 'fixed_window', size, window }]
     })
-  }
-
-  #noteConfig({ entry, name }: Plugin, config: Entry): void {
-    this.#to.nameUnknown(config.fields, ofConfig, name)
-    const policy = config.text('policy') || config.text('strategy')
-    const what = 'policy local counts in each node of Kong by itself; counts here are of all processes together'
-    if (policy === 'local' || (policy === '' && name === 'rate-limiting'))
-      this.#to.changed(entry, what, 'Multiply the size by the number of nodes if that was meant.')
   }
 
   /** What a plugin counts apart; undefined, with a note, for what no limit does. */
@@ -222,20 +212,14 @@ class KongImport {
     const header = config.text('header_name')
     if (by === 'service' && (service !== '' || route !== '')) return 'global'
     if (by === 'header' && header !== '') {
-      this.#to.changed(entry, `requests without ${header} are counted together; there by address`)
-      return this.#to.byHeader(entry, header)
+      this.changed(entry, `requests without ${header} are counted together; there by address`)
+      return this.byHeader(entry, header)
     }
     // Callers without a key are counted by address there as here.
     const known = by === 'consumer' ? 'subject' : by === 'credential' ? 'key' : by === 'ip' ? by : undefined
-    if (known === undefined) this.#to.lost(entry, `${name} by ${by}: no limit counts so; it is left out`)
+    if (known === undefined) this.lost(entry, `${name} by ${by}: no limit counts so; it is left out`)
     return known
   }
-}
-
-/** A route without paths is for all. */
-function pathsOf(route: Entry): readonly string[] {
-  const paths = route.texts('paths')
-  return paths.length === 0 ? ['/'] : paths
 }
 
 const targetOf = ({ service, route, consumer }: Target) => route || service || consumer || 'all'

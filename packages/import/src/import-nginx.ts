@@ -25,30 +25,23 @@ const parts = new Map(
 
 /** Converts `limit_req` of nginx to limits, and the locations that they are in to routes. */
 export function importNginx(files: readonly InputFile[]): ImportResult {
-  const policy = new HttpPolicy(files)
-  const { directives, problems } = readNginxFiles(files)
-  for (const one of problems) policy.problem(one, one.message)
-  new NginxImport(policy).read(directives)
-  return policy.result()
+  return new NginxImport(files).run()
 }
 
-class NginxImport {
-  readonly #to: HttpPolicy
+class NginxImport extends HttpPolicy {
   /** Undefined for one that no limit counts like. */
   readonly #zones = new Map<string, Zone | undefined>()
   /** The names of limits by the arguments of `limit_req`. */
   readonly #names = new Map<string, string>()
   readonly #used = new Set<string>()
 
-  constructor(policy: HttpPolicy) {
-    this.#to = policy
-  }
-
-  read(directives: readonly Directive[]): void {
+  run(): ImportResult {
+    const { directives, problems } = readNginxFiles(this.files)
+    for (const one of problems) this.problem(one, one.message)
     for (const one of directives) {
       this.#nameOthers(one)
       if (one.name === 'location')
-        this.#to.lost(one, `location ${one.args.join(' ')} is in no server`, 'Name the file that includes it.')
+        this.lost(one, `location ${one.args.join(' ')} is in no server`, 'Name the file that includes it.')
     }
     // A file of `conf.d` has what is in `http`, without it.
     const http = directives.flatMap((one) => (one.name === 'http' ? (one.block ?? []) : one))
@@ -59,10 +52,11 @@ class NginxImport {
     if (servers.length === 0 && use !== undefined) servers.push({ ...use, name: 'server', block: [] })
     const [first] = servers.filter((one) => this.#addServer(one, top))
     const others = servers.filter((one) => one !== first && !one.block?.some(({ name }) => name === 'return'))
-    if (first !== undefined) for (const one of others) this.#to.anyHost(one)
+    if (first !== undefined) for (const one of others) this.anyHost(one)
     for (const [name, zone] of this.#zones)
       if (zone !== undefined && !this.#used.has(name))
-        this.#to.info(zone, `no limit_req in the files has zone ${name}`, 'Name the files that use it, if any.')
+        this.info(zone, `no limit_req in the files has zone ${name}`, 'Name the files that use it, if any.')
+    return this.result()
   }
 
   /** Names everything else that limits requests, or may. */
@@ -70,7 +64,7 @@ class NginxImport {
     const isUnread = name === 'include' && !harmless.test(args[0] ?? '')
     const mayLimit = /^limit_|_by_lua/.test(name) && !isKnown.test(name)
     const why = isUnread ? 'this file is not read' : 'it is not carried over'
-    if (isUnread || mayLimit) this.#to.lost(spot, `${[name, ...args].join(' ').slice(0, 100)}: ${why}`)
+    if (isUnread || mayLimit) this.lost(spot, `${[name, ...args].join(' ').slice(0, 100)}: ${why}`)
     for (const one of block ?? []) this.#nameOthers(one)
   }
 
@@ -80,16 +74,16 @@ class NginxImport {
     const [, count, unit] = /(?<!\S)rate=(\d{1,9})r\/([sm])(?!\S)/.exec(text) ?? []
     const size = Number(count)
     if (name === undefined || !(size > 0)) {
-      this.#to.problem(spot, 'limit_req_zone must have a key, zone=NAME:SIZE and rate=Nr/s or Nr/m')
+      this.problem(spot, 'limit_req_zone must have a key, zone=NAME:SIZE and rate=Nr/s or Nr/m')
       return
     }
     for (const one of options.filter((option) => !/^(?:zone=|rate=|sync$)/.test(option)))
-      this.#to.lost(spot, `${one} of zone ${name}: not known here`)
+      this.lost(spot, `${one} of zone ${name}: not known here`)
     const by = this.#byOf(key, spot)
     const { file, line } = spot
     this.#zones.set(name, by && { file, line, by, size, windowMs: unit === 's' ? 1_000 : 60_000 })
     if (unit === 'm' && (size * 1_000) % 60 > 0)
-      this.#to.changed(spot, `nginx rounds ${size}r/m down to thousandths a second; the limit is not rounded`)
+      this.changed(spot, `nginx rounds ${size}r/m down to thousandths a second; the limit is not rounded`)
   }
 
   /** What a key counts apart; undefined, with a note, for a key that no limit counts by. */
@@ -100,19 +94,19 @@ class NginxImport {
     const unknown = variables.filter((_, at) => all[at] === undefined).map((variable) => `$${variable}`)
     if (unknown.length > 0 || apart.length > partsMax) {
       const what = `no limit counts by ${unknown.join(' and ') || `${apart.length} things`}; the zone is left out`
-      this.#to.lost(spot, what, 'Write a limit by subject, ip, header or query for what is meant.')
+      this.lost(spot, what, 'Write a limit by subject, ip, header or query for what is meant.')
       return undefined
     }
     const isAlways = apart.length === 0 || apart.some((part) => part === 'ip' || part === 'method')
-    if (!isAlways) this.#to.changed(spot, `requests without ${key} are counted together; nginx does not count them`)
-    if (apart.includes('header:host')) this.#to.changed(spot, 'the Host header counts as it came, with its port')
+    if (!isAlways) this.changed(spot, `requests without ${key} are counted together; nginx does not count them`)
+    if (apart.includes('header:host')) this.changed(spot, 'the Host header counts as it came, with its port')
     return apart.length === 0 ? ['global'] : apart.filter((part) => part !== undefined)
   }
 
   /** What a variable of nginx is in `by`; undefined for one that is nothing there. */
   #partOf(variable: string, spot: Spot): string | undefined {
     const [, kind = '', name = ''] = /^(http|arg|cookie)_(.+)$/.exec(variable) ?? []
-    if (kind === 'http') return name === 'cookie' ? undefined : this.#to.byHeader(spot, name.replaceAll('_', '-'))
+    if (kind === 'http') return name === 'cookie' ? undefined : this.byHeader(spot, name.replaceAll('_', '-'))
     if (kind !== '') return `${kind === 'arg' ? 'query' : 'cookie'}:${name}`
     return parts.get(variable.replace('binary_', ''))
   }
@@ -128,9 +122,9 @@ class NginxImport {
     const paths = all.map((one) => ({ ...one, limits: limitsOf(one) }))
     const isSame = new Set(paths.map(({ limits }) => limits.join())).size === 1
     for (const { kind, path, limits, ...spot } of isSame ? paths.slice(0, 1) : paths) {
-      if (kind === '' || kind === '^~' || isSame) this.#to.route(spot, isSame ? '/' : path, limits)
-      else if (kind === '=') this.#to.route(spot, path, limits, [], true)
-      else if (kind !== '@' || limits.length > 0) this.#to.route(spot, `location ${kind} ${path}`, limits)
+      if (kind === '' || kind === '^~' || isSame) this.route(spot, isSame ? '/' : path, limits)
+      else if (kind === '=') this.route(spot, path, limits, [], true)
+      else if (kind !== '@' || limits.length > 0) this.route(spot, `location ${kind} ${path}`, limits)
     }
     return true
   }
@@ -143,26 +137,26 @@ class NginxImport {
     const zone = this.#zones.get(name)
     const code = status?.args[0] ?? "503, nginx's default"
     if (zone !== undefined && code !== '429')
-      this.#to.changed(status ?? zone, `refusals have status 429 instead of ${code}`)
+      this.changed(status ?? zone, `refusals have status 429 instead of ${code}`)
     const known = this.#names.get(args)
     if (known !== undefined) return known
     for (const option of options.keys())
       if (!['zone', 'burst', 'delay', 'nodelay'].includes(option))
-        this.#to.lost(use, `${option} of limit_req: not known here`)
-    if (!this.#zones.has(name)) this.#to.lost(use, `zone ${name} is in none of the files`)
+        this.lost(use, `${option} of limit_req: not known here`)
+    if (!this.#zones.has(name)) this.lost(use, `zone ${name} is in none of the files`)
     if (zone === undefined) return undefined
     const [burst, delay] = [Number(options.get('burst') ?? 0), Number(options.get('delay') ?? 0)]
     if (!Number.isSafeInteger(burst) || !Number.isSafeInteger(delay))
-      return this.#to.problem(use, 'burst and delay must be whole numbers')
+      return this.problem(use, 'burst and delay must be whole numbers')
     if (this.#used.has(name)) {
       const what = `zone ${name} counts all its uses together; this burst is a limit with a count of its own`
-      this.#to.changed(use, what, 'Write the same burst everywhere if one count was meant.')
+      this.changed(use, what, 'Write the same burst everywhere if one count was meant.')
     }
     this.#used.add(name)
     const immediate = options.has('nodelay') ? burst : Math.min(burst, delay)
     const bucket = { algorithm: 'token_bucket', size: zone.size, window: durationText(zone.windowMs) }
     const onExceed = this.#waiting(use, burst - immediate, zone)
-    const limit = this.#to.limit(name, use, { ...bucket, burst: immediate + 1, by: [...zone.by], ...onExceed })
+    const limit = this.limit(name, use, { ...bucket, burst: immediate + 1, by: [...zone.by], ...onExceed })
     this.#names.set(args, limit)
     return limit
   }
@@ -173,7 +167,7 @@ class NginxImport {
     const ms = Math.ceil(((count + 1) * windowMs) / size)
     const [delay, queue] = [durationText(Math.min(ms, delayMsMax)), Math.min(count, queueMax)]
     const there = `${count} requests may wait ${durationText(ms)} there; ${queue} up to ${delay} in the proxy of Weir`
-    this.#to.changed(use, `${there}, in each process, and none at forward-auth`, 'Write nodelay if they need not wait.')
+    this.changed(use, `${there}, in each process, and none at forward-auth`, 'Write nodelay if they need not wait.')
     return { onExceed: { delay, queue } }
   }
 }

@@ -15,51 +15,40 @@ const depthMax = 8
 
 /** Converts `rateLimit` middlewares of Traefik and the routers that have them, of files or of Kubernetes. */
 export function importTraefik(files: readonly InputFile[]): ImportResult {
-  const policy = new HttpPolicy(files)
-  const traefik = new TraefikImport(policy)
-  for (const document of policy.documents()) traefik.read(document)
-  traefik.convert()
-  policy.nameRest(/^(?:ratelimit|inflight\w+|plugin|.*middlewares)$/i)
-  return policy.result()
+  return new TraefikImport(files).run()
 }
 
-class TraefikImport {
-  readonly #to: HttpPolicy
+class TraefikImport extends HttpPolicy {
   readonly #middlewares = new Map<string, Entry>()
   readonly #routers: Router[] = []
   readonly #used = new Set<string>()
 
-  constructor(policy: HttpPolicy) {
-    this.#to = policy
-  }
-
-  read(document: Entry): void {
+  #read(document: Entry): void {
     const [kind, http] = [document.text('kind'), document.at('http')]
     const isKnown = kind !== '' || document.isEmpty || sections.some((name) => document.fields.has(name))
     if (!isKnown) document.problem('must be a dynamic configuration of Traefik, or resources of Kubernetes')
     if (kind !== '') this.#readResource(kind, document)
-    for (const [name, body] of this.#to.done(http.at('middlewares')).entries()) this.#middlewares.set(name, body)
+    for (const [name, body] of this.done(http.at('middlewares')).entries()) this.#middlewares.set(name, body)
     for (const [, router] of http.at('routers').entries()) this.#addRouter(router, router.text('rule'), '')
   }
 
-  convert(): void {
+  run(): ImportResult {
+    for (const document of this.documents()) this.#read(document)
     for (const one of this.#routers) this.#addRoutes(one)
     const unused = [...this.#middlewares].filter(
-      ([name, body]) => body.fields.has('rateLimit') && !this.#used.has(name),
+      ([name, { fields }]) => fields.has('rateLimit') && !this.#used.has(name),
     )
     const [first] = unused
     if (first !== undefined && this.#routers.length === 0) {
       const limits = unused.flatMap(([name, body]) => this.#limit(name, body) ?? [])
       const what = `the files have no router: ${limits.join(', ')} is on all paths`
-      this.#to.changed(first[1], what, 'Name the files of the routers too, or write its paths.')
-      this.#to.route(first[1], '/', limits)
+      this.changed(first[1], what, 'Name the files of the routers too, or write its paths.')
+      this.route(first[1], '/', limits)
     } else
       for (const [name, body] of unused)
-        this.#to.lost(
-          this.#to.done(body.at('rateLimit')),
-          `no router in the files has ${name}`,
-          'Name the files of its routers too.',
-        )
+        this.lost(this.done(body.at('rateLimit')), `no router in the files has ${name}`)
+    this.nameRest(/^(?:ratelimit|inflight\w+|plugin|.*middlewares)$/i)
+    return this.result()
   }
 
   #readResource(kind: string, resource: Entry): void {
@@ -69,11 +58,8 @@ class TraefikImport {
     if (kind === 'IngressRoute')
       for (const route of spec.items('routes')) this.#addRouter(route, route.text('match'), namespace)
     if (kind !== 'Ingress') return
-    const middlewares = this.#to
-      .done(metadata.at('annotations').at(annotation))
-      .asText('middlewares')
-      .split(',')
-      .filter((one) => one.trim() !== '')
+    const written = this.done(metadata.at('annotations').at(annotation)).asText()
+    const middlewares = written.split(',').filter((one) => one.trim() !== '')
     for (const rule of spec.items('rules')) {
       const host = rule.text('host') === '' ? '' : ' && Host(``)'
       for (const path of rule.at('http').items('paths')) {
@@ -84,20 +70,17 @@ class TraefikImport {
   }
 
   #addRouter(router: Entry, rule: string, namespace: string): void {
-    const priority = router.at('priority')
     if (!['', '0'].includes(router.text('priority')))
-      this.#to.changed(priority, 'priority: here the most specific path wins', 'Look whether it differs.')
+      this.changed(router.at('priority'), 'priority: here the most specific path wins', 'Look whether it differs.')
     this.#routers.push({ spot: router, rule, middlewares: this.#refs(router, namespace) })
   }
 
   /** The names of the middlewares of a router or chain; those of Kubernetes have their namespace in front. */
   #refs(owner: Entry, namespace: string): readonly string[] {
-    this.#to.done(owner.at('middlewares'))
+    this.done(owner.at('middlewares'))
     return owner
       .items('middlewares')
-      .map((one) =>
-        one.isMap ? `${one.text('namespace') || namespace}-${one.text('name')}` : one.asText('middlewares'),
-      )
+      .map((one) => (one.isMap ? `${one.text('namespace') || namespace}-${one.text('name')}` : one.asText()))
   }
 
   /** The middlewares of these names that limit; a chain is the ones that it names. */
@@ -106,7 +89,7 @@ class TraefikImport {
       const name = written.trim().replace(/@\w+$/, '')
       const body = this.#middlewares.get(name)
       const isRead = body !== undefined && depth <= depthMax
-      if (!isRead) this.#to.lost(spot, `middleware ${name} is in none of the files`, 'Name its file too if it limits.')
+      if (!isRead) this.lost(spot, `middleware ${name} is in none of the files`, 'Name its file too if it limits.')
       if (!isRead) return []
       if (body.fields.has('rateLimit')) return [[name, body]] as const
       return this.#limiters(this.#refs(body.at('chain'), name.split('-')[0] ?? ''), spot, depth + 1)
@@ -121,21 +104,21 @@ class TraefikImport {
       const [paths = ['/'], ...others] = of(/^path(?:prefix)?$/i)
       const [methods, ...more] = of(/^method$/i)
       const isOdd = others.length + more.length > 0 || of(/^(?:path|pathprefix|method|host.*)$/i).length < parts.length
-      if (of(/^host/i).length > 0) this.#to.anyHost(spot)
+      if (of(/^host/i).length > 0) this.anyHost(spot)
       for (const path of isOdd ? [`rule ${alternative.trim()}`] : paths)
-        this.#to.route(spot, path, limits, methods, of(/^path$/i).length > 0)
+        this.route(spot, path, limits, methods, of(/^path$/i).length > 0)
     }
   }
 
   /** The name of the limit that a middleware is on a router: each router has counts of its own. */
   #limit(name: string, body: Entry): string | undefined {
     this.#used.add(name)
-    const limit = this.#to.done(body.at('rateLimit'))
-    this.#to.nameUnknown(limit.fields, /^(?:average|period|burst|sourceCriterion)$/, name)
+    const limit = this.done(body.at('rateLimit'))
+    this.nameUnknown(limit.fields, /^(?:average|period|burst|sourceCriterion)$/, name)
     const average = limit.number('average') ?? 0
     const periodMs = goDurationMs(limit.text('period'))
     if (periodMs === undefined) return limit.at('period').problem('`period` must be a duration such as 1m30s')
-    if (average === 0) this.#to.info(body, `${name} limits nothing, without an average`, 'Write one if it was meant.')
+    if (average === 0) this.info(body, `${name} limits nothing, without an average`, 'Write one if it was meant.')
     if (average === 0) return undefined
     const by = this.#byOf(name, limit.at('sourceCriterion'))
     // A window is 100 ms at least: what is shorter is written as a multiple.
@@ -143,8 +126,8 @@ class TraefikImport {
     // A request waits for up to half the time between two, so that one waits at most.
     const waitMs = Math.floor(Math.min(500, 500 / Math.floor(Math.max(1, (average * 1_000) / periodMs))))
     if (waitMs > 0)
-      this.#to.info(body, `a request waits for up to ${waitMs} ms in the proxy; at forward-auth it is refused`)
-    return this.#to.limit(name, body, {
+      this.info(body, `a request waits for up to ${waitMs} ms in the proxy; at forward-auth it is refused`)
+    return this.limit(name, body, {
       algorithm: 'token_bucket',
       size: average * times,
       window: durationText(periodMs * times),
@@ -155,13 +138,13 @@ class TraefikImport {
   }
 
   #byOf(name: string, criterion: Entry): string {
-    this.#to.nameUnknown(criterion.fields, /^(?:ipStrategy|requestHeaderName|requestHost)$/, name)
+    this.nameUnknown(criterion.fields, /^(?:ipStrategy|requestHeaderName|requestHost)$/, name)
     const header = criterion.text('requestHeaderName')
-    if (header !== '') return this.#to.byHeader(criterion, header)
+    if (header !== '') return this.byHeader(criterion, header)
     const strategy = criterion.at('ipStrategy')
     if (criterion.flag('requestHost')) return 'header:host'
     if (strategy.fields.size > 0)
-      this.#to.changed(strategy, `ipStrategy of ${name}: the address is what identity.trustedProxies leaves`)
+      this.changed(strategy, `ipStrategy of ${name}: the address is what identity.trustedProxies leaves`)
     return 'ip'
   }
 }

@@ -1,5 +1,5 @@
 import { isMap, isScalar } from 'yaml'
-import { ForeignFile, type ForeignValue, isEmpty, type Spot } from './foreign-file.ts'
+import { ForeignFile, type ForeignValue, isEmpty } from './foreign-file.ts'
 import type { InputFile } from './imported-policy.ts'
 
 /** The largest size of a limit. */
@@ -89,8 +89,8 @@ export class Entry implements ForeignValue {
     return field.problem(`\`${name}\` must be a whole number from 0 to ${max}, but is ${text || 'empty'}`)
   }
 
-  problem(message: string, at: Spot = this): undefined {
-    return this.#from.problem(at, message)
+  problem(message: string): undefined {
+    return this.#from.problem(this, message)
   }
 }
 
