@@ -1,15 +1,8 @@
-import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, test } from 'vitest'
-import { formatImportProblem } from './foreign-file.ts'
 import { importNginx } from './import-nginx.ts'
-import { importedText, inShadow } from './imported-policy.ts'
 import { readNginxFile } from './nginx-file.ts'
+import { expectValid, imported } from './testing/imported.ts'
 
-const imported = (text: string) => {
-  const result = importNginx([{ name: 'nginx.conf', text }])
-  if (result.kind === 'problems') throw new Error(result.problems.map(formatImportProblem).join('\n'))
-  return result
-}
 const zone = 'limit_req_zone $binary_remote_addr zone=z:1m rate=1r/s;'
 
 test('Words, quotes, comments and variables are read as nginx reads them, each directive with its line', () => {
@@ -29,27 +22,10 @@ end on;`,
   expect(directives[1]?.block?.[0]?.args).toEqual(['$x', `\${y}z#no`])
 })
 
-test.each([
-  ['a;\n}', 'nginx.conf:2  an unexpected }'],
-  ['a {\nb }', 'nginx.conf:2  b has no ; at its end'],
-  ['a {', 'nginx.conf:1  ends within a directive'],
-  ['a "b;', 'nginx.conf:1  "\\"b;" is not terminated'],
-  [';', 'nginx.conf:1  an unexpected ;'],
-  ['a { b_by_lua_block { x } }', 'nginx.conf:1  b_by_lua_block: Lua is not read here'],
-  ['# configuration file /etc/nginx/nginx.conf:', 'nginx.conf:1  is the output of nginx -T'],
-  ['a {'.repeat(40), 'nginx.conf:1  is nested deeper than 32 blocks'],
-  ['\nlimit_req_zone $x zone=z;', 'nginx.conf:2  limit_req_zone must have a key'],
-  ['limit_req_zone $remote_addr zone=z:1m rate=0r/s;', 'nginx.conf:1  limit_req_zone must have a key'],
-  [`${zone} server { limit_req zone=z burst=many; }`, 'nginx.conf:1  burst and delay must be whole numbers'],
-])('%j is refused with its line', (text, problem) => {
-  const result = importNginx([{ name: 'nginx.conf', text }])
-  expect(result.kind === 'problems' && result.problems.map(formatImportProblem)).toEqual([
-    expect.stringContaining(problem),
-  ])
-})
-
 test('A policy of every kind of limit is valid, in shadow too', () => {
-  const { policy, notes } = imported(`
+  const { policy, notes } = imported(
+    importNginx,
+    `
 ${zone}
 limit_req_zone $cookie_sid$arg_q$http_x_api_key zone=parts:1m rate=6r/m;
 limit_req_status 429;
@@ -57,11 +33,9 @@ server {
   location / { limit_req zone=z burst=9; }
   location = /exact { limit_req zone=parts burst=2 nodelay; }
   location /a/ { limit_req zone=z burst=500; location /a/b/ { } }
-}`)
-  for (const one of [policy, inShadow(policy)]) {
-    const parsed = parsePolicy(importedText(one, notes), 'weir.yaml')
-    expect(parsed.kind === 'problems' && parsed.problems).toBe(false)
-  }
+}`,
+  )
+  expectValid(policy, notes)
   expect([...policy.limits].map(([name, { body }]) => [name, body.burst, body.by, body.onExceed])).toEqual([
     ['z', 1, ['ip'], { delay: '10s', queue: 9 }],
     ['parts', 3, ['cookie:sid', 'query:q', 'key'], undefined],
@@ -71,7 +45,7 @@ server {
 
 test('A thousand locations of one zone are one limit', () => {
   const locations = Array.from({ length: 1_000 }, (_, at) => `location /l${at}/ { limit_req zone=z; }`)
-  const { policy } = imported(`${zone} server { location /free/ { } ${locations.join('\n')} }`)
+  const { policy } = imported(importNginx, `${zone} server { location /free/ { } ${locations.join('\n')} }`)
   expect([policy.limits.size, policy.routes.length]).toEqual([1, 1_002])
 })
 
@@ -97,6 +71,6 @@ test('An include is what files that are named have, in its place, and is named i
 })
 
 test('A location without its server is named', () => {
-  const { notes } = imported('location /x { limit_req zone=z; }')
+  const { notes } = imported(importNginx, 'location /x { limit_req zone=z; }')
   expect(notes.map(({ what }) => what)).toEqual(['location /x is in no server'])
 })
