@@ -10,7 +10,7 @@ import { type Entry, openYaml } from './yaml-config.ts'
 const anonymousPlan = 'everyone'
 const unitsMs = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const
 
-/** Collects limits, routes, notes and problems from the configuration of a gateway that limits requests by their path. */
+/** Collects limits, routes, notes and problems of the configuration of a gateway that limits requests by path. */
 export class HttpPolicy extends Notes {
   readonly #done = new Set<unknown>()
   protected readonly files: readonly InputFile[]

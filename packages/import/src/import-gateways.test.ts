@@ -4,7 +4,7 @@ import { importKong } from './import-kong.ts'
 import { importNginx } from './import-nginx.ts'
 import { importTraefik } from './import-traefik.ts'
 import { importedJson } from './imported-policy.ts'
-import { expectValid, imported } from './testing/imported.ts'
+import { imported, problemsOf } from './testing/imported.ts'
 
 test("A consumer's own plugin counts instead of those of routes, services and all, as Kong's precedence has it", () => {
   const { policy, notes } = imported(
@@ -34,7 +34,7 @@ plugins:
     },
     routes: [{ match: '* /*', limits: ['s.minute'] }],
   })
-  expectValid(policy, notes)
+  expect(problemsOf(policy, notes)).toEqual([])
 })
 
 const limited = (fields: string) => `http: { middlewares: { m: { rateLimit: { ${fields} } } } }`
@@ -49,7 +49,7 @@ test.each([
 ])('%s is a bucket of the same rate and burst', (fields, body) => {
   const { policy, notes } = imported(importTraefik, limited(fields))
   expect(policy.limits.get('m')?.body).toEqual({ algorithm: 'token_bucket', by: ['ip'], ...body })
-  expectValid(policy, notes)
+  expect(problemsOf(policy, notes)).toEqual([])
 })
 
 const zone = 'limit_req_zone $binary_remote_addr zone=z:1m rate=1r/s;'

@@ -1,4 +1,3 @@
-import { posix } from 'node:path'
 import type { ImportProblem, Spot } from './foreign-file.ts'
 import type { InputFile } from './imported-policy.ts'
 
@@ -45,7 +44,8 @@ export function readNginxFiles(files: readonly InputFile[]): Read {
 function isIncluded(path: string, { name, args: [pattern = ''] }: Directive): boolean {
   const count = -Math.min(2, path.split('/').length)
   const [file, wanted] = [path, pattern].map((one) => one.split('/').slice(count).join('/'))
-  return name === 'include' && posix.matchesGlob(file ?? '', wanted ?? '')
+  const form = (wanted ?? '').replaceAll(/[.+^${}()|[\]\\?]/g, '\\$&').replaceAll('*', '.*')
+  return name === 'include' && new RegExp(`^${form}$`).test(file ?? '')
 }
 
 /** Reads a configuration of nginx. */
