@@ -21,8 +21,11 @@ export const formatImportProblem = (problem: ImportProblem): string => `${spotNa
 /** A value with its position in the file. */
 export interface ForeignValue extends Spot {
   readonly node: unknown
+  /** The node as it is written: an alias itself. */
+  readonly raw?: unknown
 }
 
+const reading = { prettyErrors: false, uniqueKeys: false, stringKeys: true, schema: 'core', logLevel: 'error' } as const
 /** No real configuration is longer; this much is read in seconds. */
 const textLengthMax = 4 * 1024 * 1024
 /** Merge keys within merge keys end here: no real file nests them deeper. */
@@ -57,12 +60,7 @@ export class ForeignFile {
   documents(text: string): readonly ForeignValue[] {
     const top = { file: this.#file, line: this.#linesBefore + 1, node: undefined }
     if (text.length > textLengthMax) return this.problem(top, `is longer than ${textLengthMax} characters`) ?? []
-    const documents: readonly Document[] = [
-      ...parseAllDocuments(text, {
-        lineCounter: this.#lines,
-        ...{ prettyErrors: false, uniqueKeys: false, stringKeys: true, schema: 'core', logLevel: 'error' },
-      }),
-    ]
+    const documents: readonly Document[] = [...parseAllDocuments(text, { lineCounter: this.#lines, ...reading })]
     for (const { errors } of documents) {
       for (const { pos, message } of errors) this.problem(this.#spot(pos[0]), `is not valid YAML: ${message}`)
     }
@@ -134,10 +132,7 @@ export class ForeignFile {
       const known = into.fields.get(name)
       if (known === undefined) into.fields.set(name, field)
       else if (into.before.has(name))
-        this.problem(
-          into.spot,
-          `\`<<\` stands behind ${name} and has one too, which that server takes; put \`<<\` first`,
-        )
+        this.problem(into.spot, `\`<<\` stands behind ${name} and has one too; put \`<<\` first`)
       else if (isMap(known.node) || isMap(field.node))
         this.problem(known, `${name} comes from \`<<\` too, and that server mixes both; write one of them in full`)
     }
@@ -151,7 +146,7 @@ export class ForeignFile {
     const at = offsetOf(node) ?? 0
     const own = this.#documents.find(({ end }) => at <= end)
     const meant: Node | undefined = own === undefined ? undefined : node.resolve(own.document)
-    return { ...spot, node: meant ?? node }
+    return { ...spot, node: meant ?? node, raw: node }
   }
 
   #spot(offset: number): Spot {

@@ -38,7 +38,7 @@ export class HttpPolicy extends Notes {
 
   /** Marks a value of a YAML file as carried over or named; `nameRest` names the others. */
   done(value: Entry): Entry {
-    this.#done.add(value.node)
+    this.#done.add(value.raw)
     return value
   }
 
@@ -46,8 +46,8 @@ export class HttpPolicy extends Notes {
   nameRest(names: RegExp): void {
     for (const file of this.#opened)
       file.eachField((name, value) => {
-        if (names.test(name) && !isEmpty(value) && !this.#done.has(value.node))
-          this.lost(value, `${name}: not carried over from here`)
+        if (names.test(name) && !isEmpty(value) && !this.#done.has(value.raw ?? value.node))
+          this.lost(value, `${name}: not read in this place`)
       })
   }
 

@@ -90,7 +90,8 @@ class KongImport extends HttpPolicy {
     const route = this.#nameOf(entry, 'route')
     this.#readPlugins(entry, { route })
     for (const [name, field] of entry.entries()) {
-      if (name === 'expression') this.lost(field, `expression of route ${route}: not carried over`)
+      if (name === 'expression')
+        this.lost(field, `expression of route ${route}: a route of Weir has a method and a path`)
       if (ofHosts.test(name) && !['[]', '{}'].includes(String(field.node))) this.anyHost(field)
     }
     const paths = entry.texts('paths')
@@ -109,7 +110,7 @@ class KongImport extends HttpPolicy {
       } else if (!otherLimits.test(name)) continue
       else if (!entry.flag('enabled', true)) this.info(entry, `${name} is not enabled`)
       else if (!limiting.includes(name)) this.lost(entry, `plugin ${name}: not known here`)
-      else if (odd.length > 0) this.lost(entry, `${name} with ${odd.join()}: not carried over`)
+      else if (odd.length > 0) this.lost(entry, `${name} with ${odd.join()}: not known here`)
       else {
         const target = (of: keyof Target) => own[of] ?? this.#refOf(entry, of)
         const [service, route, consumer] = [target('service'), target('route'), target('consumer')]
@@ -136,7 +137,7 @@ class KongImport extends HttpPolicy {
     const plan = `kong-${consumer.replaceAll(/[^\w.-]/g, '-')}`.slice(0, 64)
     const isPossible = parseSubjectId(consumer) !== undefined && !(plan in this.#plans)
     for (const { entry, name } of plugins.filter((one) => !isPossible || !whole.includes(one)))
-      this.lost(entry, `${name} of consumer ${consumer}: not carried over`, 'Write a plan for it.')
+      this.lost(entry, `${name} of consumer ${consumer}: a plan has no limit like it`, 'Write a plan for it.')
     const [first] = whole
     if (first === undefined || !isPossible) return
     this.#plans[plan] = { limits: [...this.#limitsOf(whole)] }

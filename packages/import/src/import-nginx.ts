@@ -63,7 +63,7 @@ class NginxImport extends HttpPolicy {
   #nameOthers({ name, args, block, ...spot }: Directive): void {
     const isUnread = name === 'include' && !harmless.test(args[0] ?? '')
     const mayLimit = /^limit_|_by_lua/.test(name) && !isKnown.test(name)
-    const why = isUnread ? 'this file is not read' : 'it is not carried over'
+    const why = isUnread ? 'this file is not read' : 'not known here'
     if (isUnread || mayLimit) this.lost(spot, `${[name, ...args].join(' ').slice(0, 100)}: ${why}`)
     for (const one of block ?? []) this.#nameOthers(one)
   }

@@ -10,8 +10,6 @@ type Router = { readonly spot: Spot; readonly rule: string; readonly middlewares
 const matcher = /^\s*(\w+)\(\s*((?:[`"'][^`"']*[`"'][\s,]*)*)\)\s*$/
 const annotation = 'traefik.ingress.kubernetes.io/router.middlewares'
 const sections = ['http', 'tcp', 'udp', 'tls', 'entryPoints']
-/** Chains within chains end here. */
-const depthMax = 8
 
 /** Converts `rateLimit` middlewares of Traefik and the routers that have them, of files or of Kubernetes. */
 export function importTraefik(files: readonly InputFile[]): ImportResult {
@@ -84,15 +82,19 @@ class TraefikImport extends HttpPolicy {
   }
 
   /** The middlewares of these names that limit; a chain is the ones that it names. */
-  #limiters(names: readonly string[], spot: Spot, depth = 0): readonly (readonly [string, Entry])[] {
+  #limiters(
+    names: readonly string[],
+    spot: Spot,
+    above: readonly string[] = [],
+  ): readonly (readonly [string, Entry])[] {
     return names.flatMap((written) => {
       const name = written.trim().replace(/@\w+$/, '')
       const body = this.#middlewares.get(name)
-      const isRead = body !== undefined && depth <= depthMax
+      const isRead = body !== undefined && !above.includes(name)
       if (!isRead) this.lost(spot, `middleware ${name} is in none of the files`, 'Name its file too if it limits.')
       if (!isRead) return []
       if (body.fields.has('rateLimit')) return [[name, body]] as const
-      return this.#limiters(this.#refs(body.at('chain'), name.split('-')[0] ?? ''), spot, depth + 1)
+      return this.#limiters(this.#refs(body.at('chain'), name.split('-')[0] ?? ''), spot, [...above, name])
     })
   }
 

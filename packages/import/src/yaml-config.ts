@@ -14,6 +14,7 @@ export class Entry implements ForeignValue {
   readonly file: string
   readonly line: number
   readonly node: unknown
+  readonly raw: unknown
   readonly isMap: boolean
   /** Whether it is not written, or is `null`. */
   readonly isEmpty: boolean
@@ -22,10 +23,11 @@ export class Entry implements ForeignValue {
   #fields: ReadonlyMap<string, ForeignValue> | undefined
 
   /** `what` is for the problem of a value that is no map. */
-  constructor(from: ForeignFile, { file, line, node }: ForeignValue, what = 'a map') {
+  constructor(from: ForeignFile, { file, line, node, raw }: ForeignValue, what = 'a map') {
     this.file = file
     this.line = line
     this.node = node
+    this.raw = raw ?? node
     this.isMap = isMap(node)
     this.isEmpty = isEmpty({ node })
     this.#from = from
