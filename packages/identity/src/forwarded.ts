@@ -46,7 +46,7 @@ export interface OriginalRequest {
   readonly hops: readonly string[]
   /** With its port where that is not the scheme's; empty where nothing says it. */
   readonly host: string
-  /** `http` or `https`; empty where nothing says it. */
+  /** `http` or `https`, or what some proxies say of WebSockets, `ws` or `wss`; empty where nothing says it. */
   readonly proto: string
 }
 
@@ -73,8 +73,8 @@ export function originalRequest(headers: IncomingHttpHeaders, proxies: AddressSe
 }
 
 function checked({ host, proto }: Pick<OriginalRequest, 'host' | 'proto'>, port: string) {
-  const scheme = /^https?$/i.test(proto) ? proto.toLowerCase() : ''
-  const isPortOfScheme = port === { http: '80', https: '443', '': '' }[scheme]
+  const scheme = /^(?:https?|wss?)$/i.test(proto) ? proto.toLowerCase() : ''
+  const isPortOfScheme = port === { http: '80', ws: '80', https: '443', wss: '443' }[scheme]
   const more = /^\d{1,5}$/.test(port) && !isPortOfScheme && !/:\d+$/.test(host) ? `:${port}` : ''
   return { proto: scheme, host: /^[\w.~%:[\]-]+$/.test(host) ? `${host}${more}` : '' }
 }

@@ -34,7 +34,10 @@ export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const nameRule =
   'a name of 1 to 64 letters, digits, dots, underscores or hyphens that begins with a letter or digit'
 
-/** Ids of subjects: as long as OpenID Connect lets a `sub` be. What begins with `_` or `ip:` is Weir's own: the unauthenticated and the anonymous. */
+/**
+ * Ids of subjects: as long as OpenID Connect lets a `sub` be. What begins with `_` or `ip:` is Weir's own: the
+ * unauthenticated and the anonymous.
+ */
 export const parseSubjectId = (text: string): string | undefined => (subjectPattern.test(text) ? text : undefined)
 
 /** The form that `parseSubjectId` accepts. */

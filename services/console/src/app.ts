@@ -13,6 +13,7 @@ import { requireCallers } from './http/authorize.ts'
 import { createCallerFinder } from './http/caller.ts'
 import { compressAnswers } from './http/compress-answers.ts'
 import { description } from './http/description.ts'
+import { compileLazily } from './http/lazy-schemas.ts'
 import { boundQuestions } from './http/places.ts'
 import { admitPortalPages } from './http/portal-pages.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
@@ -86,7 +87,7 @@ export function buildApp(
     schemaErrorFormatter: wordSchemaProblems,
   })
   app.server.maxConnections = connectionsMax
-  app.setValidatorCompiler((route) => (route.httpPart === 'body' ? compileBody : compileParameters)(route))
+  compileLazily(app, (route) => (route.httpPart === 'body' ? compileBody : compileParameters)(route))
   answerErrorsAndUnrouted(app, 'GET /openapi.json lists them')
   readJson(app)
   boundHeaders(app, maxHeaderSize)

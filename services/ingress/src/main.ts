@@ -100,12 +100,6 @@ await startService(
     const inForce = () => policy.view.policy
     registerDecisions(metrics, apps.decisionService.metrics, inForce)
     registerHttp(metrics, apps.metrics, inForce)
-    if (config.proxyProtocol === 'yes') {
-      acceptProxyHeaders(
-        apps.proxy.server,
-        (address) => identityRules(inForce().identity).proxies?.has(address) === true,
-      )
-    }
     await listen(apps, config, tls, service, inForce)
   },
 )

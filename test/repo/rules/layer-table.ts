@@ -76,7 +76,15 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@weir/clickhouse',
       '@weir/page',
     ],
-    libraries: ['@fastify/ajv-compiler', '@fastify/cors', '@fastify/swagger', 'fastify', 'lru-cache', 'prom-client'],
+    libraries: [
+      '@fastify/ajv-compiler',
+      '@fastify/cors',
+      '@fastify/swagger',
+      'fast-json-stringify',
+      'fastify',
+      'lru-cache',
+      'prom-client',
+    ],
     node: 'all',
   },
 

@@ -88,6 +88,7 @@ describe('a trusted header', () => {
     ['names an address', 'ip:192.0.2.1'],
     ['names the unauthenticated', '_unauthenticated'],
     ['is too long', 'a'.repeat(256)],
+    ['has a tab', 'a\tb'],
   ])('is refused when it %s, and the caller does not become anonymous', async (_, value) => {
     const { ask, replaceIdentity } = await openIdentity(identity(', plan: free'))
     replaceIdentity(`${identity(', plan: free').slice(0, -1)}, anonymous: free }`)

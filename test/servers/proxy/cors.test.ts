@@ -25,6 +25,7 @@ test('A preflight is answered for the pages that are named, neither decided nor 
     'access-control-max-age': '600',
     vary: 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers',
   })
+  expect((await ask(preflight(page, { expect: '100-continue' }))).headers.connection).toBe('close')
   const refused = await ask(preflight(other))
   expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([204, undefined])
   expect([seen, records]).toEqual([[], []])

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
+import { startIngressStack } from '../../support/ingress-stack.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { openProxy, overTls } from './open-proxy.ts'
 
@@ -68,3 +69,19 @@ test('A header stands before the handshake of TLS', async () => {
     ['192.0.2.7', 'https'],
   ])
 })
+
+test('WEIR_PROXY_PROTOCOL=yes asks the trusted proxies of the policy for one header, whatever address it names', async () => {
+  const policy = { version: 1, identity: { trustedProxies: ['127.0.0.1'] } }
+  const stack = await startIngressStack(policy, { WEIR_PROXY_PROTOCOL: 'yes' })
+  onTestFinished(() => stack.close())
+  const [host, port] = stack.ingress.proxy.replace('http://', '').split(':')
+  const said = async (header: string) => {
+    const socket = connect(Number(port), host)
+    socket.write(`${header}${last}`)
+    return (await text(socket)).slice(0, 12)
+  }
+  for (const address of ['192.0.2.7', '127.0.0.1']) {
+    expect(await said(`PROXY TCP4 ${address} 127.0.0.1 1 2\r\n`)).toBe('HTTP/1.1 401')
+  }
+  expect(await said('')).toBe('')
+}, 120_000)

@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { openProxy } from './open-proxy.ts'
@@ -42,6 +44,9 @@ const refused: Readonly<Record<string, string>> = {
   'two equal Hosts': `GET / HTTP/1.1\r\n${own}host: api.test\r\n\r\n`,
   'a Host with a path': 'GET / HTTP/1.1\r\nHost: api.test/x\r\nX-API-Key: acme-key\r\n\r\n',
   'a Host with a user': 'GET / HTTP/1.1\r\nHost: api.test@gone.test\r\nX-API-Key: acme-key\r\n\r\n',
+  'an absolute form without Host': `GET http://api.test/ HTTP/1.1\r\nX-API-Key: acme-key\r\n\r\n`,
+  'an absolute form with two Hosts': `GET http://api.test/ HTTP/1.1\r\n${own}Host: gone.test\r\n\r\n`,
+  'an absolute form with a length and chunks': `POST http://api.test/ HTTP/1.1\r\n${own}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`,
   'HTTP/2 in clear': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
   'an upgrade with a body': `GET / HTTP/1.1\r\n${own}Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\nhello`,
 }
@@ -184,6 +189,39 @@ const odd: Readonly<Record<string, string>> = {
       ],
     ),
   ),
+  ...Object.fromEntries(
+    ['http://api.test/', 'http://api.test', 'HTTP://API.test:80/', 'https://api.test/', 'http://gone.test/'].flatMap(
+      (target) => [
+        [`the target ${target}`, `GET ${target} HTTP/1.1\r\n${last}\r\n${hidden}`],
+        [`the target ${target} in HTTP/1.0`, `GET ${target} HTTP/1.0\r\nX-API-Key: acme-key\r\n\r\n${hidden}`],
+        [
+          `the target ${target} with a body`,
+          `POST ${target} HTTP/1.1\r\n${last}Content-Length: 5\r\n\r\nhello${hidden}`,
+        ],
+      ],
+    ),
+  ),
+  ...Object.fromEntries(
+    [
+      ...[
+        'http:///v1/pay',
+        'http://api.test\\v1/pay',
+        'http://api.test#/v1/pay',
+        'http://api.test/#',
+        'http://a@api.test/',
+      ],
+      ...['http://api.test,gone.test/', 'ftp://api.test/', 'http:/', 'http://', 'http://api.test\r/'],
+    ].map((target) => [`the target ${JSON.stringify(target)}`, `GET ${target} HTTP/1.1\r\n${last}\r\n${hidden}`]),
+  ),
+  'bytes that are no request behind one': `GET / HTTP/1.1\r\n${own}\r\nno request\r\n\r\n${hidden}`,
+  'an empty expectation': post('Expect:\r\nContent-Length: 5', `hello${hidden}`),
+  'CONNECT with a request behind it': `CONNECT api.test:80 HTTP/1.1\r\n${own}\r\n${hidden}`,
+  'CONNECT to a path with a request in its body': `CONNECT / HTTP/1.1\r\n${own}Content-Length: ${hidden.length}\r\n\r\n${hidden}`,
+  'a websocket of POST with a body and a request behind it': post(
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 5',
+    `hello${hidden}`,
+  ),
+  'a websocket of HEAD with a request behind it': `HEAD / HTTP/1.1\r\n${last}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n${hidden}`,
   'a websocket with a request behind it': `GET / HTTP/1.1\r\n${own}Connection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n${hidden}`,
   ...Object.fromEntries(
     ['h2c', 'h2c-14', 'h2', 'HTTP/2.0', 'TLS/1.0', 'spdy/3', 'websocket, h2c'].map((protocol) => [
@@ -202,6 +240,94 @@ it.each(Object.keys(odd))('%s: nothing reaches the upstream undecided, not even 
   expect(seen.length).toBeLessThanOrEqual(passed.length)
   expect(seen.length).toBeLessThanOrEqual(records.length)
   expect(seen.map(({ url }) => url).filter((url) => url !== '/')).toEqual([])
+})
+
+/** Paths that an upstream with `keepInPath` gets as they came, and what could be hidden in them. */
+const kept = ['/a%2F', '/a;', '/a//', '/a%2f%2F', '/a;b=%2F', '/a//;', '/http://api.test/']
+it.each([
+  ...kept,
+  ...[
+    ' HTTP/1.1',
+    '%20HTTP/1.1',
+    '%0d%0a',
+    '%0D%0AHost:%20gone.test',
+    '\r',
+    '\n',
+    '%00',
+    '#',
+    '%23',
+    '%2e%2e/v1/pay',
+  ].flatMap((end) => kept.slice(0, 3).map((path) => path + end)),
+  ...[
+    '//gone.test/v1/pay',
+    '/;/../v1/pay',
+    '/..;/v1/pay',
+    '/a/..;x/v1/pay',
+    '/a%2F..%2Fv1%2Fpay',
+    '/v1%2Fpay',
+    '/v1;x/pay',
+    '/v1//pay',
+    '/\\v1//pay',
+  ],
+])('%j, kept in the path: one request upstream for one decision, of the route that any reader sees', async (path) => {
+  const { raw, seen, records } = await openProxy({ upstream: 'keepInPath: ["%2F", ";", "//"]' })
+  const answer = await raw(`POST ${path} HTTP/1.1\r\n${last}Content-Length: 0\r\n\r\n${hidden}`)
+  expect(answer).toMatch(/^(?:HTTP\/1\.1 [24]\d\d |$)/)
+  expect(seen.length).toBeLessThanOrEqual(Math.min(1, records.length))
+  const [got] = seen
+  if (got === undefined) return
+  expect(got.url).toMatch(/^\/[!-~]*$/)
+  const isPay = /^\/*v1(?:;[^/]*)?(?:\/|%2F)+pay/i.test(got.url)
+  expect(records).toMatchObject([{ route: isPay ? 'POST /v1/pay' : '*', cost: isPay ? 7 : 1 }])
+})
+
+const header = 'PROXY TCP4 192.0.2.7 10.0.0.1 8080 80\r\n'
+const binary = (length: number) =>
+  `\r\n\r\n\0\r\nQUIT\n\x21\x11${String.fromCharCode(length >> 8, length & 255)}\xc0\x00\x02\x07\x0a\0\0\x01\x1f\x90\0\x50`
+const plain = `GET / HTTP/1.1\r\n${last}X-Forwarded-For: 9.9.9.9\r\n\r\n`
+it.each([
+  ['version 1', header + plain],
+  ['version 2', binary(12) + plain],
+  ['version 1 twice', header + header.replace('192.0.2.7', '9.9.9.9') + plain],
+  ['version 2 behind version 1', header + binary(12) + plain],
+  ['version 1 behind version 2', binary(12) + header + plain],
+  ['version 1 behind the request', plain + header + hidden],
+  ['version 1 between two requests', header + plain.replace('Connection: close\r\n', '') + header + hidden],
+  ['version 1 with a bare line feed', header.replace('\r', '') + plain],
+  ['version 1 with a bare carriage return', header.replace('\n', '') + plain],
+  ['version 1 with a line feed in an address', `PROXY TCP4 9.9.9.9\nX 10.0.0.1 8080 80\r\n${plain}`],
+  ['version 1 with a NUL in an address', `PROXY TCP4 9.9.9.9\0 10.0.0.1 8080 80\r\n${plain}`],
+  ['version 1 in small letters', header.toLowerCase() + plain],
+  ['version 1 with two spaces', header.replace('TCP4 ', 'TCP4  ') + plain],
+  ['version 1 that never ends', `PROXY TCP4 9.9.9.9${' '.repeat(200)}${plain}`],
+  ['version 1 of another family', header.replace('TCP4', 'TCP6') + plain],
+  ['version 1, unknown, with a request in it', `PROXY UNKNOWN ${hidden}${plain}`],
+  ['version 2 shorter than its addresses', binary(4) + plain],
+  ['version 2 that takes the request in', binary(12 + plain.length) + plain + hidden.replace('/v1/pay', '/')],
+  ['version 2 longer than it may be', binary(65_535) + plain + ' '.repeat(70_000)],
+  ['no header', plain],
+])(
+  'A header of the PROXY protocol, %s: none but the balancer names an address, and none hides a request',
+  async (_, bytes) => {
+    const { raw, seen, records } = await openProxy({ trusts: '127.0.0.1', identity: '{ trustedProxies: [127.0.0.1] }' })
+    await raw(bytes, /HTTP\/1\.1 (?:4\d\d|200)[\s\S]*(?:\}|made)$/)
+    expect(seen.length).toBe(records.length)
+    expect(seen.map(({ url }) => url).filter((url) => url !== '/')).toEqual([])
+    for (const { headers } of seen) expect(headers['x-forwarded-for']).toMatch(/^(?:192\.0\.2\.7|127\.0\.0\.1)$/)
+  },
+)
+
+it('what is no request is answered behind the whole requests before it, and nothing behind it is read', async () => {
+  const { port, seen } = await openProxy({
+    serve: (_request, response) => void setTimeout(() => response.end('made'), 200),
+  })
+  const socket = connect(port, '127.0.0.1')
+  const get = `GET / HTTP/1.1\r\n${own}\r\n`
+  socket.write(`${get}${get}no request\r\n\r\n`)
+  setTimeout(() => socket.write(hidden), 100)
+  const answer = await text(socket)
+  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
+  expect(seen.map(({ url }) => url)).toEqual(['/', '/'])
 })
 
 it('of fifty requests in one go each is decided, and each reaches the upstream once', async () => {

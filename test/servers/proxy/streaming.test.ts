@@ -76,16 +76,45 @@ describe('an answer', () => {
   })
 
   it.each([
-    ['two links in one', '</a.css>; rel=preload, </b.css>; rel=preload', [103]],
-    ['no link', 'nonsense', []],
-  ])('comes through, whatever a 103 before it has for a link: %s', async (_name, link, information) => {
-    const { ask } = await openProxy({
+    [
+      'a 103 with two links',
+      '103 Early Hints\r\nLink: </a.css>; rel=preload, </b.css>\r\n',
+      /^HTTP.* 103 .*\r\nlink: <.*>\r\n\r\n/,
+    ],
+    ['a 103 whose link is none', '103 Early Hints\r\nLink: nonsense\r\n', /^HTTP.* 103 .*\r\nlink: nonsense\r\n\r\n/],
+    ['a 104', '104 Upload\r\nLocation: /up\r\n', /^HTTP\/1\.1 104 Unknown\r\nlocation: \/up\r\n\r\n/],
+    ['one of which Weir keeps all', '103 E\r\nX-Weir-A: b\r\nContent-Length: 9\r\n', /^HTTP.* 103 .*\r\n\r\n/],
+  ])('comes through behind %s', async (_name, information, expected) => {
+    const { raw } = await openProxy({
       serve: ({ socket }, response) => {
-        socket.write(`HTTP/1.1 103 Early Hints\r\nLink: ${link}\r\n\r\n`)
+        socket.write(`HTTP/1.1 ${information}\r\n`)
         response.end('made')
       },
     })
-    expect(await ask()).toMatchObject({ status: 200, information, body: 'made' })
+    const said = await raw(`GET / HTTP/1.1\r\n${own}Connection: close\r\n\r\n`)
+    expect(said).toMatch(expected)
+    expect(said.slice(said.indexOf('\r\n\r\n') + 4)).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*made/)
+  })
+
+  const unasked = 'HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\n'
+  it.each([
+    ['in one piece', [unasked]],
+    ['twice', [unasked + unasked]],
+    ['in pieces', [...unasked]],
+  ])('comes through behind a 100 that the upstream sends unasked, %s, and its body stays whole', async (_, pieces) => {
+    const { ask, seen } = await openProxy({
+      serve: async ({ socket }, response) => {
+        for (const piece of pieces) {
+          socket.write(piece)
+          await new Promise((written) => setImmediate(written))
+        }
+        response.flushHeaders()
+        response.end(unasked)
+      },
+    })
+    const answers = [await ask(), await ask({ method: 'POST', body: 'b' })]
+    expect(answers).toMatchObject([200, 200].map((status) => ({ status, information: [], body: unasked })))
+    expect(seen).toHaveLength(2)
   })
 
   it('that comes before the body has ended reaches the client whole', async () => {

@@ -40,7 +40,7 @@ async function concurrently(signal: AbortSignal, run: (signal: AbortSignal) => r
 /** Programs, files, servers, topics, tables, demo, policy, console, metering, alerting, and each ingress. */
 const startSteps = (servers: number, ingress: number) => servers + ingress + 9
 
-/** Starts everything: the servers with their topics and tables, then the services, the ingress last. */
+/** Starts everything: the servers with their topics and tables, then the services, the ingress after a new policy. */
 async function startInOrder(options: {
   readonly supervisor: Supervisor
   readonly timings: StartTimings
@@ -48,6 +48,7 @@ async function startInOrder(options: {
   readonly context: CommandContext
   readonly servers: Servers
   readonly services: ServiceOptions
+  readonly isPolicyNew: boolean
   readonly putPolicyInForce: () => Promise<void>
 }): Promise<void> {
   const { supervisor, timings, signal, servers, services, putPolicyInForce: putPolicy } = options
@@ -71,13 +72,12 @@ async function startInOrder(options: {
   } = Object.groupBy(serviceProcesses(services), ({ name }) =>
     name === 'console' ? 'console' : name.startsWith('ingress') ? 'ingress' : 'readers',
   )
-  await concurrently(signal, (until) => [
-    // The policy before the ingress, so that its first request is decided by this very policy.
-    start(console, until)
-      .then(() => timings.measure('policy', putPolicy))
-      .then(() => start(ingress, until)),
-    start(readers, until),
-  ])
+  await concurrently(signal, (until) => {
+    const inForce = start(console, until).then(() => timings.measure('policy', putPolicy))
+    // A new policy before the ingress, so that its first request is decided by this very policy.
+    const mayDecide = options.isPolicyNew ? inForce : Promise.resolve()
+    return [inForce, mayDecide.then(() => start(ingress, until)), start(readers, until)]
+  })
 }
 
 /**
@@ -136,6 +136,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
     await startInOrder({
       ...{ supervisor, timings, signal, context, servers },
       services: { environment, data, ports, servers, policyFile, watch: options.watch, opsPorts },
+      isPolicyNew: before !== demo.text,
       putPolicyInForce: () => putPolicyInForce({ console, policy: demo, before, report }),
     })
     data.writeState(line())

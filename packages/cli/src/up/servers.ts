@@ -7,7 +7,7 @@ import { inLines } from '@weir/local-programs/fetch-progress.ts'
 import { findPrograms, ProgramMissing } from '@weir/local-programs/find-program.ts'
 import type { NativeServer } from '@weir/local-programs/native-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { listensAsUs } from '@weir/runtime/listens-as-us.ts'
+import { listenAsUs } from '@weir/runtime/listens-as-us.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { readSecretFile } from '@weir/runtime/secret.ts'
 import { isGiven, localKafka } from '../find-servers.ts'
@@ -86,7 +86,11 @@ export async function planServers(options: {
       const own = names.map((name) => ports[name])
       const plan = await server.plan({ dir: join(dir, server.name), ports: own, progress, environment })
       // The ready check and every later client send passwords, so the port must be our own server's.
-      const ready = async () => own.every(listensAsUs) && plan.ready()
+      let isOurs = false
+      const ready = async () => {
+        isOurs ||= await listenAsUs(own)
+        return isOurs && plan.ready()
+      }
       return { name: server.name, startDeadlineMs, ...plan, ready }
     }),
   )

@@ -112,3 +112,14 @@ it('lets a customer ask ten times a second, twenty at once, and others as often 
   expect(await statuses(2, { token })).toEqual([200, 429])
   expect(await statuses(30, {})).toEqual(Array(30).fill(200))
 })
+
+it.each(['ann lee', 'auth0|5f7c', 'a/b', '/a', '%2F', 'a;b?c#d', 'x'.repeat(255), '%'.repeat(255)])(
+  'finds the subject %s by its id in the address and in a question',
+  async (id) => {
+    const { ask } = await openWithPolicy()
+    await ask(`PUT /v1/subjects/${encodeURIComponent(id)}`, { body: { plan: 'free' } })
+    const found = await ask(`/v1/subjects/${encodeURIComponent(id)}/limits`)
+    expect([found.statusCode, found.json().subject]).toEqual([200, id])
+    expect((await ask(`/v1/usage?subject=${encodeURIComponent(id)}`)).statusCode).toBe(200)
+  },
+)

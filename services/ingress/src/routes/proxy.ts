@@ -37,9 +37,10 @@ export function createProxy(
   const closing = () => isClosing
   const serveRequest: ServeRequest = (request, response, target, mayContinue, protocol) => {
     const startedAt = startedAtOf(response)
-    const cors = answerCors(ports.policy.view, { request, response, target })
+    const asked = { request, response, target, startedAt, protocol, mayContinue, isClosing: closing }
+    const cors = answerCors(ports.policy.view, asked)
     if (cors === 'answered') return
-    const incoming = { request, response, target, startedAt, protocol, mayContinue, cors, isClosing: closing }
+    const incoming = cors === undefined ? asked : { ...asked, cors }
     serve(incoming).catch((error: unknown) => {
       log.error({ err: error }, 'request failed')
       answerProblem(incoming, internal)
@@ -56,6 +57,8 @@ export function createProxy(
         forwarder.closeTunnels()
       })
       app.addHook('onClose', forwarder.close)
+      // The listener answers what is no request, in its turn; Fastify would end the connection immediately.
+      for (const one of app.server.listeners('clientError').slice(1)) app.server.off('clientError', one as () => void)
       injectInto(app, serveRequest)
     },
   }

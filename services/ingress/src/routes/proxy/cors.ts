@@ -2,6 +2,7 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Cors } from '@weir/policy/policy.ts'
 import { challengeHeader, isProblem } from '../../http/decision-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
+import { startHeaders } from './answers.ts'
 import { matchTarget } from './match-target.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
@@ -23,10 +24,8 @@ const exposed = [
  * The headers by which a page may read the answer of its upstream, names and values in turns, by the Fetch standard;
  * undefined where that upstream speaks for itself. A preflight is answered: it has no credential to decide by.
  */
-export function answerCors(
-  view: PolicyView,
-  { request, response, target }: Pick<IncomingRequest, 'request' | 'response' | 'target'>,
-): 'answered' | readonly string[] | undefined {
+export function answerCors(view: PolicyView, incoming: IncomingRequest): 'answered' | readonly string[] | undefined {
+  const { request, response, target } = incoming
   const { headers, method } = request
   const { origin, 'access-control-request-method': askedMethod } = headers
   if (origin === undefined) return undefined
@@ -40,6 +39,7 @@ export function answerCors(
     return [...allowed, ...(allowed.length > 0 ? ['access-control-expose-headers', exposed] : []), 'vary', 'Origin']
   const askedHeaders = headers['access-control-request-headers']
   response.writeHead(204, [
+    ...startHeaders(incoming, true),
     ...allowed,
     ...['access-control-allow-methods', wanted, 'access-control-max-age', `${maxAgeSeconds}`],
     ...(typeof askedHeaders === 'string' ? ['access-control-allow-headers', askedHeaders] : []),

@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici'
 import { clientGoneStatus } from '../../http/timed-response.ts'
 import { busyRetrySeconds, upstreamBusy, upstreamFailure, writeProblem } from './answers.ts'
 import { ClientBody } from './client-body.ts'
-import { addAnswerHeaders, answerTrailers } from './proxied-headers.ts'
+import { addAnswerHeaders, answerTrailers, headText } from './proxied-headers.ts'
 import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 type Controller = Dispatcher.DispatchController
@@ -150,19 +150,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
     writeProblem(response, problem, ownHeaders)
   }
 
-  /** Passes 102 and 103 on to clients of HTTP/1.1, which expect them. */
+  /**
+   * Passes informational answers on to clients of HTTP/1.1 (RFC 9110 section 15.2). Node writes only some of them; its
+   * answer has the connection by now, and has written nothing.
+   */
   #passInformation(status: number, headers: IncomingHttpHeaders): void {
-    const { request, response } = this.#proxied
-    if (request.httpVersionMinor === 0) return
-    const { link } = headers
-    if (status === 102) response.writeProcessing()
-    if (status !== 103 || link === undefined) return
-    try {
-      // Node takes one link each, and of links only those that it can read.
-      response.writeEarlyHints({ link: `${link}`.split(/,\s*(?=<)/) })
-    } catch {
-      // A hint may be left out; the answer itself must not fail for it.
-    }
+    const { request, response, upstream } = this.#proxied
+    // A 101 that was not asked for is the end: undici reports it as an error next.
+    if (request.httpVersionMinor === 0 || response.headersSent || status === 101) return
+    const all: string[] = []
+    addAnswerHeaders(all, { ...headers, 'content-length': undefined }, upstream)
+    response.socket?.write(`${headText(status, all)}\r\n`, 'latin1')
   }
 
   #clientGone(): void {

@@ -36,6 +36,7 @@ export const listenerBounds = {
 export type ListenerBounds = Readonly<typeof listenerBounds>
 
 const upgradeWithBody = badRequest('A request to switch protocols has no body.')
+const noTunnels = badRequest('CONNECT is not served. Send the request itself.')
 const nothing = () => undefined
 
 /**
@@ -51,6 +52,8 @@ export function createListener(
   const answering = new WeakMap<Duplex, ServerResponse>()
   /** Connections on which a head was refused: where the next one would begin is unknown. */
   const lost = new WeakSet<Duplex>()
+  /** Connections on which bytes that are no request came behind requests that are being answered. */
+  const ending = new WeakSet<Duplex>()
 
   const serve = (request: IncomingMessage, response: ServerResponse, mayContinue: () => void) => {
     const { socket } = request
@@ -60,6 +63,18 @@ export function createListener(
     if ('target' in read) return serveRequest(request, response, read.target, mayContinue)
     lost.add(socket)
     writeProblem(response, read.problem, ['connection', 'close'])
+  }
+
+  /** Answers bytes that are no request once the whole requests before them are answered, and ends the connection. */
+  const endInTurn = (error: ParserError, socket: Duplex): void => {
+    const response = answering.get(socket)
+    if (ending.has(socket) || response === undefined) return
+    ending.add(socket)
+    response.once('finish', () => {
+      ending.delete(socket)
+      if (answering.get(socket) !== response) endInTurn(error, socket)
+      else if (socket.writable) socket.end(answerToNoRequest(error, headerBytesMax), () => socket.destroy())
+    })
   }
 
   const options = {
@@ -87,7 +102,12 @@ export function createListener(
     'checkContinue',
     inTurn((request, response) => serve(request, response, () => response.writeContinue())),
   )
-  server.on('upgrade', (request, _socket, head) => {
+  // An expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1); Node would answer 417.
+  server.on(
+    'checkExpectation',
+    inTurn((request, response) => serve(request, response, nothing)),
+  )
+  const switches = (request: IncomingMessage, _socket: Duplex, head: Buffer) => {
     const { socket } = request
     // Node does not listen any more; the answer or the tunnel finds the socket closed.
     socket.on('error', nothing)
@@ -95,11 +115,14 @@ export function createListener(
     if (isAnswering(answering.get(socket))) return socket.destroy()
     socket.unshift(head)
     const response = responseOn(request, Answer)
-    const read = hasBody(request) ? { problem: upgradeWithBody } : readTarget(request)
+    const refusal = request.method === 'CONNECT' ? noTunnels : hasBody(request) ? upgradeWithBody : undefined
+    const read = refusal === undefined ? readTarget(request) : { problem: refusal }
     if ('problem' in read) writeProblem(response, read.problem, ['connection', 'close'])
     else serveRequest(request, response, read.target, nothing, protocolAsked(request) ?? '')
-  })
-  server.on('clientError', (error: Error & { code?: string }, socket) => {
+  }
+  server.on('upgrade', switches).on('connect', switches)
+  server.on('clientError', (error: ParserError, socket) => {
+    if (isBehindWhole(error, answering.get(socket))) return endInTurn(error, socket)
     const response = answering.get(socket)
     const hasBegun = lost.has(socket) || (response?.headersSent === true && !response.writableFinished)
     if (socket.writable && !hasBegun && error.code !== 'ECONNRESET')
@@ -108,6 +131,13 @@ export function createListener(
   })
   return server
 }
+
+type ParserError = Error & { readonly code?: string }
+
+/** Whether the parser found bytes that are no request, behind whole ones that are being answered. */
+const isBehindWhole = ({ code = '' }: ParserError, response: ServerResponse | undefined): boolean =>
+  // A client that has ended its side mostly hung up.
+  /^HPE_(?!INVALID_EOF)/.test(code) && isAnswering(response) && response?.req.complete === true
 
 /** Whether an answer still waits for its turn, or has the connection. */
 const isAnswering = (response: ServerResponse | undefined): boolean =>

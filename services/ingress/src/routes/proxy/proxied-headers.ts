@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { type IncomingHttpHeaders, type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import { type OriginalRequest, originalRequest } from '@weir/identity/forwarded.ts'
@@ -116,6 +116,13 @@ function withoutOrigin(address: string, origin: string): string {
   const url = new URL(address)
   if (url.origin !== origin) return address
   return `${url.pathname.startsWith('//') ? '/.' : ''}${url.pathname}${url.search}${url.hash}`
+}
+
+/** Status line and headers, names and values in turns, as text that lacks only the empty line. */
+export function headText(status: number, headers: readonly string[]): string {
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}\r\n`
+  for (let at = 0; at < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`
+  return text
 }
 
 /** Trailers that are passed on: none that say how the message is to be read, and none of Weir's. */

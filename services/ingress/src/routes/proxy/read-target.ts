@@ -45,11 +45,11 @@ export function readTarget(request: IncomingMessage): { readonly target: Target 
 
 /**
  * Takes scheme and authority off an absolute form (RFC 9112 section 3.2.2): the authority counts instead of `Host`,
- * which must be there nevertheless. Anything else stays as it is.
+ * which must be there nevertheless, but in HTTP/1.0. Anything else stays as it is.
  */
 function takeAbsoluteForm(request: IncomingMessage): void {
   const [, authority, rest = ''] = /^https?:\/\/([\w.~%:[\]-]+)([/?].*)?$/i.exec(request.url ?? '') ?? []
-  if (authority === undefined || request.headers.host === undefined) return
+  if (authority === undefined || (request.headers.host === undefined && request.httpVersionMinor > 0)) return
   request.headers.host = authority
   request.url = rest.startsWith('/') ? rest : `/${rest}`
 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { addAnswerHeaders } from './proxied-headers.ts'
+import { addAnswerHeaders, headText } from './proxied-headers.ts'
 import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
@@ -12,11 +12,12 @@ const idleMsAfterEnd = 5_000
 /**
  * The protocol that a request asks for; undefined when it is to be served as plain HTTP. Only `websocket` is joined:
  * under most other names (`h2c`, its drafts, `spdy/3`, `TLS/1.2`) requests would reach the upstream that were not
- * decided. Any other `Upgrade` is ignored, as RFC 9110 allows.
+ * decided. Any other `Upgrade` is ignored, as RFC 9110 allows, and that of another method than GET (RFC 6455 section
+ * 4.1).
  */
-export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): string | undefined {
+export function protocolAsked({ headers, httpVersionMinor, method }: IncomingMessage): string | undefined {
   // Proxies of HTTP/1.0 in front would not know of the switch, and take what comes for another answer.
-  if (httpVersionMinor === 0) return undefined
+  if (httpVersionMinor === 0 || method !== 'GET') return undefined
   const asked = headers.upgrade?.trim() ?? ''
   return asked.toLowerCase() === 'websocket' ? asked : undefined
 }
@@ -37,9 +38,7 @@ export function openTunnel(
   const all = [...ownHeaders]
   addAnswerHeaders(all, headers, upstream)
   all.push('connection', 'Upgrade', 'upgrade', headers.upgrade ?? protocol)
-  let head = 'HTTP/1.1 101 Switching Protocols\r\n'
-  for (let at = 0; at < all.length; at += 2) head += `${all[at]}: ${all[at + 1]}\r\n`
-  client.write(`${head}\r\n`, 'latin1')
+  client.write(`${headText(101, all)}\r\n`, 'latin1')
 
   const [readBefore, writtenBefore] = [client.bytesRead, client.bytesWritten]
   let openSides = 2

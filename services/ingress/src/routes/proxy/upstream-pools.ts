@@ -3,6 +3,7 @@ import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { LabelCells } from '@weir/runtime/label-cells.ts'
 import { Client, type Dispatcher, Pool } from 'undici'
 import { subjectShareDefault } from '../../fair-places.ts'
+import { connectorSkippingContinue } from './skip-continue.ts'
 import { UpstreamPlaces } from './upstream-places.ts'
 
 /** A host on the same continent accepts within a second; a lost SYN is sent again after one, and after three. */
@@ -44,7 +45,7 @@ export type UpstreamBounds = Readonly<typeof upstreamBounds>
 const connectionOf = ({ timeoutMs }: Upstream) => ({
   pipelining: 1,
   allowH2: false,
-  connect: { timeout: Math.min(connectTimeoutMs, timeoutMs) },
+  connect: connectorSkippingContinue({ allowH2: false, timeout: Math.min(connectTimeoutMs, timeoutMs) }),
   headersTimeout: timeoutMs,
   bodyTimeout: timeoutMs,
   keepAliveTimeout: idleConnectionMs,
