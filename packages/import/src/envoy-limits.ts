@@ -1,26 +1,17 @@
 import type { JsonObject } from '@weir/policy/entities.ts'
 import { attributesOfKeys, descriptorMethod, descriptorSegment } from '@weir/policy/match/match-descriptor.ts'
-import { parseName } from '@weir/policy/policy-values.ts'
 import { parseMatch } from '@weir/policy/reader/read-routes.ts'
 import { type EnvoyDescriptor, windowOfUnit } from './envoy-config.ts'
 import { hasNoLimit, type Rule, type Step } from './envoy-rules.ts'
 import { spotName } from './foreign-file.ts'
-import type { ImportedPolicy, ImportNote } from './imported-policy.ts'
+import type { ImportedPolicy } from './imported-policy.ts'
+import { LimitNames } from './limit-names.ts'
+import type { Notes } from './notes.ts'
 
-interface DomainRules {
-  readonly domain: string
-  readonly rules: readonly Rule[]
-}
-
-interface DomainRule {
-  readonly domain: string
-  readonly rule: Rule
-}
+type DomainRule = { readonly domain: string; readonly rule: Rule }
 
 /** A limit of the policy with the name that it has there. */
-interface Named extends DomainRule {
-  readonly name: string
-}
+type Named = DomainRule & { readonly name: string }
 
 /** Like `limitsPerDecisionMax` of scopes in one `by`. */
 const scopePartsMax = 8
@@ -31,11 +22,18 @@ const nameLengthMax = 128
 const unreachable = { size: 9_000_000_000_000_000, window: '1s' } as const
 
 /** Returns names, limits and routes of all rules; adds a note for each that a policy cannot express. */
-export function limitsOfRules(domains: readonly DomainRules[], notes: ImportNote[]): ImportedPolicy {
+export function limitsOfRules(
+  domains: readonly { readonly domain: string; readonly rules: readonly Rule[] }[],
+  notes: Notes,
+): ImportedPolicy {
   const expressible = domains.flatMap(({ domain, rules }) =>
     rules
       .map((rule) => ({ domain, rule, match: matchOf(domain, rule) }))
-      .filter(({ match, rule }) => isExpressible({ domain, match, rule }, notes)),
+      .filter((one) => {
+        const [what, advice] = obstacleOf(one) ?? []
+        if (what !== undefined) notes.lost(one.rule.from, `${what}; it is left out`, advice)
+        return what === undefined
+      }),
   )
   const nameOf = createLimitNames(expressible.filter(({ rule }) => isLimited(rule)))
   const named = expressible.map((one) => ({ ...one, name: isLimited(one.rule) ? nameOf(one) : undefined }))
@@ -69,48 +67,31 @@ function matchOf(domain: string, { steps }: Rule): string {
 }
 
 function valueSegment(key: string, match: Step['match'], text: string): string {
-  if (match === 'any')
-    return `:${key
-      .replaceAll(/\W/g, '_')
-      .replace(/^(?=\d)/, '_')
-      .slice(0, 64)}`
+  const name = key.replaceAll(/\W/g, '_').replace(/^(?=\d)/, '_')
+  if (match === 'any') return `:${name.slice(0, 64)}`
   return match === 'prefix' ? `${descriptorSegment(text)}*` : descriptorSegment(text)
 }
 
-/** Whether there can be such a route, and a limit that counts so. */
-function isExpressible({ domain, match, rule }: DomainRule & { readonly match: string }, notes: ImportNote[]): boolean {
-  const { from, steps } = rule
-  const lose = (what: string, advice: string) => {
-    notes.push({ file: from.file, line: from.line, kind: 'lost', what, advice })
-    return false
-  }
-  if (steps.length > stepsMax) {
-    const what = `it is ${steps.length} descriptors deep, and a question has at most ${stepsMax} entries; it is left out`
-    return lose(what, 'Have Envoy send fewer entries.')
-  }
+/** Why there can be no such route, or no limit that counts so, with what to do; undefined if there can. */
+function obstacleOf({ domain, match, rule }: DomainRule & { readonly match: string }): readonly string[] | undefined {
+  const { steps } = rule
+  const apart = isLimited(rule) ? apartBy(steps) : []
   const long = [domain, ...steps.map(({ key }) => key)].find((name) => !isName(name))
-  if (long !== undefined) {
-    const what = `${JSON.stringify(long)} has more than ${nameLengthMax} characters or a control character; it is left out`
-    return lose(what, 'Give the domain or the key another name, there and in Envoy.')
-  }
-  if (parseMatch(match) === undefined) {
-    return lose(
-      `${match}: no route can be written so; it is left out`,
-      'Shorten the texts: a route has at most 256 characters.',
-    )
-  }
-  const apart = isLimited(rule) ? apartBy(rule.steps) : []
   const odd = apart.find((key) => !/^[\x21-\x7e]{1,64}$/.test(key))
-  if (odd !== undefined) {
-    const advice = 'Give the key 1 to 64 printable ASCII characters without spaces, there and in Envoy.'
-    return lose(`the key ${JSON.stringify(odd)} cannot stand in \`by\`; its limit is left out`, advice)
-  }
-  if (apart.length <= scopePartsMax) return true
-  const advice = 'Write values for some of the keys.'
-  return lose(
-    `counts ${apart.length} keys apart, and \`by\` has at most ${scopePartsMax}; its limit is left out`,
-    advice,
-  )
+  if (steps.length > stepsMax)
+    return [
+      `it is ${steps.length} descriptors deep, and a question has at most ${stepsMax} entries`,
+      'Send fewer entries.',
+    ]
+  if (long !== undefined)
+    return [`${JSON.stringify(long)} has more than ${nameLengthMax} characters or a control character`, 'Rename it.']
+  if (parseMatch(match) === undefined)
+    return [`${match}: no route can be written so`, 'Shorten the texts: a route has at most 256 characters.']
+  if (odd !== undefined)
+    return [`the key ${JSON.stringify(odd)} cannot stand in \`by\``, 'Give it 1 to 64 ASCII characters without spaces.']
+  if (apart.length > scopePartsMax)
+    return [`counts ${apart.length} keys apart, of at most ${scopePartsMax}`, 'Write values for some of the keys.']
+  return undefined
 }
 
 const isName = (text: string) => text.length <= nameLengthMax && /^\P{Cc}*$/u.test(text)
@@ -121,7 +102,7 @@ function apartBy(steps: readonly Step[]): readonly string[] {
   return names.filter((_, at) => steps[at]?.hasOverrides === true)
 }
 
-function limitBody({ from, steps }: Rule, others: LimitsByName, notes: ImportNote[]): JsonObject {
+function limitBody({ from, steps }: Rule, others: LimitsByName, notes: Notes): JsonObject {
   const apart = apartBy(steps)
   const per = from.limit?.per
   const replaces = replacedBy(from, others, notes)
@@ -150,52 +131,37 @@ function byName(limits: readonly Named[]): LimitsByName {
 }
 
 /** The names here of the limits that one replaces. In a policy a limit that is replaced replaces none itself. */
-function replacedBy(from: EnvoyDescriptor, { named, replacers }: LimitsByName, notes: ImportNote[]): string[] {
-  const note = (kind: ImportNote['kind'], what: string, advice: string) =>
-    notes.push({ file: from.limit?.file ?? from.file, line: from.limit?.line ?? from.line, kind, what, advice })
+function replacedBy(from: EnvoyDescriptor, { named, replacers }: LimitsByName, notes: Notes): string[] {
+  const spot = from.limit ?? from
   const wanted = from.limit?.replaces ?? []
   const replacer = replacers.get(from.limit?.name ?? '')
   if (wanted.length > 0 && from.limit?.name !== '' && replacer !== undefined) {
     const what = `${replacer.name} replaces this limit, so that it replaces none itself: both apply, which is stricter`
-    note('changed', what, `Name ${wanted.join(', ')} in the \`replaces\` of ${replacer.name} too, if that is meant.`)
+    notes.changed(
+      spot,
+      what,
+      `Name ${wanted.join(', ')} in the \`replaces\` of ${replacer.name} too, if that is meant.`,
+    )
     return []
   }
   return wanted.flatMap((name) => {
     const replaced = (named.get(name) ?? []).map((one) => one.name)
-    if (replaced.length === 0)
-      note(
-        'info',
-        `no limit of the domain is named ${name}, so nothing is replaced`,
-        'Correct the name if it was meant.',
-      )
+    const what = `no limit of the domain is named ${name}, so nothing is replaced`
+    if (replaced.length === 0) notes.info(spot, what, 'Correct the name if it was meant.')
     return [...new Set(replaced)]
   })
 }
-
-/** Longer names are shortened: `parseName` has the same bound. */
-const limitNameLengthMax = 64
-/** These name policies of their own in the RateLimit fields. */
-const reserved = ['unauthenticated', 'unlimited']
 
 /**
  * Names for the limits of rules: the one that the configuration gives, where it is the only one; else domain, keys and
  * values. The same configuration gives the same names.
  */
 function createLimitNames(limited: readonly DomainRule[]): (one: DomainRule) => string {
-  const given = Map.groupBy(limited, ({ rule }) => givenName(rule))
-  const taken = new Set<string>(reserved)
-  const counts = new Map<string, number>()
-  const names = new Map<Rule, string>()
-  const take = (rule: Rule, name: string) => {
-    names.set(rule, name)
-    taken.add(name)
-    return name
-  }
-  for (const [name, [one, ...others]] of given) {
-    const isGood = parseName(name) !== undefined && !taken.has(name)
-    if (isGood && one !== undefined && others.length === 0) take(one.rule, name)
-  }
-  return ({ domain, rule }) => names.get(rule) ?? take(rule, unusedName(readableName(domain, rule), taken, counts))
+  const taken = new LimitNames()
+  const given = new Map<Rule, string>()
+  for (const [name, [one, ...others]] of Map.groupBy(limited, ({ rule }) => givenName(rule)))
+    if (one !== undefined && others.length === 0 && taken.takeExactly(name)) given.set(one.rule, name)
+  return ({ domain, rule }) => given.get(rule) ?? taken.take(readableName(domain, rule))
 }
 
 const givenName = ({ from }: Rule) => from.limit?.name ?? ''
@@ -205,19 +171,5 @@ function readableName(domain: string, { steps }: Rule): string {
     match === 'any' ? [key] : [key, match === 'prefix' ? `${text}_` : text],
   )
   const words = [domain, ...parts].map((part) => part.replaceAll(/[^\w.-]+/g, '-').replaceAll(/^-+|-+$/g, ''))
-  const plain = words
-    .filter((word) => word !== '')
-    .join('.')
-    .replace(/^[^A-Za-z0-9]+/, '')
-  return plain === '' ? 'limit' : plain.slice(0, limitNameLengthMax)
-}
-
-/** The next that is free; `counts` remembers where the last search for this name ended. */
-function unusedName(name: string, taken: ReadonlySet<string>, counts: Map<string, number>): string {
-  for (let count = counts.get(name) ?? 1; ; count += 1) {
-    counts.set(name, count)
-    const ending = count === 1 ? '' : `-${count}`
-    const tried = `${name.slice(0, limitNameLengthMax - ending.length)}${ending}`
-    if (!taken.has(tried)) return tried
-  }
+  return words.filter((word) => word !== '').join('.')
 }

@@ -1,5 +1,5 @@
 import { type EnvoyDescriptor, stepName } from './envoy-config.ts'
-import type { ImportNote } from './imported-policy.ts'
+import type { Notes } from './notes.ts'
 
 /** One entry of the descriptors that a rule is for. */
 export interface Step {
@@ -37,7 +37,7 @@ export const rulesMax = 10_000
  * alone, and it never backtracks. Where the branch has no limit but a branch that it skipped has one, a rule without a
  * limit keeps the skipped one from matching.
  */
-export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly Rule[] {
+export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: Notes): readonly Rule[] {
   const rules: Rule[] = []
   for (const sameKey of Map.groupBy(withoutKeyPatterns(descriptors, notes), ({ key }) => key).values()) {
     const candidates = inOrderOfMatching(sameKey, notes).map((descriptor) => candidateOf(descriptor, notes))
@@ -55,28 +55,27 @@ export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: Impor
  * Names each `*` that no route can say: newer versions of the server match the text `KEY_VALUE`, each `*` any part of
  * it. The star itself every version matches, so that its route stays; not so a key that ends in `*`.
  */
-function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): EnvoyDescriptor[] {
+function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: Notes): EnvoyDescriptor[] {
   return descriptors.filter((one) => {
     const isPattern = one.value === '' && one.key.endsWith('*')
     if (!one.key.includes('*') && !/\*[^*]/.test(one.value)) return true
     const [what, advice] = isPattern
       ? ['matches keys by prefix, which a route cannot; it is left out with all below it', 'each key']
       : ['a `*` before its end is any text in newer versions; the route is for the star itself', 'each text']
-    const lost = `${stepName(one)}: ${what}`
-    notes.push({ ...spotOf(one), kind: 'lost', what: lost, advice: `Write a descriptor for ${advice} that is meant.` })
+    notes.lost(one, `${stepName(one)}: ${what}`, `Write a descriptor for ${advice} that is meant.`)
     return !isPattern
   })
 }
 
 /** Exact values, then prefixes, then the key alone; without those that another always shadows. */
-function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly EnvoyDescriptor[] {
+function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: Notes): readonly EnvoyDescriptor[] {
   const prefixes: EnvoyDescriptor[] = []
   const rest = (one: EnvoyDescriptor) => {
     const prefix = beginningOf(one)
     const first = prefixes.find((other) => prefix.startsWith(beginningOf(other)))
     if (first === undefined) return true
     const what = `${stepName(one)} is never reached: ${stepName(first)}, line ${first.line}, stands before it; it is left out`
-    notes.push({ ...spotOf(one), kind: 'info', what, advice: 'If it was meant, put the longer value first.' })
+    notes.info(one, what, 'If it was meant, put the longer value first.')
     return false
   }
   for (const one of descriptors) if (one.value.endsWith('*') && rest(one)) prefixes.push(one)
@@ -88,18 +87,16 @@ function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: Impor
 /** Several `*` at the end are one. */
 const beginningOf = ({ value }: Pick<EnvoyDescriptor, 'value'>) => value.replace(/\*+$/, '')
 
-function candidateOf(descriptor: EnvoyDescriptor, notes: ImportNote[]): Candidate {
+function candidateOf(descriptor: EnvoyDescriptor, notes: Notes): Candidate {
   const step = stepOf(descriptor)
   const isParentOnly = descriptor.limit === undefined && descriptor.descriptors.length > 0
   const own: Rule[] = isParentOnly ? [] : [{ steps: [step], from: descriptor, isShadow: false }]
-  for (const one of descriptor.descriptors) if (one.value.endsWith('*')) notes.push(nestedPrefix(one))
+  for (const one of descriptor.descriptors) {
+    const what = `${stepName(one)} is a prefix below another descriptor: some versions of the server match prefixes at the top only`
+    if (one.value.endsWith('*')) notes.info(one, what, 'Nothing, if it is meant: here it matches.')
+  }
   const below = rulesBelow(descriptor.descriptors, notes)
   return { descriptor, step, rules: [...own, ...below.map((rule) => ({ ...rule, steps: [step, ...rule.steps] }))] }
-}
-
-function nestedPrefix(descriptor: EnvoyDescriptor): ImportNote {
-  const what = `${stepName(descriptor)} is a prefix below another descriptor: some versions of the server match prefixes at the top only`
-  return { ...spotOf(descriptor), kind: 'info', what, advice: 'Nothing, if it is meant: here it matches.' }
 }
 
 function stepOf({ key, value, isShared }: EnvoyDescriptor): Step {
@@ -144,5 +141,3 @@ function isSubset(one: Step, general: Step): boolean {
   if (one.key !== general.key) return false
   return general.match === 'any' || (one.match !== 'any' && one.text.startsWith(general.text))
 }
-
-const spotOf = ({ file, line }: EnvoyDescriptor) => ({ file, line })

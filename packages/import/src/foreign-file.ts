@@ -1,4 +1,4 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, visit } from 'yaml'
 
 /** A place in a file that another program's configuration is read from. */
 export interface Spot {
@@ -21,8 +21,11 @@ export const formatImportProblem = (problem: ImportProblem): string => `${spotNa
 /** A value with its position in the file. */
 export interface ForeignValue extends Spot {
   readonly node: unknown
+  /** The node as it is written: an alias itself. */
+  readonly raw?: unknown
 }
 
+const reading = { prettyErrors: false, uniqueKeys: false, stringKeys: true, schema: 'core', logLevel: 'error' } as const
 /** No real configuration is longer; this much is read in seconds. */
 const textLengthMax = 4 * 1024 * 1024
 /** Merge keys within merge keys end here: no real file nests them deeper. */
@@ -33,10 +36,6 @@ const mergesMax = 10_000
 const itemsMax = 100_000
 /** Kept problems end here: no one reads a longer list. */
 const problemsMax = 200
-
-const words: ReadonlyMap<string, boolean> = new Map(
-  Object.entries({ true: true, yes: true, on: true, y: true, false: false, no: false, off: false, n: false }),
-)
 
 /**
  * A YAML file of another program. Unlike a policy it may have aliases and merge keys, and any scalar is a text where
@@ -57,32 +56,31 @@ export class ForeignFile {
     this.#linesBefore = linesBefore
   }
 
-  /** The whole of it, or undefined when it cannot be taken apart. */
-  open(text: string): ForeignValue | undefined {
-    const [first, second] = this.documents(text)
-    if (second === undefined) return first ?? { file: this.#file, line: this.#linesBefore + 1, node: null }
-    return this.problem(second, 'is not valid YAML: a configuration is one document; another begins here')
-  }
-
-  /** Its documents, none when one of them cannot be taken apart. */
+  /** Its documents, an empty one if it has none; none when one of them cannot be taken apart. */
   documents(text: string): readonly ForeignValue[] {
-    const top = { file: this.#file, line: 1, node: undefined }
+    const top = { file: this.#file, line: this.#linesBefore + 1, node: undefined }
     if (text.length > textLengthMax) return this.problem(top, `is longer than ${textLengthMax} characters`) ?? []
-    const documents: readonly Document[] = [
-      ...parseAllDocuments(text, {
-        lineCounter: this.#lines,
-        ...{ prettyErrors: false, uniqueKeys: false, stringKeys: true, schema: 'core', logLevel: 'error' },
-      }),
-    ]
+    const documents: readonly Document[] = [...parseAllDocuments(text, { lineCounter: this.#lines, ...reading })]
     for (const { errors } of documents) {
       for (const { pos, message } of errors) this.problem(this.#spot(pos[0]), `is not valid YAML: ${message}`)
     }
     if (this.problems.length > 0) return []
+    if (documents.length === 0) return [top]
     return documents.map((document) => {
       const [begin = 0, , end = begin] = document.range ?? []
       this.#documents.push({ document, end })
       return this.#value(document.contents, begin)
     })
+  }
+
+  /** Calls back for every field of the documents, in their order; an alias counts where its value is written too. */
+  eachField(call: (name: string, value: ForeignValue) => void): void {
+    for (const { document } of this.#documents) {
+      visit(document, {
+        Pair: (_, { key, value }) =>
+          call(isScalar(key) ? String(key.value) : '', this.#value(value, offsetOf(key) ?? 0)),
+      })
+    }
   }
 
   /** One that is found twice is one. */
@@ -101,35 +99,6 @@ export class ForeignFile {
     this.#items += value.node.items.length
     if (this.#items > itemsMax) return this.problem(value, `has more than ${itemsMax} entries with all lists before it`)
     return value.node.items.map((item) => this.#value(item, offsetOf(item) ?? 0, value))
-  }
-
-  /** A scalar as written, whatever YAML takes it for; empty for an empty one. */
-  text(value: ForeignValue, name: string): string | undefined {
-    const { node } = value
-    if (node === null || node === undefined) return ''
-    if (!isScalar(node)) return this.problem(value, `\`${name}\` must be a text`)
-    if (node.value === null) return ''
-    const text = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
-    return text.isWellFormed() ? text : this.problem(value, `\`${name}\` has half of a character in it`)
-  }
-
-  flag(value: ForeignValue, name: string): boolean | undefined {
-    const text = this.text(value, name)
-    if (text === undefined || text === '') return text === undefined ? undefined : false
-    return words.get(text.toLowerCase()) ?? this.problem(value, `\`${name}\` must be true or false, but is ${text}`)
-  }
-
-  wholeNumber(value: ForeignValue, max: number, name: string): number | undefined {
-    const text = this.text(value, name)
-    if (text === undefined) return undefined
-    if (/^0\d/.test(text)) {
-      return this.problem(value, `\`${name}\` is ${text}, which that server reads as octal; write it without the zero`)
-    }
-    if (/^\d{1,15}$/.test(text) && Number(text) <= max) return Number(text)
-    return this.problem(
-      value,
-      `\`${name}\` must be a whole number from 0 to ${max}, but is ${text === '' ? 'empty' : text}`,
-    )
   }
 
   /** A map's own names, and after them those of its merge keys; undefined for what is none, or has too much in it. */
@@ -163,10 +132,7 @@ export class ForeignFile {
       const known = into.fields.get(name)
       if (known === undefined) into.fields.set(name, field)
       else if (into.before.has(name))
-        this.problem(
-          into.spot,
-          `\`<<\` stands behind ${name} and has one too, which that server takes; put \`<<\` first`,
-        )
+        this.problem(into.spot, `\`<<\` stands behind ${name} and has one too; put \`<<\` first`)
       else if (isMap(known.node) || isMap(field.node))
         this.problem(known, `${name} comes from \`<<\` too, and that server mixes both; write one of them in full`)
     }
@@ -180,7 +146,7 @@ export class ForeignFile {
     const at = offsetOf(node) ?? 0
     const own = this.#documents.find(({ end }) => at <= end)
     const meant: Node | undefined = own === undefined ? undefined : node.resolve(own.document)
-    return { ...spot, node: meant ?? node }
+    return { ...spot, node: meant ?? node, raw: node }
   }
 
   #spot(offset: number): Spot {
@@ -190,7 +156,7 @@ export class ForeignFile {
 }
 
 /** Whether a value is not written, or is `null`. */
-export const isEmpty = ({ node }: ForeignValue): boolean =>
+export const isEmpty = ({ node }: Pick<ForeignValue, 'node'>): boolean =>
   node === null || node === undefined || (typeof node === 'object' && 'value' in node && node.value === null)
 
 function offsetOf(node: unknown): number | undefined {

@@ -71,7 +71,7 @@ test('the text says where each entry comes from, and begins with what could not 
   )
   expect(
     importedText(result.policy, result.notes),
-  ).toBe(`# 0.yaml:4  not carried over: odd: this key is not known here. Look it up in the documentation of the version you run, and write what it does into the policy.
+  ).toBe(`# 0.yaml:4  not carried over: odd of a descriptor: not known here. Write it into the policy if it is needed.
 version: 1
 
 limits:

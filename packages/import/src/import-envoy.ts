@@ -2,9 +2,10 @@ import { type EnvoyConfig, type EnvoyDescriptor, stepName } from './envoy-config
 import { limitsOfRules } from './envoy-limits.ts'
 import { rulesBelow, rulesMax } from './envoy-rules.ts'
 import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
-import type { ImportNote, ImportResult, InputFile } from './imported-policy.ts'
+import type { ImportResult, InputFile } from './imported-policy.ts'
+import { Notes } from './notes.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
-import { withoutConfigMaps } from './yaml-config.ts'
+import { openYaml } from './yaml-config.ts'
 
 /**
  * Converts configuration files of `envoyproxy/ratelimit` to limits and routes that decide the same. Files of one
@@ -13,12 +14,12 @@ import { withoutConfigMaps } from './yaml-config.ts'
  * converted.
  */
 export function importEnvoy(files: readonly InputFile[]): ImportResult {
-  const read = withoutConfigMaps(files).map(({ name, text, linesBefore }) => readEnvoyConfig(text, name, linesBefore))
-  const notes = read.flatMap((one) => one.notes)
-  const configs = read.flatMap(({ config }) => config ?? [])
-  const problems = read.flatMap((one) => one.problems)
+  const notes = new Notes()
+  const opened = openYaml(files)
+  const configs = opened.flatMap((one) => readEnvoyConfig(one, notes) ?? [])
+  const problems = opened.flatMap(({ file }) => file.problems)
   const domains = Map.groupBy(configs, ({ domain }) => domain)
-  for (const [domain, parts] of domains) problems.push(...twiceIn(allOf(parts), domain))
+  if (problems.length === 0) for (const [domain, parts] of domains) problems.push(...twiceIn(allOf(parts), domain))
   if (problems.length > 0) return { kind: 'problems', problems }
   const rules = [...domains].map(([domain, parts]) => ({ domain, rules: rulesBelow(allOf(parts), notes) }))
   const count = rules.reduce((sum, one) => sum + one.rules.length, 0)
@@ -27,16 +28,9 @@ export function importEnvoy(files: readonly InputFile[]): ImportResult {
     const message = `becomes more than ${rulesMax} routes, the most that a policy has; import fewer domains at once`
     return { kind: 'problems', problems: [{ file: first.file, line: first.line, message }] }
   }
-  for (const [domain, parts] of domains) notes.push(...notesOnMerging(domain, parts))
+  for (const [domain, [one, ...others]] of domains) for (const other of others) noteMerging(notes, domain, one, other)
   const policy = limitsOfRules(rules, notes)
-  return { kind: 'imported', policy, notes: inOrderOf(files, notes) }
-}
-
-/** By file and line. */
-function inOrderOf<T extends Spot>(files: readonly { readonly name: string }[], spots: readonly T[]): readonly T[] {
-  const places = new Map(files.map(({ name }, at) => [name, at]))
-  const placeOf = ({ file }: Spot) => places.get(file) ?? 0
-  return spots.toSorted((a, b) => placeOf(a) - placeOf(b) || a.line - b.line)
+  return { kind: 'imported', policy, notes: notes.inOrderOf(files) }
 }
 
 const allOf = (parts: readonly EnvoyConfig[]) => parts.flatMap(({ descriptors }) => descriptors)
@@ -55,10 +49,7 @@ function twiceIn(descriptors: readonly EnvoyDescriptor[], path: string): ImportP
   })
 }
 
-function notesOnMerging(domain: string, parts: readonly EnvoyConfig[]): ImportNote[] {
-  return parts.slice(1).map(({ file, line }) => ({
-    ...{ file, line, kind: 'info' },
-    what: `domain ${domain} is in ${parts[0]?.file ?? ''} too; both are one, as with MERGE_DOMAIN_CONFIG=true`,
-    advice: 'Nothing, if that server has it set; else it refuses these files.',
-  }))
+function noteMerging(notes: Notes, domain: string, first: Spot | undefined, other: Spot): void {
+  const what = `domain ${domain} is in ${first?.file ?? ''} too; both are one, as with MERGE_DOMAIN_CONFIG=true`
+  notes.info(other, what, 'Nothing, if that server has it set; else it refuses these files.')
 }

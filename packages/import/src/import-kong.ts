@@ -1,218 +1,149 @@
 import type { JsonObject } from '@weir/policy/entities.ts'
 import { parseSubjectId } from '@weir/policy/policy-values.ts'
-import type { ForeignValue, ImportProblem, Spot } from './foreign-file.ts'
-import { byHeader, durationText, HttpPolicy } from './http-policy.ts'
+import { durationText, HttpPolicy } from './http-policy.ts'
 import type { ImportResult, InputFile } from './imported-policy.ts'
-import { type Fields, withoutConfigMaps, YamlConfig } from './yaml-config.ts'
+import type { Entry } from './yaml-config.ts'
 
-/** A plugin with the names of what it is for; without any it is for everything. */
-interface Plugin extends Spot {
-  readonly name: string
-  readonly config: Fields
-  readonly yaml: YamlConfig
-  readonly service: string
-  readonly route: string
-  readonly consumer: string
-}
-
-interface Route extends Spot {
-  readonly names: readonly string[]
-  readonly services: readonly string[]
-  readonly paths: readonly string[]
-  readonly methods: readonly string[]
-}
+/** What a plugin is for, by names; without any it is for everything. */
+type Target = Readonly<Record<'service' | 'route' | 'consumer', string>>
+type Plugin = Target & { readonly entry: Entry; readonly name: string }
+type Route = Omit<Target, 'consumer'> & { readonly entry: Entry; readonly paths: readonly string[] }
 
 const limiting = ['rate-limiting', 'rate-limiting-advanced']
 const windows = { second: '1s', minute: '1m', hour: '1h', day: '1d', month: '30d', year: '365d' } as const
-const units = Object.keys(windows) as (keyof typeof windows)[]
-/** What says how counts are stored, and nothing of who is limited how. */
-const ofStorage = /^(?:redis.*|sync_rate|strategy|policy|namespace|dictionary_name|lock_dictionary_name)$/
-const known: Readonly<Record<string, readonly string[]>> = {
-  'rate-limiting': [...units, 'limit_by', 'header_name', 'path', 'fault_tolerant'],
-  'rate-limiting-advanced': [
-    ...['limit', 'window_size', 'window_type', 'identifier', 'header_name', 'path', 'disable_penalty'],
-    'retry_after_jitter_max',
-  ],
-}
-const knownOfPlugin = [
-  ...['name', 'id', 'instance_name', 'enabled', 'config', 'service', 'route', 'consumer', 'consumer_group'],
-  ...['tags', 'protocols', 'ordering', 'partials', 'created_at', 'updated_at'],
-]
-const ofAnswers = ['hide_client_headers', 'error_code', 'error_message']
-const authentication = [
-  'key-auth',
-  'key-auth-enc',
-  'basic-auth',
-  'jwt',
-  'oauth2',
-  'hmac-auth',
-  'openid-connect',
-  'ldap-auth',
-]
+/** A sliding window is no longer. */
+const slidingSecondsMax = 86_400
+const sections = ['_format_version', 'services', 'routes', 'plugins', 'consumers']
+const ofPlugin =
+  /^(?:name|id|instance_name|enabled|config|service|route|consumer|tags|protocols|ordering|created_at|updated_at)$/
+/** What says who is limited how, how counts are stored and how refusals look. */
+const ofConfig = new RegExp(
+  `^(?:${Object.keys(windows).join('|')}|limit_by|identifier|limit|window_size|window_type|header_name|path|fault_tolerant|` +
+    'disable_penalty|retry_after_jitter_max|redis.*|sync_rate|strategy|policy|namespace|(?:lock_)?dictionary_name|' +
+    'hide_client_headers|error_code|error_message)$',
+)
+const authentication = /^(?:key-auth(?:-enc)?|basic-auth|jwt|oauth2|hmac-auth|openid-connect|ldap-auth)$/
+const ofHosts = /^(?:hosts|headers|snis|sources|destinations)$/
+const otherLimits = /limit|throttl|protection|quota/
 
 /** Converts the plugins `rate-limiting` and `rate-limiting-advanced` of Kong's declarative configuration. */
 export function importKong(files: readonly InputFile[]): ImportResult {
-  const importing = new KongImport()
-  for (const { name, text, linesBefore } of withoutConfigMaps(files))
-    importing.read(new YamlConfig(name, linesBefore), text)
-  return importing.result(files)
+  return new KongImport(files).run()
 }
 
-class KongImport {
-  readonly #policy = new HttpPolicy()
-  readonly #problems: ImportProblem[] = []
-  readonly #yamls: YamlConfig[] = []
+class KongImport extends HttpPolicy {
+  /** The consumers with limits of their own, and their plans. */
+  readonly #plans: Record<string, JsonObject> = {}
+  readonly #subjects: Record<string, JsonObject> = {}
   readonly #plugins: Plugin[] = []
   readonly #routes: Route[] = []
-  readonly #services: (readonly string[])[] = []
+  /** The first name of each entity by its others, with its kind in front. */
+  readonly #aliases = new Map<string, string>()
   readonly #names = new Map<Plugin, readonly string[]>()
 
-  read(yaml: YamlConfig, text: string): void {
-    this.#yamls.push(yaml)
-    const root = yaml.file.open(text)
-    const fields = root === undefined ? undefined : yaml.fields(root)
-    if (fields === undefined || root === undefined) return
-    if (!['_format_version', 'services', 'routes', 'plugins', 'consumers'].some((name) => fields.has(name)))
-      yaml.file.problem(root, 'must be a declarative configuration of Kong: services, routes, plugins, consumers')
-    for (const service of yaml.items(fields.get('services'))) {
-      const own = yaml.fields(service)
-      const names = namesOf(yaml, own, service)
-      this.#services.push(names)
-      this.#readPlugins(yaml, own, { service: names[0] })
-      for (const route of yaml.items(own.get('routes'))) this.#readRoute(yaml, route, names)
+  #read(root: Entry): void {
+    if (!sections.some((name) => root.fields.has(name)))
+      root.problem('must be a declarative configuration of Kong: services, routes, plugins, consumers')
+    for (const one of root.items('services')) {
+      const service = this.#nameOf(one, 'service')
+      this.#readPlugins(one, { service })
+      for (const route of one.items('routes')) this.#readRoute(route, service)
     }
-    for (const route of yaml.items(fields.get('routes'))) {
-      const service = refOf(yaml, yaml.fields(route), 'service')
-      this.#readRoute(yaml, route, service === '' ? [] : [service])
-    }
-    for (const consumer of yaml.items(fields.get('consumers'))) {
-      const own = yaml.fields(consumer)
-      this.#readPlugins(yaml, own, { consumer: namesOf(yaml, own, consumer)[0] })
-    }
-    for (const group of yaml.items(fields.get('consumer_groups'))) {
-      const own = yaml.fields(group)
-      for (const plugin of yaml.items(own.get('plugins')))
-        this.#loseGroup(plugin, yaml.text(yaml.fields(plugin), 'name'))
-    }
-    this.#readPlugins(yaml, fields, {})
+    for (const one of root.items('routes')) this.#readRoute(one, this.#refOf(one, 'service'))
+    for (const one of root.items('consumers')) this.#readPlugins(one, { consumer: this.#nameOf(one, 'consumer') })
+    this.#readPlugins(root, {})
   }
 
-  result(files: readonly InputFile[]): ImportResult {
+  /** The name of an entity, which its other names are known as too. */
+  #nameOf(entry: Entry, kind: keyof Target): string {
+    const names = ['name', 'username', 'custom_id', 'id'].map((name) => entry.text(name)).filter((name) => name !== '')
+    const [first = `line-${entry.line}`] = names
+    for (const name of names) this.#aliases.set(`${kind} ${name}`, first)
+    return first
+  }
+
+  /** A reference, by a name or a map with one; empty for none. */
+  #refOf(entry: Entry, kind: keyof Target): string {
+    const field = entry.at(kind)
+    const name = field.isMap ? field.text('name') || field.text('username') || field.text('id') : field.asText(kind)
+    return this.#aliases.get(`${kind} ${name}`) ?? name
+  }
+
+  run(): ImportResult {
+    for (const document of this.documents()) this.#read(document)
     for (const route of this.#routes) this.#addRoute(route)
-    const general = this.#limitsOf(this.#plugins.filter((one) => isGlobal(one)))
-    const hasRoot = this.#routes.some(({ paths }) => paths.includes('/') || paths.length === 0)
-    const [first] = this.#plugins
-    if (first !== undefined && general.length > 0 && !hasRoot) this.#policy.prefix(['*'], '/', general, first)
-    const sections = this.#consumers()
+    const general = this.#plugins.filter((one) => isGlobal(one))
+    const paths = this.#routes.flatMap((route) => route.paths)
+    const [first] = general
+    if (first !== undefined && !paths.includes('/')) this.route(first.entry, '/', this.#limitsOf(general))
+    const own = this.#plugins.filter(({ consumer }) => consumer !== '')
+    for (const [consumer, plugins] of Map.groupBy(own, (one) => one.consumer)) this.#addConsumer(consumer, plugins)
     for (const one of this.#plugins.filter((plugin) => !this.#names.has(plugin) && plugin.consumer === '')) {
-      const what = `no route in the files has the limits of ${one.name} of ${one.route || one.service}`
-      this.#policy.note(one, 'lost', what, 'Name the files with its routes too, unless others count instead.')
+      const what = `no route in the files has the limits of ${one.name} of ${targetOf(one)}`
+      this.lost(one.entry, what, 'Name the files with its routes too, unless others count instead.')
     }
-    const problems = [...this.#problems, ...this.#yamls.flatMap(({ file }) => file.problems)]
-    return problems.length > 0 ? { kind: 'problems', problems } : this.#policy.result(files, sections)
+    this.nameRest(/^plugins$/)
+    return this.result(this.#plans, this.#subjects)
   }
 
-  #readRoute(yaml: YamlConfig, value: ForeignValue, services: readonly string[]): void {
-    const fields = yaml.fields(value)
-    const names = namesOf(yaml, fields, value)
-    this.#readPlugins(yaml, fields, { route: names[0] })
-    for (const name of ['hosts', 'headers', 'snis', 'sources', 'destinations', 'expression']) {
-      const field = fields.get(name)
-      const isSet =
-        field !== undefined && !['', '[]', '{}'].includes(JSON.stringify(field.node ?? '').replaceAll('null', ''))
-      if (!isSet) continue
-      const what = `${name} of route ${names[0]}: a route of Weir has a method and a path only`
-      if (name === 'expression') this.#policy.note(field, 'lost', what, 'Write routes for the paths that it means.')
-      else this.#policy.note(field, 'changed', what, 'Look whether another route has the same paths.')
+  #readRoute(entry: Entry, service: string): void {
+    const route = this.#nameOf(entry, 'route')
+    this.#readPlugins(entry, { route })
+    for (const [name, field] of entry.entries()) {
+      if (name === 'expression')
+        this.lost(field, `expression of route ${route}: a route of Weir has a method and a path`)
+      if (ofHosts.test(name) && !['[]', '{}'].includes(String(field.node))) this.anyHost(field)
     }
-    const [paths, methods] = [yaml.texts(fields, 'paths'), yaml.texts(fields, 'methods')]
-    if (!fields.has('expression')) this.#routes.push({ ...spotOf(value), names, services, paths, methods })
+    const paths = entry.texts('paths')
+    if (entry.at('expression').isEmpty)
+      this.#routes.push({ entry, route, service, paths: paths.length === 0 ? ['/'] : paths })
   }
 
-  #readPlugins(
-    yaml: YamlConfig,
-    owner: Fields,
-    own: { readonly [of in 'service' | 'route' | 'consumer']?: string | undefined },
-  ): void {
-    for (const value of yaml.items(owner.get('plugins'))) {
-      const fields = yaml.fields(value)
-      const name = yaml.text(fields, 'name')
-      const lose = (what: string, advice: string) => this.#policy.note(value, 'lost', what, advice)
-      if (authentication.includes(name)) {
+  #readPlugins(owner: Entry, own: Partial<Target>): void {
+    this.done(owner.at('plugins'))
+    for (const entry of owner.items('plugins')) {
+      const name = entry.text('name')
+      const odd = entry.entries().flatMap(([key]) => (ofPlugin.test(key) ? [] : key))
+      if (authentication.test(name)) {
         const what = `${name}: callers without a key are admitted here, as identity.anonymous says`
-        this.#policy.note(value, 'changed', what, 'Make keys for the consumers, and take identity.anonymous out.')
-      } else if (!limiting.includes(name) && /limit|throttl|protection|quota/.test(name)) {
-        lose(`plugin ${name}: not known here`, 'Look up what it limits, and write that into the policy.')
-      }
-      if (!limiting.includes(name)) continue
-      if (refOf(yaml, fields, 'consumer_group') !== '') this.#loseGroup(value, name)
-      else if (!yaml.flag(fields, 'enabled', true))
-        this.#policy.note(value, 'info', `${name} is not enabled`, 'Nothing.')
+        this.changed(entry, what, 'Make keys for the consumers, and take identity.anonymous out.')
+      } else if (!otherLimits.test(name)) continue
+      else if (!entry.flag('enabled', true)) this.info(entry, `${name} is not enabled`)
+      else if (!limiting.includes(name)) this.lost(entry, `plugin ${name}: not known here`)
+      else if (odd.length > 0) this.lost(entry, `${name} with ${odd.join()}: not known here`)
       else {
-        for (const [key, field] of fields) {
-          if (knownOfPlugin.includes(key)) continue
-          const what = `${key} of plugin ${name}: not known here; the limit is for all that the plugin is for`
-          this.#policy.note(field, 'lost', what, 'Look up what it does.')
-        }
-        const config = yaml.fields(fields.get('config'))
-        const [service = '', route = '', consumer = ''] = (['service', 'route', 'consumer'] as const).map(
-          (of) => own[of] ?? refOf(yaml, fields, of),
-        )
-        this.#plugins.push({ ...spotOf(value), name, config, yaml, service, route, consumer })
+        const target = (of: keyof Target) => own[of] ?? this.#refOf(entry, of)
+        const [service, route, consumer] = [target('service'), target('route'), target('consumer')]
+        this.#plugins.push({ entry, name, service, route, consumer })
       }
     }
-  }
-
-  #loseGroup(spot: Spot, name: string): void {
-    if (!limiting.includes(name)) return
-    this.#policy.note(spot, 'lost', `${name} of a consumer group: not carried over`, 'Write a plan for its subjects.')
   }
 
   /** The most specific instance of each plugin counts, as in Kong. */
-  #addRoute({ names, services: of, paths, methods, ...spot }: Route): void {
-    const services = [...of, ...this.#services.filter((known) => known.some((name) => of.includes(name))).flat()]
-    const limits = limiting.flatMap((name) => {
+  #addRoute({ entry, paths, ...of }: Route): void {
+    const found = limiting.flatMap((name) => {
       const own = this.#plugins.filter((one) => one.name === name && one.consumer === '')
-      const found =
-        own.find(({ route }) => names.includes(route)) ??
-        own.find(({ service, route }) => route === '' && services.includes(service)) ??
-        own.find(isGlobal)
-      return found === undefined ? [] : this.#limitsOf([found])
+      const ofRoute = own.find(({ route }) => route === of.route)
+      const ofService = own.find(({ service, route }) => route === '' && service !== '' && service === of.service)
+      return ofRoute ?? ofService ?? own.find(isGlobal) ?? []
     })
-    for (const path of paths.length === 0 ? ['/'] : paths) {
-      if (path.startsWith('~')) {
-        const what = `path ${path}: a route has no regular expressions; it had ${limits.join(', ') || 'no limit'}`
-        this.#policy.note(spot, 'lost', what, 'Write routes for the paths that are meant.')
-      } else this.#policy.prefix(methods.length === 0 ? ['*'] : methods, path, limits, spot)
-    }
+    const limits = this.#limitsOf(found)
+    for (const path of paths) this.route(entry, path, limits, entry.texts('methods'))
   }
 
-  /** Plans of consumers with plugins of their own, which replace those of routes, and the consumers as subjects. */
-  #consumers(): JsonObject {
-    const own = Map.groupBy(
-      this.#plugins.filter(({ consumer }) => consumer !== ''),
-      ({ consumer }) => consumer,
-    )
-    const [plans, subjects]: [Record<string, JsonObject>, Record<string, JsonObject>] = [{}, {}]
-    for (const [consumer, plugins] of own) {
-      const whole = plugins.filter(({ service, route }) => service === '' && route === '')
-      for (const one of plugins.filter((plugin) => !whole.includes(plugin))) {
-        const what = `${one.name} of consumer ${consumer} on a service or route of its own`
-        this.#policy.note(one, 'lost', what, 'Write it as a limit of the plan of that consumer.')
-      }
-      const [first] = whole
-      if (first === undefined) continue
-      const plan = `kong-${consumer.replaceAll(/[^\w.-]/g, '-')}`.slice(0, 64)
-      if (parseSubjectId(consumer) === undefined || plan in plans) {
-        this.#policy.note(first, 'lost', `no subject can be named ${consumer}`, 'Give it another name.')
-        continue
-      }
-      plans[plan] = { limits: [...this.#limitsOf(whole)] }
-      subjects[consumer] = { plan }
-      const what = `consumer ${consumer} is a subject with a plan of its own, without a key`
-      this.#policy.note(first, 'info', what, `Make one: weir keys create ${consumer}.`)
-    }
-    return Object.keys(plans).length === 0 ? {} : { plans, subjects }
+  /** Adds a consumer with plugins of its own as a subject with a plan, which replace those of routes. */
+  #addConsumer(consumer: string, plugins: readonly Plugin[]): void {
+    const whole = plugins.filter(({ service, route }) => service === '' && route === '')
+    const plan = `kong-${consumer.replaceAll(/[^\w.-]/g, '-')}`.slice(0, 64)
+    const isPossible = parseSubjectId(consumer) !== undefined && !(plan in this.#plans)
+    for (const { entry, name } of plugins.filter((one) => !isPossible || !whole.includes(one)))
+      this.lost(entry, `${name} of consumer ${consumer}: a plan has no limit like it`, 'Write a plan for it.')
+    const [first] = whole
+    if (first === undefined || !isPossible) return
+    this.#plans[plan] = { limits: [...this.#limitsOf(whole)] }
+    this.#subjects[consumer] = { plan }
+    const what = `consumer ${consumer} is a subject with a plan of its own, without a key`
+    this.info(first.entry, what, `Make one: weir keys create ${consumer}.`)
   }
 
   #limitsOf(plugins: readonly Plugin[]): readonly string[] {
@@ -224,115 +155,74 @@ class KongImport {
   }
 
   #limits(plugin: Plugin): readonly string[] {
-    const { name, config, yaml, consumer } = plugin
-    this.#noteConfig(plugin)
-    const by = this.#byOf(plugin)
+    const { name, entry, consumer } = plugin
+    const config = entry.at('config')
+    this.nameUnknown(config.fields, ofConfig, name)
+    const policy = config.text('policy') || config.text('strategy')
+    const what = 'policy local counts in each node of Kong by itself; counts here are of all processes together'
+    if (policy === 'local' || (policy === '' && name === 'rate-limiting'))
+      this.changed(entry, what, 'Multiply the size by the number of nodes if that was meant.')
+    const by = this.#byOf(plugin, config)
     if (by === undefined) return []
-    const target = plugin.route || plugin.service || consumer || 'all'
-    const isFree = yaml.flag(config, 'fault_tolerant', true)
+    const spans = name === 'rate-limiting' ? this.#spans(entry, config) : this.#advancedSpans(entry, config)
     // A consumer's plugin counts instead of those of services, routes and all.
-    const replaced =
-      consumer === '' ? [] : this.#limitsOf(this.#plugins.filter((one) => one.consumer === '' && one.name === name))
-    const more = {
-      ...{ by: [by], ...(name === 'rate-limiting' ? { onUnavailable: isFree ? 'allow' : 'deny' } : {}) },
-      ...(replaced.length === 0 ? {} : { replaces: [...replaced] }),
-    }
-    const add = (unit: string, body: JsonObject) =>
-      this.#policy.limit(`${target}.${unit}`, plugin, { ...body, ...more })
-    if (name === 'rate-limiting-advanced') return this.#advanced(plugin).map(([unit, body]) => add(unit, body))
-    if (!units.some((unit) => config.has(unit))) this.#policy.note(plugin, 'lost', `${name} has no limit`, 'Write one.')
-    return units.flatMap((unit) => {
-      const size = yaml.number(config, unit)
-      if (size === undefined) return []
-      const isCalendar = unit === 'month' && (by === 'subject' || by === 'key')
-      if ((unit === 'month' && !isCalendar) || unit === 'year') {
-        const what = `a ${unit} is ${windows[unit]} here, not one of the calendar`
-        this.#policy.note(plugin, 'changed', what, 'Count by consumer for months of the calendar.')
-      }
-      const span: JsonObject = isCalendar ? { period: 'month' } : { window: windows[unit] }
-      return add(unit, { algorithm: 'fixed_window', size, ...span })
-    })
+    const replaced = consumer === '' ? [] : this.#plugins.filter((one) => one.consumer === '' && one.name === name)
+    const replaces = this.#limitsOf(replaced)
+    const isFree = config.flag('fault_tolerant', true)
+    return spans.map(([span, body]) =>
+      this.limit(`${targetOf(plugin)}.${span}`, entry, {
+        ...body,
+        by: [by],
+        ...(name === 'rate-limiting' ? { onUnavailable: isFree ? 'allow' : 'deny' } : {}),
+        ...(replaces.length === 0 ? {} : { replaces: [...replaces] }),
+      }),
+    )
   }
 
-  #advanced({ config, yaml, ...spot }: Plugin): readonly (readonly [string, JsonObject])[] {
-    const numbers = (name: string) =>
-      yaml.texts(config, name).map((text) => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN))
-    const [sizes, seconds] = [numbers('limit'), numbers('window_size')]
-    if (sizes.length === 0 || sizes.length !== seconds.length || [...sizes, ...seconds].some((one) => !(one > 0))) {
-      const message = '`limit` and `window_size` must be lists of as many whole numbers'
-      this.#problems.push({ file: spot.file, line: spot.line, message })
-      return []
-    }
-    const isSliding = yaml.text(config, 'window_type') !== 'fixed'
-    if (isSliding && !yaml.flag(config, 'disable_penalty', false)) {
-      const what = 'refused requests count in a sliding window there; here they count nowhere'
-      this.#policy.note(spot, 'changed', what, 'Nothing, unless clients that go on trying are to stay refused.')
-    }
+  #spans(spot: Entry, config: Entry): readonly (readonly [span: string, body: JsonObject])[] {
+    const spans = Object.entries(windows).flatMap(([unit, window]) => {
+      const size = config.number(unit)
+      if (size === undefined) return []
+      if (unit === 'month' || unit === 'year')
+        this.changed(spot, `a ${unit} is ${window} here, not one of the calendar`)
+      return [[unit, { algorithm: 'fixed_window', size, window }] as const]
+    })
+    if (spans.length === 0) this.lost(spot, 'a plugin without a limit', 'Write one.')
+    return spans
+  }
+
+  #advancedSpans(spot: Entry, config: Entry): readonly (readonly [span: string, body: JsonObject])[] {
+    const [sizes = [], seconds = []] = ['limit', 'window_size'].map((name) =>
+      config.texts(name).map((text) => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN)),
+    )
+    if (sizes.length === 0 || sizes.length !== seconds.length || [...sizes, ...seconds].some((one) => !(one > 0)))
+      return spot.problem('`limit` and `window_size` must be lists of as many whole numbers') ?? []
+    const isSliding = config.text('window_type') !== 'fixed'
+    if (isSliding) this.changed(spot, 'refused requests do not count in a sliding window, as with disable_penalty')
     return sizes.map((size, at) => {
       const window = durationText((seconds[at] ?? 1) * 1_000)
-      const isLong = (seconds[at] ?? 0) > 86_400
-      if (isSliding && isLong)
-        this.#policy.note(spot, 'changed', `${window} is too long for a sliding window: it is a fixed one`, 'Nothing.')
+      const isLong = (seconds[at] ?? 0) > slidingSecondsMax
+      if (isSliding && isLong) this.changed(spot, `${window} is too long to slide: the window is fixed`)
       return [window, { algorithm: isSliding && !isLong ? 'sliding_window' : 'fixed_window', size, window }]
     })
   }
 
-  #noteConfig({ config, yaml, name, ...spot }: Plugin): void {
-    for (const [key, field] of config) {
-      if (ofStorage.test(key) || ofAnswers.includes(key) || known[name]?.includes(key)) continue
-      this.#policy.note(field, 'lost', `${key} of ${name}: not known here`, 'Look up what it does.')
-    }
-    const say = (key: string, what: string, advice: string) => {
-      const field = config.get(key)
-      if (field !== undefined && !['', 'false', '429'].includes(yaml.text(config, key)))
-        this.#policy.note(field, 'changed', what, advice)
-    }
-    say('hide_client_headers', 'answers have RateLimit headers', 'WEIR_RATELIMIT_HEADERS chooses their form.')
-    say('error_code', 'refusals have status 429', 'Nothing, unless clients look at the status.')
-    say('error_message', 'refusals are problems by RFC 9457', 'Write `refusal` on the routes for another body.')
-    const policy = yaml.text(config, 'policy') || yaml.text(config, 'strategy')
-    if (policy === 'local' || (policy === '' && name === 'rate-limiting')) {
-      const what = 'policy local counts in each node of Kong by itself; counts here are of all processes together'
-      this.#policy.note(spot, 'changed', what, 'Multiply the size by the number of nodes if that was meant.')
-    }
-  }
-
   /** What a plugin counts apart; undefined, with a note, for what no limit does. */
-  #byOf({ config, yaml, name, ...spot }: Plugin): string | undefined {
-    const by = yaml.text(config, name === 'rate-limiting' ? 'limit_by' : 'identifier') || 'consumer'
-    const header = yaml.text(config, 'header_name')
-    if (by === 'consumer') return 'subject'
-    if (by === 'ip') return 'ip'
-    if (by === 'service' && (spot.service !== '' || spot.route !== '')) return 'global'
-    // Callers without a key are counted by address there as here.
-    if (by === 'credential') return 'key'
+  #byOf({ entry, name, service, route }: Plugin, config: Entry): string | undefined {
+    const by = config.text(name === 'rate-limiting' ? 'limit_by' : 'identifier') || 'consumer'
+    const header = config.text('header_name')
+    if (by === 'service' && (service !== '' || route !== '')) return 'global'
     if (by === 'header' && header !== '') {
-      const what =
-        byHeader(header) === 'key'
-          ? `${header} carries a credential: it counts by API key, and Weir refuses keys that it does not know`
-          : `requests without ${header} are counted together; there by address`
-      this.#policy.note(spot, 'changed', what, 'Nothing, if all callers have one.')
-      return byHeader(header)
+      this.changed(entry, `requests without ${header} are counted together; there by address`)
+      return this.byHeader(entry, header)
     }
-    this.#policy.note(spot, 'lost', `${name} by ${by}: no limit counts so; it is left out`, 'Count by consumer or ip.')
-    return undefined
+    // Callers without a key are counted by address there as here.
+    const known = by === 'consumer' ? 'subject' : by === 'credential' ? 'key' : by === 'ip' ? by : undefined
+    if (known === undefined) this.lost(entry, `${name} by ${by}: no limit counts so; it is left out`)
+    return known
   }
 }
 
-const isGlobal = ({ service, route, consumer }: Plugin) => service === '' && route === '' && consumer === ''
+const targetOf = ({ service, route, consumer }: Target) => route || service || consumer || 'all'
 
-const spotOf = ({ file, line }: Spot): Spot => ({ file, line })
-
-/** The names by which others refer to an entity; the first is for people. */
-function namesOf(yaml: YamlConfig, fields: Fields, { line }: Spot): readonly string[] {
-  const names = ['name', 'username', 'custom_id', 'id'].map((name) => yaml.text(fields, name))
-  return [...names.filter((text) => text !== ''), `line-${line}`]
-}
-
-/** A reference: a name, or a map with one. */
-function refOf(yaml: YamlConfig, fields: Fields, name: string): string {
-  const field = fields.get(name)
-  if (field === undefined) return ''
-  const isMap = typeof field.node === 'object' && field.node !== null && 'items' in field.node
-  return isMap ? (namesOf(yaml, yaml.fields(field), field)[0] ?? '') : (yaml.file.text(field, name) ?? '')
-}
+const isGlobal = ({ service, route, consumer }: Target) => service === '' && route === '' && consumer === ''

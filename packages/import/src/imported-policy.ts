@@ -60,21 +60,11 @@ const titles: Readonly<Record<ImportNote['kind'], string>> = {
 /** The policy as a weir.yaml that says where each entry comes from, with the notes at its head. */
 export function importedText({ limits, routes, callers = {} }: ImportedPolicy, notes: readonly ImportNote[]): string {
   const head = notes.length === 0 ? ['Everything could be carried over.'] : notes.map(formatImportNote)
-  return [
-    ...head.map(comment),
-    'version: 1',
-    ...Object.entries(callers).map(([name, value]) => `${name}: ${yamlOf(value)}`),
-    ...section(
-      'limits',
-      [...limits].map(([name, entry]) => ({ ...entry, line: `${yamlOf(name)}: ${yamlOf(entry.body)}` })),
-    ),
-    ...section(
-      'routes',
-      routes.map((entry) => ({ ...entry, line: `- ${yamlOf(entry.body)}` })),
-    ),
-  ]
-    .map((line) => `${line}\n`)
-    .join('')
+  const ofLimits = [...limits].map(([name, entry]) => ({ ...entry, line: `${yamlOf(name)}: ${yamlOf(entry.body)}` }))
+  const ofRoutes = routes.map((entry) => ({ ...entry, line: `- ${yamlOf(entry.body)}` }))
+  const ofCallers = Object.entries(callers).map(([name, value]) => `${name}: ${yamlOf(value)}`)
+  const sections = [...ofCallers, ...section('limits', ofLimits), ...section('routes', ofRoutes)]
+  return [...head.map(comment), 'version: 1', ...sections, ''].join('\n')
 }
 
 const section = (name: string, entries: readonly (ImportedEntry & { readonly line: string })[]): readonly string[] =>

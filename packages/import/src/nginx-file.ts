@@ -1,4 +1,5 @@
 import type { ImportProblem, Spot } from './foreign-file.ts'
+import type { InputFile } from './imported-policy.ts'
 
 /** A directive of nginx, with its block if it has one. */
 export interface Directive extends Spot {
@@ -7,73 +8,75 @@ export interface Directive extends Spot {
   readonly block: readonly Directive[] | undefined
 }
 
+interface Read {
+  readonly directives: readonly Directive[]
+  /** Where it is no configuration of nginx; then there are no directives. */
+  readonly problems: readonly ImportProblem[]
+}
+
 /** No real configuration is longer or deeper. */
 const textLengthMax = 4 * 1024 * 1024
 const depthMax = 32
 
 /** Blank, comment, quoted word, sign, word. A word may have quotes and braces of variables in it. */
 const token =
-  /(\s+|#[^\n]*)|("(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*')|([;{}])|((?!["'])(?:\\[\s\S]|\$\{|[^\s;{\\])+)/y
+  /(\s+|#[^\n]*)|("(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*')|([;{}])|((?!["'])(?:\\[\s\S]|\$\{|[^\s;{\\])+)/gy
 
-interface Open {
-  readonly directives: Directive[]
-  readonly close: (block: readonly Directive[]) => void
+/** Reads files of nginx. An `include` becomes what the named files have that it may be for, if there are any. */
+export function readNginxFiles(files: readonly InputFile[]): Read {
+  const parts = files.map(({ name, text }) => ({ name, ...readNginxFile(text, name) }))
+  const included = new Set<unknown>()
+  const resolved = (directives: readonly Directive[], above: readonly unknown[]): readonly Directive[] =>
+    directives.flatMap((one) => {
+      const found = parts.filter((part) => isIncluded(part.name, one) && !above.includes(part))
+      for (const part of found) included.add(part)
+      if (found.length > 0) return found.flatMap((part) => resolved(part.directives, [...above, part]))
+      return { ...one, block: one.block && resolved(one.block, above) }
+    })
+  const whole = parts.map((part) => ({ part, directives: resolved(part.directives, [part]) }))
+  return {
+    directives: whole.flatMap(({ part, directives }) => (included.has(part) ? [] : directives)),
+    problems: parts.flatMap(({ problems }) => problems),
+  }
 }
 
-/** Reads a configuration of nginx. `problem` says where it is none; then there are no directives. */
-export function readNginxFile(
-  text: string,
-  file: string,
-  firstLine = 1,
-): { readonly directives: readonly Directive[]; readonly problem: ImportProblem | undefined } {
-  let line = firstLine
-  const fail = (message: string) => ({ directives: [], problem: { file, line, message } })
+/** The name and its folder are compared, as far as they are known, since files may be copies elsewhere. */
+function isIncluded(path: string, { name, args: [pattern = ''] }: Directive): boolean {
+  const count = -Math.min(2, path.split('/').length)
+  const [file, wanted] = [path, pattern].map((one) => one.split('/').slice(count).join('/'))
+  const form = (wanted ?? '').replaceAll(/[.+^${}()|[\]\\?]/g, '\\$&').replaceAll('*', '.*')
+  return name === 'include' && new RegExp(`^${form}$`).test(file ?? '')
+}
+
+/** Reads a configuration of nginx. */
+export function readNginxFile(text: string, file: string): Read {
+  let [words, line, wordsLine, end]: [string[], number, number, number] = [[], 1, 1, 0]
+  const fail = (message: string) => ({ directives: [], problems: [{ file, line, message }] })
   if (text.length > textLengthMax) return fail(`is longer than ${textLengthMax} characters`)
-  const root: Directive[] = []
-  const stack: Open[] = [{ directives: root, close: () => {} }]
-  let words: (Spot & { readonly text: string })[] = []
-  token.lastIndex = 0
-  while (token.lastIndex < text.length) {
-    const at = token.lastIndex
-    const found = token.exec(text)
-    if (found === null) return fail(`${JSON.stringify(text.slice(at, at + 20))} is not terminated`)
-    const [all, , quoted, sign, plain] = found
-    const top = stack.at(-1)
-    const [first, ...args] = words
+  if (/^# configuration file .+:$/m.test(text)) return fail('is the output of nginx -T; name the files themselves')
+  const stack: Directive[][] = [[]]
+  for (const [all, , quoted, sign, plain] of text.matchAll(token)) {
+    const [name, ...args] = words
     if (quoted !== undefined || plain !== undefined) {
-      words.push({ file, line, text: (quoted?.slice(1, -1) ?? all).replaceAll(/\\(["'\\])/g, '$1') })
+      if (name === undefined) wordsLine = line
+      words.push((quoted?.slice(1, -1) ?? all).replaceAll(/\\(["'\\])/g, '$1'))
     } else if (sign === '}') {
-      if (first !== undefined) return fail(`${first.text} has no ; at its end`)
-      if (stack.length === 1 || top === undefined) return fail('an unexpected }')
+      if (name !== undefined) return fail(`${name} has no ; at its end`)
+      if (stack.length === 1) return fail('an unexpected }')
       stack.pop()
-      top.close(top.directives)
     } else if (sign !== undefined) {
-      if (first === undefined) return fail(`an unexpected ${sign}`)
+      if (name === undefined) return fail(`an unexpected ${sign}`)
       if (stack.length > depthMax) return fail(`is nested deeper than ${depthMax} blocks`)
-      const directive = { file, line: first.line, name: first.text, args: args.map((one) => one.text) }
+      if (name.endsWith('_by_lua_block')) return fail(`${name}: Lua is not read here; import a copy without it`)
+      const block: Directive[] | undefined = sign === '{' ? [] : undefined
+      stack.at(-1)?.push({ file, line: wordsLine, name, args, block })
+      if (block !== undefined) stack.push(block)
       words = []
-      if (sign === ';') top?.directives.push({ ...directive, block: undefined })
-      else if (directive.name.endsWith('_by_lua_block')) {
-        token.lastIndex = endOfCode(text, token.lastIndex)
-        line += text.slice(at + 1, token.lastIndex).split('\n').length - 1
-        top?.directives.push({ ...directive, block: [] })
-      } else stack.push({ directives: [], close: (block) => top?.directives.push({ ...directive, block }) })
     }
     line += all.split('\n').length - 1
+    end += all.length
   }
-  return stack.length > 1 || words.length > 0
-    ? fail('ends within a directive')
-    : { directives: root, problem: undefined }
-}
-
-/** The place behind the brace that ends a block of Lua. Braces in its texts and comments are none. */
-function endOfCode(text: string, from: number): number {
-  const parts = /"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|\[\[[\s\S]*?\]\]|--[^\n]*|[{}]/g
-  parts.lastIndex = from
-  let depth = 1
-  for (let found = parts.exec(text); found !== null; found = parts.exec(text)) {
-    depth += found[0] === '{' ? 1 : found[0] === '}' ? -1 : 0
-    if (depth === 0) return parts.lastIndex
-  }
-  return text.length
+  if (end < text.length) return fail(`${JSON.stringify(text.slice(end, end + 20))} is not terminated`)
+  if (stack.length > 1 || words.length > 0) return fail('ends within a directive')
+  return { directives: stack[0] ?? [], problems: [] }
 }

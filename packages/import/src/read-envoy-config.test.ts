@@ -1,13 +1,19 @@
 import { expect, test } from 'vitest'
 import { formatImportProblem } from './foreign-file.ts'
+import { Notes } from './notes.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
+import { openYaml } from './yaml-config.ts'
 
-const problemsOf = (text: string) => readEnvoyConfig(text, 'rl.yaml').problems.map(formatImportProblem)
+const read = (text: string) => {
+  const [file] = openYaml([{ name: 'rl.yaml', text }])
+  const config = file && readEnvoyConfig(file, new Notes())
+  return { config, problems: file?.file.problems.map(formatImportProblem) }
+}
+const problemsOf = (text: string) => read(text).problems ?? []
 const limit = (text: string) => `domain: d\ndescriptors:\n- key: a\n  rate_limit: ${text}`
 
 test('values are texts whatever YAML takes them for, units have no case, aliases and merge keys are what they stand for', () => {
-  const { config, problems } = readEnvoyConfig(
-    `
+  const { config, problems } = read(`
 domain: d
 descriptors:
 - key: number
@@ -15,9 +21,7 @@ descriptors:
   rate_limit: &slow { unit: HoUr, requests_per_unit: 7 }
 - { key: on, value: true, rate_limit: { <<: *slow, requests_per_unit: 8 }, shadow_mode: yes }
 - { key: same, rate_limit: *slow }
-`,
-    'rl.yaml',
-  )
+`)
   expect(problems).toEqual([])
   expect(config?.descriptors).toMatchObject([
     { key: 'number', value: '404', line: 4, isShadow: false, limit: { line: 6, per: { unit: 'hour', requests: 7 } } },

@@ -27,12 +27,6 @@ const formats = {
 /** A program whose limits can be imported. */
 export type ImportFormat = keyof typeof formats
 
-interface ImportOptions {
-  readonly json: boolean
-  /** Limits that deny nothing, to run alongside the other program for a while. */
-  readonly shadow: boolean
-}
-
 /** Names a file relative to the current folder if it is below that folder. */
 function shortName(cwd: string, file: string): string {
   const short = relative(cwd, file)
@@ -41,12 +35,13 @@ function shortName(cwd: string, file: string): string {
 
 /**
  * Prints limits and routes that decide as the other program's files did. What cannot be converted is listed at their
- * head and on standard error, so that a redirected policy does not hide it. Returns whether everything was converted.
+ * head and on standard error, so that a redirected policy does not hide it. In shadow limits deny nothing, to run
+ * alongside the other program for a while. Returns whether everything was converted.
  */
 export function importFrom(
   format: ImportFormat,
   files: readonly string[],
-  { json, shadow }: ImportOptions,
+  { json, shadow }: { readonly json: boolean; readonly shadow: boolean },
   context: CommandContext,
 ): { readonly isWhole: boolean } {
   const named = files.map((file) => ({
