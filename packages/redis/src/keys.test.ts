@@ -2,7 +2,7 @@ import type { ScopePart } from '@weir/core/limits/limit.ts'
 import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { buildLimit } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, test } from 'vitest'
-import { blockKey, countKeys, limitKey, markerKey, scopeText } from './keys.ts'
+import { blockKey, countKeys, limitKey, markerKey, scopeText, settlementKey, tallyKey } from './keys.ts'
 
 const limitBy = (by: readonly ScopePart[], name = 'minute') => buildLimit({ name, by })
 
@@ -109,3 +109,18 @@ test('the scope of a key is read back as it was', () => {
   expect(scopeText(limitKey(limit, values))).toBe('route=GET /v1/users/:id, header.x-tenant=a:b')
   expect(scopeText(limitKey(limitBy([{ kind: 'ip' }]), values))).toBe('')
 })
+
+test.each(['acme', '_domain', 'a b'.repeat(85), `_${'x'.repeat(200)}`])(
+  '%s has all its keys in one slot',
+  (subject) => {
+    const scope = { ...values, subject }
+    const limits = [limitBy([{ kind: 'subject' }])]
+    const idempotency = { key: 'order-1', fingerprint: '' }
+    const keys = [
+      ...limits.map((limit) => limitKey(limit, scope)),
+      ...[markerKey(subject, 'order-1'), settlementKey(subject, 'd1')],
+      tallyKey({ scope, limits, idempotency } as unknown as Parameters<typeof tallyKey>[0]),
+    ]
+    expect(new Set(keys.map((key) => /\{.*}/.exec(key ?? '')?.[0])).size).toBe(1)
+  },
+)

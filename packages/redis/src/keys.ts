@@ -68,13 +68,13 @@ function tagKind(by: readonly ScopePart[]): TagKind {
   return has('ip') ? 'ip' : 'global'
 }
 
-/** Encoded; a subject of the policy in full, as it is read back from keys. Its id is bounded. */
+/** Encoded. */
 function tagOf(kind: TagKind, values: ScopeValues): string {
-  if (kind === 'subject') return values.subject.startsWith('_') ? encode(values.subject) : encodeSubject(values.subject)
-  return encode(kind === 'ip' ? `ip:${values.ip}` : '_global')
+  return kind === 'subject' ? tagOfSubject(values.subject) : encode(kind === 'ip' ? `ip:${values.ip}` : '_global')
 }
 
-const encodeSubject = (id: string) => (id.length <= textLengthMax ? encode(id) : encodeKeyPart(id))
+/** Encoded; a subject of the policy in full, as it is read back from keys. Its id is bounded. */
+const tagOfSubject = (id: string) => (id.length <= textLengthMax || id.startsWith('_') ? encode(id) : encodeKeyPart(id))
 
 /** Whole keys kept per limit, for limits that the tag alone distinguishes; all are dropped when full. */
 const keysPerLimitMax = 10_000
@@ -174,7 +174,7 @@ export function scopeText(countKey: string): string {
 /** Where the first answer under a caller's idempotency key is kept. Limits' names do not begin with `_`. */
 export function markerKey(subject: string, idempotencyKey: string): string {
   const hash = createHash('sha256').update(idempotencyKey).digest('base64url')
-  return `weir:1:{${encode(subject)}}:_once:${hash}`
+  return `weir:1:{${tagOfSubject(subject)}}:_once:${hash}`
 }
 
 /**
@@ -185,13 +185,13 @@ export function tallyKey({ scope, idempotency, reservation }: LimitRequest): str
   if (idempotency === undefined && reservation?.key !== undefined && reservation.siblingKeys === undefined)
     return undefined
   const { subject = scope.subject } = idempotency ?? {}
-  const key = `weir:1:{${encode(scope.subject)}}:_markers`
+  const key = `weir:1:{${tagOfSubject(scope.subject)}}:_markers`
   return subject === scope.subject ? key : `${key}:${encode(subject)}`
 }
 
 /** The key of a reservation's marker; only in a Cluster it has other hash tags than the subject's. */
 export const settlementKey = (subject: string, decisionId: string): string =>
-  `weir:1:{${encode(subject)}}:_settle:${encodeBounded(decisionId)}`
+  `weir:1:{${tagOfSubject(subject)}}:_settle:${encodeBounded(decisionId)}`
 
 /** The same in the slot of a limit's count. */
 export const settlementKeyBeside = (countKey: string, decisionId: string): string =>

@@ -132,6 +132,8 @@ routes:
   - { match: "GET /v1/export", cost: "header:X-Units" }
   - { match: "GET /queues/:vhost/:name", cost: 3, limits: [record] }
   - { match: "GET /queues/:vhost", cost: 2 }
+  - { match: "GET /web/*", cost: 50 }
+  - { match: "GET /web/:name", cost: 1 }
 upstreams:
   here: { ${upstream.includes('url:') ? '' : `url: "http://127.0.0.1:${upstreamPort}", `}${upstream && `${upstream}, `}hosts: ["api.test", "127.0.0.1"], timeout: ${timeout} }
   gone: { url: "http://127.0.0.1:1", hosts: [gone.test] }

@@ -15,7 +15,6 @@ describe('keepInPath', () => {
     ['/projects/group%2fproject?a=%2F;', '/projects/group%2Fproject?a=%2F;', '*', 1],
     ['/queues/%2F/q', '/queues/%2F/q', '', 0],
     ['/queues/a%2Fb/q', '/queues/a%2Fb/q', 'GET /queues/:vhost/:name', 3],
-    ['/web/http://example.com/a', '/web/http://example.com/a', '*', 1],
     ['//queues///a//', '//queues///a//', 'GET /queues/:vhost', 2],
     ['/queues/a;v=1/q;w', '/queues/a;v=1/q;w', 'GET /queues/:vhost/:name', 3],
     ['/v1/search;v=1', '/v1/search;v=1', '* /v1/search', 5],
@@ -25,6 +24,14 @@ describe('keepInPath', () => {
     ['/x/..;/a', '', '', 0],
     ['/x//../a', '/a', '*', 1],
     ['/v1/search%2F', '/v1/search%2F', '* /v1/search', 5],
+    ['//evil.test/v1/search', '//evil.test/v1/search', '* /v1/search', 5],
+    ['///evil.test/v1/search;a', '///evil.test/v1/search;a', '* /v1/search', 5],
+    ['//v1/search', '//v1/search', '* /v1/search', 5],
+    ['//queues/queues/a', '', '', 0],
+    ['/web/a', '/web/a', 'GET /web/:name', 1],
+    ['/web//a', '', '', 0],
+    ['/web/a%2F', '/web/a%2F', 'GET /web/:name', 1],
+    ['/web/http://example.com/b', '/web/http://example.com/b', 'GET /web/*', 50],
   ])('%s is %j to the upstream and %j to the policy, or refused', async (path, forwarded, route, cost) => {
     const { raw, seen, records } = await openProxy({ upstream: all })
     const said = await raw(`GET ${path} HTTP/1.1\r\n${key}\r\n`)

@@ -31,7 +31,10 @@ export function readMarkedPath(raw: string): MarkedPath | undefined {
   if (marks.length === 0 || differentlyRead(path, marks) !== undefined || !isUtf8(path)) return undefined
   const plain = (text: string) => text.replaceAll(/(?:;|%3B)[^/]*/g, '')
   const split = (text: string) => text.replaceAll('%2F', '/')
-  const readings = [plain(path), path, split(plain(path)), plain(split(path)), split(path)]
-  if (readings.some((reading) => /\/\.{1,2}(?:\/|$)/.test(reading))) return undefined
-  return { marks, path: withEscapes(path), readings: readings.map(withoutDots) }
+  const written = [plain(path), path, split(plain(path)), plain(split(path)), split(path)]
+  if (written.some((reading) => /\/\.{1,2}(?:\/|$)/.test(reading))) return undefined
+  // What resolves it as a reference, as WHATWG's `URL` does, takes `//name` for a host.
+  const texts = [...written, ...written.map((text) => text.replace(/^\/{2,}[^/]*/, ''))]
+  const readings = new Set([...texts.map(withoutDots), ...texts.map(withEscapes)])
+  return { marks, path: withEscapes(path), readings: [...readings] }
 }
