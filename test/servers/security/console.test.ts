@@ -127,9 +127,18 @@ function scopeOf(method: string, path: string): string {
 }
 
 const routes = [
-  ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'unsubscribed', 'subjects'].flatMap(
-    (path) => [`GET /v1/${path}`, ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/${path}/{name}`)],
-  ),
+  ...[
+    'plans',
+    'prices',
+    'limits',
+    'routes',
+    'refusals',
+    'upstreams',
+    'endpoints',
+    'watches',
+    'unsubscribed',
+    'subjects',
+  ].flatMap((path) => [`GET /v1/${path}`, ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/${path}/{name}`)]),
   ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/identity`),
   ...['GET /v1/policy', 'PUT /v1/policy', 'POST /v1/policy/impact', 'GET /v1/changes', 'GET /v1/changes/{id}'],
   ...['GET /v1/status', 'GET /v1/search', 'GET /v1/blocks', 'POST /v1/blocks/{id}/lift', 'GET /v1/keys'],
@@ -219,6 +228,7 @@ describe('a name that every object of JavaScript has', () => {
     plans: '{"limits":["minute"]}',
     prices: '{"currency":"EUR","lines":[]}',
     limits: '{"algorithm":"fixed_window","size":1,"window":"1m"}',
+    refusals: '{"status":418}',
     upstreams: '{"url":"https://a.example.com"}',
     endpoints: '{"url":"https://a.example.com","secretEnv":"A"}',
     watches: '{"alert":"weir.denied_rate.high","per":"all"}',
