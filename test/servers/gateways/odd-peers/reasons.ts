@@ -21,6 +21,7 @@ export const clientReasons: Readonly<Record<string, readonly string[]>> = {
   'An absolute form with another scheme than `http` or `https`, or with a user': [
     ...['absolute form of ftp', 'absolute form with a user'],
   ],
+  'A name with an underscore': ['a name with an underscore'],
   '`CONNECT`': ['CONNECT'],
   'A client that ends its side': ['a client that ends its side', 'a client that ends its side after a body'],
 }
