@@ -189,7 +189,8 @@ function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRe
   const { scope, idempotency } = request
   if (idempotency === undefined || limits.length === 0 || limits.some(countsBySubject)) return { scope, idempotency }
   const subject = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip')) ? `ip:${scope.ip}` : '_global'
-  const key = `${scope.subject} ${idempotency.key}`
+  // A space ends the subject, which may have some.
+  const key = `${scope.subject.replaceAll(' ', '\n')} ${idempotency.key}`
   return { scope: { ...scope, subject }, idempotency: { ...idempotency, key, subject: scope.subject } }
 }
 

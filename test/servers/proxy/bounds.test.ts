@@ -44,6 +44,14 @@ describe('headers', () => {
     expect(records).toEqual([])
   })
 
+  it('that do not come whole behind a request are cut off with 408 after its answer', async () => {
+    const serve = (_: unknown, response: { end(body: string): void }) => setTimeout(() => response.end('made'), 700)
+    const { raw, outcomes } = await openProxy({ bounds: { headTimeoutMs: 200, checkEveryMs: 50 }, serve })
+    const said = await raw(`GET / HTTP/1.1\r\n${own}\r\nGET / HT`)
+    expect(said).toMatch(/^HTTP\/1\.1 200 [^]*madeHTTP\/1\.1 408 /)
+    expect(outcomes).toMatchObject([{ status: 200, error: '' }])
+  })
+
   it('that never begin do not hold a connection either', async () => {
     const { port } = await openProxy({ bounds: { headTimeoutMs: 300, checkEveryMs: 100, silentMsMax: 1_000 } })
     const socket = connect(port, '127.0.0.1')

@@ -103,6 +103,22 @@ test('an idempotency key over several slots charges once', async () => {
   expect(seen.limits.map(({ used }) => used)).toEqual([2, 4])
 })
 
+test('an idempotency key is its subject’s own, however long the subject is and whatever spaces are in both', async () => {
+  const store = await openTopology(cluster.url, deadlineMs)
+  const limits = [buildLimit({ name: `all-${randomUUID()}`, by: [{ kind: 'global' }], span: day })]
+  const ask = (subject: string, key: string, own = limits) =>
+    store.decide({
+      ...buildLimitRequest({ scope: buildScope({ subject }), limits: own }),
+      idempotency: { key, id: 'x' },
+    })
+  expect(await ask('a', 'b c')).toMatchObject({ charged: 'yes', repeats: '' })
+  expect(await ask('a b', 'c')).toMatchObject({ charged: 'yes', repeats: '' })
+  expect(await ask('a b', 'c')).toMatchObject({ charged: 'no', repeats: 'x' })
+  const [long, perSubject] = [`${randomUUID()} `.repeat(6).trim(), [buildLimit({ name: 'own', span: day })]]
+  expect(await ask(long, 'c', perSubject)).toMatchObject({ charged: 'yes', repeats: '' })
+  expect(await ask(long, 'c', perSubject)).toMatchObject({ charged: 'no', repeats: 'x' })
+})
+
 test('a master that hangs takes only its own slots with it', async () => {
   const store = await openTopology(cluster.url, 100)
   const requests = Array.from({ length: 60 }, (_, at) =>

@@ -37,8 +37,8 @@ export class ConnectionTurns {
   fail(error: ClientError, socket: Duplex): void {
     const response = this.#answering.get(socket)
     // At its end a client mostly hung up.
-    const isParsers = /^HPE_(?!INVALID_EOF)/.test(error.code ?? '')
-    if (isParsers && response?.req.complete === true && this.isAnswering(socket)) {
+    const isHeads = /^HPE_(?!INVALID_EOF)|^ERR_HTTP_REQUEST_TIMEOUT$/.test(error.code ?? '')
+    if (isHeads && response?.req.complete === true && this.isAnswering(socket)) {
       this.#endBehind(response, error, socket)
       return
     }
