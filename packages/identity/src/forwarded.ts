@@ -53,6 +53,7 @@ export interface OriginalRequest {
 /**
  * What trusted proxies say of the original request: by `X-Forwarded-*`, or by `Forwarded` where it came alone. Of
  * `Forwarded` it is the element about the last hop that is no proxy: a client can have written what is further left.
+ * The addresses are those that callers are counted by.
  */
 export function originalRequest(headers: IncomingHttpHeaders, proxies: AddressSet): OriginalRequest {
   const first = (name: string) => `${headers[name] ?? ''}`.split(',', 1)[0]?.trim() ?? ''
@@ -62,7 +63,7 @@ export function originalRequest(headers: IncomingHttpHeaders, proxies: AddressSe
   const elements = found?.list.split(',').slice(-hopsMax) ?? []
   const hops = elements.map((one) => found?.readHop(one.trim()) ?? '')
   if (headers['x-forwarded-for'] !== undefined || said.host !== '' || said.proto !== '') {
-    return { hops: headers['x-forwarded-for'] === undefined ? [] : hops, ...checked(said, port) }
+    return { hops, ...checked(said, port) }
   }
   const at = Math.max(
     0,

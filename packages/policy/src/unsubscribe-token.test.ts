@@ -13,6 +13,11 @@ test('a token is read back under the key that signed it, also while another one 
   expect([signUnsubscription([], who), verifyUnsubscription([], token)]).toEqual([undefined, undefined])
 })
 
+test.each(['a', '"'])('the longest subject has a token: 255 times %s', (character) => {
+  const long = { ...who, subject: character.repeat(255) }
+  expect(verifyUnsubscription([key], signUnsubscription([key], long) ?? '')).toEqual(long)
+})
+
 test('a token that is changed in any character, cut, or made of another one is none', () => {
   const [payload = '', mac = ''] = token.split('.')
   for (let at = 0; at < token.length; at += 1) {

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** Longer texts are not verified: the longest subject makes some 250 characters. */
-const lengthMax = 512
+/** Longer texts are not verified: the longest subject makes some 750 characters. */
+const lengthMax = 1_024
 /** What is signed begins with it: no other text under the same key is a token of this kind. */
 const purpose = 'weir-unsubscribe '
 

@@ -75,6 +75,14 @@ describe('what the upstream gets', () => {
     [{ 'x-forwarded-proto': 'https' }, 'for=unknown;proto=https', '', 'api.test', 'https'],
     [{ [xFor]: '192.0.2.7, 10.1.1.1' }, 'for=192.0.2.7, for=10.1.1.1', '192.0.2.7, 10.1.1.1, ', 'api.test', 'http'],
     [{ 'x-forwarded-proto': 'wss' }, 'for=unknown;proto=wss', '', 'api.test', 'wss'],
+    // The upstream is told the address that Weir counts by.
+    [
+      { 'x-forwarded-proto': 'https', forwarded: 'for=192.0.2.7;proto=http' },
+      'for=192.0.2.7;proto=https',
+      '192.0.2.7, ',
+      'api.test',
+      'https',
+    ],
     [{ [xFor]: '192.0.2.7', forwarded: 'for=6.6.6.6;proto=https' }, 'for=192.0.2.7', '192.0.2.7, ', 'api.test', 'http'],
     [
       { [xFor]: '2001:db8::1', 'x-forwarded-proto': 'https, http', [xHost]: 'a.test', [xPort]: '8443' },

@@ -126,7 +126,9 @@ describe.each(['', 'keepInPath: ["%2F", ";", "//"]'])(
       if (seen.length === 0) expect(answer).toMatch(/^HTTP\/1\.1 4/)
       else {
         const forwarded = seen[0]?.url.split('?')[0] ?? ''
-        expect([records.length, records[0]?.cost]).toEqual([1, laxest(forwarded) === '/v1/search' ? 5 : 1])
+        // To some readers `//name` is a host.
+        const isSearch = [forwarded, forwarded.replace(/^\/\/[^/]*/, '')].some((one) => laxest(one) === '/v1/search')
+        expect([records.length, records[0]?.cost]).toEqual([1, isSearch ? 5 : 1])
       }
     })
   },

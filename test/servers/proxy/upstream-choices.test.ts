@@ -82,6 +82,17 @@ describe('Location', () => {
     const { headers } = await ask()
     expect([headers.location, headers['content-location']]).toEqual([wanted, wanted])
   })
+
+  test('is a path where it comes twice, too', async () => {
+    const { raw } = await openProxy({
+      serve: ({ socket }, response) => {
+        const origin = `http://127.0.0.1:${socket.localPort}`
+        response.writeHead(302, ['location', `${origin}/a`, 'location', `${origin}/b`]).end()
+      },
+    })
+    const said = await raw('GET / HTTP/1.1\r\nHost: api.test\r\nX-API-Key: acme-key\r\nConnection: close\r\n\r\n')
+    expect(said.match(/^location: .*$/gm)).toEqual(['location: /a', 'location: /b'])
+  })
 })
 
 describe('preserveHost', () => {
@@ -116,15 +127,20 @@ describe('preserveHost', () => {
       connections += 1
     })
     onTestFinished(() => void secure.close())
-    const url = `https://localhost:${await listen(secure)}`
-    const { ask } = await openProxy({ upstream: `url: "${url}", preserveHost: true` })
-    for (const host of ['api.test', '127.0.0.1']) expect((await ask({ headers: { host } })).status).toBe(200)
+    const port = await listen(secure)
+    for (const name of ['localhost', '127.0.0.1']) {
+      const { ask } = await openProxy({ upstream: `url: "https://${name}:${port}", preserveHost: true` })
+      for (const host of ['api.test', '127.0.0.1']) expect((await ask({ headers: { host } })).status).toBe(200)
+    }
     expect([asked, connections]).toEqual([
       [
         ['api.test', 'localhost'],
         ['127.0.0.1', 'localhost'],
+        // An address is no name to ask for.
+        ['api.test', false],
+        ['127.0.0.1', false],
       ],
-      1,
+      2,
     ])
   })
 })

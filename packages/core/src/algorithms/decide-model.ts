@@ -97,7 +97,8 @@ const argumentsOf = ({ limit, boundaries }: ModelLimit): ModelArguments => ({
 
 const noState = { used: 0, remaining: 0, resetMs: 0 }
 const blockKey = (key: string) => `${key}:blocked`
-const onceKey = ({ scope, idempotency }: LimitRequest) => `once:${scope.subject}:${idempotency?.key}`
+const onceKey = ({ scope, idempotency }: LimitRequest) =>
+  `once:${scope.subject.length}:${scope.subject}:${idempotency?.key}`
 
 /** Milliseconds until then; 0 if that is past, or if a clock ahead of this one wrote it. */
 function leftMs(untilMs: number, keptMs: number, nowUs: number): number {

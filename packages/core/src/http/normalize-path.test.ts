@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { normalizePath, pathToMatch, readOddPath } from './normalize-path.ts'
 
 const path = (raw: string) => {
@@ -127,5 +127,11 @@ describe('readOddPath', () => {
     })
     expect(readOddPath('/caf%c3%a9%E8')?.readings).toEqual(['/x', '/caf%C3%A9'])
     expect(readOddPath('/a/.%09./b')?.readings).toEqual(['/a/x/b', '/b'])
+  })
+  it('is given up at the third odd segment, whatever is behind it: each costs a thrown exception', () => {
+    const decode = vi.spyOn(globalThis, 'decodeURIComponent')
+    expect(readOddPath('/%E8'.repeat(8_000))).toBeUndefined()
+    expect(decode).toHaveBeenCalledTimes(4)
+    decode.mockRestore()
   })
 })

@@ -73,8 +73,13 @@ export function readOddPath(raw: string): OddPath | undefined {
     return undefined
   const path = withoutDots(decoded)
   const segments = path.split('/')
-  const odd = segments.flatMap((segment, at) => (controls.test(segment) || !isUtf8(segment) ? [at] : []))
-  if (odd.length > oddSegmentsMax) return undefined
+  const odd: number[] = []
+  for (const [at, segment] of segments.entries()) {
+    if (!controls.test(segment) && isUtf8(segment)) continue
+    // A decoder's exception takes microseconds, and a path may have thousands of segments.
+    if (odd.length === oddSegmentsMax) return undefined
+    odd.push(at)
+  }
   const readings: string[] = []
   for (let bits = 0; bits < 2 ** odd.length; bits += 1) {
     const reading = segments.with(0, '')

@@ -1,7 +1,7 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { buildLimit as anyLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
+import { buildLimit as anyLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
@@ -175,4 +175,14 @@ test('a limit that degrades admits requests above its share, and is named', asyn
   const request = buildRequest([buildLimit({ size: 2, onExceed: { kind: 'degrade' } })])
   expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'unavailable', deniedBy: '' })
   expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'unavailable', deniedBy: 'minute' })
+})
+
+test('an idempotency key is its subject’s own, with colons in both', async () => {
+  const { store } = open(1)
+  const limits = [buildLimit({ by: [{ kind: 'global' }] })]
+  const ask = (subject: string, key: string) =>
+    store.decide(buildRequest(limits, { scope: buildScope({ subject }), idempotency: { key, id: subject } }))
+  expect(await ask('org', 'team:1')).toMatchObject({ repeats: '', limits: [{ used: 1 }] })
+  expect(await ask('org:team', '1')).toMatchObject({ repeats: '', limits: [{ used: 2 }] })
+  expect(await ask('org:team', '1')).toMatchObject({ repeats: 'org:team' })
 })

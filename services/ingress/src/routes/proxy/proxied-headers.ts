@@ -103,8 +103,9 @@ export function addAnswerHeaders(target: string[], headers: IncomingHttpHeaders,
     if (isChunked && name === 'content-length') continue
     if (cors !== undefined && name.startsWith('access-control-')) continue
     const value = headers[name]
-    if (typeof value === 'string') target.push(name, addresses.has(name) ? withoutOrigin(value, url) : value)
-    else for (const one of value ?? []) target.push(name, one)
+    const isAddress = addresses.has(name)
+    if (typeof value === 'string') target.push(name, isAddress ? withoutOrigin(value, url) : value)
+    else for (const one of value ?? []) target.push(name, isAddress ? withoutOrigin(one, url) : one)
   }
 }
 

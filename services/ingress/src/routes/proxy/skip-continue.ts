@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
 
 const begin = Buffer.from('HTTP/1.1 100')
@@ -18,13 +18,16 @@ export function connectorSkippingContinue(options: buildConnector.BuildOptions):
   const connect = buildConnector(options)
   if (!isSubscribed) subscribe('undici:client:sendHeaders', requestSent)
   isSubscribed = true
-  return (target, done) =>
-    connect(target, (...result) => {
+  return (target, done) => {
+    // TLS knows no address as a name (RFC 6066); the certificate is checked for it nevertheless.
+    const { servername = '', ...others } = target
+    connect(isIP(servername) === 0 ? target : others, (...result) => {
       const [, socket] = result
       // undici leaves it out if there is an error, whatever its type says.
       if (socket) skipContinue(socket)
       done(...result)
     })
+  }
 }
 
 function requestSent(message: unknown): void {
