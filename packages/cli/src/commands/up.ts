@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
@@ -122,6 +122,9 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
     upstream: `http://127.0.0.1:${ports.upstream}`,
     receiver: `http://127.0.0.1:${ports.receiver}`,
   })
+  // Until it is in force, also if this start fails.
+  const notInForce = join(data.dir, 'policy.new')
+  if (before !== demo.text) writeFileSync(notInForce, '')
   writeFileSync(policyFile, demo.text, { mode: 0o600 })
   const opsPorts = await opsPortsOf(ports, options.ingress)
 
@@ -136,8 +139,9 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
     await startInOrder({
       ...{ supervisor, timings, signal, context, servers },
       services: { environment, data, ports, servers, policyFile, watch: options.watch, opsPorts },
-      isPolicyNew: before !== demo.text,
-      putPolicyInForce: () => putPolicyInForce({ console, policy: demo, before, report }),
+      isPolicyNew: existsSync(notInForce),
+      putPolicyInForce: () =>
+        putPolicyInForce({ console, policy: demo, before, report }).then(() => rmSync(notInForce, { force: true })),
     })
     data.writeState(line())
     if (options.timings) for (const step of timings.lines()) report(step)
