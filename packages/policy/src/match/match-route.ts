@@ -122,8 +122,11 @@ function byMethod(methods: Methods | undefined, method: string): number | undefi
 }
 
 const newNode = (): Node => ({
-  ...{ statics: undefined, param: undefined, verbs: undefined },
-  ...{ ends: undefined, wildcards: undefined },
+  statics: undefined,
+  param: undefined,
+  verbs: undefined,
+  ends: undefined,
+  wildcards: undefined,
 })
 
 function below(nodes: Map<string, Node>, name: string): Node {

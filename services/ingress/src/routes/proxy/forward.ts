@@ -1,5 +1,6 @@
 import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
 import type { CredentialPlace } from '@weir/identity/caller.ts'
+import type { Upstream } from '@weir/policy/policy.ts'
 import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Dispatcher } from 'undici'
@@ -115,11 +116,20 @@ function dispatchOf(proxied: ProxiedRequest, body: ClientBody | Buffer | null): 
     bodyTimeout: upstream.timeoutMs,
     upgrade: protocol ?? null,
     // With the client's host undici would ask for that one's certificate, over a connection of its own.
-    ...(upstream.preserveHost ? { servername: hostOf(upstream.url) } : {}),
+    ...(upstream.preserveHost ? { servername: serverNameOf(upstream) } : {}),
   }
 }
 
-const hostOf = (url: string) => new URL(url).hostname.replaceAll(/[[\]]/g, '')
+const serverNames = new WeakMap<Upstream, string>()
+
+/** Read once for each version of an upstream. */
+function serverNameOf(upstream: Upstream): string {
+  const known = serverNames.get(upstream)
+  if (known !== undefined) return known
+  const name = new URL(upstream.url).hostname.replaceAll(/[[\]]/g, '')
+  serverNames.set(upstream, name)
+  return name
+}
 
 /** Observes the upstream's time, and the answer's where it does not come to its own end. Returns when that was. */
 function observeEnd(proxied: ProxiedRequest, outcome: ProxyOutcome, sent: Sent | undefined): number {
