@@ -64,3 +64,28 @@ test('A refund and a settlement reach into a log of 100,000 units as its model s
     expect(await charge(42, 30_000), engine.name).toMatchObject({ allowed: true })
   }
 })
+
+test('The time of a call grows with its cost, not with the log', async () => {
+  const engine = createRedisEngine(await openLimiterRedis(inject('redisUrl')))
+  const subject = `timed ${process.pid}`
+  let nowMs = startMs
+  const timed = async (cost: number) => {
+    const { scope, ...request } = requestOf(cost)
+    const from = performance.now()
+    await engine.decide({ requests: [{ ...request, scope: { ...scope, subject } }], nowMs })
+    return performance.now() - from
+  }
+  const [one, refused, all]: [number[], number[], number[]] = [[], [], []]
+  for (let round = 0; round < 15; round += 1) {
+    all.push(await timed(size))
+    refused.push(await timed(60_000))
+    nowMs += 600_000
+    await timed(size - 1)
+    one.push(await timed(1))
+    nowMs += 600_000
+  }
+  const median = (times: readonly number[]) => times.toSorted((a, b) => a - b)[7] ?? 0
+  const figures = [one, refused, all].map((times) => median(times).toFixed(2))
+  process.stdout.write(`a log of ${size}: cost 1 ${figures[0]} ms, 60,000 refused ${figures[1]}, all ${figures[2]}\n`)
+  expect(median(one) * 2).toBeLessThan(median(all))
+})
