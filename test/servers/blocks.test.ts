@@ -105,6 +105,8 @@ test('each address that one key was blocked at is listed with what set its block
     expect(item).toMatchObject({ limit: 'otp', subject: 'full', scope: { key: 'full-1', ip: item.ip }, refusals: 2 })
     const lastsMs = Date.parse(item.until) - Date.parse(item.since)
     expect(Math.abs(lastsMs - 600_000)).toBeLessThan(5_000)
+    // Never `-`: a command line would take the id for a flag.
+    expect(item.id).toMatch(/^A/)
     const { status, body } = await desk.ask<{ reason: string }>(`GET /v1/decisions/${item.decision}`)
     expect([status, body.reason]).toEqual([200, 'limit'])
   }

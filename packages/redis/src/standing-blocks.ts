@@ -50,6 +50,8 @@ const secretKey = 'weir:1:{_blocks}:_ids'
 const secretMs = 32 * 86_400_000
 const [secretBytes, ivBytes, tagBytes] = [32, 12, 16]
 const algorithm = 'aes-256-gcm'
+/** Begins each id, as `A`: one in 64 began with `-` without it, which a command line takes for a flag. */
+const idVersion = Buffer.of(1)
 
 /** Reads a block as lua/lib/block.lua stores it: until when it stands; 0 for anything else. */
 function untilOf(value: Buffer | null): number {
@@ -72,12 +74,13 @@ function encrypt(secret: Buffer, key: string): string {
   const iv = createHmac('sha256', secret).update(key).digest().subarray(0, ivBytes)
   const cipher = createCipheriv(algorithm, secret, iv)
   const text = Buffer.concat([cipher.update(key), cipher.final()])
-  return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64url')
+  return Buffer.concat([idVersion, iv, cipher.getAuthTag(), text]).toString('base64url')
 }
 
 function decrypt(secret: Buffer, id: string): string | undefined {
-  const bytes = Buffer.from(id, 'base64url')
-  if (bytes.length <= ivBytes + tagBytes) return undefined
+  const whole = Buffer.from(id, 'base64url')
+  const bytes = whole.subarray(idVersion.length)
+  if (!whole.subarray(0, idVersion.length).equals(idVersion) || bytes.length <= ivBytes + tagBytes) return undefined
   try {
     const decipher = createDecipheriv(algorithm, secret, bytes.subarray(0, ivBytes))
     decipher.setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes))
