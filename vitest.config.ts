@@ -10,11 +10,7 @@ import { givenEnv, isGiven } from './test/support/servers/given-clickhouse.ts'
 const maxWorkers = availableParallelism() + 1
 
 /** Tests start services and commands hundreds of times, from the same sources. */
-const env = {
-  NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'),
-  ...testEnvironment,
-  ...givenEnv,
-}
+const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'), ...testEnvironment, ...givenEnv }
 
 /** Needs three brokers, a Redis Cluster, and two of each service (test/README.md). */
 const largeOnly = isLarge ? [] : ['test/failure/ha.test.ts']
@@ -134,12 +130,7 @@ export default defineConfig({
       }),
       tier('soak', { include: ['test/soak/**/*.test.ts'], timeoutMs: 7_200_000, maxWorkers: 1, groupOrder: 7 }),
       // Its programs run one after another: building two of them takes all cores.
-      tier('packaging', {
-        include: ['test/packaging/**/*.test.ts'],
-        timeoutMs: 900_000,
-        maxWorkers: 1,
-        groupOrder: 9,
-      }),
+      tier('packaging', { include: ['test/packaging/**/*.test.ts'], timeoutMs: 900_000, maxWorkers: 1, groupOrder: 9 }),
       tier('docker', {
         include: ['test/docker/**/*.test.ts'],
         timeoutMs: 300_000,

@@ -55,10 +55,7 @@ export const parts: readonly Part[] = [
       'Changing it while it runs': 'docs/admin-api.md',
     },
   },
-  {
-    title: 'Who used what',
-    pages: { Usage: 'docs/usage.md', 'Prices and spend': 'docs/prices.md' },
-  },
+  { title: 'Who used what', pages: { Usage: 'docs/usage.md', 'Prices and spend': 'docs/prices.md' } },
   { title: 'Alerts', pages: { Alerts: 'docs/alerts.md' } },
   {
     title: 'Run it',

@@ -120,11 +120,10 @@ export async function run(options: BenchOptions): Promise<BenchReport> {
   const delayed = await delays(options)
   const many = { healthy: await measureMany(false), hanging: await measureMany(true) }
   options.progress('10,000 endpoints are measured')
-  const row = (label: string, unit: string, values: readonly number[]): BenchRow => ({
-    ...{ label, unit, ...spread(values) },
-  })
+  const row = (label: string, unit: string, values: readonly number[]): BenchRow => ({ label, unit, ...spread(values) })
   const ratio = (label: string, values: readonly number[], target?: string): BenchRatio => ({
-    ...{ label, ...spread(values) },
+    label,
+    ...spread(values),
     ...(target === undefined ? {} : { target }),
   })
   const of = (pick: (round: Round) => number) => rounds.map(pick)

@@ -76,7 +76,11 @@ async function playRound(brokers: string, values: TopicValues, engine: Engine): 
   const { blocks, bytesRaw, bytesMerged } = metering.seen
   const perSecond = async (atOnce: number) => events / (await engine.insert(blocks, atOnce))
   return {
-    ...{ metering, naive, naiveInBlocks, bytesRaw, bytesMerged },
+    metering,
+    naive,
+    naiveInBlocks,
+    bytesRaw,
+    bytesMerged,
     engine: await perSecond(1),
     engineAtOnce: await perSecond(insertsAtOnce),
   }
@@ -148,7 +152,9 @@ function latencyTable(seen: readonly (readonly Latency[])[]): BenchTable {
 
 function throughputRows(rounds: readonly Round[]): BenchRow[] {
   const row = (label: string, unit: string, of: (round: Round) => number): BenchRow => ({
-    ...{ label, unit, ...spread(rounds.map(of)) },
+    label,
+    unit,
+    ...spread(rounds.map(of)),
   })
   const inBlocks = 'in blocks as large'
   return [
@@ -170,7 +176,8 @@ function throughputRows(rounds: readonly Round[]): BenchRow[] {
 
 function throughputRatios(rounds: readonly Round[]): BenchRatio[] {
   const ratio = (label: string, target: string | undefined, of: (round: Round) => number): BenchRatio => ({
-    ...{ label, ...spread(rounds.map(of)) },
+    label,
+    ...spread(rounds.map(of)),
     ...(target === undefined ? {} : { target }),
   })
   const events = (a: Drained, b: Drained) => a.eventsPerSecond / b.eventsPerSecond

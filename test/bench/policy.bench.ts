@@ -38,7 +38,9 @@ export async function run({ rounds, progress }: BenchOptions): Promise<BenchRepo
     progress(`round ${round} of ${count}`)
   }
   const row = (source: Source, label: string, unit: string, name: keyof StateFigures): BenchRow => ({
-    ...{ label, unit, ...spread(seen[source].map((figures) => figures[name])) },
+    label,
+    unit,
+    ...spread(seen[source].map((figures) => figures[name])),
   })
   return {
     name: 'policy: 1,000,000 subjects with one key each (aimed at: 600 bytes a subject, 5 s)',

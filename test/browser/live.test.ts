@@ -64,7 +64,9 @@ it(
     const load = new Promise<number>((done) => {
       const options = {
         ...({ url: `${stack.weir.line.ingress}/hello`, method: 'GET', sampleInt: 50, timeout: 10 } as const),
-        ...{ connections: 10, overallRate: perSecond, duration: seconds },
+        connections: 10,
+        overallRate: perSecond,
+        duration: seconds,
         setupClient: (client: Client) => client.setHeadersAndBody({ 'x-api-key': 'heavy-key' }, undefined),
       }
       autocannon(options, (_, result) => {

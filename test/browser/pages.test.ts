@@ -25,7 +25,8 @@ paths.push(
   '/changes',
   '/keys',
   '/tokens',
-  ...['/search?q=opps', '/alerts?endpoint=ops'],
+  '/search?q=opps',
+  '/alerts?endpoint=ops',
 )
 paths.push('/invoices/x', '/prices', '/system', '/subjects/northwind')
 for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'spend'])

@@ -99,9 +99,7 @@ test('Prometheus of the profile monitoring scrapes all four services, and has al
   const rules = data.groups.flatMap((group) => group.rules)
   expect(rules.length).toBeGreaterThan(60)
   expect(
-    await waitUntil(async () => (await get('query?query=weir_ready')).data.result.length === 4, {
-      deadlineMs: 60_000,
-    }),
+    await waitUntil(async () => (await get('query?query=weir_ready')).data.result.length === 4, { deadlineMs: 60_000 }),
   ).toBe(true)
 }, 200_000)
 

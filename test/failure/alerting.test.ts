@@ -102,8 +102,15 @@ describe('alerting', () => {
   )
 
   it.for([
-    ...['claim', 'supersede', 'publish', 'done', 'commit'],
-    ...['enqueue', 'enqueue_commit', 'attempt', 'attempt_recorded'],
+    'claim',
+    'supersede',
+    'publish',
+    'done',
+    'commit',
+    'enqueue',
+    'enqueue_commit',
+    'attempt',
+    'attempt_recorded',
   ])('killed at %s: each alert once, none missing', async (step) => {
     const subjects = namesOf(step, 40)
     // It may crash on what the step before has left, before it is ready.

@@ -142,7 +142,8 @@ beforeAll(async () => {
   stack = await startStack({
     policy: policyText(livingPort),
     environment: {
-      ...{ WEIR_JOURNAL_EPHEMERAL: '1', WEIR_JOURNAL_MAX_BYTES: String(32 * 1024 ** 2) },
+      WEIR_JOURNAL_EPHEMERAL: '1',
+      WEIR_JOURNAL_MAX_BYTES: String(32 * 1024 ** 2),
       // What waits for a busy machine is neither gone nor refuses: Redis decides, and ClickHouse takes inserts.
       WEIR_DECISION_DEADLINE_MS: '2000',
       WEIR_KAFKA_SESSION_MS: '30000',
@@ -156,7 +157,9 @@ beforeAll(async () => {
   load = startSteadyLoad({
     url: `http://127.0.0.1:${stack.ports.ingress}/hello`,
     headers: { 'x-api-key': keyOf(subjectId('wide', 0)) },
-    ...{ requestsPerSecond: 150, connections: 20, onAnswer: () => undefined },
+    requestsPerSecond: 150,
+    connections: 20,
+    onAnswer: () => undefined,
   })
   asking = askForQuotas()
   await prometheus.until('sum(weir_deliveries_total{result="delivered"}) > 4', 60_000)

@@ -85,9 +85,14 @@ it('one trace leads from a client to the webhook, although the ingress is killed
   expect(door).toMatchObject({ parentSpanId: parent.spanId, service: 'weir-ingress', attributes: about })
   expect(JSON.stringify([...found.values()])).not.toContain('acme')
   const parents = {
-    ...{ decide: door, 'journal append': door, proxy: door, 'send weir.decisions.v1': door },
-    ...{ 'process weir.decisions.v1': door, 'insert decisions': span('process weir.decisions.v1') },
-    ...{ 'raise alert': door, deliver: span('raise alert') },
+    decide: door,
+    'journal append': door,
+    proxy: door,
+    'send weir.decisions.v1': door,
+    'process weir.decisions.v1': door,
+    'insert decisions': span('process weir.decisions.v1'),
+    'raise alert': door,
+    deliver: span('raise alert'),
   }
   for (const [name, { spanId }] of Object.entries(parents)) {
     expect([name, span(name).parentSpanId]).toEqual([name, spanId])
@@ -95,8 +100,13 @@ it('one trace leads from a client to the webhook, although the ingress is killed
   expect(span('send weir.decisions.v1').attributes).toMatchObject({ 'weir.journal.adopted': true })
   // Each is of one process's clock, whose two ways of telling the time may be milliseconds apart.
   const order = [
-    ...[door.startMs, span('decide').startMs, span('decide').endMs, span('journal append').endMs, span('proxy').endMs],
-    ...[span('send weir.decisions.v1').endMs, span('process weir.decisions.v1').endMs],
+    door.startMs,
+    span('decide').startMs,
+    span('decide').endMs,
+    span('journal append').endMs,
+    span('proxy').endMs,
+    span('send weir.decisions.v1').endMs,
+    span('process weir.decisions.v1').endMs,
   ]
   for (const [at, ms] of order.slice(1).entries()) expect(ms).toBeGreaterThanOrEqual((order[at] ?? 0) - 20)
   const [process, insert] = [span('process weir.decisions.v1'), span('insert decisions')]

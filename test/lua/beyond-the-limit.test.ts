@@ -65,7 +65,10 @@ describe.each([
     const nowMs = startMs + minuteMs
     expect(await engine.pause({ limit: slow, scope, pauseMs: hourMs, nowMs })).toBe(hourMs)
     expect(await one(engine, request, nowMs + 1)).toMatchObject({
-      ...{ allowed: false, reason: 'blocked', deniedBy: 'slow', retryAfterMs: hourMs - 1 },
+      allowed: false,
+      reason: 'blocked',
+      deniedBy: 'slow',
+      retryAfterMs: hourMs - 1,
       limits: [{ used: 1 }, { used: 1, remaining: 0, resetMs: hourMs - 1 }],
     })
     expect(await one(engine, request, nowMs + hourMs)).toMatchObject({ reason: 'ok' })

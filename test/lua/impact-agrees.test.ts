@@ -32,7 +32,13 @@ function drawLimit(random: SeededRandom, name: string, algorithm: Algorithm, blo
     [{ kind: 'subject' }, { kind: 'ip' }],
   ] as const)
   return buildLimit({
-    ...{ name, algorithm, size, capacity, span, mode, by: [...by] },
+    name,
+    algorithm,
+    size,
+    capacity,
+    span,
+    mode,
+    by: [...by],
     ...(blockMs > 0 ? { blockMs } : { onExceed }),
   })
 }

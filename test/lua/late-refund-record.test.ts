@@ -50,7 +50,13 @@ test('a charge of somebody who was turned away is given back when its late reply
   const [denial, correction] = log.records
   expect(denial).toMatchObject({ id: refused.id, charged: 'unknown', cost: 7, outcome: 'deny' })
   expect(correction).toMatchObject({
-    ...{ corrects: refused.id, adjustment: 0, charged: 'no', cost: 0, count: 0, subject: 'acme', limits: [] },
+    corrects: refused.id,
+    adjustment: 0,
+    charged: 'no',
+    cost: 0,
+    count: 0,
+    subject: 'acme',
+    limits: [],
   })
   expect(correction?.id).not.toBe(refused.id)
   await expect.poll(async () => (await check(true)).limits[0]?.used, recovery).toBe(0)

@@ -81,7 +81,8 @@ function drawRequest(random: SeededRandom, limits: EditedLimits): LimitRequest {
     limits: (chosen.length === 0 ? ['a'] : chosen).map((name) => limits.draw(name)),
     idempotency: random.oneIn(8)
       ? {
-          ...{ key: random.pick(['one', 'two']), id: `id-${random.integer(1, 1_000_000)}` },
+          key: random.pick(['one', 'two']),
+          id: `id-${random.integer(1, 1_000_000)}`,
           ...(random.oneIn(2) && { fingerprint: random.pick(['abcdefghijkl', '123456789012']) }),
         }
       : undefined,

@@ -11,7 +11,8 @@ const requests = 40
 const nowMs = 1_790_000_000_000
 
 const raceOver = (limits: readonly Limit[]) => ({
-  ...{ redisUrl: inject('redisUrl'), connections },
+  redisUrl: inject('redisUrl'),
+  connections,
   request: buildLimitRequest({ scope: buildScope({ subject: randomUUID() }), limits }),
 })
 

@@ -97,7 +97,12 @@ test('a check that asked for it is settled by its own subject: on its limits, an
   const [decision] = log.records
   expect(corrections()).toEqual([
     {
-      ...{ ...decision, id: first.body.correction, cost: 0, count: 0, corrects: checked.id, adjustment: -30 },
+      ...decision,
+      id: first.body.correction,
+      cost: 0,
+      count: 0,
+      corrects: checked.id,
+      adjustment: -30,
       limits: [
         expect.objectContaining({ name: 'day', used: 20, remaining: 980 }),
         expect.objectContaining({ name: 'bucket', used: 20 }),
@@ -244,8 +249,16 @@ test('the proxy gives back what a request was charged that the upstream failed, 
   await expect.poll(corrections).toHaveLength(1)
   const decision = log.records.find((record) => record.id === id)
   expect(corrections()[0]).toMatchObject({
-    ...{ subject, corrects: id, adjustment: -30, cost: 0, count: 0, charged: 'no', ts: decision?.ts },
-    ...{ route: 'POST /v1/flaky', outcome: 'allow', limits: [] },
+    subject,
+    corrects: id,
+    adjustment: -30,
+    cost: 0,
+    count: 0,
+    charged: 'no',
+    ts: decision?.ts,
+    route: 'POST /v1/flaky',
+    outcome: 'allow',
+    limits: [],
   })
 })
 

@@ -61,11 +61,13 @@ test('a decision is settled to less or to more on every limit that it was charge
   clock.ms += 1
   const lower = await settlements.settle({ subject, id: first.reservation.id, cost: 10 })
   expect(lower).toMatchObject({
-    ...{ kind: 'settled', cost: 10, chargedCost: 40, context: '{"route":"POST /v1/ü"}', isRecordPending: true },
-    ...{
-      settledAtUs: clock.ms * 1_000,
-      limits: everyLimit.map(({ name }) => ({ name, size: 100, used: 12, remaining: 88 })),
-    },
+    kind: 'settled',
+    cost: 10,
+    chargedCost: 40,
+    context: '{"route":"POST /v1/ü"}',
+    isRecordPending: true,
+    settledAtUs: clock.ms * 1_000,
+    limits: everyLimit.map(({ name }) => ({ name, size: 100, used: 12, remaining: 88 })),
   })
   expect(await used(first)).toEqual([12, 12, 12, 12, 2])
   await settlements.settle({ subject, id: second.reservation.id, cost: 32 })
@@ -219,10 +221,7 @@ test('a span that is over is left as it is, and the limits whose counts were cor
 test('under an idempotency key a decision is charged once and settled once, by the id of the first', async () => {
   const { store, subject, ask, used, settlements } = await open()
   const [first, again] = [ask({ cost: 8, limits: everyLimit }), ask({ cost: 8, limits: everyLimit })].map(
-    (request) => ({
-      ...request,
-      idempotency: { key: 'order 1', id: request.reservation.id },
-    }),
+    (request) => ({ ...request, idempotency: { key: 'order 1', id: request.reservation.id } }),
   )
   if (first === undefined || again === undefined) throw new Error('two requests were made')
   await store.decide(first)

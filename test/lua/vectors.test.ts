@@ -62,9 +62,15 @@ function expectedOutcome(step: VectorStep, limit: Limit) {
   const { reason, cost: _, used, remaining, resetMs } = step
   const allowed = reason === 'ok'
   return {
-    ...{ allowed, reason, deniedBy: allowed ? '' : 'minute', exceededMask: allowed ? 0 : 1, shadowedBy: '' },
-    ...{ charged: allowed && !step.peek ? 'yes' : 'no', retryAfterMs: step.retryAfterMs ?? 0 },
-    ...{ atUs: step.atMs * 1_000, repeats: '' },
+    allowed,
+    reason,
+    deniedBy: allowed ? '' : 'minute',
+    exceededMask: allowed ? 0 : 1,
+    shadowedBy: '',
+    charged: allowed && !step.peek ? 'yes' : 'no',
+    retryAfterMs: step.retryAfterMs ?? 0,
+    atUs: step.atMs * 1_000,
+    repeats: '',
     limits: [{ name: 'minute', size: limit.capacity, used, remaining, resetMs }],
   }
 }

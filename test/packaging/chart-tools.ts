@@ -8,12 +8,7 @@ const modules = resolve(import.meta.dirname, '../support/go-tools')
 
 /** Versions are those of the go.mod files, which a test compares. */
 export const goTools = {
-  helm: {
-    name: 'helm',
-    module: resolve(modules, 'helm'),
-    version: 'v3.16.4',
-    path: 'helm.sh/helm/v3/cmd/helm',
-  },
+  helm: { name: 'helm', module: resolve(modules, 'helm'), version: 'v3.16.4', path: 'helm.sh/helm/v3/cmd/helm' },
   kubectlValidate: {
     name: 'kubectl-validate',
     module: resolve(modules, 'kubectl-validate'),

@@ -158,10 +158,10 @@ describe('sizes', () => {
     ['a.ts', 'class A {\na() {\n', '}\n}'],
     ['a.lua', 'local function a()\n', 'end'],
     ['a.lua', 'a.plan = function()\n', 'end'],
-  ])('in %s, %s… may have 70 lines', (path, head, foot) => {
-    expect(checkFunctionSizes(treeOf({ [path]: head + lines(68) + foot }))).toEqual([])
-    expect(whats(checkFunctionSizes(treeOf({ [path]: head + lines(69) + foot })))).toEqual([
-      'a function of 71 lines, 70 at most',
+  ])('in %s, %s… may have 80 lines', (path, head, foot) => {
+    expect(checkFunctionSizes(treeOf({ [path]: head + lines(78) + foot }))).toEqual([])
+    expect(whats(checkFunctionSizes(treeOf({ [path]: head + lines(79) + foot })))).toEqual([
+      'a function of 81 lines, 80 at most',
     ])
   })
 
@@ -170,7 +170,7 @@ describe('sizes', () => {
       'a.test.ts': `describe('a', () => {\ntest('b', () => {\n${inside}})\n${lines(90)}})`,
     })
     expect(checkFunctionSizes(treeOf(group('')))).toEqual([])
-    expect(checkFunctionSizes(treeOf(group(lines(70))))).toHaveLength(1)
+    expect(checkFunctionSizes(treeOf(group(lines(80))))).toHaveLength(1)
   })
 })
 
@@ -214,7 +214,10 @@ describe('leftovers', () => {
   })
 
   test.each([
-    ...[home, `cd ${home}`, `see https://${'registry'}.example.com/a`, `${unfinished} in a document`],
+    home,
+    `cd ${home}`,
+    `see https://${'registry'}.example.com/a`,
+    `${unfinished} in a document`,
     `${'<'.repeat(7)} HEAD`,
   ])('%s', (text) => {
     expect(placeOf(checkTexts(treeOf({ 'a.md': `\n${text}` })))).toBe('a.md:2')
@@ -264,11 +267,7 @@ describe('leftovers', () => {
 })
 
 describe('documents', () => {
-  const files = {
-    'docs/a.md': '# One thing\n',
-    'packages/a/src/read-log.ts': '',
-    'services/ingress/src/app.ts': '',
-  }
+  const files = { 'docs/a.md': '# One thing\n', 'packages/a/src/read-log.ts': '', 'services/ingress/src/app.ts': '' }
   const withText = (text: string) => treeOf({ ...files, 'README.md': text })
 
   test.each(['packages/a/src/gone.ts', 'services/gone/', './docs/gone.md', 'gone.ts', 'write-*.ts', 'packages/b'])(
@@ -279,8 +278,19 @@ describe('documents', () => {
   )
 
   test.each([
-    ...['packages/a/src/read-log.ts', 'packages/a/', 'docs', './docs/a.md', 'read-log.ts', 'src/app.ts', 'read-*.ts'],
-    ...['services/*/src/app.ts', '.weir/data', '/v1/usage', 'application/json', '@weir/a/read-log.ts', 'a / b'],
+    'packages/a/src/read-log.ts',
+    'packages/a/',
+    'docs',
+    './docs/a.md',
+    'read-log.ts',
+    'src/app.ts',
+    'read-*.ts',
+    'services/*/src/app.ts',
+    '.weir/data',
+    '/v1/usage',
+    'application/json',
+    '@weir/a/read-log.ts',
+    'a / b',
   ])('`%s` is there, or no path of ours', (path) => {
     expect(checkPaths(withText(`See \`${path}\`.`))).toEqual([])
   })

@@ -4,8 +4,16 @@ import { targetRatios, targetRows } from '../bench/ingress/targets.ts'
 import { groups, othersShareMax, type Turn, undisturbed } from '../bench/ingress/turns.ts'
 
 const one: Measured = {
-  ...{ requests: 1, requestsPerSecond: 1, p50Ms: 1, p99Ms: 1, generatorCores: 1 },
-  ...{ serverCpuUs: 1, behindCpuUs: 1, mainThreadCpuUs: 1, redisCpuUs: 1, kafkaCpuUs: 1 },
+  requests: 1,
+  requestsPerSecond: 1,
+  p50Ms: 1,
+  p99Ms: 1,
+  generatorCores: 1,
+  serverCpuUs: 1,
+  behindCpuUs: 1,
+  mainThreadCpuUs: 1,
+  redisCpuUs: 1,
+  kafkaCpuUs: 1,
 }
 const turn = (othersShare: number): Turn => ({ measured: new Map([['check', one]]), othersShare })
 

@@ -53,11 +53,13 @@ test('what is wrong in a block of code is found, and so is why one is not run', 
   const [yaml, sh, ...others] = fencesOf('page.md', page)
   expect(others).toEqual([])
   expect([yaml?.line, yaml?.notRun, yaml && checks.yaml?.(yaml)]).toEqual([
-    ...[4, undefined],
+    4,
+    undefined,
     expect.arrayContaining([expect.objectContaining({ path: 'limits.minute.size' })]),
   ])
   expect([sh?.line, sh?.notRun, sh && checks.sh?.(sh)]).toEqual([
-    ...[10, 'needs a moon'],
+    10,
+    'needs a moon',
     [expect.stringContaining('unexpected end of file')],
   ])
   expect(completePolicy('version: 2\nroutes: [{ match: GET /x }]')).toMatchObject({

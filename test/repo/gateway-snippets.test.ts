@@ -39,7 +39,8 @@ const snippets: readonly Snippet[] = [
   { file: 'envoy/envoy.yaml', drops: envoy },
   { file: 'envoy/ratelimit.yaml', drops: envoy },
   {
-    ...{ file: 'traefik/dynamic.yaml', drops: /^ {10}([\w-]+): ""|X-Weir-[\w-]+(?=[,\]])/gm },
+    file: 'traefik/dynamic.yaml',
+    drops: /^ {10}([\w-]+): ""|X-Weir-[\w-]+(?=[,\]])/gm,
     // Its entry point removes a client's and sets its own, and forwardAuth what authResponseHeaders lists.
     ownWords: ['for', 'host', 'proto', 'port', 'prefix', 'server', 'uri', 'method'].map(
       (word) => forwardedPrefix + word,

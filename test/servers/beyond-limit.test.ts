@@ -16,7 +16,11 @@ const policyOf = (upstream: string) => ({
   plans: { stop: { limits: ['stop'] }, own: { limits: ['own'] } },
   limits: {
     stop: {
-      ...{ algorithm: 'token_bucket', size: 2, window: '1s', burst: 1, by: ['global'] },
+      algorithm: 'token_bucket',
+      size: 2,
+      window: '1s',
+      burst: 1,
+      by: ['global'],
       onExceed: { delay: '60s', queue: 100 },
     },
     own: { algorithm: 'sliding_log', size: 100, window: '1m', onExceed: 'delay' },

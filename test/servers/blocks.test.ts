@@ -213,7 +213,11 @@ test.each(['full', 'hash', 'off'] as const)(
     const command = await runWeir(['blocks', 'lift', item.id, '--forget', '--json'], desk.environment)
     expect([command.stderr, command.code]).toEqual(['', 0])
     expect(JSON.parse(command.stdout)).toEqual({
-      ...{ limit: 'otp', subject: form, lifted: true, forgotten: true, used_up: false },
+      limit: 'otp',
+      subject: form,
+      lifted: true,
+      forgotten: true,
+      used_up: false,
     })
     const isAdmitted = async () => (await ask(form, '192.0.2.77')) === 200
     expect(await waitUntil(isAdmitted, { deadlineMs: 1_500, everyMs: 10 })).toBe(true)

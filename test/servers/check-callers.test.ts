@@ -31,13 +31,16 @@ async function open() {
   onTestFinished(close)
   const ask = async (path: string, headers: Readonly<Record<string, string>>, value: unknown) => {
     const answer = await send(ingress.api, {
-      ...{ method: 'POST', path, body: Buffer.from(JSON.stringify(value)) },
+      method: 'POST',
+      path,
+      body: Buffer.from(JSON.stringify(value)),
       headers: { 'content-type': 'application/json', ...headers },
     })
     return { status: answer.status, body: JSON.parse(answer.body) }
   }
   return {
-    ...{ ingress, issuer },
+    ingress,
+    issuer,
     check: (headers: Readonly<Record<string, string>>, value: unknown) => ask('/v1/check', headers, value),
     async batch(headers: Readonly<Record<string, string>>, checks: readonly unknown[]) {
       const { status, body } = await ask('/v1/check/batch', headers, { checks })

@@ -81,7 +81,8 @@ test.each([
   respond = undefined
   const before = asked
   const child = spawnBound([join(projectRoot, 'weir'), ...args, ...(args === download ? [] : ['--json'])], {
-    ...{ env: { ...process.env, ...environment, INIT_CWD: dir }, stdio: 'pipe' },
+    env: { ...process.env, ...environment, INIT_CWD: dir },
+    stdio: 'pipe',
   })
   const ended = new Promise<number | null>((done) => child.once('exit', done))
   expect(await waitUntil(() => asked > before, { deadlineMs: 20_000 })).toBe(true)
@@ -103,7 +104,8 @@ test.each([
     else isWaiting = url.startsWith(path)
   }
   const child = spawnBound([join(projectRoot, 'weir'), ...args], {
-    ...{ env: { ...process.env, ...environment }, stdio: 'pipe' },
+    env: { ...process.env, ...environment },
+    stdio: 'pipe',
   })
   const ended = new Promise<number | null>((done) => child.once('exit', done))
   expect(await waitUntil(() => isWaiting, { deadlineMs: 20_000 })).toBe(true)
@@ -115,11 +117,13 @@ const evil = 'a\u001b[31m\u009b\u202eb\u2028\ud83d\u{e0001}\nc'
 const escaped = 'a\\u001b[31m\\u009b\\u202eb\\u2028\\ud83d\\udb40\\udc01\\nc'.replace('\\n', '\\u000a')
 const bodies: Readonly<Record<string, unknown>> = {
   '/v1/usage': {
-    ...{ step: 'total', complete_through: null, silent: [], gaps: [], next: null },
-    ...{
-      rows: [{ subject: evil, count: '1', denied: '0', cost: '1' }],
-      totals: { count: '1', denied: '0', cost: '1' },
-    },
+    step: 'total',
+    complete_through: null,
+    silent: [],
+    gaps: [],
+    next: null,
+    rows: [{ subject: evil, count: '1', denied: '0', cost: '1' }],
+    totals: { count: '1', denied: '0', cost: '1' },
   },
   '/v1/keys': { items: [{ id: evil, subject: evil }], next: null },
   '/v1/changes': {

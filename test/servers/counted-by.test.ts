@@ -65,14 +65,14 @@ async function open() {
     authorize: (path: string, headers: Headers = {}) => left(ingress.api, `/v1/authorize${path}`, headers),
     /** Through the proxy, with the status. */
     async codes(body: string | Buffer, headers: Headers = { 'content-type': 'application/json' }) {
-      const answer = await send(ingress.proxy, {
-        ...{ method: 'POST', path: '/v1/codes', body: Buffer.from(body), headers },
-      })
+      const answer = await send(ingress.proxy, { method: 'POST', path: '/v1/codes', body: Buffer.from(body), headers })
       return [answer.status, leftBy(answer.status === 200, /r=(\d+)/.exec(String(answer.headers.ratelimit))?.[1])]
     },
     async check(path: string, authorization: string, more: object = {}) {
       const answer = await send(ingress.api, {
-        ...{ method: 'POST', path: '/v1/check', body: Buffer.from(JSON.stringify({ route: `GET ${path}`, ...more })) },
+        method: 'POST',
+        path: '/v1/check',
+        body: Buffer.from(JSON.stringify({ route: `GET ${path}`, ...more })),
         headers: { 'content-type': 'application/json', authorization },
       })
       const { allowed, limits } = JSON.parse(answer.body)
@@ -168,7 +168,8 @@ test("a route's own refusal is what its clients get from the proxy, and gateways
   expect(JSON.parse(String(problem)).type).toMatch(/quota-exceeded$/)
   const quiet = await ask('proxy', '/v1/quiet/own-user')
   expect([quiet.status, quiet.headers['content-type'], names(quiet.headers)]).toEqual([
-    ...[429, 'application/problem+json'],
+    429,
+    'application/problem+json',
     [],
   ])
   expect(quiet.headers['retry-after']).toBeDefined()

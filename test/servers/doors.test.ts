@@ -37,7 +37,8 @@ interface Door {
 }
 
 const json = (value: unknown): Sent => ({
-  ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
   body: Buffer.from(JSON.stringify(value)),
 })
 

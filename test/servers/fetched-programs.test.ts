@@ -48,10 +48,7 @@ beforeAll(async () => {
   closing.push(...[plain, tls, forward].map((server) => () => server.closeAllConnections()))
   closing.push(...[plain, tls, forward].map((server) => () => server.close()))
   const portOf = (server: { address(): unknown }) => (server.address() as AddressInfo).port
-  mirrors = {
-    plain: `http://127.0.0.1:${portOf(plain)}/maven2`,
-    tls: `https://localhost:${portOf(tls)}/maven2/`,
-  }
+  mirrors = { plain: `http://127.0.0.1:${portOf(plain)}/maven2`, tls: `https://localhost:${portOf(tls)}/maven2/` }
   proxy = { url: `http://127.0.0.1:${portOf(forward)}`, asked }
 })
 

@@ -15,7 +15,10 @@ import { createSeededRandom, type SeededRandom } from '../support/seeded-random.
 import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
 
 const window = (algorithm: string, size: number, length: string, more: object = {}) => ({
-  ...{ algorithm, size, window: length, ...more },
+  algorithm,
+  size,
+  window: length,
+  ...more,
 })
 /** What is in force, and what it is edited to. */
 const policyOf = (isEdited: boolean) => {
@@ -83,7 +86,8 @@ interface Impact {
 
 const askFor = (query: string) =>
   fetch(`${weir.line.console}/v1/policy/impact${query}`, {
-    ...{ method: 'POST', body: edited },
+    method: 'POST',
+    body: edited,
     headers: { authorization: `Bearer ${weir.line.adminToken}`, 'content-type': 'application/yaml' },
   })
 
@@ -108,7 +112,8 @@ async function recordedRows(where: string): Promise<readonly Row[]> {
   const answer = await clickhouse.query({
     query: `SELECT subject, toInt64(toUnixTimestamp64Milli(ts)) AS ms, key_id, route, method, cost, count, outcome
       FROM weir.decisions WHERE ${where} ORDER BY ts, seq`,
-    ...{ format: 'JSONEachRow', clickhouse_settings: { output_format_json_quote_64bit_integers: 0 } },
+    format: 'JSONEachRow',
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
   })
   return answer.json<Row>()
 }
@@ -185,14 +190,18 @@ async function drawHistory(random: SeededRandom, subject: string, fromMs: number
 
 async function insertRows(rows: readonly (Row & { readonly denied_by: string })[]): Promise<void> {
   const values = rows.map(({ ms, outcome, ...row }, seq) => ({
-    ...{ v: 1, id: uuidv7(ms), ts: new Date(ms).toISOString().replace('T', ' ').replace('Z', ''), plan: 'any', ...row },
-    ...{
-      outcome,
-      reason: outcome === 'deny' ? 'limit' : 'ok',
-      mode: 'enforce',
-      charged: outcome === 'deny' ? 'no' : 'yes',
-    },
-    ...{ limits: [], journal: '01a20287-6fb6-7000-8000-000000000001', seq },
+    v: 1,
+    id: uuidv7(ms),
+    ts: new Date(ms).toISOString().replace('T', ' ').replace('Z', ''),
+    plan: 'any',
+    ...row,
+    outcome,
+    reason: outcome === 'deny' ? 'limit' : 'ok',
+    mode: 'enforce',
+    charged: outcome === 'deny' ? 'no' : 'yes',
+    limits: [],
+    journal: '01a20287-6fb6-7000-8000-000000000001',
+    seq,
   }))
   await clickhouse.insert({ table: 'weir.decisions', format: 'JSONEachRow', values })
 }
@@ -227,7 +236,9 @@ test('The subjects with the most decisions are decided again with the counts tha
     }
     const one = await ask(`?${from}&subject=${subject}`)
     expect(one, seed).toMatchObject({
-      ...{ exact: true, decisions: asked.length, ...turned },
+      exact: true,
+      decisions: asked.length,
+      ...turned,
       refused: { before, after: [...refused.values()].reduce((sum, count) => sum + count, 0) },
     })
   }

@@ -41,7 +41,9 @@ async function use(times: number, method: string, ip: string): Promise<(string |
   if (subject === undefined || route === undefined) throw new Error('the policy has neither')
   const redis = await openLimiterRedis(inject('redisUrl'))
   const store = new RedisLimitStore({
-    ...{ redis, clock: { nowMs: () => Date.now() }, periodBoundaries: createBoundaryCache() },
+    redis,
+    clock: { nowMs: () => Date.now() },
+    periodBoundaries: createBoundaryCache(),
     deadlineMs: 5_000,
   })
   const scope = { subject: acme, keyId: '', ip, route: route.template, method }

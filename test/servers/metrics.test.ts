@@ -31,7 +31,9 @@ test('With 1,000 limits, 2,000 routes and 100,000 subjects a scrape takes 20 ms 
   const policyFile = `${redis.dir}/weir.yaml`
   await writeFile(policyFile, JSON.stringify(policy))
   const ingress = await startIngress({
-    ...{ WEIR_POLICY_FILE: policyFile, WEIR_REDIS_URL: redis.address, WEIR_KAFKA_BROKERS: `127.0.0.1:${noKafka}` },
+    WEIR_POLICY_FILE: policyFile,
+    WEIR_REDIS_URL: redis.address,
+    WEIR_KAFKA_BROKERS: `127.0.0.1:${noKafka}`,
   })
   onTestFinished(() => ingress.close())
   const scrape = async () => (await fetch(`${ingress.ops}/metrics`)).text()

@@ -13,7 +13,11 @@ async function insertRows(
   block: { topicId: string; journal: string; seq: number; offset: number; count: number },
 ) {
   const fields = {
-    ...{ v: 1, ts: '2026-11-20 10:00:01.000', subject: 'acme', partition: 2, journal: block.journal },
+    v: 1,
+    ts: '2026-11-20 10:00:01.000',
+    subject: 'acme',
+    partition: 2,
+    journal: block.journal,
     ...(table === 'decisions' ? { outcome: 'allow', count: 1 } : { status: 200 }),
     topic_id: block.topicId,
   }

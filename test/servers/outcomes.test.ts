@@ -27,8 +27,18 @@ const insert = (table: string, open: readonly string[], dedupToken: string = ran
 }
 
 const outcome = (more: Partial<OutcomeInput>): OutcomeInput => ({
-  ...{ id: uuidv7(noonMs), tsMs: noonMs, subject: 'acme', route: 'GET /a', method: 'GET', status: 200 },
-  ...{ durationMs: 1, bytesIn: 10, bytesOut: 100, upstream: 'demo', error: '', ...more },
+  id: uuidv7(noonMs),
+  tsMs: noonMs,
+  subject: 'acme',
+  route: 'GET /a',
+  method: 'GET',
+  status: 200,
+  durationMs: 1,
+  bytesIn: 10,
+  bytesOut: 100,
+  upstream: 'demo',
+  error: '',
+  ...more,
 })
 
 const everything = { only: {}, except: {}, subjectPrefix: undefined }
@@ -57,8 +67,15 @@ describe('outcomes', () => {
       await askOutcomes(tables.client, Reach.everybody, { ...question, only: { subject: [subject] } }),
     ).toMatchObject([
       {
-        ...{ count: '8', status_1xx: '1', status_2xx: '2', status_3xx: '1', status_4xx: '2', status_5xx: '2' },
-        ...{ broken: '1', bytes_in: '80', bytes_out: '800' },
+        count: '8',
+        status_1xx: '1',
+        status_2xx: '2',
+        status_3xx: '1',
+        status_4xx: '2',
+        status_5xx: '2',
+        broken: '1',
+        bytes_in: '80',
+        bytes_out: '800',
       },
     ])
   })

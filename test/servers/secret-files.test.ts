@@ -27,9 +27,12 @@ beforeAll(async () => {
   await replace(hashFile, hashOf('first-token'))
   await replace(secretFile, `${webhookSecret}\n`)
   const servers = {
-    ...{ WEIR_REDIS_URL: stack.redis.address, WEIR_KAFKA_BROKERS: stack.kafka.address },
-    ...{ WEIR_CLICKHOUSE_URL: stack.tables.url, WEIR_POLICY_FILE: '/nowhere/weir.yaml' },
-    ...{ WEIR_ADMIN_TOKEN_SHA256: '', WEIR_ADMIN_TOKEN_SHA256_FILE: hashFile },
+    WEIR_REDIS_URL: stack.redis.address,
+    WEIR_KAFKA_BROKERS: stack.kafka.address,
+    WEIR_CLICKHOUSE_URL: stack.tables.url,
+    WEIR_POLICY_FILE: '/nowhere/weir.yaml',
+    WEIR_ADMIN_TOKEN_SHA256: '',
+    WEIR_ADMIN_TOKEN_SHA256_FILE: hashFile,
   }
   admin = await startConsole(servers)
   ingress = await startIngress(servers)

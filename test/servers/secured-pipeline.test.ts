@@ -35,8 +35,10 @@ beforeAll(async () => {
   pipeline = {
     ingress: `http://127.0.0.1:${ports.ingress}`,
     receiver: `http://127.0.0.1:${ports.receiver}`,
-    ...{ demoKey: secrets.demoKey, demoSmallKey: secrets.demoSmallKey },
-    ...{ kafka, clickhouse: connectClickhouse(addresses.clickhouse, 'test') },
+    demoKey: secrets.demoKey,
+    demoSmallKey: secrets.demoSmallKey,
+    kafka,
+    clickhouse: connectClickhouse(addresses.clickhouse, 'test'),
   }
 })
 afterAll(async () => {

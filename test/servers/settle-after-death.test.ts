@@ -17,7 +17,8 @@ async function ask(api: string, path: string, key: string, body: object) {
 test('a process killed after it wrote a correction: another that lives on its machine takes its journal over, and a repeat there writes none', async () => {
   const subject = 'settled'
   const policy = {
-    ...{ version: 1, plans: { free: { limits: ['day'] } } },
+    version: 1,
+    plans: { free: { limits: ['day'] } },
     limits: { day: { algorithm: 'fixed_window', size: 100, window: '7d' } },
     subjects: { [subject]: { plan: 'free', keys: [{ sha256: sha256(subject) }] } },
   }

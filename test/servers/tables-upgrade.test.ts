@@ -26,9 +26,27 @@ const journal = randomUUID()
 /** A record as the first version of the tables took it. */
 const line = (seq: number, more: Readonly<Record<string, unknown>> = {}) =>
   `${JSON.stringify({
-    ...{ v: 1, id: randomUUID(), ts: '2026-11-20 10:00:01.000', subject: 'acme', key_id: 'k1', plan: 'free' },
-    ...{ route: '/r', method: 'GET', cost: 5, count: 2, outcome: 'allow', reason: 'ok', mode: 'enforce' },
-    ...{ charged: 'yes', denied_by: '', limits: [], journal, seq, partition: 1, offset: seq + 100, ...more },
+    v: 1,
+    id: randomUUID(),
+    ts: '2026-11-20 10:00:01.000',
+    subject: 'acme',
+    key_id: 'k1',
+    plan: 'free',
+    route: '/r',
+    method: 'GET',
+    cost: 5,
+    count: 2,
+    outcome: 'allow',
+    reason: 'ok',
+    mode: 'enforce',
+    charged: 'yes',
+    denied_by: '',
+    limits: [],
+    journal,
+    seq,
+    partition: 1,
+    offset: seq + 100,
+    ...more,
   })}\n`
 
 const insert = (lines: readonly string[], token: string) =>

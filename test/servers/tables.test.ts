@@ -79,7 +79,14 @@ function lines(
     const denied = { reason: 'limit', charged: 'no', deniedBy: 'minute' } as const
     const open = encodeDecisionOpen(
       decisionInput({
-        ...{ id: uuidv7(tsMs), tsMs, subject, route: 'POST /v1/search', method: 'POST', cost, count, outcome },
+        id: uuidv7(tsMs),
+        tsMs,
+        subject,
+        route: 'POST /v1/search',
+        method: 'POST',
+        cost,
+        count,
+        outcome,
         ...(isAllowed ? {} : denied),
         shadowedBy,
         limits: [{ name: 'minute', size: 100, used, remaining: 100 - used, resetMs: 5 }],
@@ -201,7 +208,9 @@ describe('usage', () => {
   it('about more units than 64 bits hold, each of the largest cost, adds all of them up', async () => {
     const subject = `s-${randomUUID()}`
     const decisions = ['10:00', '10:15', '10:30', '10:45'].map((time) => ({
-      ...{ ts: `2026-11-20T${time}:00Z`, cost: costMax, count: 9_200_000_000 },
+      ts: `2026-11-20T${time}:00Z`,
+      cost: costMax,
+      count: 9_200_000_000,
     }))
     await insertBlock(client, { table: 'weir.decisions', dedupToken: subject, lines: lines(subject, decisions) })
     const span = { fromMs: Date.parse('2026-11-20T00:00:00Z'), toMs: Date.parse('2026-11-21T00:00:00Z') }

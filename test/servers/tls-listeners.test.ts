@@ -57,9 +57,14 @@ beforeAll(async () => {
   const mine = await clients.issue('client')
   trust = { ca: await readFile(servers.caFile), cert: await readFile(mine.certFile), key: await readFile(mine.keyFile) }
   environment = {
-    ...{ WEIR_TLS_CERT: certFile, WEIR_TLS_KEY: keyFile, WEIR_TLS_CLIENT_CA: clients.caFile },
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_REDIS_URL: inject('redisUrl') },
-    ...{ WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'), WEIR_POLICY_FILE: `${dir}/weir.yaml`, WEIR_SHARE_PORTS: 'yes' },
+    WEIR_TLS_CERT: certFile,
+    WEIR_TLS_KEY: keyFile,
+    WEIR_TLS_CLIENT_CA: clients.caFile,
+    WEIR_KAFKA_BROKERS: kafka.address,
+    WEIR_REDIS_URL: inject('redisUrl'),
+    WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
+    WEIR_POLICY_FILE: `${dir}/weir.yaml`,
+    WEIR_SHARE_PORTS: 'yes',
   }
 }, 180_000)
 afterAll(async () => {
@@ -74,11 +79,9 @@ async function open(more: Record<string, string> = {}) {
   onTestFinished(() => ingress.close())
   const admin = await startConsole({ ...environment, ...more })
   onTestFinished(() => admin.close())
-  const portOf = (address: string) => Number(address.split(':').at(-1))
-  const ports = {
-    ...{ proxy: portOf(ingress.proxy), api: portOf(ingress.api) },
-    ...{ grpc: portOf(ingress.grpc), console: portOf(admin.environment.WEIR_CONSOLE_URL) },
-  }
+  const addresses = { ...ingress, console: admin.environment.WEIR_CONSOLE_URL }
+  const portOf = (name: Listener) => Number(addresses[name].split(':').at(-1))
+  const ports = { proxy: portOf('proxy'), api: portOf('api'), grpc: portOf('grpc'), console: portOf('console') }
   return { ingress, admin, ports, opsOf: (name: Listener) => (name === 'console' ? admin : ingress).ops }
 }
 type Listener = 'proxy' | 'api' | 'grpc' | 'console'
@@ -86,12 +89,11 @@ const listeners: readonly Listener[] = ['proxy', 'api', 'grpc', 'console']
 
 /** The status of one request over HTTP/1.1; rejects when the connection breaks. */
 async function ask(name: Listener, port: number, agent: Agent | false, tls = trust): Promise<number> {
-  const sent = request({
-    ...{ host: '127.0.0.1', port, agent, ...tls, signal: AbortSignal.timeout(20_000) },
-    ...(name === 'api' ? { method: 'POST', path: '/v1/check' } : { path: name === 'console' ? '/openapi.json' : '/' }),
-    headers: name === 'api' ? { authorization: 'Bearer token', 'content-type': 'application/json' } : {},
-  })
-  sent.end(name === 'api' ? '{"subject":"app","route":"GET /","peek":true}' : undefined)
+  const connection = { ...tls, host: '127.0.0.1', port, agent, signal: AbortSignal.timeout(20_000) }
+  const [isApi, path] = [name === 'api', name === 'console' ? '/openapi.json' : '/']
+  const headers = { authorization: 'Bearer token', 'content-type': 'application/json' }
+  const sent = request({ ...connection, ...(isApi ? { method: 'POST', path: '/v1/check', headers } : { path }) })
+  sent.end(isApi ? '{"subject":"app","route":"GET /","peek":true}' : undefined)
   const [answer] = await once(sent, 'response')
   await text(answer)
   return answer.statusCode
@@ -100,24 +102,20 @@ async function ask(name: Listener, port: number, agent: Agent | false, tls = tru
 /** gRPC's health check by hand, over a session that is seen to close. */
 function openGrpc(port: number, tls = trust) {
   const session = connectHttp2(`https://127.0.0.1:${port}`, tls)
-  let isClosed = false
-  session
-    .on('error', () => undefined)
-    .on('close', () => {
-      isClosed = true
-    })
-  const headers = { ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', 'content-type': 'application/grpc' }
+  session.on('error', () => undefined)
+  const path = '/grpc.health.v1.Health/Check'
+  const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' }
   return {
     session,
-    isClosed: () => isClosed,
+    isClosed: () => session.closed,
     /** 200 for an answer whose trailers say that all is well. */
     async ask(): Promise<number> {
-      const stream = session.request({ ...headers, te: 'trailers' }, { signal: AbortSignal.timeout(20_000) })
+      const stream = session.request(headers, { signal: AbortSignal.timeout(20_000) })
       stream.resume().end(Buffer.alloc(5))
       // A session that the other side closes ends its streams without an error.
-      const trailers = await Promise.race([once(stream, 'trailers'), once(stream, 'close')])
-      if (trailers.length === 0) throw new Error('closed without an answer')
-      return trailers[0]['grpc-status'] === '0' ? 200 : 500
+      const [trailers] = await Promise.race([once(stream, 'trailers'), once(stream, 'close')])
+      if (trailers === undefined) throw new Error('closed without an answer')
+      return trailers['grpc-status'] === '0' ? 200 : 500
     },
   }
 }

@@ -24,7 +24,12 @@ function parametersOf({ only, except, ...asked }: UsageQuery): Parameters {
   const not = Object.entries(except).map(([name, values]) => [`not_${name}`, values] as const)
   const iso = (ms: number) => new Date(ms).toISOString()
   return {
-    ...{ ...only, ...Object.fromEntries(not), from: iso(fromMs), to: iso(toMs), step, time_zone: timeZone },
+    ...only,
+    ...Object.fromEntries(not),
+    from: iso(fromMs),
+    to: iso(toMs),
+    step,
+    time_zone: timeZone,
     ...(by.length === 0 ? {} : { by: by.join() }),
     ...(subjectPrefix === undefined ? {} : { subject_prefix: subjectPrefix }),
     ...(comparison === undefined ? {} : { compare: iso(comparison.fromMs) }),
@@ -61,8 +66,12 @@ async function askCommand({ by = '', other = 'true', ...given }: Parameters, for
   await showUsage(
     { ...options, ...how, by: String(by), other: other === 'true', ...(format === undefined ? {} : { format }) },
     {
-      ...{ environment: { ...desk.environment }, cwd: '/', signal: AbortSignal.timeout(60_000), progress: noProgress },
-      ...{ report: () => undefined, print: (text: string) => void printed.push(text) },
+      environment: { ...desk.environment },
+      cwd: '/',
+      signal: AbortSignal.timeout(60_000),
+      progress: noProgress,
+      report: () => undefined,
+      print: (text: string) => void printed.push(text),
     },
     stdout,
   )

@@ -46,13 +46,17 @@ async function use(count: number, hours: readonly [number, number]): Promise<voi
     const isCorrection = at % 5 === 0
     const ms = firstMs + randomInt(hours[0] * hourMs, hours[1] * hourMs)
     return {
-      ...{ id: randomUUID(), ts: new Date(ms).toISOString().slice(0, 23).replace('T', ' ') },
-      ...{ subject: [...subjects, 'nobody'][randomInt(4)], outcome: at % 7 === 0 ? 'deny' : 'allow' },
-      ...{ route: ['POST /search', ...Array.from({ length: 40 }, (_, one) => `GET /${one}`)][randomInt(41)] },
+      id: randomUUID(),
+      ts: new Date(ms).toISOString().slice(0, 23).replace('T', ' '),
+      subject: [...subjects, 'nobody'][randomInt(4)],
+      outcome: at % 7 === 0 ? 'deny' : 'allow',
+      route: ['POST /search', ...Array.from({ length: 40 }, (_, one) => `GET /${one}`)][randomInt(41)],
       ...(isCorrection
         ? { cost: 0, count: 0, corrects: randomUUID(), adjustment: randomInt(9) - 6 }
         : { cost: 1 + randomInt(5), count: 1 }),
-      ...{ topic_id: topicId, partition, offset },
+      topic_id: topicId,
+      partition,
+      offset,
     }
   })
   await tables.client.insert({ table: 'weir.decisions', values, format: 'JSONEachRow' })
@@ -64,7 +68,11 @@ const complete = (hour: number) =>
     table: 'weir.marks',
     values: [
       {
-        ...{ topic: topics.decisions, journal: topicId, partition: 0, seq: hour, end: false },
+        topic: topics.decisions,
+        journal: topicId,
+        partition: 0,
+        seq: hour,
+        end: false,
         mark: new Date(firstMs + hour * hourMs + 1_000).toISOString().slice(0, 23).replace('T', ' '),
       },
     ],

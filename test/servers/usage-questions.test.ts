@@ -107,11 +107,7 @@ const guarded = (rows: readonly UsageRow[]): object[] =>
   )
 
 beforeAll(async () => {
-  await tables.client.insert({
-    table: 'weir.decisions',
-    format: 'JSONEachRow',
-    values: all.map(insertedRow),
-  })
+  await tables.client.insert({ table: 'weir.decisions', format: 'JSONEachRow', values: all.map(insertedRow) })
 }, 120_000)
 afterAll(() => tables.close())
 

@@ -111,13 +111,21 @@ const tables = await startTables()
 beforeAll(async () => {
   await tables.client.command({ query: 'SYSTEM STOP MERGES weir.limits_15m' })
   for (let at = 0; at < all.length; at += 100) {
-    const values = all.slice(at, at + 100).map(({ tsMs, isDenied, by, shadowedBy, met, ...rest }) => ({
-      ...{ ...rest, id: crypto.randomUUID(), ts: tsMs, outcome: isDenied ? 'deny' : 'allow', denied_by: by },
-      shadowed_by: shadowedBy,
-      limits: met.map((one) => ({ ...one, remaining: 0, reset_ms: 0, by: {} })),
-    }))
+    const values = all
+      .slice(at, at + 100)
+      .map(({ tsMs, isDenied, by, shadowedBy, met, ...rest }) => ({
+        ...rest,
+        id: crypto.randomUUID(),
+        ts: tsMs,
+        outcome: isDenied ? 'deny' : 'allow',
+        denied_by: by,
+        shadowed_by: shadowedBy,
+        limits: met.map((one) => ({ ...one, remaining: 0, reset_ms: 0, by: {} })),
+      }))
     await tables.client.insert({
-      ...{ table: 'weir.decisions', format: 'JSONEachRow', values },
+      table: 'weir.decisions',
+      format: 'JSONEachRow',
+      values,
       clickhouse_settings: { input_format_import_nested_json: 0, date_time_input_format: 'best_effort' },
     })
   }

@@ -21,7 +21,10 @@ beforeAll(async () => {
   weir = await weirUp()
   const { ingress, receiver, demoKey, demoSmallKey, kafka, clickhouse } = weir.line
   pipeline = {
-    ...{ ingress, receiver, demoKey: demoKey ?? '', demoSmallKey: demoSmallKey ?? '' },
+    ingress,
+    receiver,
+    demoKey: demoKey ?? '',
+    demoSmallKey: demoSmallKey ?? '',
     kafka: { brokers: [kafka], clientId: 'smoke', log: createLogger('smoke', 'silent') },
     clickhouse: connectClickhouse(clickhouse, 'smoke'),
   }

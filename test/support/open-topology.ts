@@ -13,12 +13,7 @@ export async function openTopology(
   options: { readonly tls?: RedisTlsFiles; readonly onError?: (error: Error) => void } = {},
 ): Promise<RedisLimitStore> {
   const redis = connectLimiter(url, { onError: () => undefined, ...options })
-  const store = new RedisLimitStore({
-    redis,
-    clock: systemClock,
-    periodBoundaries: createBoundaryCache(),
-    deadlineMs,
-  })
+  const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs })
   onTestFinished(() => {
     store.close()
     redis.disconnect()

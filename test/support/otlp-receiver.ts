@@ -50,9 +50,16 @@ function spansOf({ resourceSpans }: Export): ReceivedSpan[] {
     scopeSpans
       .flatMap(({ spans }) => spans)
       .map(({ name, kind, traceId, spanId, parentSpanId = '', links = [], ...span }) => ({
-        ...{ service: valuesOf(resource.attributes)['service.name'], name, kind, traceId, spanId, parentSpanId },
-        ...{ startMs: msOf(span.startTimeUnixNano), endMs: msOf(span.endTimeUnixNano) },
-        ...{ attributes: valuesOf(span.attributes), links },
+        service: valuesOf(resource.attributes)['service.name'],
+        name,
+        kind,
+        traceId,
+        spanId,
+        parentSpanId,
+        startMs: msOf(span.startTimeUnixNano),
+        endMs: msOf(span.endTimeUnixNano),
+        attributes: valuesOf(span.attributes),
+        links,
       })),
   )
 }

@@ -32,7 +32,10 @@ export function changesOf(policyText: string): readonly EntityChange[] {
 /** The limit of `policyOfSize` with another size. */
 export const sizeChange = (size: number): EntityChange =>
   putEntity({
-    ...{ kind: 'limit', name: 'minute', origin: 'admin', position: 0 },
+    kind: 'limit',
+    name: 'minute',
+    origin: 'admin',
+    position: 0,
     body: { algorithm: 'fixed_window', size, window: '1m' },
   })
 

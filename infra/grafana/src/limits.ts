@@ -23,17 +23,13 @@ export const limits: Page = {
         'Above 80 % of a limit',
         'Share of decisions after which a limit was used to more than 80 %: who will be refused soon.',
         'percentunit',
-        {
-          '{{limit}}': above('0.8'),
-        },
+        { '{{limit}}': above('0.8') },
       ),
       panel(
         'At the limit',
         'Share of decisions after which more than 90 % was in use. High without refusals: sized just right.',
         'percentunit',
-        {
-          '{{limit}}': above('0.9'),
-        },
+        { '{{limit}}': above('0.9') },
       ),
       panel('Decisions by limit', 'How often each limit is asked; one that is never asked matches nothing.', 'reqps', {
         '{{limit}}': `topk(10, ${rate('weir_limit_decisions_total', 'limit')})`,
@@ -42,9 +38,7 @@ export const limits: Page = {
         'Actions beyond a limit',
         'What was done with requests beyond a limit. `delay` without `deny`: the limit smooths, as it should.',
         'reqps',
-        {
-          '{{action}}': rate('weir_limit_exceeded_actions_total', 'action'),
-        },
+        { '{{action}}': rate('weir_limit_exceeded_actions_total', 'action') },
       ),
       panel('Requests waiting', 'Near 10,000, or the `queue` of a limit, further requests are refused.', 'none', {
         '{{instance}}': `weir_requests_waiting{${chosen}}`,
@@ -66,9 +60,7 @@ export const limits: Page = {
         'Decisions by source',
         '`local` and `unavailable` are decided without the shared count; `deny_cache` costs Redis nothing.',
         'reqps',
-        {
-          '{{source}}': rate('weir_decision_source_total', 'source'),
-        },
+        { '{{source}}': rate('weir_decision_source_total', 'source') },
       ),
       panel(
         'Leased units and their use',
@@ -83,9 +75,7 @@ export const limits: Page = {
         'Wrong credentials',
         '`unknown` rising: somebody guesses, or uses a withdrawn key. `throttled`: further ones of addresses that had sent 100 within a minute.',
         'reqps',
-        {
-          '{{cause}}': rate('weir_credentials_rejected_total', 'cause'),
-        },
+        { '{{cause}}': rate('weir_credentials_rejected_total', 'cause') },
       ),
     ],
     'The policy': [
@@ -96,9 +86,7 @@ export const limits: Page = {
         'Changes',
         'When the policy was edited, and whether a process refused it: what changed just before something else did?',
         'none',
-        {
-          '{{result}} {{instance}}': `increase(weir_policy_changes_total{${chosen}}[$__rate_interval])`,
-        },
+        { '{{result}} {{instance}}': `increase(weir_policy_changes_total{${chosen}}[$__rate_interval])` },
       ),
       panel('Since it was confirmed', 'Above a minute, changes and revoked keys do not arrive there.', 's', {
         '{{job}} {{instance}}': `time() - weir_policy_confirmed_timestamp_seconds{${chosen}}`,

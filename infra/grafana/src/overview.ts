@@ -15,17 +15,13 @@ export const overview: Page = {
         'Ready',
         '0: /readyz of that process says what is missing. A line that ends: the process is gone.',
         'none',
-        {
-          '{{job}} {{instance}}': `weir_ready{${chosen}}`,
-        },
+        { '{{job}} {{instance}}': `weir_ready{${chosen}}` },
       ),
       panel(
         'Uptime',
         'A line that falls to 0 is a restart; several together were somebody, one alone was a crash.',
         's',
-        {
-          '{{job}} {{instance}}': `time() - process_start_time_seconds{${chosen},job=~"weir-.*"}`,
-        },
+        { '{{job}} {{instance}}': `time() - process_start_time_seconds{${chosen},job=~"weir-.*"}` },
       ),
       panel('Alerts', 'What fires, with its severity; docs/runbook.md has a heading for each.', 'none', {
         '{{alertname}} {{severity}}': 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
@@ -71,9 +67,7 @@ export const overview: Page = {
         'Budget burned in three days',
         'Share of the budget of 30 days. A tenth is as planned; an objective that burns a third has no month.',
         'percentunit',
-        {
-          '{{slo}}': 'weir:slo_errors:ratio_rate3d / weir:slo_budget:ratio / 10',
-        },
+        { '{{slo}}': 'weir:slo_errors:ratio_rate3d / weir:slo_budget:ratio / 10' },
       ),
       panel('Burn rate of an hour', 'How many times faster than planned each budget burns; 14.4 pages.', 'none', {
         '{{slo}}': 'weir:slo_errors:ratio_rate1h / weir:slo_budget:ratio',
@@ -102,9 +96,7 @@ export const overview: Page = {
         'Event loop, p99',
         'It includes the 0.1 s between samples. More than 0.2 s delays every request of that process.',
         's',
-        {
-          '{{job}} {{instance}}': `nodejs_eventloop_lag_p99_seconds{${chosen},job=~"weir-.*"}`,
-        },
+        { '{{job}} {{instance}}': `nodejs_eventloop_lag_p99_seconds{${chosen},job=~"weir-.*"}` },
       ),
     ],
   },

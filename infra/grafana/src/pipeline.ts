@@ -31,9 +31,7 @@ export const pipeline: Page = {
         'Lag by group',
         'How far each reader of Kafka is behind. 900 s is too late for alerts of a period that ended.',
         's',
-        {
-          '{{group}}': `max by (group) (weir_consumer_lag_seconds{${chosen}})`,
-        },
+        { '{{group}}': `max by (group) (weir_consumer_lag_seconds{${chosen}})` },
       ),
       panel('Records waiting in Kafka', 'The same in records: what is to be worked off.', 'none', {
         '{{group}} {{topic}}': `sum by (group, topic) (weir_consumer_lag_records{${chosen}})`,

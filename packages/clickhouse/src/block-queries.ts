@@ -62,8 +62,15 @@ export async function readBlocks(client: ClickHouseClient, reach: Reach, query: 
     FROM refused AS r INNER JOIN blocks AS b ON r.name = b.name AND r.who = b.who AND r.scope = b.scope
     WHERE r.at > b.last - ${repeatedMs} GROUP BY b.name, b.who, b.scope ORDER BY since_ms DESC, name, subject, b.scope`,
     {
-      ...{ limits, own, subject, addresses, rows: rowsMax, now: nowMs - clocksMs, from: nowMs - longestMs - clocksMs },
-      ...{ callers: addresses.map((address) => `ip:${address}`), ...within.params },
+      limits,
+      own,
+      subject,
+      addresses,
+      rows: rowsMax,
+      now: nowMs - clocksMs,
+      from: nowMs - longestMs - clocksMs,
+      callers: addresses.map((address) => `ip:${address}`),
+      ...within.params,
     },
     { clickhouse_settings: { ...decisionFormat.clickhouse_settings, max_execution_time: secondsMax } },
   )

@@ -6,8 +6,14 @@ const nothing = '00000000-0000-0000-0000-000000000000'
 
 /** A row of `numbers` that is about no topic. After a week all of them are one row. */
 const ownWrite = {
-  ...{ topic: 'weir.sync', topic_id: nothing, partition: 0, journal: nothing },
-  ...{ from_offset: 0, to_offset: 0, from_seq: 0, to_seq: 0 },
+  topic: 'weir.sync',
+  topic_id: nothing,
+  partition: 0,
+  journal: nothing,
+  from_offset: 0,
+  to_offset: 0,
+  from_seq: 0,
+  to_seq: 0,
 }
 
 /**

@@ -103,10 +103,7 @@ export function connectClickhouse(
       },
       // Every error reaches the caller, who logs it in our form.
       log: { level: ClickHouseLogLevel.OFF },
-      clickhouse_settings: {
-        ...statementSettings,
-        ...(cluster === undefined ? {} : clusterSettings),
-      },
+      clickhouse_settings: { ...statementSettings, ...(cluster === undefined ? {} : clusterSettings) },
     })
   }
 

@@ -10,10 +10,7 @@ export interface TopicIdPartition {
 }
 
 /** The raw table that a topic's records become rows of. */
-const rawTables: Readonly<Record<string, string>> = {
-  'weir.decisions.v1': 'decisions',
-  'weir.outcomes.v1': 'outcomes',
-}
+const rawTables: Readonly<Record<string, string>> = { 'weir.decisions.v1': 'decisions', 'weir.outcomes.v1': 'outcomes' }
 
 interface JournalRow {
   readonly journal: string

@@ -6,8 +6,10 @@ export const pageMsMax = 10_000
 /** What a question may cost the ClickHouse of metering. Beyond 400 MB groups and order go through its disk. */
 export const questionBounds = (msMax: number): ClickHouseSettings => ({
   max_execution_time: msMax / 1_000,
-  ...{ max_bytes_to_read: '20000000000', max_memory_usage: '1000000000' },
-  ...{ max_bytes_before_external_group_by: '400000000', max_bytes_before_external_sort: '400000000' },
+  max_bytes_to_read: '20000000000',
+  max_memory_usage: '1000000000',
+  max_bytes_before_external_group_by: '400000000',
+  max_bytes_before_external_sort: '400000000',
 })
 
 /** The bound that a question met: of rows, bytes or memory; of time. */
@@ -24,8 +26,12 @@ export class QuestionBoundMet extends Error {
 }
 
 const boundCodes: Readonly<Record<string, QuestionBound>> = {
-  ...{ 158: 'too-large', 241: 'too-large', 307: 'too-large', 396: 'too-large' },
-  ...{ 159: 'timed-out', 160: 'timed-out' },
+  158: 'too-large',
+  241: 'too-large',
+  307: 'too-large',
+  396: 'too-large',
+  159: 'timed-out',
+  160: 'timed-out',
 }
 
 /** Throws what a question failed with, as a `QuestionBoundMet` where it met a bound. */

@@ -15,13 +15,16 @@ export const streamMsMax = 120_000
 const boundsOf = (rowsMax: number, msMax: number): ClickHouseSettings => ({
   ...questionBounds(msMax),
   // Groups are complete before the first row is sent: too many of them are an error instead of a stream that breaks.
-  ...{ max_rows_to_group_by: String(rowsMax), group_by_overflow_mode: 'throw' },
-  ...{ max_result_rows: String(rowsMax), result_overflow_mode: 'throw' },
+  max_rows_to_group_by: String(rowsMax),
+  group_by_overflow_mode: 'throw',
+  max_result_rows: String(rowsMax),
+  result_overflow_mode: 'throw',
 })
 
 const settings: ClickHouseSettings = {
   // ClickHouse ends only queries that may write nothing when their client leaves.
-  ...{ readonly: '2', cancel_http_readonly_queries_on_client_close: 1 },
+  readonly: '2',
+  cancel_http_readonly_queries_on_client_close: 1,
   output_format_csv_crlf_end_of_line: 1, // RFC 4180
   format_csv_null_representation: '',
   output_format_parquet_string_as_string: 1,

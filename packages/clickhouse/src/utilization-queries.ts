@@ -109,9 +109,16 @@ export async function askUtilization(
   const where = [within.sql, ...filters.sql].join(' ')
   const [after_value = '0', after_subject = '', after_limit = ''] = place.after ?? []
   const params = {
-    ...{ from: bucketOf(query.fromMs), to: bucketOf(query.toMs + utilizationBucketMs - 1) },
-    ...{ pace_from: bucketOf(place.paceFromMs), share_from: query.shareFrom, share_to: query.shareTo },
-    ...{ after_value, after_subject, after_limit, ...within.params, ...filters.params },
+    from: bucketOf(query.fromMs),
+    to: bucketOf(query.toMs + utilizationBucketMs - 1),
+    pace_from: bucketOf(place.paceFromMs),
+    share_from: query.shareFrom,
+    share_to: query.shareTo,
+    after_value,
+    after_subject,
+    after_limit,
+    ...within.params,
+    ...filters.params,
   }
   const sql = rowsSql(query, where, pageSql(query, where, place))
   return readRows<UtilizationRow>(client, sql, params, { clickhouse_settings: settings }).catch(throwBound)

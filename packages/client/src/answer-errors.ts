@@ -14,19 +14,25 @@ export const isLost = (error: unknown): boolean =>
 
 /** Codes of network errors while the server is unreachable, or this machine has no more sockets. */
 const awayCodes: ReadonlySet<unknown> = new Set([
-  ...['UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
-  ...['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT'],
-  ...[
-    'EHOSTUNREACH',
-    'EHOSTDOWN',
-    'ENETUNREACH',
-    'ENETDOWN',
-    'EADDRNOTAVAIL',
-    'ENOTFOUND',
-    'EAI_AGAIN',
-    'EMFILE',
-    'ENFILE',
-  ],
+  'UND_ERR_SOCKET',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'EADDRNOTAVAIL',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EMFILE',
+  'ENFILE',
 ])
 /** Codes of a server that speaks no TLS, or has no certificate that is trusted here. */
 const strangerCodes = /^EPROTO$|^ERR_(?:SSL|TLS)_|CERT|SIGNATURE/

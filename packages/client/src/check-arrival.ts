@@ -28,8 +28,15 @@ export type CheckOutcome =
   | { readonly kind: 'drop' }
 
 const unauthorized: CheckResult = {
-  ...{ allowed: false, reason: 'unauthorized', id: undefined, deniedBy: '', retryAfterMs: 0 },
-  ...{ onExceed: undefined, challenge: undefined, limits: [], headers: {} },
+  allowed: false,
+  reason: 'unauthorized',
+  id: undefined,
+  deniedBy: '',
+  retryAfterMs: 0,
+  onExceed: undefined,
+  challenge: undefined,
+  limits: [],
+  headers: {},
 }
 
 /** `METHOD /path`, without the query. */

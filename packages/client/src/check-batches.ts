@@ -82,8 +82,17 @@ export class CheckBatches {
       const leave = () => this.#leave(waiter, check.signal?.reason)
       const { body, timeoutMs, isRepeatable, signal } = check
       const waiter: Waiter = {
-        ...{ body, timeoutMs, isRepeatable, signal, resolve, reject, leave },
-        ...{ timer: undefined, sending: undefined, isOver: false, isRepeated: false },
+        body,
+        timeoutMs,
+        isRepeatable,
+        signal,
+        resolve,
+        reject,
+        leave,
+        timer: undefined,
+        sending: undefined,
+        isOver: false,
+        isRepeated: false,
       }
       waiter.timer = setTimeout(() => this.#leave(waiter, failed('/v1/check', timeoutMs, timeIsOver)), timeoutMs)
       signal?.addEventListener('abort', leave, { once: true })

@@ -88,7 +88,10 @@ export function readResult(value: unknown, answer: Fields): CheckResult | undefi
     headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
   }
   return {
-    ...{ allowed, reason, retryAfterMs, headers },
+    allowed,
+    reason,
+    retryAfterMs,
+    headers,
     id: textOf(value.id),
     deniedBy: textOf(value.denied_by) ?? '',
     onExceed: textOf(value.on_exceed),

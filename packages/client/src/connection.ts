@@ -86,7 +86,11 @@ export class Connection {
   /** Sends a body once, and returns what answers it. Throws what undici throws. */
   async send({ path, body, isHeld }: Pick<Question, 'path' | 'body' | 'isHeld'>, signal: AbortSignal): Promise<Reply> {
     const answer = await (isHeld ? this.#heldPool : this.#pool).request({
-      ...{ method: 'POST', path: `${this.#base}${path}`, body, signal, headers: this.#headers },
+      method: 'POST',
+      path: `${this.#base}${path}`,
+      body,
+      signal,
+      headers: this.#headers,
     })
     return { status: answer.statusCode, value: parse(await answer.body.text()), headers: answer.headers }
   }

@@ -22,14 +22,32 @@ const problem = (status: number) => ({ type: 'urn:weir:problem:some', title: 'So
 describe('a check', () => {
   it('sends every field in the words of the API, and leaves out what is not given', async () => {
     await open().check({
-      ...{ subject: 'acme', key: 'k', ip: '192.0.2.1', route: 'GET /', method: 'GET', cost: 2, peek: false },
-      ...{ attributes: { model: 'small' }, idempotencyKey: 'once', settle: '15m', wait: 1_500 },
+      subject: 'acme',
+      key: 'k',
+      ip: '192.0.2.1',
+      route: 'GET /',
+      method: 'GET',
+      cost: 2,
+      peek: false,
+      attributes: { model: 'small' },
+      idempotencyKey: 'once',
+      settle: '15m',
+      wait: 1_500,
     })
     await open().check({ wait: 0, settle: '0s' })
     expect(weir.asked.map(({ body }) => body)).toEqual([
       {
-        ...{ subject: 'acme', key: 'k', ip: '192.0.2.1', route: 'GET /', method: 'GET', cost: 2, peek: false },
-        ...{ attributes: { model: 'small' }, idempotency_key: 'once', settle: '900000ms', wait: '1500ms' },
+        subject: 'acme',
+        key: 'k',
+        ip: '192.0.2.1',
+        route: 'GET /',
+        method: 'GET',
+        cost: 2,
+        peek: false,
+        attributes: { model: 'small' },
+        idempotency_key: 'once',
+        settle: '900000ms',
+        wait: '1500ms',
       },
       {},
     ])
@@ -41,8 +59,13 @@ describe('a check', () => {
       sendJson(response, refusal(1_200, { on_exceed: 'challenge', challenge: 'https://c' })),
     )
     expect(await open().check()).toEqual({
-      ...{ allowed: false, reason: 'limit', id: '0199', deniedBy: 'minute', retryAfterMs: 1_200 },
-      ...{ onExceed: 'challenge', challenge: 'https://c' },
+      allowed: false,
+      reason: 'limit',
+      id: '0199',
+      deniedBy: 'minute',
+      retryAfterMs: 1_200,
+      onExceed: 'challenge',
+      challenge: 'https://c',
       limits: [{ name: 'minute', size: 10, used: 1, remaining: 9, resetMs: 60_000 }],
       headers: { ratelimit: '"minute";r=9;t=60', 'weir-decision': '0199', 'retry-after': '2' },
     })
@@ -73,7 +96,10 @@ describe('a check', () => {
     const type = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
     weir.answerWith((_, response) => sendJson(response, { ...problem(503), type }, 503))
     expect(await open({ onUnavailable: 'allow' }).check()).toMatchObject({
-      ...{ allowed: false, reason: 'journal_full', id: undefined, retryAfterMs: 1_000 },
+      allowed: false,
+      reason: 'journal_full',
+      id: undefined,
+      retryAfterMs: 1_000,
       headers: { 'retry-after': '1' },
     })
   })
@@ -125,7 +151,9 @@ describe('while Weir is unavailable', () => {
     const client = createClient({ url, key: 'secret' })
     onTestFinished(() => client.close())
     await expect(client.check()).rejects.toMatchObject({
-      ...{ code: 'unavailable', statusCode: 503, cause: { code: 'ECONNREFUSED' } },
+      code: 'unavailable',
+      statusCode: 503,
+      cause: { code: 'ECONNREFUSED' },
       // Frameworks show it to callers: not where Weir is.
       message: 'Weir could not be asked for /v1/check: ECONNREFUSED',
     })

@@ -76,8 +76,12 @@ export function createClient(options: ClientOptions): WeirClient {
   const timeoutOf = ({ timeoutMs: own = timeoutMs }: CallOptions) => timerMs(own, 'timeoutMs')
   const ask = async (path: string, body: string, callOptions: CallOptions) =>
     connection.ask({
-      ...{ path, body, isRepeatable: true, isHeld: false },
-      ...{ signal: callOptions.signal, timeoutMs: timeoutOf(callOptions) },
+      path,
+      body,
+      isRepeatable: true,
+      isHeld: false,
+      signal: callOptions.signal,
+      timeoutMs: timeoutOf(callOptions),
     })
 
   function askCheck(request: CheckRequest, callOptions: CallOptions): Promise<Answer> {
@@ -99,7 +103,11 @@ export function createClient(options: ClientOptions): WeirClient {
     held += 1
     try {
       return await connection.ask({
-        ...{ path: '/v1/check', body: checkBody(request), isRepeatable, isHeld: true, signal: callOptions.signal },
+        path: '/v1/check',
+        body: checkBody(request),
+        isRepeatable,
+        isHeld: true,
+        signal: callOptions.signal,
         timeoutMs: boundedMs(timeoutOf(callOptions) + waitMs),
       })
     } finally {

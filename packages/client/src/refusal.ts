@@ -26,7 +26,9 @@ export const unreadable: Refusal = {
   status: 400,
   headers: noStore,
   problem: {
-    ...{ type: 'urn:weir:problem:bad-request', title: 'Bad request', status: 400 },
+    type: 'urn:weir:problem:bad-request',
+    title: 'Bad request',
+    status: 400,
     detail: 'The path, the address or an attribute of this request is too long, or cannot be read in one way only.',
   },
 }
@@ -36,32 +38,42 @@ function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Probl
   switch (reason) {
     case 'unauthorized':
       return {
-        ...{ type: 'urn:weir:problem:unauthorized', title: 'Unauthorized', status: 401 },
+        type: 'urn:weir:problem:unauthorized',
+        title: 'Unauthorized',
+        status: 401,
         detail: 'Send a valid key as "Authorization: Bearer KEY" or "X-API-Key: KEY".',
       }
     case 'cost_exceeds_limit':
       return {
-        ...{ type: 'urn:weir:problem:cost-exceeds-limit', title: 'Cost exceeds limit', status: 403 },
+        type: 'urn:weir:problem:cost-exceeds-limit',
+        title: 'Cost exceeds limit',
+        status: 403,
         detail: `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`,
         'violated-policies': [deniedBy],
       }
     case 'unavailable':
     case 'journal_full':
       return {
-        ...{ type: registered('temporary-reduced-capacity'), title: 'Temporarily reduced capacity', status: 503 },
+        type: registered('temporary-reduced-capacity'),
+        title: 'Temporarily reduced capacity',
+        status: 503,
         detail: `The request could not be ${reason === 'unavailable' ? 'checked' : 'recorded'}. Try again in ${seconds} s.`,
         'violated-policies': deniedBy === '' ? [] : [deniedBy],
       }
     default:
       if (deniedBy === '_markers') {
         return {
-          ...{ type: 'urn:weir:problem:too-many-open', title: 'Too many open decisions', status: 429 },
+          type: 'urn:weir:problem:too-many-open',
+          title: 'Too many open decisions',
+          status: 429,
           detail: `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`,
           'violated-policies': [deniedBy],
         }
       }
       return {
-        ...{ type: registered('quota-exceeded'), title: 'Quota exceeded', status: 429 },
+        type: registered('quota-exceeded'),
+        title: 'Quota exceeded',
+        status: 429,
         detail:
           reason === 'blocked'
             ? `The limit ${deniedBy} was exceeded and blocks a subject that exceeds it. Try again in ${seconds} s; trying before does not make it longer.`

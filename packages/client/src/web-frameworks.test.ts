@@ -32,10 +32,7 @@ async function listen(listener: RequestListener): Promise<string> {
 }
 
 /** What the application behind the check sees of it. */
-const seen = ({ headers, weir: result }: Request) => ({
-  degraded: headers['weir-degraded'],
-  allowed: result?.allowed,
-})
+const seen = ({ headers, weir: result }: Request) => ({ degraded: headers['weir-degraded'], allowed: result?.allowed })
 
 const frameworks = {
   async fastify(options: Options, times = 1, onClose = () => {}) {
@@ -90,20 +87,28 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
   it.each([
     [refusal(1_500), 429, { 'retry-after': '2' }, 'https://iana.org/assignments/http-problem-types#quota-exceeded'],
     [
-      ...[refusal(900, { reason: 'blocked' }), 429, { 'retry-after': '1' }],
+      refusal(900, { reason: 'blocked' }),
+      429,
+      { 'retry-after': '1' },
       'https://iana.org/assignments/http-problem-types#quota-exceeded',
     ],
     [
-      ...[refusal(1_000, { reason: 'unavailable' }), 503, { 'retry-after': '1' }],
+      refusal(1_000, { reason: 'unavailable' }),
+      503,
+      { 'retry-after': '1' },
       'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
     ],
     [refusal(0, { reason: 'cost_exceeds_limit' }), 403, { 'retry-after': null }, 'urn:weir:problem:cost-exceeds-limit'],
     [
-      ...[refusal(0, { reason: 'unauthorized' }), 401, { 'www-authenticate': 'Bearer', 'retry-after': null }],
+      refusal(0, { reason: 'unauthorized' }),
+      401,
+      { 'www-authenticate': 'Bearer', 'retry-after': null },
       'urn:weir:problem:unauthorized',
     ],
     [
-      ...[refusal(5, { on_exceed: 'challenge', challenge: 'https://c/' }), 429, { 'weir-challenge': 'https://c/' }],
+      refusal(5, { on_exceed: 'challenge', challenge: 'https://c/' }),
+      429,
+      { 'weir-challenge': 'https://c/' },
       'https://iana.org/assignments/http-problem-types#quota-exceeded',
     ],
   ] as const)('answers the refusal %j with %i', async (answer, status, headers, type) => {

@@ -84,7 +84,4 @@ function setHeaders(reply: FastifyReplyLike, headers: Readonly<Record<string, st
 }
 
 // What fastify-plugin does: without it the hook would hold only within the plugin itself.
-Object.assign(weirFastify, {
-  [Symbol.for('skip-override')]: true,
-  [Symbol.for('fastify.display-name')]: 'weir',
-})
+Object.assign(weirFastify, { [Symbol.for('skip-override')]: true, [Symbol.for('fastify.display-name')]: 'weir' })

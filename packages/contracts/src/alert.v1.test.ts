@@ -42,7 +42,11 @@ test('an alert is read back as it was raised', () => {
 test('recorded alerts of the version before, and of this one with what the limit counted by, are read whole', () => {
   const of = (more: object) =>
     JSON.stringify({
-      ...{ limit: 'otp', size: 5, until: '2026-11-21T12:02:00.000Z', decision_id: alert.data.decision_id, ...more },
+      limit: 'otp',
+      size: 5,
+      until: '2026-11-21T12:02:00.000Z',
+      decision_id: alert.data.decision_id,
+      ...more,
     })
   const { headers } = encodeAlert(alert)
   for (const text of [of({}), of({ by: { ip: '192.0.2.1' } }), of({ more: 9_900 })]) {

@@ -35,7 +35,10 @@ it('The shard of a block is kept with it, and nothing is said of one where there
 it('A block of version 1 is a range of its own partition', () => {
   const text = '{"v":1,"topic":"here","from":"50","to":"59","encoder":"fast"}'
   expect(parseCommitMetadata(text, 3).intent).toEqual({
-    ...{ ranges: [{ partition: 3, from: 50n, to: 59n }], encoder: 'fast', declaredAtMs: undefined, isInserted: false },
+    ranges: [{ partition: 3, from: 50n, to: 59n }],
+    encoder: 'fast',
+    declaredAtMs: undefined,
+    isInserted: false,
   })
   expect(parseCommitMetadata('{"v":1,"sought":true}', 3)).toMatchObject({ isSought: true, intent: undefined })
 })

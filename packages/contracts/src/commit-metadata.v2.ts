@@ -40,7 +40,10 @@ const endless = 2n ** 62n
 
 /** The metadata of an offset that was committed with none, or by another program. */
 export const noCommitMetadata: CommitMetadata = {
-  ...{ topicId: undefined, intent: undefined, isSought: false, seekOverrideUpTo: undefined },
+  topicId: undefined,
+  intent: undefined,
+  isSought: false,
+  seekOverrideUpTo: undefined,
 }
 
 /** Returns ranges as `partition:from+length` with digits of base 36, separated by commas: at most 23 bytes a range. */

@@ -65,7 +65,8 @@ function byStringify(d: DecisionInput): string {
     denied_by: d.deniedBy,
     ...(d.shadowedBy ? { shadowed_by: d.shadowedBy } : {}),
     limits: d.limits.map(({ resetMs, by = {}, ...rest }) => ({
-      ...{ ...rest, reset_ms: resetMs },
+      ...rest,
+      reset_ms: resetMs,
       ...(Object.keys(by).length === 0 ? {} : { by }),
     })),
     ...(d.policy === undefined || d.policy < 0 ? {} : { policy: d.policy }),

@@ -189,7 +189,11 @@ export type ParsedDecision =
 const isTexts = (value: unknown) => isFields(value) && Object.values(value).every(isText)
 
 const limitFields: Checks = {
-  ...{ name: isText, size: isCount, used: isCount, remaining: isCount, reset_ms: isCount },
+  name: isText,
+  size: isCount,
+  used: isCount,
+  remaining: isCount,
+  reset_ms: isCount,
   by: isOptional(isTexts),
 }
 

@@ -2,9 +2,18 @@ import { expect, test } from 'vitest'
 import { type DeliveryV1, parseDelivery } from './delivery.v1.ts'
 
 const delivery: DeliveryV1 = {
-  ...{ alert_id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', alert_type: 'weir.quota.reached', subject: 'acme' },
-  ...{ endpoint: 'ops', attempt: 1, at: '2026-11-21 12:00:00.000', outcome: 'failed', status: 500, ms: 12 },
-  ...{ error: 'answered 500', next_try: '2026-11-21 12:00:05.000', answer: 'oops' },
+  alert_id: '2ed6657d-e927-568b-95e1-2665a8aea6a2',
+  alert_type: 'weir.quota.reached',
+  subject: 'acme',
+  endpoint: 'ops',
+  attempt: 1,
+  at: '2026-11-21 12:00:00.000',
+  outcome: 'failed',
+  status: 500,
+  ms: 12,
+  error: 'answered 500',
+  next_try: '2026-11-21 12:00:05.000',
+  answer: 'oops',
 }
 const parse = (changed: object) => parseDelivery(Buffer.from(JSON.stringify({ ...delivery, ...changed })))
 

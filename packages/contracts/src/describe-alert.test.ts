@@ -34,7 +34,12 @@ test('A reached budget says what the month costs so far, of how much', () => {
 
 test('A value that a caller chose stands in quotes on one line, cut, and without control characters or a link', () => {
   const data = {
-    ...{ limit: 'otp', size: 1, used: 2, retry_ms: 1, until: '2026-11-21T12:00:00.000Z', decision_id: '01a1fdfa' },
+    limit: 'otp',
+    size: 1,
+    used: 2,
+    retry_ms: 1,
+    until: '2026-11-21T12:00:00.000Z',
+    decision_id: '01a1fdfa',
     by: { ip: '192.0.2.1', 'query:phone': 'x\r\n\u202ehttps://evil.example/"', 'body:/p': '\u001b'.repeat(20) },
   }
   const alert = { id: '', type: 'weir.limit.blocked', subject: 'https://evil.example', time: '', data } as AlertV1

@@ -7,7 +7,13 @@ import { Notes } from './notes.ts'
 const numbers = [...Array(2_000).keys()]
 
 const descriptor = (name: string, replaces: readonly string[]): EnvoyDescriptor => ({
-  ...{ file: '0.yaml', line: 1, key: 'k', value: name, isShadow: false, isShared: false, descriptors: [] },
+  file: '0.yaml',
+  line: 1,
+  key: 'k',
+  value: name,
+  isShadow: false,
+  isShared: false,
+  descriptors: [],
   limit: { file: '0.yaml', line: 1, per: { unit: 'day', requests: 1 }, name, replaces },
 })
 

@@ -108,7 +108,8 @@ function limitBody({ from, steps }: Rule, others: LimitsByName, notes: Notes): J
   const replaces = replacedBy(from, others, notes)
   const counted = per === undefined ? unreachable : { size: per.requests, window: windowOfUnit[per.unit] }
   return {
-    ...{ algorithm: 'fixed_window', ...counted },
+    algorithm: 'fixed_window',
+    ...counted,
     by: apart.length === 0 ? ['global'] : apart.map((key) => `attribute:${key}`),
     ...(from.isShadow && per !== undefined ? { mode: 'shadow' } : {}),
     ...(replaces.length === 0 ? {} : { replaces }),

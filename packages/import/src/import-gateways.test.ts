@@ -28,7 +28,11 @@ plugins:
     limits: {
       's.minute': { algorithm: 'fixed_window', size: 5, window: '1m', by: ['subject'], onUnavailable: 'allow' },
       'ada.day': {
-        ...{ algorithm: 'fixed_window', size: 9, window: '1d', by: ['subject'], onUnavailable: 'deny' },
+        algorithm: 'fixed_window',
+        size: 9,
+        window: '1d',
+        by: ['subject'],
+        onUnavailable: 'deny',
         replaces: ['s.minute'],
       },
     },

@@ -148,11 +148,7 @@ export class Journal {
   countsOf(topic: number) {
     const { writer } = this.#parts
     const { state } = writer
-    return {
-      ...writer.countsOf(topic),
-      sent: state.get('sent', topic),
-      quarantined: state.get('quarantined', topic),
-    }
+    return { ...writer.countsOf(topic), sent: state.get('sent', topic), quarantined: state.get('quarantined', topic) }
   }
 
   /** `write`: of each write to the disk. `publish`: from the append of a batch's oldest record until Kafka has it. */
@@ -212,9 +208,7 @@ export async function stopJournal(
     writer,
     supervisor,
     log,
-  }: Omit<JournalParts, 'supervisor'> & {
-    readonly supervisor: Pick<PublisherSupervisor, 'drain' | 'end'>
-  },
+  }: Omit<JournalParts, 'supervisor'> & { readonly supervisor: Pick<PublisherSupervisor, 'drain' | 'end'> },
   deadlineMs: number,
 ): Promise<boolean> {
   const isWritten = await writer.close()

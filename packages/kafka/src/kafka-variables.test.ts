@@ -10,7 +10,8 @@ writeFileSync(noPem, 'no certificate')
 const password = { WEIR_KAFKA_SASL_USERNAME: 'u', WEIR_KAFKA_SASL_PASSWORD: 'hidden' }
 const oauth = {
   WEIR_KAFKA_SASL_MECHANISM: 'OAUTHBEARER',
-  ...{ WEIR_KAFKA_OAUTH_CLIENT_ID: 'c', WEIR_KAFKA_OAUTH_CLIENT_SECRET: 'hidden' },
+  WEIR_KAFKA_OAUTH_CLIENT_ID: 'c',
+  WEIR_KAFKA_OAUTH_CLIENT_SECRET: 'hidden',
 }
 const problemsOf = (more: Record<string, string>) => {
   const checked = checkConfig(kafkaVariables, { WEIR_KAFKA_BROKERS: 'kafka.example:9092', ...more })
@@ -66,9 +67,7 @@ it.for<[string, Record<string, string>, number]>([
     const log = { debug: note, info: note, warn: note, error: note }
     const environment = { WEIR_KAFKA_BROKERS: brokers, ...password, ...more }
     expect(structuredClone(kafkaOptionsFrom(readConfig(kafkaVariables, environment), 'c', log).security)).toMatchObject(
-      {
-        sasl: { mechanism: more.WEIR_KAFKA_SASL_MECHANISM, username: 'u' },
-      },
+      { sasl: { mechanism: more.WEIR_KAFKA_SASL_MECHANISM, username: 'u' } },
     )
     expect(said).toHaveLength(wanted)
     expect(JSON.stringify(said)).not.toContain('hidden')

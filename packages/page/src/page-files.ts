@@ -77,8 +77,14 @@ ${modules.map((name) => `<link rel="modulepreload" href="${at(name)}">`).join('\
     "default-src 'none'",
     // An import map can only stand in the document itself.
     `script-src 'self' 'sha256-${sha256(importMap)}'`,
-    ...["style-src 'self'", "img-src 'self'", "connect-src 'self'", "form-action 'self'", "base-uri 'none'"],
-    ...["frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"],
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
   ].join('; ')
   const files = new Map(
     [...sources].map(([name, text]) => {

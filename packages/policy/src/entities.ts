@@ -28,10 +28,20 @@ export type EntityKind = (typeof entityKinds)[number]
 
 /** Where weir.yaml has them. Keys stand below their subjects. */
 export const sectionOf = {
-  ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
-  ...{ refusal: 'refusals' },
-  ...{ price: 'prices', watch: 'watches', identity: 'identity', token: 'tokens', portal: 'portals' },
-  ...{ silence: 'silences', unsubscribed: 'unsubscribed', subject: 'subjects' },
+  limit: 'limits',
+  plan: 'plans',
+  upstream: 'upstreams',
+  route: 'routes',
+  endpoint: 'endpoints',
+  refusal: 'refusals',
+  price: 'prices',
+  watch: 'watches',
+  identity: 'identity',
+  token: 'tokens',
+  portal: 'portals',
+  silence: 'silences',
+  unsubscribed: 'unsubscribed',
+  subject: 'subjects',
 } as const satisfies Record<Exclude<EntityKind, 'key'>, string>
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */

@@ -22,6 +22,7 @@ test('the limits of a subject that the policy does not have are those of identit
   expect(find('{}')).toMatchObject({ kind: 'unknown', message: expect.stringContaining('did you mean acme?') })
   const own = { subject: 'acmee', isOwn: true }
   expect(findAskedLimits(policy('{}'), own, (address) => address)).toEqual({
-    ...{ kind: 'unknown', message: 'The policy has no subject "acmee"' },
+    kind: 'unknown',
+    message: 'The policy has no subject "acmee"',
   })
 })

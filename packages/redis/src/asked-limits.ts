@@ -78,7 +78,9 @@ export function findAskedLimits(
   }
   const { id, timeZone, anchor } = subject
   const scope: AskedScope = {
-    ...{ subject: id, timeZone, anchor },
+    subject: id,
+    timeZone,
+    anchor,
     ...(query.keyId === undefined ? {} : { keyId: query.keyId }),
     ...(ip === undefined ? {} : { ip }),
     ...(route === undefined ? {} : { route: route.route.template, method: route.method }),

@@ -81,7 +81,9 @@ function credentialsFor(host: string | undefined, { login }: Login): RoleOptions
 }
 
 const stateOf = ({ address, variable }: Login, { use, onError }: ConnectOptions) => ({
-  ...{ address, variable, onError },
+  address,
+  variable,
+  onError,
   rights: use === undefined ? '' : rightsOf(use, address.kind),
 })
 

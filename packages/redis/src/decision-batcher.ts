@@ -92,15 +92,7 @@ export class DecisionBatcher {
 
   decide(request: LimitRequest, arrivedMs: number): Promise<Decision> {
     return new Promise((resolve, reject) =>
-      this.#add({
-        kind: 'decide',
-        request,
-        arrivedMs,
-        isIsolated: false,
-        resolve,
-        reject,
-        onLateRefund: undefined,
-      }),
+      this.#add({ kind: 'decide', request, arrivedMs, isIsolated: false, resolve, reject, onLateRefund: undefined }),
     )
   }
 

@@ -118,7 +118,8 @@ test.each(['acme', '_domain', 'a b'.repeat(85), `_${'x'.repeat(200)}`])(
     const idempotency = { key: 'order-1', fingerprint: '' }
     const keys = [
       ...limits.map((limit) => limitKey(limit, scope)),
-      ...[markerKey(subject, 'order-1'), settlementKey(subject, 'd1')],
+      markerKey(subject, 'order-1'),
+      settlementKey(subject, 'd1'),
       tallyKey({ scope, limits, idempotency } as unknown as Parameters<typeof tallyKey>[0]),
     ]
     expect(new Set(keys.map((key) => /\{.*}/.exec(key ?? '')?.[0])).size).toBe(1)

@@ -26,18 +26,28 @@ test('A scrape shows what the parts hold at that moment, and 0 before the first 
   counts.of('a')
   const page = async () => (await register.metrics()).split('\n').filter((line) => !/^(?:#.*)?$/.test(line))
   expect(await page()).toEqual([
-    ...['weir_one_total 0', 'weir_took_seconds_bucket{le="0.005"} 0', 'weir_took_seconds_bucket{le="0.01"} 0'],
-    ...['weir_took_seconds_bucket{le="+Inf"} 0', 'weir_took_seconds_sum 0', 'weir_took_seconds_count 0'],
+    'weir_one_total 0',
+    'weir_took_seconds_bucket{le="0.005"} 0',
+    'weir_took_seconds_bucket{le="0.01"} 0',
+    'weir_took_seconds_bucket{le="+Inf"} 0',
+    'weir_took_seconds_sum 0',
+    'weir_took_seconds_count 0',
     ...['0.005', '0.01', '+Inf'].map((le) => `weir_by_size_seconds_bucket{size="large",le="${le}"} 0`),
-    ...['weir_by_size_seconds_sum{size="large"} 0', 'weir_by_size_seconds_count{size="large"} 0'],
-    ...['weir_asked_total{limit="a",outcome="allow"} 0', 'weir_asked_total{limit="a",outcome="deny"} 0'],
+    'weir_by_size_seconds_sum{size="large"} 0',
+    'weir_by_size_seconds_count{size="large"} 0',
+    'weir_asked_total{limit="a",outcome="allow"} 0',
+    'weir_asked_total{limit="a",outcome="deny"} 0',
   ])
   for (const seconds of [0.005, 0.0075, 0.0075, 4]) took.observe(seconds)
   counts.of('a').allow += 3
   expect(await page()).toEqual(
     expect.arrayContaining([
-      ...['weir_one_total 3', 'weir_took_seconds_bucket{le="0.005"} 1', 'weir_took_seconds_bucket{le="0.01"} 3'],
-      ...['weir_took_seconds_bucket{le="+Inf"} 4', 'weir_took_seconds_sum 4.02', 'weir_took_seconds_count 4'],
+      'weir_one_total 3',
+      'weir_took_seconds_bucket{le="0.005"} 1',
+      'weir_took_seconds_bucket{le="0.01"} 3',
+      'weir_took_seconds_bucket{le="+Inf"} 4',
+      'weir_took_seconds_sum 4.02',
+      'weir_took_seconds_count 4',
       'weir_asked_total{limit="a",outcome="allow"} 3',
     ]),
   )

@@ -48,7 +48,8 @@ test("without the address of a collector nothing of OpenTelemetry's SDK is loade
 }, () => {
   const opening = (endpoint: string) =>
     modulesLoadedBy([
-      ...['--input-type=module', '--eval'],
+      '--input-type=module',
+      '--eval',
       `import { openTracing } from '${join(root, 'packages/runtime/src/tracing.ts')}'
        import { Registry } from '${import.meta.resolve('prom-client')}'
        const config = { otlpEndpoint: '${endpoint}', otlpTracesEndpoint: '', otlpHeaders: {}, tracesSampler: 'always_on', serviceName: '' }

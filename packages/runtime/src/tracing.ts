@@ -118,7 +118,9 @@ function readableSpan(span: EndedSpan, of: Pick<ReadableSpan, 'resource' | 'inst
     links: links.map((link): Link => ({ context: contextOf(link.traceId, link.spanId) })),
     events: [],
     ended: true,
-    ...{ droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 },
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
   }
 }
 
@@ -171,8 +173,11 @@ export async function openTracing(
     shutdown: () => otlp.shutdown(),
   }
   const processor = new BatchSpanProcessor({
-    ...{ exporter, maxQueueSize: waitingMax, maxExportBatchSize: batchMax },
-    ...{ scheduledDelayMillis: everyMs, exportTimeoutMillis: exportDeadlineMs },
+    exporter,
+    maxQueueSize: waitingMax,
+    maxExportBatchSize: batchMax,
+    scheduledDelayMillis: everyMs,
+    exportTimeoutMillis: exportDeadlineMs,
   })
   await run.own('tracing', processor, (one) =>
     withTimeout(
@@ -181,10 +186,7 @@ export async function openTracing(
       undefined,
     ),
   )
-  const resource = resourceFromAttributes({
-    'service.version': version,
-    'service.instance.id': crypto.randomUUID(),
-  })
+  const resource = resourceFromAttributes({ 'service.version': version, 'service.instance.id': crypto.randomUUID() })
     .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
     .merge(resourceFromAttributes({ 'service.name': config.serviceName || `weir-${name}` }))
   const of = { resource, instrumentationScope: { name: 'weir', version } }

@@ -60,10 +60,7 @@ export function registerMetrics(
   registerScraped(register, {
     weir_decisions_watched_total: { help: 'Decision records read by alerting', read: () => counters.read },
     // Metering keeps them as dead letters.
-    weir_decisions_unreadable_total: {
-      help: 'Of them, those that could not be read',
-      read: () => counters.unreadable,
-    },
+    weir_decisions_unreadable_total: { help: 'Of them, those that could not be read', read: () => counters.unreadable },
     weir_alerts_raised_total: { help: 'Alerts published', label: 'type', readAll: () => counters.raised },
     weir_alerts_suppressed_total: {
       help: 'Alerts that nobody is notified of',
@@ -107,7 +104,9 @@ export function registerMetrics(
       cells: () => (now.queue.answer === undefined ? [] : [[[], now.queue.answer.oldestReadyMs / 1_000]]),
     },
     weir_endpoint_circuits_open: {
-      ...{ help: 'Endpoints left alone for a while', label: 'endpoint', readAll: now.circuitsOpen },
+      help: 'Endpoints left alone for a while',
+      label: 'endpoint',
+      readAll: now.circuitsOpen,
     },
   })
 }

@@ -46,7 +46,9 @@ describe('GET /v1/usage', () => {
     expect((await applyFile(`${file.trimEnd()}\n${limited}`)).statusCode).toBe(200)
     const answer = await ask('/v1/usage?period=2026-11&subject=acme')
     expect(answer.json()).toMatchObject({
-      ...{ from: '2026-11-02T18:15:00.000Z', to: '2026-12-02T18:15:00.000Z', time_zone: 'Asia/Kathmandu' },
+      from: '2026-11-02T18:15:00.000Z',
+      to: '2026-12-02T18:15:00.000Z',
+      time_zone: 'Asia/Kathmandu',
     })
     expect((await ask('/v1/usage?period=2026-11', { token: 'limited-token' })).statusCode).toBe(200)
     expect(questions[1]).toMatchObject({ fromMs: questions[0]?.fromMs, toMs: questions[0]?.toMs })
@@ -67,8 +69,15 @@ describe('GET /v1/usage', () => {
     )
     expect(answer.statusCode).toBe(400)
     for (const word of [
-      ...['from is given 2 times', 'yesterday', 'a value of plan is longer than 512 bytes', 'route has 101 values'],
-      ...['colour', 'step must be', 'Mars/Olympus', 'limit must be', 'top needs by'],
+      'from is given 2 times',
+      'yesterday',
+      'a value of plan is longer than 512 bytes',
+      'route has 101 values',
+      'colour',
+      'step must be',
+      'Mars/Olympus',
+      'limit must be',
+      'top needs by',
     ]) {
       expect(answer.json().detail).toContain(word)
     }

@@ -38,8 +38,11 @@ describe('a change', () => {
   it('cannot be made before the policy was read', async () => {
     const { ask } = openConsole({
       policy: {
-        ...{ state: undefined, checkpoint: undefined, stale: [] },
-        ...{ publish: async () => 0n, reached: async () => true, problemsOf: () => undefined },
+        state: undefined,
+        checkpoint: undefined,
+        stale: [],
+        reached: async () => true,
+        problemsOf: () => undefined,
       },
     })
     for (const request of ['/v1/plans', '/v1/policy', '/v1/keys', 'PUT /v1/plans/team', 'DELETE /v1/plans/team']) {

@@ -35,10 +35,7 @@ export const consoleVariables = {
   ...serviceVariables(9104),
   ...clickhouseVariables,
   ...kafkaVariables,
-  ...redisVariables({
-    about: 'the Redis that decides; empty: limits cannot be reset here',
-    fallback: '',
-  }),
+  ...redisVariables({ about: 'the Redis that decides; empty: limits cannot be reset here', fallback: '' }),
   consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage and admin API', fallback: '127.0.0.1' }),
   consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage and admin API', fallback: '8090' }),
   idleTimeoutMs: idleTimeoutVariable,

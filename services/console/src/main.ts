@@ -141,7 +141,8 @@ await startService(
     const ports = {
       portalKey: await ownSecret(config.portalKey, portalKey, service),
       unsubscribeKey: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
-      ...{ publicUrl: config.publicUrl, portalOrigins: config.portalOrigins },
+      publicUrl: config.publicUrl,
+      portalOrigins: config.portalOrigins,
       policy: feed,
       publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
       audit,
@@ -158,7 +159,8 @@ await startService(
         policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
       },
       blocks: servers && openBlocks(clickhouse, servers),
-      ...{ live, places: openPlaces(live, service) },
+      live,
+      places: openPlaces(live, service),
       findChange: findChange.bind(undefined, clickhouse, topics.policy),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
       statusSources: {

@@ -4,7 +4,8 @@ import { expect, it } from 'vitest'
 import { openConsole, smallPolicy } from './testing/open-console.ts'
 
 const priceList = {
-  ...{ currency: 'EUR', flat: '1.00' },
+  currency: 'EUR',
+  flat: '1.00',
   lines: [{ name: 'search', routes: ['POST /v1/search'], measure: 'units', tiers: [{ unit_amount: '0.5' }] }],
 }
 const month = 'from=2026-10-01T00:00:00Z&to=2026-11-01T00:00:00Z'

@@ -114,7 +114,11 @@ test('a degraded request goes through, and the upstream learns by which limit; a
   expect(second?.headers.ratelimit).toMatch(/^"degraded";r=0;t=\d+$/)
   expect(second?.headers['weir-challenge']).toBeUndefined()
   expect(records.at(-1)).toMatchObject({
-    ...{ outcome: 'allow', reason: 'limit', mode: 'enforce', denied_by: 'degraded', charged: 'yes' },
+    outcome: 'allow',
+    reason: 'limit',
+    mode: 'enforce',
+    denied_by: 'degraded',
+    charged: 'yes',
   })
   expect((await authorize('degraded')).headers['x-weir-degraded']).toBe('degraded')
   expect((await authorize('open')).headers['x-weir-degraded']).toBe('')
@@ -156,7 +160,11 @@ test('a check says what the policy wants done, and nothing of it where that is a
   expect(await check('open')).not.toHaveProperty('on_exceed')
   expect(await check('dropped')).toMatchObject({ allowed: false, reason: 'limit', on_exceed: 'drop' })
   expect(await check('degraded')).toMatchObject({
-    ...{ allowed: true, reason: 'limit', denied_by: 'degraded', on_exceed: 'degrade', retry_after_ms: 0 },
+    allowed: true,
+    reason: 'limit',
+    denied_by: 'degraded',
+    on_exceed: 'degrade',
+    retry_after_ms: 0,
   })
   expect(await check('challenged')).toMatchObject({ allowed: false, on_exceed: 'challenge', challenge: page })
   expect(await check('blocked')).toMatchObject({ allowed: false, reason: 'limit', on_exceed: 'block' })
@@ -232,7 +240,9 @@ test('a subject pauses no other subject, and an unauthenticated caller none at a
   Object.assign(store, { pause: async () => undefined })
   const gone = await post('/v1/pause', { subject: 'slow', limit: 'slow', for: '1s' })
   expect([gone.statusCode, gone.headers['retry-after'], gone.json().type]).toEqual([
-    ...[503, '1', 'urn:weir:problem:limits-unavailable'],
+    503,
+    '1',
+    'urn:weir:problem:limits-unavailable',
   ])
 })
 

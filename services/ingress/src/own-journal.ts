@@ -69,8 +69,11 @@ export async function ownJournal(
 /** The way of each traced decision from the journal to Kafka, be the journal this process's or a dead one's. */
 function traceSent(tracing: Tracing, { topic, partition, records, isAdopted, acknowledgedMs, traced }: TracedBatch) {
   const attributes = {
-    ...{ 'messaging.system': 'kafka', 'messaging.operation.type': 'send', 'messaging.destination.name': topic },
-    ...{ 'messaging.destination.partition.id': String(partition), 'messaging.batch.message_count': records },
+    'messaging.system': 'kafka',
+    'messaging.operation.type': 'send',
+    'messaging.destination.name': topic,
+    'messaging.destination.partition.id': String(partition),
+    'messaging.batch.message_count': records,
     'weir.journal.adopted': isAdopted,
   }
   for (const { trace, appendedMs } of traced) {

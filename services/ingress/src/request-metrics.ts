@@ -8,10 +8,7 @@ import { UncountedShare } from './decide/uncounted-share.ts'
 import type { HttpMetrics } from './http/http-metrics.ts'
 
 /** The reasons that an outcome can have. */
-const reasonsOf = {
-  allow: ['ok', 'limit', 'unavailable'],
-  deny: reasons.filter((reason) => reason !== 'ok'),
-} as const
+const reasonsOf = { allow: ['ok', 'limit', 'unavailable'], deny: reasons.filter((reason) => reason !== 'ok') } as const
 
 type Series<Value> = readonly (readonly [labels: readonly string[], value: Value])[]
 

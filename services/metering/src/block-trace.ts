@@ -97,10 +97,16 @@ export class BlockTrace {
     for (const { traceId, spanId: parentSpanId } of this.#decisions) {
       const process = { traceId, spanId: newSpanId() }
       this.#tracing.record({
-        ...{ ...process, parentSpanId, name: `process ${topic}`, kind: 'consumer', links: [this.#own] },
-        ...{ startMs: this.#startedMs, endMs: Date.now() },
+        ...process,
+        parentSpanId,
+        name: `process ${topic}`,
+        kind: 'consumer',
+        links: [this.#own],
+        startMs: this.#startedMs,
+        endMs: Date.now(),
         attributes: {
-          ...{ 'messaging.system': 'kafka', 'messaging.operation.type': 'process' },
+          'messaging.system': 'kafka',
+          'messaging.operation.type': 'process',
           'messaging.destination.name': topic,
         },
       })

@@ -163,14 +163,16 @@ class BlockBuilder {
     if (known !== undefined) this.#addNumber(known.journal, known.seq, position)
     this.#gaps.push({
       ...this.#place(),
-      ...{
-        cause: 'dead_letter',
-        journal: known?.journal ?? noJournal,
-        from_seq: known?.seq ?? 0,
-        to_seq: known?.seq ?? 0,
-      },
-      ...{ from_offset: position, to_offset: position, count: 1, detail: reason.slice(0, 500) },
-      ...{ from_ts: formatTs(record.timestampMs), to_ts: formatTs(record.timestampMs) },
+      cause: 'dead_letter',
+      journal: known?.journal ?? noJournal,
+      from_seq: known?.seq ?? 0,
+      to_seq: known?.seq ?? 0,
+      from_offset: position,
+      to_offset: position,
+      count: 1,
+      detail: reason.slice(0, 500),
+      from_ts: formatTs(record.timestampMs),
+      to_ts: formatTs(record.timestampMs),
     })
   }
 
@@ -196,8 +198,16 @@ class BlockBuilder {
     this.#addNumber(journal, seq, record.position)
     this.#gaps.push({
       ...this.#place(),
-      ...{ cause: gap.gap, journal, from_seq: seq, to_seq: seq, from_offset: 0, to_offset: 0, count, detail },
-      ...{ from_ts: gap.from, to_ts: gap.to },
+      cause: gap.gap,
+      journal,
+      from_seq: seq,
+      to_seq: seq,
+      from_offset: 0,
+      to_offset: 0,
+      count,
+      detail,
+      from_ts: gap.from,
+      to_ts: gap.to,
     })
     return undefined
   }
@@ -217,8 +227,16 @@ class BlockBuilder {
     for (const { journal, fromSeq, toSeq, count } of this.missing) {
       this.#gaps.push({
         ...this.#place(),
-        ...{ cause: 'lost', journal, from_seq: fromSeq, to_seq: toSeq, from_offset: 0, to_offset: 0, count },
-        ...{ from_ts: formatTs(first.timestampMs), to_ts: at, detail: 'numbers that never came' },
+        cause: 'lost',
+        journal,
+        from_seq: fromSeq,
+        to_seq: toSeq,
+        from_offset: 0,
+        to_offset: 0,
+        count,
+        from_ts: formatTs(first.timestampMs),
+        to_ts: at,
+        detail: 'numbers that never came',
       })
     }
     // Keeps the highest offset in ClickHouse near the last record that was processed, also where no record is a row.

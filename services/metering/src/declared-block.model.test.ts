@@ -101,7 +101,10 @@ class World {
 const plain = encodeCommitMetadata({ ...noCommitMetadata, topicId })
 const declares = (intent: InsertIntent) => encodeCommitMetadata({ ...noCommitMetadata, topicId, intent })
 const intentOf = (ranges: readonly OffsetRange[], isInserted = false): InsertIntent => ({
-  ...{ ranges, encoder: 'fast', declaredAtMs: 1, isInserted },
+  ranges,
+  encoder: 'fast',
+  declaredAtMs: 1,
+  isInserted,
 })
 
 /** One membership of one process: it ends with its generation, and may not notice for long. */
@@ -191,7 +194,9 @@ class Member {
     const facts = intent.ranges.map((range) => ({
       ...range,
       standing: standingOf(range, world.committed.get(range.partition), lead, topicId),
-      ...{ first: 0n, end: BigInt(recordsEach), lastInserted: world.lastInserted(range.partition) },
+      first: 0n,
+      end: BigInt(recordsEach),
+      lastInserted: world.lastInserted(range.partition),
       seekOverrideUpTo: undefined,
     }))
     const plan = planRecovery(facts)

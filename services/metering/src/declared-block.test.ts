@@ -75,8 +75,14 @@ describe('findLead', () => {
 
 describe('what is left to do of a declared block', () => {
   const range = (more: Partial<RangeFacts> = {}): RangeFacts => ({
-    ...{ partition: 4, from: 50n, to: 59n, standing: 'pending', first: 0n, end: 100n },
-    ...{ lastInserted: 49n, seekOverrideUpTo: undefined },
+    partition: 4,
+    from: 50n,
+    to: 59n,
+    standing: 'pending',
+    first: 0n,
+    end: 100n,
+    lastInserted: 49n,
+    seekOverrideUpTo: undefined,
     ...more,
   })
   const plan = (...of: RangeFacts[]) => {

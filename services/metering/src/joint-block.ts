@@ -80,7 +80,8 @@ export const hasOnlyWatermarks = ({ built: { rows, deadLetters, bookkeeping } }:
 /** Returns the metadata of a partition that no block waits at. */
 export const metadataAt = (topicId: string, offset: bigint, seekOverrideUpTo: bigint | undefined): string =>
   encodeCommitMetadata({
-    ...{ ...noCommitMetadata, topicId },
+    ...noCommitMetadata,
+    topicId,
     seekOverrideUpTo: offset > (seekOverrideUpTo ?? -1n) ? undefined : seekOverrideUpTo,
   })
 

@@ -45,10 +45,7 @@ await startService(
     const tracing = await openTracing(config, 'metering', service)
     const { sessionMs } = config
     const kafka = kafkaOptionsFrom(config, 'weir-metering', log)
-    const times = {
-      requestMs: Math.floor(sessionMs * clientShare),
-      insertMs: Math.floor(sessionMs * serverShare),
-    }
+    const times = { requestMs: Math.floor(sessionMs * clientShare), insertMs: Math.floor(sessionMs * serverShare) }
     const clickhouse = await run.own('clickhouse', openStore(config, times), (one) => one.close())
     checkReady('clickhouse', () => clickhouse.readiness())
     const { store } = clickhouse

@@ -43,11 +43,7 @@ export function registerMetrics(register: Registry, byTopic: ReadonlyMap<string,
       cells: of((one) => one.duplicates),
     },
     weir_lost_records_total: { help: 'Numbers that never came', labels, cells: of((one) => one.lost) },
-    weir_expired_records_total: {
-      help: 'Offsets that Kafka deleted unread',
-      labels,
-      cells: of((one) => one.expired),
-    },
+    weir_expired_records_total: { help: 'Offsets that Kafka deleted unread', labels, cells: of((one) => one.expired) },
     weir_block_recoveries_total: {
       help: 'Declared blocks inserted once more',
       labels,

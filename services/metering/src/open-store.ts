@@ -47,10 +47,7 @@ function openCluster(server: ClickhouseServer, { requestMs, insertMs }: StoreTim
   const shards = connectReplicas(server, 'weir-metering', requestMs)
   const stores = shards.map((replicas) =>
     shardOfReplicas(
-      replicas.map((client) => ({
-        store: createUsageStore(client, insertMs),
-        shardName: () => shardName(client),
-      })),
+      replicas.map((client) => ({ store: createUsageStore(client, insertMs), shardName: () => shardName(client) })),
     ),
   )
   return {

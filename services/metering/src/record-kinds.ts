@@ -33,9 +33,30 @@ const isInOurTime = (ts: string) => /^20\d\d/.test(ts)
 const unreadable = (reason: string): SlowRow => ({ kind: 'unreadable', reason })
 
 const decisionColumns = [
-  ...['v', 'id', 'ts', 'subject', 'key_id', 'plan', 'route', 'method', 'cost', 'count', 'outcome', 'reason', 'mode'],
-  ...['charged', 'denied_by', 'shadowed_by', 'limits', 'policy', 'retry_ms', 'ip'],
-  ...['corrects', 'adjustment', 'journal', 'seq'],
+  'v',
+  'id',
+  'ts',
+  'subject',
+  'key_id',
+  'plan',
+  'route',
+  'method',
+  'cost',
+  'count',
+  'outcome',
+  'reason',
+  'mode',
+  'charged',
+  'denied_by',
+  'shadowed_by',
+  'limits',
+  'policy',
+  'retry_ms',
+  'ip',
+  'corrects',
+  'adjustment',
+  'journal',
+  'seq',
 ]
 const limitColumns = ['name', 'size', 'used', 'remaining', 'reset_ms', 'by']
 

@@ -140,8 +140,11 @@ export class BlockRecovery {
       const records = await this.#read(() => assigned.readRange(partition, from, to))
       if (records.length === 0) continue
       const part = {
-        ...{ range: { partition, from, to }, records: records.map(asBlockRecord), seekOverrideUpTo },
-        ...{ sequences: new SequenceTracker(highest), insertedUpTo: Number(from) - 1 },
+        range: { partition, from, to },
+        records: records.map(asBlockRecord),
+        seekOverrideUpTo,
+        sequences: new SequenceTracker(highest),
+        insertedUpTo: Number(from) - 1,
       }
       parts.push(buildPart(part, intent.encoder, kind, { topicId, receivedAtMs: receivedAtOf(intent) }))
     }

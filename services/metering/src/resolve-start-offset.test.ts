@@ -20,7 +20,10 @@ const resolve = (facts: Partial<OffsetFacts> & { readonly metadata?: string; rea
 }
 
 const begin = (offset: bigint, more: object = {}) => ({
-  ...{ kind: 'begin', offset, expired: undefined, seekOverrideUpTo: undefined },
+  kind: 'begin',
+  offset,
+  expired: undefined,
+  seekOverrideUpTo: undefined,
   ...more,
 })
 const stop = (name: string) => ({ kind: 'stop', reason: expect.stringMatching(new RegExp(`^${name}: `)) })

@@ -20,8 +20,11 @@ export async function startAlerting(servers: AlertingServers): Promise<Contestan
     file: 'services/alerting/src/main.ts',
     args: [],
     env: {
-      ...{ WEIR_KAFKA_BROKERS: servers.brokers, WEIR_CLICKHOUSE_URL: servers.clickhouseUrl },
-      ...{ WEIR_REDIS_URL: servers.redisUrl, WEIR_OPS_PORT: String(port), WEIR_POLICY_FILE: '/nowhere/weir.yaml' },
+      WEIR_KAFKA_BROKERS: servers.brokers,
+      WEIR_CLICKHOUSE_URL: servers.clickhouseUrl,
+      WEIR_REDIS_URL: servers.redisUrl,
+      WEIR_OPS_PORT: String(port),
+      WEIR_POLICY_FILE: '/nowhere/weir.yaml',
       WEIR_LOG_LEVEL: 'error',
     },
     ready: () => answers(port, '/livez'),

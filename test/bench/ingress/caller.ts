@@ -36,7 +36,9 @@ export const askCheck: Asking = {
 
 /** The same as Envoy asks, from this machine. */
 export const askGrpc: Asking = {
-  ...{ method: 'POST', path: '', headersOf: () => ({}) },
+  method: 'POST',
+  path: '',
+  headersOf: () => ({}),
   messageOf: (caller) => ({
     domain: 'bench',
     descriptors: [
@@ -72,7 +74,9 @@ export const referenceConfig = (): string =>
       {
         key: 'subject',
         descriptors: limitNames.map((unit) => ({
-          ...{ key: 'span', value: unit, rate_limit: { unit, requests_per_unit: 1_000_000_000 } },
+          key: 'span',
+          value: unit,
+          rate_limit: { unit, requests_per_unit: 1_000_000_000 },
         })),
       },
     ],

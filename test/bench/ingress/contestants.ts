@@ -84,7 +84,8 @@ export async function startPlain({ label, file, asking, redis, upstream, weir }:
   const program = await startProgram({
     file: `test/bench/servers/${file}.ts`,
     args: [
-      ...['--port', String(port)],
+      '--port',
+      String(port),
       ...(redis === undefined ? [] : ['--redis', redis]),
       ...(upstream === undefined ? [] : ['--upstream', upstream]),
       ...(weir === undefined ? [] : ['--weir', weir]),
@@ -157,7 +158,10 @@ export async function startAsking(
     const asked = await startPlain({ label, file, asking: askCheck, weir: behind.origin })
     return {
       ...behind,
-      ...{ label, origin: asked.origin, pid: asked.pid, behindPid: behind.pid },
+      label,
+      origin: asked.origin,
+      pid: asked.pid,
+      behindPid: behind.pid,
       async close() {
         await asked.close()
         await behind.close()

@@ -16,7 +16,9 @@ export async function startMetering({ brokers, clickhouseUrl }: ConsumerServers)
     file: 'services/metering/src/main.ts',
     args: [],
     env: {
-      ...{ WEIR_KAFKA_BROKERS: brokers, WEIR_CLICKHOUSE_URL: clickhouseUrl, WEIR_OPS_PORT: String(port) },
+      WEIR_KAFKA_BROKERS: brokers,
+      WEIR_CLICKHOUSE_URL: clickhouseUrl,
+      WEIR_OPS_PORT: String(port),
       WEIR_LOG_LEVEL: 'error',
     },
     ready: () =>

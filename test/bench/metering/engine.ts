@@ -29,9 +29,15 @@ export async function readBlocks(tables: Tables, values: TopicValues): Promise<B
 
 /** As packages/clickhouse pins them. */
 const settings = [
-  ...['async_insert=0', 'insert_deduplicate=1', 'deduplicate_blocks_in_dependent_materialized_views=1'],
-  ...['max_insert_threads=1', 'max_insert_block_size=1048449', 'min_insert_block_size_rows=1048449'],
-  ...['min_insert_block_size_bytes=268402944', 'input_format_parallel_parsing=0', 'input_format_skip_unknown_fields=1'],
+  'async_insert=0',
+  'insert_deduplicate=1',
+  'deduplicate_blocks_in_dependent_materialized_views=1',
+  'max_insert_threads=1',
+  'max_insert_block_size=1048449',
+  'min_insert_block_size_rows=1048449',
+  'min_insert_block_size_bytes=268402944',
+  'input_format_parallel_parsing=0',
+  'input_format_skip_unknown_fields=1',
 ].join(', ')
 
 /** The engine that the local ClickHouse is made of, in this process, without HTTP and Kafka. */

@@ -42,8 +42,17 @@ export function* makeRecords(timeOf: (number: number) => number): Generator<Open
     used.set(subject, day)
     const id = uuidv7(tsMs)
     const decision = encodeDecisionOpen({
-      ...{ id, tsMs, subject, keyId: `key-${number}-${number % 3}`, plan: number % 10 === 0 ? 'top' : 'free' },
-      ...{ route, method, cost: 1, count: 1, mode: 'enforce', deniedBy: isDenied ? 'minute' : '' },
+      id,
+      tsMs,
+      subject,
+      keyId: `key-${number}-${number % 3}`,
+      plan: number % 10 === 0 ? 'top' : 'free',
+      route,
+      method,
+      cost: 1,
+      count: 1,
+      mode: 'enforce',
+      deniedBy: isDenied ? 'minute' : '',
       ...(isDenied
         ? { outcome: 'deny', reason: 'limit', charged: 'no' }
         : { outcome: 'allow', reason: 'ok', charged: 'yes' }),
@@ -59,7 +68,13 @@ export function* makeRecords(timeOf: (number: number) => number): Generator<Open
       ],
     })
     const outcome = encodeOutcomeOpen({
-      ...{ id, tsMs: tsMs + 12, subject, route, method, upstream: 'demo', error: '' },
+      id,
+      tsMs: tsMs + 12,
+      subject,
+      route,
+      method,
+      upstream: 'demo',
+      error: '',
       status: random.oneIn(50) ? random.pick([400, 404, 500, 503]) : 200,
       durationMs: random.integer(900, 40_000) / 1_000,
       bytesIn: random.oneIn(3) ? random.integer(100, 2_000) : 0,

@@ -13,8 +13,10 @@ const fetches =
   fetchBytes === undefined
     ? {}
     : {
-        ...{ maxWaitTimeInMs: 600, minBytes: 4_000_000 },
-        ...{ maxBytes: Number(fetchBytes) * 3, maxBytesPerPartition: Number(fetchBytes) },
+        maxWaitTimeInMs: 600,
+        minBytes: 4_000_000,
+        maxBytes: Number(fetchBytes) * 3,
+        maxBytesPerPartition: Number(fetchBytes),
       }
 
 const clickhouse = createClient({ url: clickhouseUrl, log: { level: ClickHouseLogLevel.OFF } })
@@ -31,7 +33,9 @@ await consumer.run({
       return { ...record, partition: batch.partition, offset }
     })
     await clickhouse.insert({
-      ...{ table: 'weir.decisions', values, format: 'JSONEachRow' },
+      table: 'weir.decisions',
+      values,
+      format: 'JSONEachRow',
       clickhouse_settings: { async_insert: 0, insert_deduplication_token: randomUUID() },
     })
   },

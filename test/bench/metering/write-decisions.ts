@@ -19,9 +19,13 @@ const drainMs = 60_000
 
 const specs = parseTopics(await readFile(topicsFile, 'utf8'))
 const journal = await openJournal({
-  ...{ brokers: [brokers], clientId: 'bench', log: createLogger('bench', 'error'), base },
+  brokers: [brokers],
+  clientId: 'bench',
+  log: createLogger('bench', 'error'),
+  base,
   topics: specs.filter(({ name }) => name === topics.decisions).map(({ name, partitions }) => ({ name, partitions })),
-  ...{ maxBytes: 1 << 30, isEphemeralAllowed: true },
+  maxBytes: 1 << 30,
+  isEphemeralAllowed: true,
   onTakenAway: () => process.exit(1),
 })
 const log = journal.log(0)

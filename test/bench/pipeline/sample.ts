@@ -47,8 +47,12 @@ async function takeSample(stack: Stack, answered: number): Promise<Sample> {
     for (const [kind, seconds] of threadKindsCpuSeconds(pid)) cpu.set(`${name}, ${kind}`, seconds)
   const { user, system } = process.cpuUsage()
   return {
-    ...{ atMs: performance.now(), answered, cpu, inserts: Number(value) },
-    ...{ written: by(writtenBytes), memory: by(residentMb) },
+    atMs: performance.now(),
+    answered,
+    cpu,
+    inserts: Number(value),
+    written: by(writtenBytes),
+    memory: by(residentMb),
     otherCpu: machineCpuSeconds() - stackCpu - (user + system) / 1e6,
   }
 }

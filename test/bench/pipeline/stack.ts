@@ -67,7 +67,9 @@ export async function startStack(checkout: string, partitions: number, dir: stri
   const { api, adminToken, clickhouse: url, launcher } = weir.line
   const clickhouse = connectClickhouse(findClickhouse({}, url), 'bench')
   return {
-    ...{ api, adminToken, clickhouse },
+    api,
+    adminToken,
+    clickhouse,
     pids: async () => ({ ...(await weir.state()).pids, launcher }),
     async close() {
       await clickhouse.close()

@@ -16,7 +16,11 @@ export const subjectName = (n: number) => `customer-${String(n).padStart(7, '0')
 export const keyHash = (n: number) => createHash('sha256').update(`key ${n}`).digest('hex')
 
 export const entity = (kind: EntityKind, name: string, body: JsonObject): Entity => ({
-  ...{ kind, name, origin: 'admin', position: undefined, body },
+  kind,
+  name,
+  origin: 'admin',
+  position: undefined,
+  body,
 })
 
 /** The same plans and limits with as many routes as a policy has. */

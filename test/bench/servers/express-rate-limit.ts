@@ -19,7 +19,10 @@ const app = express()
 app.use(
   express.json(),
   rateLimit({
-    ...{ windowMs: 60_000, limit: 1_000_000_000, standardHeaders: 'draft-8', legacyHeaders: false },
+    windowMs: 60_000,
+    limit: 1_000_000_000,
+    standardHeaders: 'draft-8',
+    legacyHeaders: false,
     keyGenerator: (request) => callerOf(request.body),
     store: new RedisStore({ sendCommand }),
   }),

@@ -48,7 +48,10 @@ export function checkCommands(tree: readonly SourceFile[], all: Callable): Findi
     const lines = codeLines.filter(({ text }) => /(?:^|\s)(?:\.\/weir|npm) /.test(text))
     return [...codeSpans.filter(isCommand), ...lines].flatMap(({ text, line }) =>
       [...weirProblems(text, known), ...npmProblems(text, known)].map((what) => ({
-        ...{ path, line, rule: 'commands', what },
+        path,
+        line,
+        rule: 'commands',
+        what,
       })),
     )
   })

@@ -11,9 +11,7 @@ subjects: { acme: { plan: free } }
 `
 
 const { kafka, desk: first, close } = await startConsoleOnKafka({ policy: policyText })
-const second = await startConsole({
-  ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') },
-})
+const second = await startConsole({ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: inject('clickhouseUrl') })
 afterAll(async () => {
   await second.close()
   await close()

@@ -9,9 +9,7 @@ let stack: AlertingStack
 let redis: Redis
 beforeAll(async () => {
   stack = await openAlertingStack(['ops'], {
-    prices: {
-      api: { currency: 'EUR', lines: [{ name: 'all', measure: 'units', tiers: [{ unit_amount: '0.01' }] }] },
-    },
+    prices: { api: { currency: 'EUR', lines: [{ name: 'all', measure: 'units', tiers: [{ unit_amount: '0.01' }] }] } },
     plans: { paid: { limits: [], prices: 'api', budget: { amount: '20.00', thresholds: ['50%', '80%', '100%'] } } },
     subjects: {
       acme: { plan: 'paid', timeZone: 'Asia/Kathmandu', anchor: 15 },
@@ -41,8 +39,16 @@ const insert = (subject: string, atMs: number, cost: number) =>
     table: 'weir.usage_15m',
     values: [
       {
-        ...{ ts: formatTs(atMs).slice(0, 19), subject, key_id: '', plan: 'paid', route: '*', method: 'GET' },
-        ...{ outcome: 'allow', denied_by: '', count: 1, cost },
+        ts: formatTs(atMs).slice(0, 19),
+        subject,
+        key_id: '',
+        plan: 'paid',
+        route: '*',
+        method: 'GET',
+        outcome: 'allow',
+        denied_by: '',
+        count: 1,
+        cost,
       },
     ],
     format: 'JSONEachRow',
@@ -93,8 +99,12 @@ test('each threshold of a budget is an alert once a month, over kills, an empty 
   await until(async () => (await percents()).length === 3)
   expect(await percents()).toEqual(['subject-1199 50', 'acme 80', 'cars 80'])
   expect((await rows())[1]).toMatchObject({
-    ...{ prices: 'api', currency: 'EUR', budget: '20.00', amount: '17.00' },
-    ...{ period: monthOfNow('acme').name, period_start: new Date(monthOfNow('acme').startMs).toISOString() },
+    prices: 'api',
+    currency: 'EUR',
+    budget: '20.00',
+    amount: '17.00',
+    period: monthOfNow('acme').name,
+    period_start: new Date(monthOfNow('acme').startMs).toISOString(),
   })
   await heir.kill('SIGKILL')
 

@@ -123,7 +123,9 @@ async function openQueue() {
   const delivered: string[] = []
   await vi.waitFor(async () => expect(await redisProblem(redis)).toBeUndefined(), until)
   const dispatcher = createDispatcher({
-    ...{ redis, clock: systemClock, log },
+    redis,
+    clock: systemClock,
+    log,
     async deliver({ alert, attempts, ...job }) {
       if (alert.subject === 'later' && attempts === 0) {
         return { kind: 'later', job: { ...job, alert, attempts: 1 }, atMs: Date.now() + 50 }

@@ -43,7 +43,10 @@ beforeAll(async () => {
   const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }
   admin = await startConsole({ ...links, ...servers })
   environment = {
-    ...{ ...links, WEIR_SMTP_URL: sink.url, ACME_SECRET: acmeSecret, WEIR_TEMPLATES_DIR: templates },
+    ...links,
+    WEIR_SMTP_URL: sink.url,
+    ACME_SECRET: acmeSecret,
+    WEIR_TEMPLATES_DIR: templates,
     WEIR_CONSOLE_PUBLIC_URL: admin.environment.WEIR_CONSOLE_URL,
   }
 }, 120_000)

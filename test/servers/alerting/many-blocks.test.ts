@@ -29,7 +29,9 @@ function open() {
   let crashAt = ''
   const start = () =>
     new AlertRaiser({
-      ...{ claims, clock, counters: noCounts() },
+      claims,
+      clock,
+      counters: noCounts(),
       history: { raised: async () => new Set(), keepLate: async () => undefined },
       publish: async (alerts) => void published.push(...alerts),
       crash: (step) => {
@@ -38,17 +40,18 @@ function open() {
     })
   const subject = randomUUID()
   const block = (ip: string): Crossing => ({
-    ...{
-      kind: 'blocked',
-      subject,
-      limit: 'otp',
-      size: 5,
-      used: 5,
-      decisionId: randomUUID(),
-      decidedMs: clock.nowMs(),
-      by: { ip },
-    },
-    ...{ startMs: clock.ms, endMs: clock.ms + 120_000, lifetimeMs: 120_000, isRecurring: true },
+    kind: 'blocked',
+    subject,
+    limit: 'otp',
+    size: 5,
+    used: 5,
+    decisionId: randomUUID(),
+    decidedMs: clock.nowMs(),
+    by: { ip },
+    startMs: clock.ms,
+    endMs: clock.ms + 120_000,
+    lifetimeMs: 120_000,
+    isRecurring: true,
     thresholds: [
       {
         percent: 100,

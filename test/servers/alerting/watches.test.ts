@@ -28,8 +28,16 @@ const second = (ms: number) => Math.floor(ms / 1_000)
 async function use(subject: string, outcome: 'allow' | 'deny', usual: number, lately: number) {
   const thisMinute = Math.floor(Date.now() / minuteMs) * minuteMs
   const values = Array.from({ length: 76 }, (_, ago) => ({
-    ...{ ts: second(thisMinute - ago * minuteMs), subject, key_id: '', plan: 'free', route: '*', method: 'GET' },
-    ...{ outcome, denied_by: '', count: ago <= 6 ? lately : usual, cost: 0 },
+    ts: second(thisMinute - ago * minuteMs),
+    subject,
+    key_id: '',
+    plan: 'free',
+    route: '*',
+    method: 'GET',
+    outcome,
+    denied_by: '',
+    count: ago <= 6 ? lately : usual,
+    cost: 0,
   }))
   await stack.tables.client.insert({ table: 'weir.usage_1m', values, format: 'JSONEachRow' })
 }
@@ -38,8 +46,14 @@ async function use(subject: string, outcome: 'allow' | 'deny', usual: number, la
 async function useFrom(ip: string, subjects: readonly string[]) {
   const values = subjects.flatMap((subject) =>
     Array.from({ length: 60 }, (_, ago) => ({
-      ...{ ts: formatTs(Date.now() - ago * minuteMs), subject, plan: 'free', route: '*', method: 'GET', ip },
-      ...{ outcome: 'allow', count: ago <= 6 ? 10 : 1 },
+      ts: formatTs(Date.now() - ago * minuteMs),
+      subject,
+      plan: 'free',
+      route: '*',
+      method: 'GET',
+      ip,
+      outcome: 'allow',
+      count: ago <= 6 ? 10 : 1,
     })),
   )
   await stack.tables.client.insert({ table: 'weir.decisions', values, format: 'JSONEachRow' })
@@ -51,8 +65,13 @@ const mark = (at: number) =>
     table: 'weir.marks',
     values: [
       {
-        ...{ topic: topics.decisions, journal: '01a1fdfa-6d10-4540-81b4-576e9d55a36f', partition: 0 },
-        ...{ mark: formatTs(at), first_mark: formatTs(at - 2 * 3_600_000), seq: 1, end: false },
+        topic: topics.decisions,
+        journal: '01a1fdfa-6d10-4540-81b4-576e9d55a36f',
+        partition: 0,
+        mark: formatTs(at),
+        first_mark: formatTs(at - 2 * 3_600_000),
+        seq: 1,
+        end: false,
       },
     ],
     format: 'JSONEachRow',

@@ -75,7 +75,9 @@ async function weirAudit(...flags: readonly string[]): Promise<{ code: number | 
 }
 
 const ports = (): AuditPorts => ({
-  ...{ clickhouse: stack.clickhouse, kafka: kafkaOptions(stack.kafka.address), servers: stack.servers },
+  clickhouse: stack.clickhouse,
+  kafka: kafkaOptions(stack.kafka.address),
+  servers: stack.servers,
   policy: requirePolicy(policy, 'the test'),
   nowMs: Date.now,
   pause: async () => undefined, // nothing is on its way
@@ -185,9 +187,22 @@ describe('an audit', () => {
 
   it('names what the rollup of outcomes lacks, and makes its quantiles from the raw rows too', async () => {
     const outcome = (seq: number) => ({
-      ...{ v: 1, id: randomUUID(), ts: new Date(nowMs).toISOString().slice(0, 23).replace('T', ' '), subject: 'acme' },
-      ...{ route: 'GET /', method: 'GET', status: 200, duration_ms: seq, bytes_in: 1, bytes_out: 2, upstream: 'demo' },
-      ...{ error: '', journal, seq, partition: 0, offset: seq },
+      v: 1,
+      id: randomUUID(),
+      ts: new Date(nowMs).toISOString().slice(0, 23).replace('T', ' '),
+      subject: 'acme',
+      route: 'GET /',
+      method: 'GET',
+      status: 200,
+      duration_ms: seq,
+      bytes_in: 1,
+      bytes_out: 2,
+      upstream: 'demo',
+      error: '',
+      journal,
+      seq,
+      partition: 0,
+      offset: seq,
     })
     const journal = randomUUID()
     const values = Array.from({ length: 20 }, (_, seq) => outcome(seq))

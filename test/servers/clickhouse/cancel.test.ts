@@ -21,12 +21,7 @@ it.each([
 ] as const)('stops the query of a client that disconnects (%s, %s)', async (format, sql) => {
   const id = randomUUID()
   const leaving = new AbortController()
-  const query = clickhouse.client.query({
-    query: sql,
-    query_id: id,
-    abort_signal: leaving.signal,
-    format,
-  })
+  const query = clickhouse.client.query({ query: sql, query_id: id, abort_signal: leaving.signal, format })
   const outcome = query.then((result) => result.text()).catch(() => 'aborted')
   await started(id)
   leaving.abort()

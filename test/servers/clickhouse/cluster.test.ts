@@ -91,8 +91,17 @@ test('Migrations that were applied are not applied again, and a second migrator 
 })
 
 const decision = (seq: number) => ({
-  ...{ v: 1, id: randomUUID(), ts: '2026-11-20 10:00:00.000', subject: 'acme', outcome: 'allow', count: 1, cost: 2 },
-  ...{ journal: '00000000-0000-4000-8000-000000000001', seq, partition: 0, offset: seq },
+  v: 1,
+  id: randomUUID(),
+  ts: '2026-11-20 10:00:00.000',
+  subject: 'acme',
+  outcome: 'allow',
+  count: 1,
+  cost: 2,
+  journal: '00000000-0000-4000-8000-000000000001',
+  seq,
+  partition: 0,
+  offset: seq,
   limits: [{ name: 'minute', size: 100, used: seq, remaining: 0, reset_ms: 1 }],
 })
 

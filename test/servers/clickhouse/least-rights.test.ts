@@ -143,8 +143,13 @@ const presence = () =>
     table: 'marks',
     values: [
       {
-        ...{ topic: topics.decisions, journal: crypto.randomUUID(), partition: 0, seq: 1, end: false },
-        ...{ mark: formatTs(Date.now()), first_mark: formatTs(Date.now() - 7_200_000) },
+        topic: topics.decisions,
+        journal: crypto.randomUUID(),
+        partition: 0,
+        seq: 1,
+        end: false,
+        mark: formatTs(Date.now()),
+        first_mark: formatTs(Date.now() - 7_200_000),
       },
     ],
     format: 'JSONEachRow',

@@ -12,9 +12,7 @@ it('serves the requests that clickhouse-connect (Python) makes, each of which na
     cancel_http_readonly_queries_on_client_close: '1',
   }
   const send = async (parameters: Record<string, string>, body: string | Uint8Array<ArrayBuffer>, headers = {}) => {
-    const answer = await clickhouse.post({ ...common, ...parameters }, body, {
-      ...headers,
-    })
+    const answer = await clickhouse.post({ ...common, ...parameters }, body, { ...headers })
     if (!answer.ok) throw new Error(await answer.text())
     return Buffer.from(await answer.arrayBuffer())
   }

@@ -165,15 +165,11 @@ describe('storage', () => {
     await clickhouse.ask(`CREATE DATABASE d_${table}`)
     await clickhouse.ask(
       `CREATE TABLE ${table} (a Int32, CONSTRAINT positive CHECK a > 0) ENGINE = MergeTree ORDER BY a`,
-      {
-        database: `d_${table}`,
-      },
+      { database: `d_${table}` },
     )
     await clickhouse.ask(
       `CREATE MATERIALIZED VIEW v_${table} ENGINE = SummingMergeTree ORDER BY k AS SELECT a % 2 AS k, count() AS n FROM ${table} GROUP BY k`,
-      {
-        database: `d_${table}`,
-      },
+      { database: `d_${table}` },
     )
     await clickhouse.ask(`INSERT INTO d_${table}.${table} VALUES (1), (2), (3)`)
     await expect(clickhouse.ask(`INSERT INTO d_${table}.${table} VALUES (0)`)).rejects.toThrow('VIOLATED_CONSTRAINT')

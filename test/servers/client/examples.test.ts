@@ -40,7 +40,8 @@ afterAll(async () => {
 /** Runs an example as it was packed; what it has printed so far, and whether it has ended. */
 function runExample(file: string, environment: Readonly<Record<string, string>>) {
   const child = spawnBound([process.execPath, join(client.dir, file)], {
-    ...{ cwd: client.dir, stdio: ['ignore', 'pipe', 'pipe'] },
+    cwd: client.dir,
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, WEIR_URL: weir.ingress.api, PORT: '0', ...environment },
   })
   const seen = { text: '', troubles: '', hasEnded: false }
@@ -95,7 +96,8 @@ test('fastify.mjs holds the limits of the key that a request carries', async () 
   const headers = { authorization: 'Bearer caller-key' }
   for (let left = 11; left >= 0; left -= 1) {
     expect(await get(`${url}/hello?left=${left}`, headers)).toMatchObject({
-      ...{ status: 200, body: { hello: 'world', left } },
+      status: 200,
+      body: { hello: 'world', left },
     })
   }
   const refused = await get(`${url}/hello`, headers)

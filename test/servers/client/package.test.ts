@@ -64,9 +64,7 @@ test.each([
   const { stdout } = await run(
     process.execPath,
     [tsc, ...options, '--skipLibCheck', '--types', 'node', join(client.dir, file)],
-    {
-      cwd: client.dir,
-    },
+    { cwd: client.dir },
   ).catch((error: { stdout: string }) => error)
   expect(stdout).toBe('')
 })

@@ -46,17 +46,22 @@ const insert = (into: string, columns: Readonly<Record<string, string | number>>
 async function refuse(tsMs: number, more: Readonly<Record<string, string | number>> = {}): Promise<string> {
   const id = uuidv7(tsMs)
   await insert('decisions', {
-    ...{ id: `toUUID('${id}')`, ts: at(tsMs), subject: "'acme'", key_id: "'acme-1'", plan: "'free'", route: "'*'" },
-    ...{
-      method: "'POST'",
-      cost: 5,
-      count: 1,
-      outcome: "'deny'",
-      reason: "'limit'",
-      mode: "'enforce'",
-      charged: "'no'",
-    },
-    ...{ denied_by: "'minute'", policy: first.offset, retry_ms: 19_882 },
+    id: `toUUID('${id}')`,
+    ts: at(tsMs),
+    subject: "'acme'",
+    key_id: "'acme-1'",
+    plan: "'free'",
+    route: "'*'",
+    method: "'POST'",
+    cost: 5,
+    count: 1,
+    outcome: "'deny'",
+    reason: "'limit'",
+    mode: "'enforce'",
+    charged: "'no'",
+    denied_by: "'minute'",
+    policy: first.offset,
+    retry_ms: 19_882,
     limits: "[('minute', 100, 98, 2, 19882, map())]",
     ...more,
   })
@@ -82,7 +87,12 @@ test('a refusal is explained by its record and the policy of then, with what bel
   const { status, body } = await explain(id.toUpperCase())
   expect(status).toBe(200)
   expect(body).toMatchObject({
-    ...{ id, subject: 'acme', key_id: 'acme-1', outcome: 'deny', denied_by: 'minute', retry_ms: 19_882 },
+    id,
+    subject: 'acme',
+    key_id: 'acme-1',
+    outcome: 'deny',
+    denied_by: 'minute',
+    retry_ms: 19_882,
     summary:
       'Refused by minute: 98 of 100 units were used and the request costs 5. It would have been admitted 19.9 s later.',
     allowed_at: new Date(tsMs + 19_882).toISOString(),
@@ -90,7 +100,9 @@ test('a refusal is explained by its record and the policy of then, with what bel
       { name: 'minute', algorithm: 'fixed_window', size: 100, used: 98, remaining: 2, needed: 5, refused: true },
     ],
     policy: { offset: first.offset, exact: true, change: first.id, since_changed: [] },
-    ...{ outcome_record: null, corrections: [], alerts: [] },
+    outcome_record: null,
+    corrections: [],
+    alerts: [],
   })
   expect(body.would_have_allowed).toEqual([
     { how: 'wait', ms: 19_882 },
@@ -120,8 +132,14 @@ test('its outcome, its corrections and its alerts are named, and nobody else’s
   }
   const alert = uuidv7(tsMs)
   await insert('alerts', {
-    ...{ id: `toUUID('${alert}')`, type: "'weir.limit.blocked'", subject: "'acme'", decision_id: `toUUID('${id}')` },
-    ...{ time: at(tsMs), period_start: at(tsMs), state: "'raised'", data: `'{"limit":"minute"}'` },
+    id: `toUUID('${alert}')`,
+    type: "'weir.limit.blocked'",
+    subject: "'acme'",
+    decision_id: `toUUID('${id}')`,
+    time: at(tsMs),
+    period_start: at(tsMs),
+    state: "'raised'",
+    data: `'{"limit":"minute"}'`,
   })
   const { body } = await explain(id)
   expect(body.outcome_record).toMatchObject({ status: 205, upstream: 'demo' })
@@ -135,7 +153,8 @@ test('what of the policy is otherwise by now is said, and what was then is what 
   const { body } = await explain(id)
   expect(body.limits).toMatchObject([{ size: 100, refused: true }])
   expect(body.policy).toMatchObject({
-    ...{ exact: true, change: first.id },
+    exact: true,
+    change: first.id,
     since_changed: [{ kind: 'limit', name: 'minute', before: { size: 100 }, now: { size: 200 } }],
   })
   expect((await change('PUT /v1/limits/minute', minute)).offset).toBeGreaterThan(first.offset)
@@ -185,7 +204,9 @@ test('a decision that is not there is not metered yet, or unknown once all befor
 async function charge(subject: string, limit: object, cost: number): Promise<void> {
   const read = requirePolicy(JSON.stringify({ ...policy, limits: { ...policy.limits, minute: limit } }), 'weir.yaml')
   const store = new RedisLimitStore({
-    ...{ redis: await openLimiterRedis(inject('redisUrl')), clock: { nowMs: () => Date.now() }, deadlineMs: 5_000 },
+    redis: await openLimiterRedis(inject('redisUrl')),
+    clock: { nowMs: () => Date.now() },
+    deadlineMs: 5_000,
     periodBoundaries: createBoundaryCache(),
   })
   const scope = { subject, keyId: '', ip: '', route: '', method: '' }

@@ -12,9 +12,23 @@ const insert = (into: string, columns: Columns) =>
 async function decide(tsMs: number, more: Columns = {}): Promise<string> {
   const id = uuidv7(tsMs)
   await insert('decisions', {
-    ...{ id: `toUUID('${id}')`, ts: at(tsMs), subject: "'acme'", key_id: "'acme-1'", plan: "'free'", route: "'*'" },
-    ...{ method: "'POST'", cost: 5, count: 1, outcome: "'deny'", reason: "'limit'", mode: "'enforce'" },
-    ...{ charged: "'no'", denied_by: "'minute'", policy: 3, retry_ms: 19_882, ip: "'192.0.2.7'" },
+    id: `toUUID('${id}')`,
+    ts: at(tsMs),
+    subject: "'acme'",
+    key_id: "'acme-1'",
+    plan: "'free'",
+    route: "'*'",
+    method: "'POST'",
+    cost: 5,
+    count: 1,
+    outcome: "'deny'",
+    reason: "'limit'",
+    mode: "'enforce'",
+    charged: "'no'",
+    denied_by: "'minute'",
+    policy: 3,
+    retry_ms: 19_882,
+    ip: "'192.0.2.7'",
     limits: "[('minute', 100, 98, 2, 19882, map('ip', '192.0.2.7'))]",
     ...more,
   })
@@ -38,7 +52,11 @@ beforeAll(async () => {
   const correction = { id: 'generateUUIDv7()', ts: at(nowMs - 30 * minute), subject: "'acme'", outcome: "'allow'" }
   await insert('decisions', { ...correction, cost: 0, count: 0, corrects, adjustment: -4, charged: "'yes'" })
   await insert('outcomes', {
-    ...{ id: `toUUID('${first}')`, ts: at(nowMs - minute + 5), subject: "'bolt'", status: 503, upstream: "'demo'" },
+    id: `toUUID('${first}')`,
+    ts: at(nowMs - minute + 5),
+    subject: "'bolt'",
+    status: 503,
+    upstream: "'demo'",
   })
 }, 180_000)
 afterAll(close)
@@ -60,12 +78,23 @@ test('without a question it is the last hour, the newest first, with what came a
   const { body } = await list()
   expect(body.rows.map(({ id }) => id)).toEqual(ids)
   expect(body.rows[0]).toMatchObject({
-    ...{ subject: 'bolt', outcome: 'allow', retry_ms: null, corrections: [] },
+    subject: 'bolt',
+    outcome: 'allow',
+    retry_ms: null,
+    corrections: [],
     outcome_record: { status: 503, upstream: 'demo' },
   })
   expect(body.rows[1]).toMatchObject({
-    ...{ ts: new Date(nowMs - 2 * minute).toISOString(), subject: 'acme', key_id: 'acme-1', cost: 5, count: 1 },
-    ...{ outcome: 'deny', reason: 'limit', denied_by: 'minute', retry_ms: 19_882, ip: '192.0.2.7' },
+    ts: new Date(nowMs - 2 * minute).toISOString(),
+    subject: 'acme',
+    key_id: 'acme-1',
+    cost: 5,
+    count: 1,
+    outcome: 'deny',
+    reason: 'limit',
+    denied_by: 'minute',
+    retry_ms: 19_882,
+    ip: '192.0.2.7',
     limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 19_882, by: { ip: '192.0.2.7' } }],
     outcome_record: null,
   })

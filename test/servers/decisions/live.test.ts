@@ -37,9 +37,26 @@ function record(subject: string, more: object = {}) {
   seq += 1
   const ts = new Date().toISOString().replace('T', ' ').replace('Z', '')
   const whole = {
-    ...{ v: 1, id: uuidv7(Date.now()), ts, subject, key_id: `${subject}-1`, plan: 'open', route: '*', method: 'GET' },
-    ...{ cost: 5, count: 1, outcome: 'deny', reason: 'limit', mode: 'enforce', charged: 'no', denied_by: 'minute' },
-    ...{ limits, retry_ms: 19_882, journal: '01a20287-6fb6-7000-8000-000000000001', seq, ...more },
+    v: 1,
+    id: uuidv7(Date.now()),
+    ts,
+    subject,
+    key_id: `${subject}-1`,
+    plan: 'open',
+    route: '*',
+    method: 'GET',
+    cost: 5,
+    count: 1,
+    outcome: 'deny',
+    reason: 'limit',
+    mode: 'enforce',
+    charged: 'no',
+    denied_by: 'minute',
+    limits,
+    retry_ms: 19_882,
+    journal: '01a20287-6fb6-7000-8000-000000000001',
+    seq,
+    ...more,
   }
   return { id: whole.id, key: subject, value: JSON.stringify(whole), partition: seq % 6 }
 }
@@ -69,7 +86,8 @@ interface Listening {
 async function listen(query = '', headers: Record<string, string> = bearer('test-admin-token')): Promise<Listening> {
   const stop = new AbortController()
   const response = await fetch(`${desk.environment.WEIR_CONSOLE_URL}/v1/decisions/stream?${query}`, {
-    ...{ headers, signal: stop.signal },
+    headers,
+    signal: stop.signal,
   })
   const events: StreamEvent[] = []
   let isOver = false
@@ -114,7 +132,13 @@ test('decisions of all partitions come as they are made, with the sums of each s
   expect(idsOf(all).toSorted()).toEqual([...ids, large, small].toSorted())
   expect([idsOf(filtered), of('decision', sums)]).toEqual([[large], []])
   expect(dataOf('decision', all)[0]).toMatchObject({
-    ...{ subject: 'acme', outcome: 'deny', reason: 'limit', denied_by: 'minute', retry_ms: 19_882, cost: 5, ip: '' },
+    subject: 'acme',
+    outcome: 'deny',
+    reason: 'limit',
+    denied_by: 'minute',
+    retry_ms: 19_882,
+    cost: 5,
+    ip: '',
     limits: [{ name: 'minute', used: 98, by: {} }],
   })
   const rows = dataOf('sums', filtered).flatMap((one) => one.rows)

@@ -41,7 +41,8 @@ test('who waits for a second sees how long on a terminal, and never in JSON', as
   // `script` runs a command in a terminal without a size, and prints everything that the command writes to it.
   const inTerminal = (command: string) => {
     const child = spawnBound(['script', '-qec', `stty columns 80; ${projectRoot}/${command}`, '/dev/null'], {
-      ...{ env: { ...process.env, ...env, TERM: 'xterm' }, stdio: 'pipe' },
+      env: { ...process.env, ...env, TERM: 'xterm' },
+      stdio: 'pipe',
     })
     const shown = { text: '', ended: new Promise<number | null>((done) => child.once('close', done)) }
     child.stdout?.on('data', (data: Buffer) => (shown.text += data.toString()))

@@ -26,9 +26,7 @@ const policy = {
   plans: { free: { limits: [] } },
   limits: { otp: { algorithm: 'fixed_window', size: 5, window: '1h', by: ['key', 'ip'], block: '2m' } },
   routes: [{ match: 'POST /v1/otp', limits: ['otp'] }],
-  subjects: {
-    acme: { plan: 'free', keys: [{ sha256: sha256('acme-key'), id: 'app' }] },
-  },
+  subjects: { acme: { plan: 'free', keys: [{ sha256: sha256('acme-key'), id: 'app' }] } },
 }
 
 let redis: RunningServer

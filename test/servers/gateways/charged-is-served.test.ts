@@ -94,7 +94,9 @@ const cases: Readonly<Record<string, Case>> = {
   'Connection: X-Weir-Subject, X-API-Key': free('Connection', 'X-Weir-Subject, X-API-Key'),
   'X-Units: 1, X_Units and X.Units: 500': units('X-Units', '1', 'X_Units', '500', 'X.Units', '500'),
   'X-Units: 1, X~Units and 11 like it: 500': units(
-    ...['X-Units', '1', ...[..."!#$%&'*+^`|~"].flatMap((character) => [`X${character}Units`, '500'])],
+    'X-Units',
+    '1',
+    ...[..."!#$%&'*+^`|~"].flatMap((character) => [`X${character}Units`, '500']),
   ),
   'X~Weir~Subject: root': free('X~Weir~Subject', 'root', 'X!Weir!Subject', 'root'),
   'an empty X-Forwarded-For': free('X-Forwarded-For', ''),
@@ -103,13 +105,16 @@ const cases: Readonly<Record<string, Case>> = {
     ...['X-Forwarded-For', 'X-Forwarded-Prefix', 'X-Real-IP', 'X-Client-IP', 'True-Client-IP', 'X.Real.IP'].flatMap(
       (name) => [name, '9.9.9.9'],
     ),
-    ...['Forwarded', 'for=9.9.9.9'],
+    'Forwarded',
+    'for=9.9.9.9',
   ),
   'two Authorization, the first good': {
-    ...{ path: '/v1/free', headers: ['Authorization', `Bearer ${key}`, 'Authorization', 'Bearer nope'] },
+    path: '/v1/free',
+    headers: ['Authorization', `Bearer ${key}`, 'Authorization', 'Bearer nope'],
   },
   'two Authorization, the second good': {
-    ...{ path: '/v1/free', headers: ['Authorization', 'Bearer nope', 'Authorization', `Bearer ${key}`] },
+    path: '/v1/free',
+    headers: ['Authorization', 'Bearer nope', 'Authorization', `Bearer ${key}`],
   },
 }
 

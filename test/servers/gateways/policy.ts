@@ -32,9 +32,12 @@ export const policyOf = (gateways: readonly string[]) => {
       trustedHeaders: { from: ['127.0.0.1/32'], subject: 'x-weir-subject', plan: 'free' },
     },
     plans: {
-      ...{ free: { limits: ['daily', 'by-address'] }, wide: { limits: ['by-address'] } },
+      free: { limits: ['daily', 'by-address'] },
+      wide: { limits: ['by-address'] },
       many: { limits: longNames },
-      ...{ soft: { limits: ['soft'] }, cut: { limits: ['cut'] }, human: { limits: ['human'] } },
+      soft: { limits: ['soft'] },
+      cut: { limits: ['cut'] },
+      human: { limits: ['human'] },
     },
     limits: {
       ...Object.fromEntries(longNames.map((name) => [name, { ...day, size: 1, onExceed: { challenge: longPage } }])),

@@ -79,7 +79,12 @@ export async function openIssuer() {
 
   const url = `http://127.0.0.1:${port}`
   return {
-    ...{ state, keys, rotate, url, port, jwksUrl: `${url}/keys` },
+    state,
+    keys,
+    rotate,
+    url,
+    port,
+    jwksUrl: `${url}/keys`,
     /** Answers those who asked while it was silent. */
     answerLate: () => {
       for (const response of unanswered.splice(0)) response.end(JSON.stringify({ keys }))

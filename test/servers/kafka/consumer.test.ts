@@ -209,7 +209,8 @@ test('what came while a batch was worked off does not wait for the whole time of
   const { promise: worked, resolve: endWork } = Promise.withResolvers<void>()
   start({
     ...testConsumer(options, [topic]),
-    ...{ maxWaitMs, minBytes: 1_000_000 },
+    maxWaitMs,
+    minBytes: 1_000_000,
     async onBatch() {
       handed.push(performance.now())
       if (handed.length === 1) await worked

@@ -52,14 +52,20 @@ function file(of: { readonly text: string } | { readonly copy: string }): string
 }
 
 const scram = (passwordFile: string): Environment => ({
-  ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_KAFKA_TLS_CA: kafka.caFile },
-  ...{ WEIR_KAFKA_SASL_MECHANISM: 'SCRAM-SHA-512', WEIR_KAFKA_SASL_USERNAME: user },
+  WEIR_KAFKA_BROKERS: kafka.address,
+  WEIR_KAFKA_TLS_CA: kafka.caFile,
+  WEIR_KAFKA_SASL_MECHANISM: 'SCRAM-SHA-512',
+  WEIR_KAFKA_SASL_USERNAME: user,
   WEIR_KAFKA_SASL_PASSWORD_FILE: passwordFile,
 })
 const oauth = (): Environment => ({
-  ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_KAFKA_TLS_CA: kafka.caFile, WEIR_KAFKA_SASL_MECHANISM: 'OAUTHBEARER' },
-  ...{ WEIR_KAFKA_OAUTH_TOKEN_URL: tokens.url, WEIR_KAFKA_OAUTH_CLIENT_ID: 'weir: client' },
-  ...{ WEIR_KAFKA_OAUTH_CLIENT_SECRET: 'its secret', WEIR_KAFKA_OAUTH_SCOPE: 'kafka' },
+  WEIR_KAFKA_BROKERS: kafka.address,
+  WEIR_KAFKA_TLS_CA: kafka.caFile,
+  WEIR_KAFKA_SASL_MECHANISM: 'OAUTHBEARER',
+  WEIR_KAFKA_OAUTH_TOKEN_URL: tokens.url,
+  WEIR_KAFKA_OAUTH_CLIENT_ID: 'weir: client',
+  WEIR_KAFKA_OAUTH_CLIENT_SECRET: 'its secret',
+  WEIR_KAFKA_OAUTH_SCOPE: 'kafka',
 })
 
 /** What a process with this environment connects by, and all that it logs. */

@@ -95,7 +95,16 @@ const withRefused = (text: string) => text.replace('"cost":2', '"cost":"much"')
 
 describe('A block of six partitions whose process is killed is finished by two others that share them', () => {
   test.each([
-    ...['declare', 'insert', 'insert:2', 'redeclare', 'dead_letters', 'numbers', 'marks', 'gaps', 'members', 'commit'],
+    'declare',
+    'insert',
+    'insert:2',
+    'redeclare',
+    'dead_letters',
+    'numbers',
+    'marks',
+    'gaps',
+    'members',
+    'commit',
   ])('%s', async (step) => {
     const [other = ''] = newJournal().take(1)
     const journals = await sendEverything(step === 'redeclare' ? withRefused(other) : 'bad')

@@ -82,10 +82,15 @@ export async function openMeteringStack(
   await Promise.all([producer.connect(), admin.connect()])
   const started: ServiceProcess[] = []
   return {
-    ...{ kafka, clickhouse, client, options, admin },
+    kafka,
+    clickhouse,
+    client,
+    options,
+    admin,
     async start(environment = {}) {
       const servers = {
-        ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: clickhouse.address },
+        WEIR_KAFKA_BROKERS: kafka.address,
+        WEIR_CLICKHOUSE_URL: clickhouse.address,
         ...(isOnCluster ? { WEIR_CLICKHOUSE_CLUSTER: clusterName } : {}),
       }
       const one = await startServiceProcess('metering', { ...servers, ...environment })
@@ -120,7 +125,8 @@ export function newJournal(name = 'subject'): TestJournal {
   const subject = `${name}-${id.slice(0, 8)}`
   const next = new Map<number, number>()
   return {
-    ...{ id, subject },
+    id,
+    subject,
     take(count, partition = 0, { tsMs = Date.now(), seq: from } = {}) {
       const first = from ?? next.get(partition) ?? 0
       next.set(partition, Math.max(next.get(partition) ?? 0, first + count))
@@ -160,7 +166,12 @@ async function sumsOf(stack: MeteringStack, name: string): Promise<Sums> {
 
 /** Each table has every one of so many decisions once. */
 export const once = (count: number): Sums => ({
-  ...{ raw: count, distinct: count, usage_1m: count, usage_15m: count, limits_15m: count, cost: 2 * count },
+  raw: count,
+  distinct: count,
+  usage_1m: count,
+  usage_15m: count,
+  limits_15m: count,
+  cost: 2 * count,
 })
 
 /** Until the tables have so much of a subject, or the deadline; gives what they have. */

@@ -33,7 +33,15 @@ test('a record that cannot be read goes whole to the dead letters and forges no 
   const [one = '', two = '', three = ''] = newJournal().take(3)
   const good = journal.take(400)
   const poison = [
-    ...['not json', '{', '{}', '[1]', '', null, `${one}\n${two}`, `${one}${two}`, `${one},${two}`],
+    'not json',
+    '{',
+    '{}',
+    '[1]',
+    '',
+    null,
+    `${one}\n${two}`,
+    `${one}${two}`,
+    `${one},${two}`,
     `{"v":1,"limits":"[","b":1},${three}`,
     one.replace('"cost":2', '"cost":"much"'),
     one.replace('"cost":2', '"cost":-2'),

@@ -59,7 +59,9 @@ function listOf(...groups: readonly (readonly string[])[]) {
 
 async function start(url: string, more: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
   const one = await startServiceProcess('metering', {
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: url, WEIR_CLICKHOUSE_CLUSTER: clusterName },
+    WEIR_KAFKA_BROKERS: kafka.address,
+    WEIR_CLICKHOUSE_URL: url,
+    WEIR_CLICKHOUSE_CLUSTER: clusterName,
     ...more,
   })
   onTestFinished(() => one.kill('SIGKILL'))
@@ -87,7 +89,10 @@ async function countsOf(subject: string, of: readonly ShardServer[] = shards) {
   )
   const sum = (name: 'raw' | 'ids' | 'minutes' | 'limits') => each.reduce((total, one) => total + one[name], 0)
   return {
-    ...{ raw: sum('raw'), ids: sum('ids'), minutes: sum('minutes'), limits: sum('limits') },
+    raw: sum('raw'),
+    ids: sum('ids'),
+    minutes: sum('minutes'),
+    limits: sum('limits'),
     partitions: each.map(({ partitions }) => partitions),
   }
 }

@@ -46,7 +46,9 @@ async function openWeir(policy: string) {
     const [method = '', uri = '', ...pairs] = asked.split(' ')
     const headers = Object.fromEntries(pairs.map((pair) => pair.split('=')))
     return apps.api.inject({
-      ...{ method: 'GET', url: '/v1/authorize', remoteAddress: gateway },
+      method: 'GET',
+      url: '/v1/authorize',
+      remoteAddress: gateway,
       headers: { ...headers, 'x-original-method': method, 'x-original-uri': uri, 'x-forwarded-for': `192.0.2.${from}` },
     })
   }

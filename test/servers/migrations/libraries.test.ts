@@ -47,7 +47,9 @@ test.each(runs)('The guide from $guide: two processes with Weir answer $about as
   await untilWindowHasRoom(windowHours * hourMs)
   const seen = await playTraffic(processes, steps)
   const recorded = steps.map(({ what, statuses, remaining = expect.anything(), weir: own = statuses }) => ({
-    ...{ what, statuses: own, remaining },
+    what,
+    statuses: own,
+    remaining,
   }))
   expect(seen).toEqual(recorded)
 })

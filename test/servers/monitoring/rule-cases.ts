@@ -172,7 +172,8 @@ export const cases: Readonly<Record<string, RuleCase>> = {
       'weir_decision_source_total{source="unavailable"}': grows(percents),
       'weir_decision_source_total{source="redis"}': grows(100 - percents),
     }),
-    ...{ fires: 0.101, silent: 0.099 },
+    fires: 0.101,
+    silent: 0.099,
   },
   'RedisSlow ticket': p99('weir_redis_call_duration_seconds', '0.0125', '0.025'),
   'RedisScriptSlow ticket': {

@@ -76,8 +76,15 @@ test('Each record of a limit, plan or subject is one row, however many consoles 
   expect(
     rows.map(({ kind, name, change }) => `${ids.indexOf(change) + 1} ${kind} ${kind === 'change' ? '' : name}`),
   ).toEqual([
-    ...['1 limit minute', '1 plan free', '1 subject acme', '1 change '],
-    ...['2 limit minute', '2 subject acme', '2 change ', '3 limit minute', '3 change '],
+    '1 limit minute',
+    '1 plan free',
+    '1 subject acme',
+    '1 change ',
+    '2 limit minute',
+    '2 subject acme',
+    '2 change ',
+    '3 limit minute',
+    '3 change ',
   ])
   expect(new Set(rows.map(({ offset }) => offset)).size).toBe(rows.length)
   const sizes = rows.filter(({ kind }) => kind === 'limit').map(({ body }) => JSON.parse(body).size)

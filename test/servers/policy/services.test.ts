@@ -26,7 +26,11 @@ afterAll(() => kafka?.close())
 
 const apiKey = 'weir_a-key-that-comes-and-goes'
 const keyChange = putEntity({
-  ...{ kind: 'key', name: sha256(apiKey), origin: 'admin', position: undefined, body: { subject: 'acme', id: 'k' } },
+  kind: 'key',
+  name: sha256(apiKey),
+  origin: 'admin',
+  position: undefined,
+  body: { subject: 'acme', id: 'k' },
 })
 
 async function start(environment: Readonly<Record<string, string>>) {
@@ -53,8 +57,10 @@ async function start(environment: Readonly<Record<string, string>>) {
 
 test('alerting takes over an endpoint without a secret with a warning, and lives', async () => {
   const alerting = await startServiceProcess('alerting', {
-    ...{ WEIR_REDIS_URL: inject('redisUrl'), WEIR_KAFKA_BROKERS: kafka.address },
-    ...{ WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'), WEIR_POLICY_FILE: '/nowhere/weir.yaml' },
+    WEIR_REDIS_URL: inject('redisUrl'),
+    WEIR_KAFKA_BROKERS: kafka.address,
+    WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
+    WEIR_POLICY_FILE: '/nowhere/weir.yaml',
   })
   onTestFinished(() => alerting.kill('SIGKILL'))
   const readiness = async () => {

@@ -204,7 +204,8 @@ describe('an upstream', () => {
 
   it('that has 2,048 requests with it or waiting gives 503 and a Retry-After to the next, until one of those that wait hangs up', async () => {
     const { ask, port, records, outcomes, seen } = await openProxy({
-      ...{ serve: () => undefined, timeout: '60s' },
+      serve: () => undefined,
+      timeout: '60s',
       identity: '{ trustedHeaders: { from: [127.0.0.0/8], subject: x-user, plan: free } }',
     })
     const send = (user: string) => {

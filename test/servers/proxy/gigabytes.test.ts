@@ -30,7 +30,10 @@ beforeAll(async () => {
   })
   await waitUntil(() => said.includes('\n'), { deadlineMs: 60_000 })
   const policy = {
-    ...{ version: 1, plans: { free: { limits: [] } }, limits: {}, routes: [] },
+    version: 1,
+    plans: { free: { limits: [] } },
+    limits: {},
+    routes: [],
     upstreams: { big: { url: `http://127.0.0.1:${said.trim()}` } },
     subjects: { acme: { plan: 'free', keys: [{ sha256: sha256(key) }] } },
   }

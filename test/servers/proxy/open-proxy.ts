@@ -102,7 +102,9 @@ export async function openProxy(options: ProxyOptions = {}) {
   }
   onTestFinished(close)
   return {
-    ...{ port, app, seen },
+    port,
+    app,
+    seen,
     records: ports.log.records,
     outcomes,
     metrics,
@@ -154,7 +156,11 @@ interface Asking {
 function asker(port: number) {
   return async ({ method = 'GET', path = '/', headers = {}, body }: Asking = {}): Promise<Answer> => {
     const sent = request({
-      ...{ host: '127.0.0.1', port, method, path, agent: false },
+      host: '127.0.0.1',
+      port,
+      method,
+      path,
+      agent: false,
       headers: { host: 'api.test', 'x-api-key': 'acme-key', ...headers },
     })
     // Before the answer it rejects; an answer that comes before the body has gone is an answer all the same.

@@ -30,7 +30,9 @@ const webSocket: Hold = (port, who) =>
 async function openSmall(bounds = {}, timeout = '60s') {
   const received: (string | undefined)[] = []
   const proxy = await openProxy({
-    ...{ identity, timeout, upstreamBounds: { ...small, ...bounds } },
+    identity,
+    timeout,
+    upstreamBounds: { ...small, ...bounds },
     serve: (request, response) => {
       received.push(request.url)
       if (request.url === '/big') response.end(Buffer.alloc(50_000_000))
@@ -139,7 +141,8 @@ describe('a body', () => {
   it('that the upstream does not read is never the fault of its client', async () => {
     const { promise: mayRead, resolve: read } = Promise.withResolvers<void>()
     const { ask, port } = await openProxy({
-      ...{ identity, upstreamBounds: { bodyRateMin: 1_000_000, rateEveryMs: 100 } },
+      identity,
+      upstreamBounds: { bodyRateMin: 1_000_000, rateEveryMs: 100 },
       serve: (request, response) => void mayRead.then(() => request.resume().on('end', () => response.end('made'))),
     })
     const answer = ask({ method: 'POST', body: Buffer.alloc(20_000_000) })

@@ -195,8 +195,20 @@ describe('a tunnel', () => {
   })
 
   it.each([
-    ...['h2c', 'h2c-14', 'h2c-16', 'h2', 'HTTP/2.0', 'spdy/3', 'spdy/3.1', 'TLS/1.2', 'tls-1.2', 'tls', 'odd'],
-    ...['h2c, websocket', 'websocket, h2c', 'websocket/13'],
+    'h2c',
+    'h2c-14',
+    'h2c-16',
+    'h2',
+    'HTTP/2.0',
+    'spdy/3',
+    'spdy/3.1',
+    'TLS/1.2',
+    'tls-1.2',
+    'tls',
+    'odd',
+    'h2c, websocket',
+    'websocket, h2c',
+    'websocket/13',
   ])('for %s is not opened: requests inside it would not be decided', async (protocol) => {
     const { raw, seen } = await openProxy({ onUpgrade: echo })
     const said = await raw(`GET / HTTP/1.1\r\n${own}Connection: Upgrade, close\r\nUpgrade: ${protocol}\r\n\r\n`)

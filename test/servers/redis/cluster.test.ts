@@ -92,10 +92,7 @@ test('an idempotency key over several slots charges once', async () => {
     expect(await store.decide(once)).toMatchObject({ charged: 'yes', repeats: '' })
     expect(await store.decide(once)).toMatchObject({ allowed: true, charged: 'no', repeats: 'first' })
     const key = randomUUID()
-    const print = (fingerprint: string) => ({
-      ...once,
-      idempotency: { ...once.idempotency, key, fingerprint },
-    })
+    const print = (fingerprint: string) => ({ ...once, idempotency: { ...once.idempotency, key, fingerprint } })
     expect(await store.decide(print('abcdefghijkl'))).toMatchObject({ charged: 'yes' })
     expect(await store.decide(print('ABCDEFGHIJKL'))).toMatchObject({ charged: 'no', isOtherQuestion: true })
   }

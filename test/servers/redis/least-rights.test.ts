@@ -45,7 +45,9 @@ async function open(use: RedisUse) {
   const redis = connectRedis(
     { variable: 'WEIR_REDIS_URL', file: undefined, text: `rediss://${name}:p%40ss@127.0.0.1:${server.port}` },
     {
-      ...{ role: use === 'claims' || use === 'queue' ? use : 'limiter', use, tls: server.files },
+      role: use === 'claims' || use === 'queue' ? use : 'limiter',
+      use,
+      tls: server.files,
       onError: ({ message }) => void told.push(message),
     },
   )

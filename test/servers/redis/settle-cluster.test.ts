@@ -28,7 +28,8 @@ async function open(markersMax = 1_000) {
     redis,
     clock: systemClock,
     periodBoundaries: createBoundaryCache(),
-    ...{ deadlineMs, markersMax },
+    deadlineMs,
+    markersMax,
   })
   onTestFinished(() => {
     store.close()
@@ -124,7 +125,9 @@ test('a settlement that ended after the first slot is completed by a repeat', as
   expect(await used(request)).toEqual([10, 40])
   await nodeOf(beside).set(beside, bytes ?? '', 'PX', 600_000)
   expect(await settlements.settle({ subject, id, cost: 10 })).toMatchObject({
-    ...{ kind: 'settled', isRecordPending: true, limits: [{ used: 10 }, { used: 10 }] },
+    kind: 'settled',
+    isRecordPending: true,
+    limits: [{ used: 10 }, { used: 10 }],
   })
   expect(await used(request)).toEqual([10, 10])
 

@@ -14,23 +14,35 @@ describe('an address that a header claims', () => {
   const right = '198.51.100.7'
   /** What a trusted proxy hands on, and the caller's address then. */
   const unreadable = [
-    ...[
-      '',
-      `"${right}"`,
-      `${right};`,
-      `'${right}'`,
-      `${right} 203.0.113.9`,
-      `[${right}`,
-      `${right}:a`,
-      `${right}:123456`,
-    ],
-    ...[`${right}/32`, `${right}, unknown`, `${right},`, `for=${right}`, ','.repeat(2_800), 'a'.repeat(8_000)],
+    '',
+    `"${right}"`,
+    `${right};`,
+    `'${right}'`,
+    `${right} 203.0.113.9`,
+    `[${right}`,
+    `${right}:a`,
+    `${right}:123456`,
+    `${right}/32`,
+    `${right}, unknown`,
+    `${right},`,
+    `for=${right}`,
+    ','.repeat(2_800),
+    'a'.repeat(8_000),
     ...', unknown - _hidden localhost null [] [ ::: ::1:: 256.1.1.1 1.2.3 1.2.3.4.5 0xc6.0x33.0x64.0x07'.split(' '),
     ...'3325256711 198.51.25607 0306.063.0144.07 198.51.100.007 １９８.51.100.7'.split(' '),
   ]
   const readable = [
-    ...[right, `203.0.113.9, ${right}`, `${right}, ${proxy}`, `${right},${proxy},${proxy}`, ` ${right} `, `\t${right}`],
-    ...[`::ffff:${right}`, '::ffff:c633:6407', `[::ffff:${right}]:80`, `${right}:4711`, `${right}:0`],
+    right,
+    `203.0.113.9, ${right}`,
+    `${right}, ${proxy}`,
+    `${right},${proxy},${proxy}`,
+    ` ${right} `,
+    `\t${right}`,
+    `::ffff:${right}`,
+    '::ffff:c633:6407',
+    `[::ffff:${right}]:80`,
+    `${right}:4711`,
+    `${right}:0`,
   ]
   const lists: readonly (readonly [string, string])[] = [
     ...readable.map((list) => [list, right] as const),
@@ -147,7 +159,8 @@ describe('a token that is not right', () => {
           sub,
         })),
         ...['ip:127.0.0.1', '_unauthenticated', 'a b '].map((sub) => ({ sub })),
-        ...[{ sub: 'größe\u2028' }, { pad: 'a'.repeat(9_000) }],
+        { sub: 'größe\u2028' },
+        { pad: 'a'.repeat(9_000) },
         ...['exp', 'aud', 'iss', 'sub'].map((missing) => ({ [missing]: undefined })),
       ].map((claims: Record<string, unknown>): [string, Forge] => [
         `signed, with ${inspect(claims).slice(0, 60)}`,

@@ -56,7 +56,9 @@ afterAll(async () => {
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 async function post(path: string, credential: string, value: object) {
   const { status, body } = await send(stack.ingress.api, {
-    ...{ method: 'POST', path, body: Buffer.from(JSON.stringify(value)) },
+    method: 'POST',
+    path,
+    body: Buffer.from(JSON.stringify(value)),
     headers: { 'content-type': 'application/json', ...(credential === '' ? {} : bearer(credential)) },
   })
   return { status, body: JSON.parse(body) }
@@ -80,13 +82,20 @@ describe("a subject's own key", () => {
   )
 
   const about: readonly object[] = [
-    ...[{ subject: 'bob' }, { key: 'key-of-bob' }, { subject: '__proto__' }, { subject: 'alice', key: 'key-of-alice' }],
+    { subject: 'bob' },
+    { key: 'key-of-bob' },
+    { subject: '__proto__' },
+    { subject: 'alice', key: 'key-of-alice' },
     ...['203.0.113.7', '127.0.0.5', '::1', ''].map((ip) => ({ ip })),
     ...[{}, { user: 'bob' }, { ip: '203.0.113.7' }].map((attributes) => ({ attributes: { a: 'b', ...attributes } })),
     ...[0, 49, -1, 1.5, '50', 1_000_001, 2 ** 53, 1e300].map((cost) => ({ route: 'POST /v1/llm', cost })),
     ...[0, 2, 1_000_000].map((cost) => ({ route: 'POST /v1/search', cost })),
     ...[0, 1].map((cost) => ({ route: 'GET /v1/cheap', cost })),
-    ...[{ settle: '25h' }, { settle: '-1s' }, { wait: '61s' }, { idempotency_key: '' }, { unknown: 1 }],
+    { settle: '25h' },
+    { settle: '-1s' },
+    { wait: '61s' },
+    { idempotency_key: '' },
+    { unknown: 1 },
   ]
   test.each(about)('does not check %j', async (value) => {
     const before = await stands()

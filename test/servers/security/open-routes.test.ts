@@ -159,9 +159,24 @@ describe('a browser’s session that', () => {
   })
 
   test.each([
-    ...['', ' ', 'nobody', 'root', 'reader', sha256('reader-token'), sha256('test-admin-token'), "' OR 1=1 --"],
-    ...['acme-key\0', 'test-admin-token\n', 'Bearer test-admin-token', '__proto__', 'a'.repeat(5_000)],
-    ...[null, true, 0, ['test-admin-token'], { token: 'test-admin-token' }],
+    '',
+    ' ',
+    'nobody',
+    'root',
+    'reader',
+    sha256('reader-token'),
+    sha256('test-admin-token'),
+    "' OR 1=1 --",
+    'acme-key\0',
+    'test-admin-token\n',
+    'Bearer test-admin-token',
+    '__proto__',
+    'a'.repeat(5_000),
+    null,
+    true,
+    0,
+    ['test-admin-token'],
+    { token: 'test-admin-token' },
   ])('%j opens in place of a token', async (token) => {
     const refused = await signIn(token)
     expect([400, 401]).toContain(refused.status)

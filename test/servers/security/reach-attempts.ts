@@ -212,7 +212,8 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   [37, '/v1/usage', 400, { headers: { authorization: 'Bearer limited-token', 'x-api-key': 'bolt-key' } }],
   ...[
     ...['weir-subject', 'x-weir-subject', 'x-forwarded-user', 'host'].map((name) => ({ [name]: 'bolt' })),
-    ...[{ 'x-http-method-override': 'DELETE' }, { 'x-original-url': '/v1/policy' }],
+    { 'x-http-method-override': 'DELETE' },
+    { 'x-original-url': '/v1/policy' },
   ].map((headers) => [38, '/v1/usage?by=subject&step=total', 'own', { headers }] as const),
 ]
 

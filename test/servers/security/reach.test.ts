@@ -101,7 +101,9 @@ const credentials = {
 
 async function send(path: string, headers: Readonly<Record<string, string>>, { method = 'GET', ...more }: Sent = {}) {
   const response = await fetch(`${admin.environment.WEIR_CONSOLE_URL}${path}`, {
-    ...{ method, redirect: 'manual', signal: AbortSignal.timeout(60_000) },
+    method,
+    redirect: 'manual',
+    signal: AbortSignal.timeout(60_000),
     headers: {
       ...headers,
       ...(more.body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -38,7 +38,8 @@ function contentOf(file: string): string {
 }
 const at = (url: string, path: string, headers: Record<string, string>, body?: object) =>
   fetch(`${url}${path}`, {
-    ...{ headers: { 'content-type': 'application/json', ...headers }, signal: AbortSignal.timeout(20_000) },
+    headers: { 'content-type': 'application/json', ...headers },
+    signal: AbortSignal.timeout(20_000),
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
   })
 
@@ -50,9 +51,12 @@ beforeAll(async () => {
   const made = async (path: string, body: object) =>
     JSON.parse(await (await at(line.console, path, admin, body)).text())
   const given: Record<(typeof names)[number], unknown> = {
-    ...{ demoKey: line.demoKey, demoSmallKey: line.demoSmallKey, adminToken: line.adminToken },
+    demoKey: line.demoKey,
+    demoSmallKey: line.demoSmallKey,
+    adminToken: line.adminToken,
     webhookSecret: JSON.parse(readFileSync(join(weir.dir, 'secrets.json'), 'utf8')).webhookSecret,
-    ...{ redis: new URL(line.redis).password, clickhouse: new URL(line.clickhouse).password },
+    redis: new URL(line.redis).password,
+    clickhouse: new URL(line.clickhouse).password,
     madeKey: (await made('/v1/subjects/demo/keys', {})).key,
     madeToken: (await made('/v1/tokens', { name: 'tried', scopes: ['check', 'usage', 'read'] })).token,
   }

@@ -136,7 +136,10 @@ export async function openAlertingStack(
     return one
   }
   return {
-    ...{ redis, kafka, tables, received: receiver.received },
+    redis,
+    kafka,
+    tables,
+    received: receiver.received,
     answer: (path, how) => void receiver.answers.set(path, how),
     launch,
     async start(environment) {

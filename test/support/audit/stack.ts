@@ -37,7 +37,9 @@ export async function startAuditStack(): Promise<AuditStack> {
   const redis = connectRedis(redisRunning.address, { role: 'limiter', onError: () => undefined })
   if (redis.status !== 'ready') await new Promise((resolve) => redis.once('ready', resolve))
   return {
-    ...{ kafka, clickhouse, redis },
+    kafka,
+    clickhouse,
+    redis,
     servers: { serverOf: () => redis, all: () => [redis] },
     environment: {
       WEIR_REDIS_URL: redisRunning.address,

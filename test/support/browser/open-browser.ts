@@ -40,7 +40,10 @@ export async function openBrowser(): Promise<Browser> {
 export async function openWatchedPage(browser: Browser, options: PageOptions): Promise<WatchedPage> {
   const { origin, width = 1_440, scheme = 'light' } = options
   const context = await browser.newContext({
-    ...{ viewport: { width, height: 900 }, colorScheme: scheme, locale: 'en-GB', timezoneId: 'UTC' },
+    viewport: { width, height: 900 },
+    colorScheme: scheme,
+    locale: 'en-GB',
+    timezoneId: 'UTC',
   })
   context.setDefaultTimeout(pageDeadlineMs)
   // The page's own policy forbids scripts that are added later.

@@ -94,7 +94,10 @@ export async function startPageStack(
     return JSON.parse((await answer.text()) || 'null') as T
   }
   return {
-    ...{ weir, console: origin, browser, api },
+    weir,
+    console: origin,
+    browser,
+    api,
     async ask(subject, request = 'GET /hello') {
       const [method = '', path = ''] = request.split(' ')
       const answer = await fetch(weir.line.ingress + path, { method, headers: { 'x-api-key': `${subject}-key` } })

@@ -32,10 +32,15 @@ export const showcasePolicy = {
   },
   prices: {
     'api-2026': {
-      ...{ currency: 'EUR', flat: '49.00' },
+      currency: 'EUR',
+      flat: '49.00',
       lines: [
         {
-          ...{ name: 'search', routes: ['POST /v1/search'], measure: 'units', included: 100_000, mode: 'graduated' },
+          name: 'search',
+          routes: ['POST /v1/search'],
+          measure: 'units',
+          included: 100_000,
+          mode: 'graduated',
           tiers: [{ up_to: 1_000_000, unit_amount: '0.0008' }, { unit_amount: '0.0005' }],
         },
         { name: 'other', measure: 'decisions', tiers: [{ unit_amount: '0.00002' }] },
@@ -120,7 +125,12 @@ function alertRows(nowMs: number) {
   const day = new Date(Math.floor(nowMs / dayMs) * dayMs).toISOString()
   const tomorrow = new Date((Math.floor(nowMs / dayMs) + 1) * dayMs).toISOString()
   const quota = (limit: string, percent: number, size: number) => ({
-    ...{ limit, percent, size, used: (size * percent) / 100, period_start: day, period_end: tomorrow },
+    limit,
+    percent,
+    size,
+    used: (size * percent) / 100,
+    period_start: day,
+    period_end: tomorrow,
     decision_id: randomUUID(),
   })
   const window_ = { count: 4_211, usual: 130, window_start: day, window_end: tomorrow, watch: 'denials' }
@@ -144,22 +154,37 @@ function alertRows(nowMs: number) {
     ],
   ] as const
   const alerts = all.map(([type, subject, hours, data]) => ({
-    ...{ id: randomUUID(), type, subject, time: time(hours), state: 'raised', data: JSON.stringify(data) },
-    ...{ limit: 'limit' in data ? data.limit : '', size: 0, used: 0, percent: 0, decision_id: randomUUID() },
-    ...{ period_start: day.slice(0, 19).replace('T', ' '), period_end: tomorrow.slice(0, 19).replace('T', ' ') },
+    id: randomUUID(),
+    type,
+    subject,
+    time: time(hours),
+    state: 'raised',
+    data: JSON.stringify(data),
+    limit: 'limit' in data ? data.limit : '',
+    size: 0,
+    used: 0,
+    percent: 0,
+    decision_id: randomUUID(),
+    period_start: day.slice(0, 19).replace('T', ' '),
+    period_end: tomorrow.slice(0, 19).replace('T', ' '),
   }))
   const deliveries = all.flatMap(([type, subject, hours, , steps], at) =>
     steps.map((step, attempt) => {
       const [endpoint, outcome] = step.split(' ')
       const isFailed = outcome === 'failed'
       return {
-        ...{ alert_id: alerts[at]?.id, alert_type: type, subject, endpoint, outcome, attempt: attempt + 1 },
-        ...{ at: time(hours - attempt * 0.05), status: isFailed ? 503 : 200, ms: isFailed ? 10_000 : 84 },
-        ...{
-          error: isFailed ? 'The endpoint answered 503.' : '',
-          answer: isFailed ? 'upstream timed out' : 'ok',
-          next_try: isFailed && attempt === steps.length - 1 ? time(-0.2) : null,
-        },
+        alert_id: alerts[at]?.id,
+        alert_type: type,
+        subject,
+        endpoint,
+        outcome,
+        attempt: attempt + 1,
+        at: time(hours - attempt * 0.05),
+        status: isFailed ? 503 : 200,
+        ms: isFailed ? 10_000 : 84,
+        error: isFailed ? 'The endpoint answered 503.' : '',
+        answer: isFailed ? 'upstream timed out' : 'ok',
+        next_try: isFailed && attempt === steps.length - 1 ? time(-0.2) : null,
       }
     }),
   )

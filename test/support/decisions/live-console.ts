@@ -20,7 +20,9 @@ export async function openLiveConsole() {
   const tables = await startTables()
   const sender = createRecordSender(kafkaOptions(kafka.address))
   const desk = await startConsole({
-    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
+    WEIR_KAFKA_BROKERS: kafka.address,
+    WEIR_CLICKHOUSE_URL: tables.url,
+    WEIR_REDIS_URL: inject('redisUrl'),
   })
   let seq = 0
   return {
@@ -30,11 +32,26 @@ export async function openLiveConsole() {
       seq += 1
       const id = uuidv7(Date.now())
       const whole = {
-        ...{ v: 1, id, ts: new Date().toISOString().replace('T', ' ').replace('Z', ''), subject: 'acme' },
-        ...{ key_id: 'acme-1', plan: 'free', route: 'POST /v1/search', method: 'POST', cost: 5, count: 1 },
-        ...{ outcome: 'deny', reason: 'limit', mode: 'enforce', charged: 'no', denied_by: 'minute', retry_ms: 9, seq },
+        v: 1,
+        id,
+        ts: new Date().toISOString().replace('T', ' ').replace('Z', ''),
+        subject: 'acme',
+        key_id: 'acme-1',
+        plan: 'free',
+        route: 'POST /v1/search',
+        method: 'POST',
+        cost: 5,
+        count: 1,
+        outcome: 'deny',
+        reason: 'limit',
+        mode: 'enforce',
+        charged: 'no',
+        denied_by: 'minute',
+        retry_ms: 9,
+        seq,
         limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 9, by: {} }],
-        ...{ journal: '01a20287-6fb6-7000-8000-000000000001', ...more },
+        journal: '01a20287-6fb6-7000-8000-000000000001',
+        ...more,
       }
       if (where !== 'tables') await sender.send(topics.decisions, [{ key: 'acme', value: JSON.stringify(whole) }])
       if (where === 'kafka') return id

@@ -31,7 +31,10 @@ export function startLoad(ports: readonly number[]) {
   const answered: string[] = []
   const loads = ports.map((port) =>
     startSteadyLoad({
-      ...{ url: `http://127.0.0.1:${port}/`, headers, requestsPerSecond: 200 / ports.length, connections: 16 },
+      url: `http://127.0.0.1:${port}/`,
+      headers,
+      requestsPerSecond: 200 / ports.length,
+      connections: 16,
       onAnswer: (answer) => answered.push(String(answer.headers['weir-decision'] ?? 'none')),
     }),
   )

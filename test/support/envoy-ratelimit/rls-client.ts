@@ -75,7 +75,11 @@ const deadlineMs = 20_000
 export async function createRlsClient(address: string): Promise<RlsClient> {
   const definition = await load('envoy/service/ratelimit/v3/rls.proto', {
     includeDirs: [await findProgram(envoyProtos, { environment: process.env, tell: () => undefined })],
-    ...{ keepCase: true, longs: Number, enums: String, defaults: true, arrays: true },
+    keepCase: true,
+    longs: Number,
+    enums: String,
+    defaults: true,
+    arrays: true,
   })
   const { envoy } = loadPackageDefinition(definition) as unknown as RlsPackage
   const stub = new envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure())

@@ -34,18 +34,21 @@ async function sendRefused({ kafka }: Stack): Promise<void> {
   const sender = createRecordSender(kafka)
   const tsMs = Date.now()
   const open = encodeDecisionOpen({
-    ...{
-      id: uuidv7(tsMs),
-      tsMs,
-      subject: 'poison',
-      keyId: '',
-      plan: '',
-      route: 'GET /',
-      method: 'GET',
-      cost: 1,
-      count: 1,
-    },
-    ...{ outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
+    id: uuidv7(tsMs),
+    tsMs,
+    subject: 'poison',
+    keyId: '',
+    plan: '',
+    route: 'GET /',
+    method: 'GET',
+    cost: 1,
+    count: 1,
+    outcome: 'allow',
+    reason: 'ok',
+    mode: 'enforce',
+    charged: 'yes',
+    deniedBy: '',
+    limits: [],
   })
   const value = `${open.replace('"cost":1', '"cost":"much"')},"journal":"${uuidv7(tsMs)}","seq":0}`
   await sender.send(topics.decisions, [{ key: 'poison', value }])
@@ -71,12 +74,20 @@ export const crashSteps: readonly CrashStep[] = [
   ...of('metering', 'metering', ['gaps']).map((step) => ({ ...step, occasion: sendGap })),
   ...of('ingress', 'ingress', ['journal_written', 'send', 'answer', 'save', 'journal_acked']),
   ...of('ingress', 'ingress', [
-    ...['journal_made', 'journal_listening', 'journal_shown', 'journal_segment', 'journal_segment_deleted'],
+    'journal_made',
+    'journal_listening',
+    'journal_shown',
+    'journal_segment',
+    'journal_segment_deleted',
     // What the process before has left is taken over once.
-    ...['journal_adopted', 'adopted_sent', 'journal_segment_removed'],
+    'journal_adopted',
+    'adopted_sent',
+    'journal_segment_removed',
   ]).map((step) => ({ ...step, isRare: true })),
   ...of('ingress', 'ingress', ['journal_unnested']).map((step) => ({
-    ...{ ...step, isRare: true, behind: 'ingress.journal_adopted' },
+    ...step,
+    isRare: true,
+    behind: 'ingress.journal_adopted',
   })),
 ]
 

@@ -22,7 +22,14 @@ export interface RunningLoad {
 }
 
 const nothingYet: LoadProgress = {
-  ...{ answered: 0, decided: 0, cutOff: 0, undecided: {}, unrecorded: 0, elapsedMs: 0, lastDecidedMs: 0, lastId: '' },
+  answered: 0,
+  decided: 0,
+  cutOff: 0,
+  undecided: {},
+  unrecorded: 0,
+  elapsedMs: 0,
+  lastDecidedMs: 0,
+  lastId: '',
 }
 
 /** Of the connections: checks of subjects that are never refused, and the rest as told at their number. */

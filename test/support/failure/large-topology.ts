@@ -88,7 +88,11 @@ async function planNodes(dir: string): Promise<Planned> {
     await mkdir(cwd)
     const lines = [
       ...nodeLines({ port, busPort: ports[nodesCount + index] ?? 0, timeoutMs: 2_000 }),
-      ...[`dir ${cwd}`, 'save ""', 'appendonly yes', 'appendfsync everysec', 'maxmemory-policy noeviction'],
+      `dir ${cwd}`,
+      'save ""',
+      'appendonly yes',
+      'appendfsync everysec',
+      'maxmemory-policy noeviction',
       'cluster-require-full-coverage no',
     ]
     await writeFile(join(cwd, 'redis.conf'), `${lines.join('\n')}\n`)

@@ -113,7 +113,13 @@ function report(): void {
   if (unwritten.length > 0) writeSync(ledger, Buffer.concat(unwritten))
   unwritten = []
   const progress: LoadProgress = {
-    ...{ answered, decided, cutOff, undecided, unrecorded, lastDecidedMs, elapsedMs: elapsed() },
+    answered,
+    decided,
+    cutOff,
+    undecided,
+    unrecorded,
+    lastDecidedMs,
+    elapsedMs: elapsed(),
     lastId: lastId === '' ? '' : unpackId(lastId),
   }
   process.stdout.write(`${JSON.stringify(progress)}\n`)

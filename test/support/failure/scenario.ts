@@ -130,8 +130,12 @@ function addedCounts(before: Counts, after: Counts): Counts {
   const added = (name: Exclude<keyof Counts, 'rollups'>) => after[name] - before[name]
   const rollups = Object.entries(after.rollups).map(([name, n]) => [name, n - (before.rollups[name] ?? 0)])
   return {
-    ...{ raw: added('raw'), repeated: added('repeated'), holes: added('holes') },
-    ...{ gaps: added('gaps'), lost: added('lost'), rollups: Object.fromEntries(rollups) },
+    raw: added('raw'),
+    repeated: added('repeated'),
+    holes: added('holes'),
+    gaps: added('gaps'),
+    lost: added('lost'),
+    rollups: Object.fromEntries(rollups),
   }
 }
 
@@ -183,7 +187,13 @@ export async function playScenario(
     const rest = raw + gaps - answered - unrecorded
     const { cutOff } = load.progress
     const row: FailureRow = {
-      ...{ fault: scenario.fault, answered, unrecorded, gaps, raw, recoverSeconds, rollups },
+      fault: scenario.fault,
+      answered,
+      unrecorded,
+      gaps,
+      raw,
+      recoverSeconds,
+      rollups,
       cutOff: Math.max(0, Math.min(rest, cutOff)),
       uncounted: Math.max(0, -rest),
       missing: areNamed ? 0 : missingAnswers,
@@ -234,7 +244,9 @@ export function exactly(row: FailureRow) {
     missing: 0,
     raw: total,
     rollups: Object.fromEntries(Object.keys(row.rollups).map((name) => [name, total])),
-    ...{ rollupDifferences: 0, duplicates: 0, holes: 0 },
+    rollupDifferences: 0,
+    duplicates: 0,
+    holes: 0,
     // What was not worked off within the deadline is exact too late.
     recoverSeconds: Number.isNaN(row.recoverSeconds) ? recoverDeadlineMs / 1_000 : row.recoverSeconds,
   }

@@ -40,9 +40,7 @@ export const startEnvoyOverGrpc = (asks: {
 export const startEnvoyWith = (file: string, replacements: readonly (readonly [string, string])[]): Promise<Gateway> =>
   startGateway(async (port) => {
     return {
-      files: {
-        'envoy.yaml': await snippet(file, [...replacements, ['port_value: 80 }', `port_value: ${port} }`]]),
-      },
+      files: { 'envoy.yaml': await snippet(file, [...replacements, ['port_value: 80 }', `port_value: ${port} }`]]) },
       command,
     }
   })
@@ -50,5 +48,8 @@ export const startEnvoyWith = (file: string, replacements: readonly (readonly [s
 /** With its own shared memory and one thread for requests: other tests and other Envoys run beside it. */
 const command = (dir: string): readonly [string, ...string[]] => [
   ...(['envoy', '--disable-hot-restart', '--concurrency', '1'] as const),
-  ...['--log-level', 'error', '-c', join(dir, 'envoy.yaml')],
+  '--log-level',
+  'error',
+  '-c',
+  join(dir, 'envoy.yaml'),
 ]

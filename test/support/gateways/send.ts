@@ -35,7 +35,11 @@ export function send(
     const asked = request(
       origin,
       {
-        ...{ method, path, agent: false, localAddress: from, maxHeaderSize: 65_536 },
+        method,
+        path,
+        agent: false,
+        localAddress: from,
+        maxHeaderSize: 65_536,
         headers: Array.isArray(headers)
           ? ['host', new URL(origin).host, ...headers, ...Object.entries(length).flat()]
           : { ...headers, ...length },

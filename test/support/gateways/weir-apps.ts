@@ -25,7 +25,10 @@ export async function openWeirApps(
   for (const app of [apps.proxy, apps.api]) await app.listen({ host: '127.0.0.1', port: 0 })
   const originOf = ({ server }: (typeof apps)['api']) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
-    ...{ proxy: originOf(apps.proxy), api: originOf(apps.api), grpc: `127.0.0.1:${grpcPort}`, records: log.records },
+    proxy: originOf(apps.proxy),
+    api: originOf(apps.api),
+    grpc: `127.0.0.1:${grpcPort}`,
+    records: log.records,
     async close() {
       await apps.grpc.close()
       await apps.close()

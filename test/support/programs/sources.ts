@@ -63,8 +63,15 @@ export const fromPip = (
 
 const aptFolder = resolve(import.meta.dirname, '../../../.weir/apt')
 const apt = (folder: string) => [
-  ...['-qq', '-y', '--no-install-recommends', '-o', 'Debug::NoLocking=1'],
-  ...['-o', `Dir::State::lists=${aptFolder}/lists`, '-o', `Dir::Cache=${folder}`],
+  '-qq',
+  '-y',
+  '--no-install-recommends',
+  '-o',
+  'Debug::NoLocking=1',
+  '-o',
+  `Dir::State::lists=${aptFolder}/lists`,
+  '-o',
+  `Dir::Cache=${folder}`,
 ]
 
 let lists: Promise<void> | undefined

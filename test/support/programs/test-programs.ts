@@ -95,11 +95,7 @@ export const testPrograms: readonly TestProgram[] = [
     usedBy: ['test/support/gateways/envoy.ts', 'test/servers/migrations/envoy-ratelimit.test.ts'],
   },
   chromiumProgram,
-  {
-    ...debian('curl', 1_700_000, 'curl'),
-    onPath: named('curl'),
-    usedBy: ['test/servers/docs/commands.test.ts'],
-  },
+  { ...debian('curl', 1_700_000, 'curl'), onPath: named('curl'), usedBy: ['test/servers/docs/commands.test.ts'] },
   {
     ...debian('kcat', 1_700_000, 'kcat'),
     onPath: named('kcat', ['-V']),
@@ -109,7 +105,8 @@ export const testPrograms: readonly TestProgram[] = [
     ...debian('promtool', 19_000_000, 'prometheus', ['usr/bin/promtool', 'usr/bin/prometheus']),
     onPath: named('promtool'),
     usedBy: [
-      ...['test/support/check-metrics.ts', 'test/servers/monitoring/rules.test.ts'],
+      'test/support/check-metrics.ts',
+      'test/servers/monitoring/rules.test.ts',
       'test/support/failure/prometheus.ts',
     ],
   },

@@ -44,12 +44,7 @@ async function until(isDone: () => boolean | Promise<boolean>, what: string): Pr
 async function decide(redis: Redis): Promise<void> {
   redis.disconnect(true)
   await new Promise((resolve) => redis.once('close', resolve))
-  const store = new RedisLimitStore({
-    redis,
-    clock: systemClock,
-    periodBoundaries,
-    deadlineMs,
-  })
+  const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs })
   try {
     await until(() => store.serversDown === 0, 'the breaker closing')
     const { warning } = await store.checkHealth()
@@ -81,7 +76,7 @@ async function decide(redis: Redis): Promise<void> {
 async function decideByLongLog(redis: Redis): Promise<void> {
   let nowMs = Date.now()
   const now = () => nowMs
-  const store = new RedisLimitStore({ ...{ redis, now, deadlineMs }, clock: systemClock, periodBoundaries })
+  const store = new RedisLimitStore({ redis, now, deadlineMs, clock: systemClock, periodBoundaries })
   const limits = [buildLimit({ name: 'long', algorithm: 'sliding_log', size: 500 })]
   const scope = buildScope({ subject: `user-${randomUUID()}` })
   for (const cost of [200, 1, 100]) {
@@ -193,7 +188,9 @@ async function queue(redis: Redis, admin: Redis): Promise<void> {
   const faults: string[] = []
   const warn = (about: { err: Error }, event: string) => event === 'queue' && faults.push(about.err.message)
   const dispatcher = createDispatcher({
-    ...{ redis, clock: systemClock, log: { warn } as never },
+    redis,
+    clock: systemClock,
+    log: { warn } as never,
     async deliver(job) {
       outcomes.push(`${job.endpoint} ${job.attempts}`)
       if (job.endpoint === 'rejects') throw new Error('test')

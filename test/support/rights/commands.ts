@@ -23,8 +23,17 @@ const options = { data: '/nowhere', json: true }
 const repaired: Readonly<Record<string, string>> = {
   [topics.decisions]: encodeDecisionOpen(decisionInput({ subject: 'repaired', tsMs: Date.now() })),
   [topics.outcomes]: encodeOutcomeOpen({
-    ...{ id: randomUUID(), tsMs: Date.now(), subject: 'repaired', route: '*', method: 'GET', status: 200 },
-    ...{ durationMs: 1, bytesIn: 0, bytesOut: 0, upstream: 'here', error: '' },
+    id: randomUUID(),
+    tsMs: Date.now(),
+    subject: 'repaired',
+    route: '*',
+    method: 'GET',
+    status: 200,
+    durationMs: 1,
+    bytesIn: 0,
+    bytesOut: 0,
+    upstream: 'here',
+    error: '',
   }),
 }
 
@@ -51,10 +60,7 @@ export async function openCommands(weir: SecuredWeir) {
   const seek =
     (outcomes: boolean): Command =>
     ({ environment, print }) => {
-      const servers = {
-        kafka: kafkaFrom(environment, 'weir-seek'),
-        clickhouse: environment.WEIR_CLICKHOUSE_URL ?? '',
-      }
+      const servers = { kafka: kafkaFrom(environment, 'weir-seek'), clickhouse: environment.WEIR_CLICKHOUSE_URL ?? '' }
       return seekMetering({ partition: 0, to: 'clickhouse', outcomes }, servers, print)
     }
   /** Each time there is a topic to be made, which nothing uses any more. */

@@ -124,7 +124,12 @@ export async function startSecuredWeir(
     return answer?.status === 200
   })
   return {
-    ...{ kafka, tables, rights, services, environmentOf, ask },
+    kafka,
+    tables,
+    rights,
+    services,
+    environmentOf,
+    ask,
     async request(subject) {
       const response = await fetch(`http://127.0.0.1:${proxyPort}/`, { headers: { 'x-user': subject } })
       await response.body?.cancel()

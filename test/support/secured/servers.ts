@@ -60,7 +60,9 @@ async function openServers() {
     startSecureClickhouse(kafka.authority),
   ])
   const operator = connectRedis(`rediss://127.0.0.1:${redis.port}`, {
-    ...{ role: 'queue', tls: redis.files, onError: () => undefined },
+    role: 'queue',
+    tls: redis.files,
+    onError: () => undefined,
   })
   return { kafka, redis, clickhouse, operator }
 }
@@ -89,10 +91,7 @@ function environments({ kafka, redis, clickhouse }: Servers, file: (server: Serv
   })
   return {
     environment: { ...as('all'), WEIR_CLICKHOUSE_URL: clickhouse.engineUrl },
-    environmentOf: (name: string): Environment => ({
-      ...as(name),
-      ...(name === 'ingress' ? {} : clickhouseOf(name)),
-    }),
+    environmentOf: (name: string): Environment => ({ ...as(name), ...(name === 'ingress' ? {} : clickhouseOf(name)) }),
   }
 }
 
@@ -140,7 +139,8 @@ export async function startSecuredServers(): Promise<SecuredServers> {
   }
   return {
     ...environments(servers, file),
-    ...{ restart, changePasswords },
+    restart,
+    changePasswords,
     async closeConnections() {
       clickhouse.closeConnections()
       for (const user of usersOf.redis) await operator.client('KILL', 'USER', `weir-${user}`)

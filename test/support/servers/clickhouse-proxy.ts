@@ -130,7 +130,10 @@ export async function startClickhouseProxy(): Promise<ClickhouseProxy> {
   await new Promise<void>((done) => front.listen(0, '127.0.0.1', done))
   const secure: ClickhouseProxy = {
     url: `https://127.0.0.1:${(front.address() as AddressInfo).port}`,
-    ...{ server, authority, passwords, passwordFileOf },
+    server,
+    authority,
+    passwords,
+    passwordFileOf,
     sent: [],
     refuse: () => undefined,
     async environmentOf(user, database) {

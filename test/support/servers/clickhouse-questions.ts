@@ -18,20 +18,16 @@ export async function questions(client: ClickHouseClient): Promise<readonly stri
   const answer = await client.query({ query: 'SELECT toString(any(id)) AS id FROM decisions', format: 'JSONEachRow' })
   const [decision] = await answer.json<{ id: string }>()
   return [
-    ...[
-      'usage?step=minute&subject=acme',
-      'usage?step=hour&subject=acme',
-      'usage?step=hour',
-      'usage?by=reason&subject=acme',
-      'outcomes?step=hour',
-      'utilization',
-    ],
-    ...[
-      'alerts',
-      'spend?subject=payer',
-      'usage/export?from=now-1h',
-      `decisions/${decision?.id}`,
-      'decisions?status=200&corrected=true',
-    ],
+    'usage?step=minute&subject=acme',
+    'usage?step=hour&subject=acme',
+    'usage?step=hour',
+    'usage?by=reason&subject=acme',
+    'outcomes?step=hour',
+    'utilization',
+    'alerts',
+    'spend?subject=payer',
+    'usage/export?from=now-1h',
+    `decisions/${decision?.id}`,
+    'decisions?status=200&corrected=true',
   ]
 }

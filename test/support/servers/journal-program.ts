@@ -15,7 +15,10 @@ const task: JournalTask = JSON.parse(process.argv[2] ?? '{}')
 const log = createLogger('journal', 'silent')
 
 const journal = await openJournal({
-  ...{ brokers: [task.broker], clientId: 'journal', log, base: task.base },
+  brokers: [task.broker],
+  clientId: 'journal',
+  log,
+  base: task.base,
   topics: [{ name: task.topic, partitions: 6 }],
   maxBytes: 256 * 1024 * 1024,
   isEphemeralAllowed: true,

@@ -49,7 +49,8 @@ export async function startSecureClickhouse(authority: Authority): Promise<Secur
   return {
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
     engineUrl: engine.address,
-    ...{ kill: engine.kill, restart: engine.restart },
+    kill: engine.kill,
+    restart: engine.restart,
     setPassword: (user, secret) => void known.set(user, basic(user, secret)),
     closeConnections: () => server.closeAllConnections(),
     async close() {

@@ -156,8 +156,17 @@ export async function startSecureKafka({
   await Promise.all([cluster.connect(), admin.connect()])
   const entries = (user: string, rights: readonly AccessRight[]) => rights.map((right) => aclOf(user, right))
   return {
-    ...{ address, tlsAddress, authority, caFile: authority.caFile, otherCaFile: other.caFile, admin, client, asUser },
-    ...{ pid: running.pid, kill: running.kill, restart: running.restart },
+    address,
+    tlsAddress,
+    authority,
+    caFile: authority.caFile,
+    otherCaFile: other.caFile,
+    admin,
+    client,
+    asUser,
+    pid: running.pid,
+    kill: running.kill,
+    restart: running.restart,
     async setPassword(user, password) {
       await alterScramPassword(cluster, user, password)
       await until(() => isReady(new kafkajs.Kafka({ ...asUser(user, password), retry: { retries: 0 } })))

@@ -30,8 +30,10 @@ function plainSums(rows: readonly Decision[]) {
   const allowed = rows.filter(({ outcome }) => outcome === 'allow')
   const denied = rows.filter(({ outcome }) => outcome === 'deny')
   return {
-    ...{ count: String(total(rows, counted)), allowed: String(total(allowed, counted)) },
-    ...{ denied: String(total(denied, counted)), cost: String(total(allowed, units)) },
+    count: String(total(rows, counted)),
+    allowed: String(total(allowed, counted)),
+    denied: String(total(denied, counted)),
+    cost: String(total(allowed, units)),
   }
 }
 

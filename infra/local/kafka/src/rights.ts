@@ -98,8 +98,13 @@ const acls = [
 function encodeAcls(): Buffer {
   const encoded = acls.map(([type, name, pattern, permission]) =>
     Buffer.concat([
-      ...[int8(type), string(name), int8(pattern), string('User:ANONYMOUS'), string('*')],
-      ...[int8(read), int8(permission)],
+      int8(type),
+      string(name),
+      int8(pattern),
+      string('User:ANONYMOUS'),
+      string('*'),
+      int8(read),
+      int8(permission),
     ]),
   )
   return Buffer.concat([int32(acls.length), ...encoded])
@@ -125,7 +130,11 @@ export function encodeScramPassword(
   // Tagged fields, no deletion, one credential, tagged fields of the credential and of the request.
   return Buffer.concat([
     Buffer.of(0, 1, 2),
-    ...[compact(user), int8(number), int32(iterations), compact(salt), compact(salted)],
+    compact(user),
+    int8(number),
+    int32(iterations),
+    compact(salt),
+    compact(salted),
     Buffer.of(0, 0),
   ])
 }

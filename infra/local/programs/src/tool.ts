@@ -14,10 +14,9 @@ interface Tools {
   readonly 'mvn-artifact-name-parser': { default(name: string): object }
   readonly 'mvn-artifact-url': { default(artifact: object, mirror?: string): Promise<string> }
   readonly yauzl: {
-    openPromise(path: string): Promise<{
-      eachEntry(): AsyncIterable<ZipEntry>
-      openReadStreamPromise(entry: ZipEntry): Promise<Readable>
-    }>
+    openPromise(
+      path: string,
+    ): Promise<{ eachEntry(): AsyncIterable<ZipEntry>; openReadStreamPromise(entry: ZipEntry): Promise<Readable> }>
   }
 }
 

@@ -22,12 +22,7 @@ export interface MeteredTopic extends DeadLetterTopic {
 
 /** The topics whose records metering inserts. */
 export const meteredTopics: readonly MeteredTopic[] = [
-  {
-    topic: topics.decisions,
-    deadLetters: topics.decisionsDeadLetters,
-    table: 'decisions',
-    groupId: 'weir-metering',
-  },
+  { topic: topics.decisions, deadLetters: topics.decisionsDeadLetters, table: 'decisions', groupId: 'weir-metering' },
   {
     topic: topics.outcomes,
     deadLetters: topics.outcomesDeadLetters,

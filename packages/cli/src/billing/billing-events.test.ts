@@ -3,8 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { type BillingEvent, eventOf, lagoBatches, stripeCsv } from './billing-events.ts'
 
 const row: RatedUsage = {
-  ...{ id: 'cc6af468-4ee5-5146-a0d2-b7d0f0f5a6c1', subject: 'acme', hour: '2026-11-20T10:00:00.000Z' },
-  ...{ correction: false, prices: 'api', line: 'search', unit: 'units', quantity: '9007199254740993' },
+  id: 'cc6af468-4ee5-5146-a0d2-b7d0f0f5a6c1',
+  subject: 'acme',
+  hour: '2026-11-20T10:00:00.000Z',
+  correction: false,
+  prices: 'api',
+  line: 'search',
+  unit: 'units',
+  quantity: '9007199254740993',
 }
 const of = { customer: 'cus_1,2', toMs: Date.parse('2026-11-21T12:00:00Z') }
 const time = ({ atS }: BillingEvent) => new Date(atS * 1_000).toISOString()
@@ -34,7 +40,10 @@ describe('rated usage, as billing systems take it', () => {
     expect(bodies.map(({ length }) => length)).toEqual([100, 100, 1])
     expect(bodies[2]).toEqual([
       {
-        ...{ transaction_id: 'id-200', external_subscription_id: 'sub_1', code: 'search', timestamp: 1_796_062_499 },
+        transaction_id: 'id-200',
+        external_subscription_id: 'sub_1',
+        code: 'search',
+        timestamp: 1_796_062_499,
         properties: { value: '-7' },
       },
     ])

@@ -29,8 +29,11 @@ export const eventOf = (
 
 /** Columns of Stripe's template for meter events in CSV. */
 const stripeColumns: CsvColumns = {
-  ...{ identifier: 'exact', timestamp: 'exact', event_name: 'exact' },
-  ...{ payload_stripe_customer_id: 'exact', payload_value: 'exact' },
+  identifier: 'exact',
+  timestamp: 'exact',
+  event_name: 'exact',
+  payload_stripe_customer_id: 'exact',
+  payload_value: 'exact',
 }
 
 /** Writes events as the CSV file that Stripe imports, with its header line. */
@@ -38,8 +41,11 @@ export const stripeCsv = (events: readonly BillingEvent[]): string =>
   csvOf(
     stripeColumns,
     events.map(({ id: identifier, atS, meter: event_name, customer, quantity }) => ({
-      ...{ identifier, timestamp: String(atS), event_name },
-      ...{ payload_stripe_customer_id: customer, payload_value: quantity },
+      identifier,
+      timestamp: String(atS),
+      event_name,
+      payload_stripe_customer_id: customer,
+      payload_value: quantity,
     })),
   )
 

@@ -41,7 +41,13 @@ export async function listBlocks(
   else if (blocks.length === 0) context.report('No caller is blocked.')
   else {
     const rows = blocks.map((one) => [
-      ...[one.until, one.limit, one.subject ?? '-', countedBy(one) || '-', one.since, String(one.refusals), one.id],
+      one.until,
+      one.limit,
+      one.subject ?? '-',
+      countedBy(one) || '-',
+      one.since,
+      String(one.refusals),
+      one.id,
     ])
     context.print(textTable([['UNTIL', 'LIMIT', 'SUBJECT', 'COUNTED BY', 'SINCE', 'REFUSED', 'ID'], ...rows]))
   }

@@ -4,12 +4,30 @@ import { planReplay } from './dlq.ts'
 
 const topicId = '0b0b0b0b-0000-4000-8000-000000000001'
 const record = {
-  ...{ v: 1, id: '0198c1d2-0000-7000-8000-000000000001', ts: '2026-11-20 10:00:00.000', subject: 'acme', key_id: 'k' },
-  ...{ plan: 'free', route: 'GET /', method: 'GET', cost: 3, count: 1, outcome: 'allow', reason: 'ok' },
-  ...{ mode: 'enforce', charged: 'yes', denied_by: '', limits: [], journal: 'j', seq: 17 },
+  v: 1,
+  id: '0198c1d2-0000-7000-8000-000000000001',
+  ts: '2026-11-20 10:00:00.000',
+  subject: 'acme',
+  key_id: 'k',
+  plan: 'free',
+  route: 'GET /',
+  method: 'GET',
+  cost: 3,
+  count: 1,
+  outcome: 'allow',
+  reason: 'ok',
+  mode: 'enforce',
+  charged: 'yes',
+  denied_by: '',
+  limits: [],
+  journal: 'j',
+  seq: 17,
 }
 const letter = (value: object | string | null, topic: string = topics.decisions, offset = 5) => ({
-  ...{ topic, partition: 2, offset, reason: '' },
+  topic,
+  partition: 2,
+  offset,
+  reason: '',
   value: value === null ? null : Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)),
 })
 

@@ -84,8 +84,14 @@ function rangeOf({ from, state: file, again }: ExportOptions, state: ExportState
 }
 
 const columns: CsvColumns = {
-  ...{ id: 'exact', subject: 'text', hour: 'exact', correction: 'exact', prices: 'exact', line: 'exact' },
-  ...{ unit: 'exact', quantity: 'exact' },
+  id: 'exact',
+  subject: 'text',
+  hour: 'exact',
+  correction: 'exact',
+  prices: 'exact',
+  line: 'exact',
+  unit: 'exact',
+  quantity: 'exact',
 }
 
 /** Prints rows in the form that is asked for. */

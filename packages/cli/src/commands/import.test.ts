@@ -47,7 +47,9 @@ test('prints a policy that is valid as it is, and reports on standard error what
   expect(printed).toContain(`# ${said[0]}`)
   const parsed = parsePolicy(printed, 'weir.yaml')
   expect(parsed.kind === 'policy' && parsed.policy.limits.get('edge.remote_address')).toMatchObject({
-    ...{ algorithm: 'fixed_window', size: 10, span: { kind: 'window', ms: 1_000 } },
+    algorithm: 'fixed_window',
+    size: 10,
+    span: { kind: 'window', ms: 1_000 },
     by: [{ kind: 'attribute', name: 'remote_address' }],
   })
 })

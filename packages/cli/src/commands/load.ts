@@ -38,7 +38,10 @@ function flagsOf({ via, subject, skew, route, rate, users, think, for: time }: L
   if (!isStep && (time !== undefined || think !== undefined))
     throw new WeirError('CONFIG_INVALID', '--for and --think belong to --rate or --users.')
   const given = {
-    ...{ via, subjects: subject, skew, routes: route?.map((one) => ({ route: one })) },
+    via,
+    subjects: subject,
+    skew,
+    routes: route?.map((one) => ({ route: one })),
     steps: isStep ? [dropUndefined({ rate, users, think, for: time ?? '30s' })] : undefined,
   }
   return dropUndefined(given)
@@ -137,9 +140,14 @@ export async function load(options: LoadOptions, context: CommandContext): Promi
     const tally = await runLoad({ steps: profile.steps, next, sender, onDecision }, context)
     context.progress.tell('checking limits')
     const found: LoadReport = {
-      ...{ via: profile.via, target: target.origin, from, to: new Date().toISOString() },
+      via: profile.via,
+      target: target.origin,
+      from,
+      to: new Date().toISOString(),
       steps: tally.steps.map((step, at) => step.report(profile.steps[at])),
-      ...{ total: tally.all.report(undefined), codes: tally.codes, decisions: tally.decisions },
+      total: tally.all.report(undefined),
+      codes: tally.codes,
+      decisions: tally.decisions,
       limits: watch?.report() ?? null,
     }
     const report = before === undefined ? found : { ...found, compared: compareLoads(before, found) }

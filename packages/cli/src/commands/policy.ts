@@ -35,7 +35,8 @@ async function send(options: PolicyOptions, context: CommandContext, how: HowApp
 /** Asks what the file would have refused of the requests of the last days. */
 const askImpact = (options: DiffOptions, context: CommandContext): Promise<PolicyImpact> =>
   consoleAnswer(context, options, {
-    ...{ method: 'POST', path: '/v1/policy/impact' },
+    method: 'POST',
+    path: '/v1/policy/impact',
     query: { subject: options.subject, top: options.top, from: options.from },
     body: fileToSend(options, context).body,
   })

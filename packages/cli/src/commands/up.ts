@@ -137,7 +137,11 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
     relay = await servers.openRelay()
     const console = { url: line().console, token: data.secrets.adminToken }
     await startInOrder({
-      ...{ supervisor, timings, signal, context, servers },
+      supervisor,
+      timings,
+      signal,
+      context,
+      servers,
       services: { environment, data, ports, servers, policyFile, watch: options.watch, opsPorts },
       isPolicyNew: existsSync(notInForce),
       putPolicyInForce: () =>

@@ -96,7 +96,9 @@ async function downloadUsage(
     console,
     { path: '/v1/usage', query },
     {
-      ...{ file, stdout, signal: context.signal },
+      file,
+      stdout,
+      signal: context.signal,
       onBytes: (bytes) => context.progress.tell(`${(bytes / 1e6).toFixed(1)} MB`),
     },
   )
@@ -121,8 +123,10 @@ export async function showUsage(
   const by = names === '' ? [] : names.split(',')
   const parameters = {
     ...Object.fromEntries(Object.entries(asked).map(([name, value]) => [inQuery(name), value])),
-    ...{ by: names || undefined, other: other ? undefined : false },
-    ...{ compare: compare === true ? 'previous' : compare, price: price || undefined },
+    by: names || undefined,
+    other: other ? undefined : false,
+    compare: compare === true ? 'previous' : compare,
+    price: price || undefined,
   }
   if (format !== undefined) {
     const query = { ...parameters, format, csv: exact ? 'exact' : undefined }

@@ -82,7 +82,8 @@ async function lastRefusal(subject: string, options: CommonOptions, context: Com
   const from = new Date(Date.now() - lastRefusalMs).toISOString()
   const query = { subject, outcome: 'deny', from, limit: 1 }
   const { rows } = await consoleAnswer<{ readonly rows: readonly { readonly id: string }[] }>(context, options, {
-    ...{ path: '/v1/decisions', query },
+    path: '/v1/decisions',
+    query,
   })
   const [row] = rows
   if (row !== undefined) return row.id
@@ -121,7 +122,13 @@ function explanationText({
   const lines = [`${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${request}  cost ${cost}  ${ts}`]
   lines.push(summary)
   const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused }) => [
-    ...[name, count(used), count(size), count(needed), count(remaining), reset, because.join(', ')],
+    name,
+    count(used),
+    count(size),
+    count(needed),
+    count(remaining),
+    reset,
+    because.join(', '),
     refused ? 'refused' : '',
   ])
   const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'FREE AGAIN', 'BECAUSE OF', '']
@@ -145,7 +152,8 @@ export async function explainDecision(
 ): Promise<void> {
   const id = await idOf(named, options, context)
   const found = await consoleAnswer<Explanation>(context, options, {
-    ...{ path: `/v1/decisions/${encodeURIComponent(id)}`, comesWithinMs: meteredWithinMs },
+    path: `/v1/decisions/${encodeURIComponent(id)}`,
+    comesWithinMs: meteredWithinMs,
   })
   context.print(options.json ? JSON.stringify(found) : explanationText(found))
 }

@@ -17,21 +17,29 @@ test.each([
 })
 
 const report: LimitReport = {
-  ...{ name: 'minute', because: ['plan free'], own_version: true, algorithm: 'token_bucket', mode: 'shadow' },
-  ...{
-    size: 10,
-    capacity: 30,
-    window_ms: 60_000,
-    period: null,
-    by: ['subject'],
-    block_ms: 0,
-    exact: true,
-    more: false,
-  },
+  name: 'minute',
+  because: ['plan free'],
+  own_version: true,
+  algorithm: 'token_bucket',
+  mode: 'shadow',
+  size: 10,
+  capacity: 30,
+  window_ms: 60_000,
+  period: null,
+  by: ['subject'],
+  block_ms: 0,
+  exact: true,
+  more: false,
   counts: [
     {
-      ...{ key: 'weir:1:{acme}:minute', scope: '', used: 3, remaining: 27, reset_ms: 18_000, blocked_ms: 0 },
-      ...{ admits: true, retry_after_ms: 0 },
+      key: 'weir:1:{acme}:minute',
+      scope: '',
+      used: 3,
+      remaining: 27,
+      reset_ms: 18_000,
+      blocked_ms: 0,
+      admits: true,
+      retry_after_ms: 0,
     },
   ],
 }

@@ -52,7 +52,9 @@ const meteredWithinMs = 15_000
 
 /** What is asked of the list and of the stream alike. */
 const filterOf = ({ denied = false, subject, keyId, route }: FeedOptions) => ({
-  ...{ subject, key_id: keyId, route },
+  subject,
+  key_id: keyId,
+  route,
   outcome: denied ? 'deny' : undefined,
 })
 

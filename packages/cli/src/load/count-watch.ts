@@ -61,7 +61,9 @@ export class CountWatch {
     if (this.#offset === undefined) return 'answers do not say exactly enough when its windows end'
     const { leastMs, mostMs } = this.#offset
     const moved = this.#admissions.map(({ fromMs, toMs, cost }) => ({
-      ...{ fromMs: fromMs + leastMs, toMs: toMs + mostMs, cost },
+      fromMs: fromMs + leastMs,
+      toMs: toMs + mostMs,
+      cost,
     }))
     const breach = checkHeld({ ...this.#limit, boundariesAt: this.#periodsAt }, moved)
     const withinMs = moved.reduce((most, { fromMs, toMs }) => Math.max(most, toMs - fromMs), 0)

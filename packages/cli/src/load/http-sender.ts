@@ -29,8 +29,11 @@ const nameOf = (error: Error) => ('code' in error ? String(error.code) : error.n
 /** Asks over HTTP/1.1: as many connections as requests are under way. Follows no redirect. */
 export function httpSender(target: URL, way: HttpWay): Sender {
   const pool = new Pool(target.origin, {
-    ...{ connections: underWayMax, pipelining: 1, connect: { timeout: connectMs } },
-    ...{ headersTimeout: answerDeadlineMs, bodyTimeout: answerDeadlineMs },
+    connections: underWayMax,
+    pipelining: 1,
+    connect: { timeout: connectMs },
+    headersTimeout: answerDeadlineMs,
+    bodyTimeout: answerDeadlineMs,
   })
   /** What is asked for again is written once. */
   const written = new WeakMap<Asked, Written>()
@@ -88,7 +91,10 @@ export const checkWay = (token: string): HttpWay => ({
     // Redis did not count it.
     const states = reason === 'unavailable' ? [] : limits
     return {
-      ...{ allowed, reason, deniedBy, unitMs: 1 },
+      allowed,
+      reason,
+      deniedBy,
+      unitMs: 1,
       limits: states.map(({ name, reset_ms: resetMs }) => ({ name, resetMs })),
     }
   },

@@ -84,7 +84,10 @@ export class LimitWatch {
       const { name, algorithm, size, capacity, span, by } = limit
       const all = [...counts.values()].filter(({ requests, uncounted }) => requests + uncounted > 0)
       return {
-        ...{ name, algorithm, size, capacity },
+        name,
+        algorithm,
+        size,
+        capacity,
         window_ms: span.kind === 'window' ? span.ms : null,
         period: span.kind === 'period' ? span.unit : null,
         by: by.map(partText),

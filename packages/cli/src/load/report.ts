@@ -62,7 +62,10 @@ const decisionTable = (decisions: readonly DecisionCount[]) =>
   textTable([
     ['DECISION', 'REASON', 'LIMIT', 'COUNT'],
     ...decisions.map(({ allowed, reason, denied_by, count: number }) => [
-      ...[allowed ? 'allow' : 'deny', reason, denied_by, count(number)],
+      allowed ? 'allow' : 'deny',
+      reason,
+      denied_by,
+      count(number),
     ]),
   ])
 

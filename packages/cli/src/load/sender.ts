@@ -89,6 +89,9 @@ export function refusalOf(body: string): AnsweredDecision | undefined {
 
 /** A decision that admitted, by its headers. */
 export const admissionOf = (rateLimit: string): AnsweredDecision => ({
-  ...{ allowed: true, reason: 'ok', deniedBy: '' },
-  ...{ limits: limitsOfHeader(rateLimit), unitMs: secondMs },
+  allowed: true,
+  reason: 'ok',
+  deniedBy: '',
+  limits: limitsOfHeader(rateLimit),
+  unitMs: secondMs,
 })

@@ -12,11 +12,17 @@ it('A variable of the definition takes precedence over the environment, and over
   const logFile = join(dir, 'log')
   const managed = new ManagedProcess(
     {
-      ...{ name: 'one', command: [process.execPath, '-e', program], env: { GIVEN: 'mine' }, cwd: dir },
-      ...{ ready: async () => readFileSync(logFile, 'utf8') !== '', startDeadlineMs: 60_000 },
+      name: 'one',
+      command: [process.execPath, '-e', program],
+      env: { GIVEN: 'mine' },
+      cwd: dir,
+      ready: async () => readFileSync(logFile, 'utf8') !== '',
+      startDeadlineMs: 60_000,
     },
     {
-      ...{ logFile, report: () => undefined, onPid: () => undefined },
+      logFile,
+      report: () => undefined,
+      onPid: () => undefined,
       environment: { PATH: process.env.PATH, GIVEN: 'yours', GIVEN_FILE: '/a', OTHER_FILE: '/b' },
     },
   )

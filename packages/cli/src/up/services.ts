@@ -110,12 +110,16 @@ export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
     ...ingressNames.map((name) => service(name, 'ingress', ingress)),
     service('metering', 'metering', clickhouse),
     service('alerting', 'alerting', {
-      ...{ ...redis, ...clickhouse, WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret },
+      ...redis,
+      ...clickhouse,
+      WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret,
       WEIR_UNSUBSCRIBE_KEY: data.secrets.unsubscribeKey,
       WEIR_CONSOLE_PUBLIC_URL: environment.WEIR_CONSOLE_PUBLIC_URL || `http://127.0.0.1:${ports.console}`,
     }),
     service('console', 'console', {
-      ...{ ...redis, ...clickhouse, WEIR_CONSOLE_PORT: String(ports.console) },
+      ...redis,
+      ...clickhouse,
+      WEIR_CONSOLE_PORT: String(ports.console),
       WEIR_PORTAL_KEY: data.secrets.portalKey,
       WEIR_UNSUBSCRIBE_KEY: data.secrets.unsubscribeKey,
       WEIR_STATUS_URLS: Object.entries(opsPorts)

@@ -38,7 +38,8 @@ type Sums = { -readonly [Name in keyof Refusals]: Refusals[Name] }
 
 const sumOf = (all: readonly Refusals[]): Refusals =>
   all.reduce<Sums>((sum, { before, after }) => ({ before: sum.before + before, after: sum.after + after }), {
-    ...{ before: 0, after: 0 },
+    before: 0,
+    after: 0,
   })
 const mostOf = ({ before, after }: Refusals) => Math.max(before, after)
 
@@ -87,7 +88,8 @@ export class ImpactSums {
     return {
       decisions: this.#decisions,
       share: allDecisions === 0 ? undefined : Math.min(1, this.#decisions / allDecisions),
-      ...{ total: sumOf(limits), turned: this.#turned },
+      total: sumOf(limits),
+      turned: this.#turned,
       limits: limits
         .filter(({ edit, subjects }) => edit !== 'unchanged' || subjects.length > 0)
         .sort((one, other) => order(one) - order(other) || (one.limit < other.limit ? -1 : 1)),

@@ -5,8 +5,14 @@ import { repairRollup } from './repair-rollup.ts'
 import type { RepairSession } from './repair-session.ts'
 
 const rollup: Rollup = {
-  ...{ table: 'usage_total_15m', source: 'decisions', selects: [], columns: [], keys: ['ts'], sums: ['count'] },
-  ...{ unsigned: new Set<string>(), keptMs: undefined },
+  table: 'usage_total_15m',
+  source: 'decisions',
+  selects: [],
+  columns: [],
+  keys: ['ts'],
+  sums: ['count'],
+  unsigned: new Set<string>(),
+  keptMs: undefined,
 }
 
 /** A repair whose statements all fail with a code. */

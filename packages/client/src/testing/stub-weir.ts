@@ -23,7 +23,11 @@ export interface StubWeir extends AsyncDisposable {
 
 /** Builds a decision in the form of the check API. */
 export const decision = (fields: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> => ({
-  ...{ id: '0199', allowed: true, reason: 'ok', denied_by: '', retry_after_ms: 0 },
+  id: '0199',
+  allowed: true,
+  reason: 'ok',
+  denied_by: '',
+  retry_after_ms: 0,
   limits: [{ name: 'minute', size: 10, used: 1, remaining: 9, reset_ms: 60_000 }],
   ...fields,
 })

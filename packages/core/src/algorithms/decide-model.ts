@@ -137,8 +137,11 @@ function stateOf({ limit, plan, blockedMs }: Planned, charged: boolean): LimitSt
   const { used, remaining, resetMs } = plan
   const shut = blockedMs > 0 && !charged
   return {
-    ...{ name: limit.name, size: limit.capacity, used },
-    ...{ remaining: shut ? 0 : remaining, resetMs: shut ? Math.max(resetMs, blockedMs) : resetMs },
+    name: limit.name,
+    size: limit.capacity,
+    used,
+    remaining: shut ? 0 : remaining,
+    resetMs: shut ? Math.max(resetMs, blockedMs) : resetMs,
   }
 }
 
@@ -230,8 +233,11 @@ function repeatedOf(cells: Cells, request: LimitRequest, nowUs: number): OnceCel
 const firstAnswer = (request: LimitRequest, limits: readonly LimitState[], nowMs: number): Change => [
   onceKey(request),
   {
-    ...{ kind: 'once', untilMs: nowMs + onceKeptMs, limits },
-    ...{ id: request.idempotency?.id ?? '', fingerprint: request.idempotency?.fingerprint },
+    kind: 'once',
+    untilMs: nowMs + onceKeptMs,
+    limits,
+    id: request.idempotency?.id ?? '',
+    fingerprint: request.idempotency?.fingerprint,
   },
 ]
 

@@ -9,7 +9,10 @@ import { tokenBucket } from './token-bucket.ts'
 const windowMs = 60_000
 const startUs = 1_790_000_000_000_000 - (1_790_000_000_000_000 % (windowMs * 1_000))
 const limit: ModelArguments = {
-  ...{ size: 10_000, capacity: 10_000, span: { kind: 'window', ms: windowMs }, boundaries: undefined },
+  size: 10_000,
+  capacity: 10_000,
+  span: { kind: 'window', ms: windowMs },
+  boundaries: undefined,
 }
 
 interface History {
@@ -23,10 +26,7 @@ interface History {
 const history: fc.Arbitrary<History> = fc.record({
   charges: fc.array(
     fc.record({ afterUs: fc.integer({ min: 1, max: 9_000_000 }), cost: fc.integer({ min: 0, max: 30 }) }),
-    {
-      minLength: 1,
-      maxLength: 12,
-    },
+    { minLength: 1, maxLength: 12 },
   ),
   at: fc.nat(),
   more: fc.integer({ min: 1, max: 500 }),

@@ -7,7 +7,10 @@ const dayMs = 86_400_000
 const startMs = 20_000 * dayMs
 
 const limitOf = (size: number, ms: number): ModelArguments => ({
-  ...{ size, capacity: size, span: { kind: 'window', ms }, boundaries: undefined },
+  size,
+  capacity: size,
+  span: { kind: 'window', ms },
+  boundaries: undefined,
 })
 
 /** One limit over time, as the script keeps it. */

@@ -28,8 +28,14 @@ interface Cells extends Omit<SlidingWindowState, 'sinceUs'> {
 }
 
 const noCells = (windowMs: number, nowMs: number, rebased: boolean): Cells => ({
-  ...{ lengthMs: windowMs, startMs: nowMs - (nowMs % windowMs), current: 0, previous: 0 },
-  ...{ goneMs: Number.POSITIVE_INFINITY, lastMs: 0, sinceUs: undefined, rebased },
+  lengthMs: windowMs,
+  startMs: nowMs - (nowMs % windowMs),
+  current: 0,
+  previous: 0,
+  goneMs: Number.POSITIVE_INFINITY,
+  lastMs: 0,
+  sinceUs: undefined,
+  rebased,
 })
 
 function cellsAt(state: SlidingWindowState | undefined, windowMs: number, nowMs: number): Cells {
@@ -91,8 +97,11 @@ function plan(
   const edited = cells.lengthMs !== windowMs
   const startMs = edited ? nowMs - (nowMs % windowMs) : cells.startMs
   const next = {
-    ...{ lengthMs: windowMs, lastMs: Math.max(edited ? 0 : cells.lastMs, nowMs - startMs), startMs },
-    ...{ current: (edited ? used : cells.current) + cost, previous: edited ? 0 : cells.previous },
+    lengthMs: windowMs,
+    lastMs: Math.max(edited ? 0 : cells.lastMs, nowMs - startMs),
+    startMs,
+    current: (edited ? used : cells.current) + cost,
+    previous: edited ? 0 : cells.previous,
     sinceUs: edited ? nowUs : (cells.sinceUs ?? nowUs),
   }
   const resetMs = startMs + 2 * windowMs - nowMs

@@ -13,7 +13,10 @@ interface Bucket {
 }
 
 const limitOf = ({ size, windowMs, burst }: Bucket): ModelArguments => ({
-  ...{ size, capacity: burst, span: { kind: 'window', ms: windowMs }, boundaries: undefined },
+  size,
+  capacity: burst,
+  span: { kind: 'window', ms: windowMs },
+  boundaries: undefined,
 })
 
 /** One limit over time, as the script keeps it. */
@@ -166,8 +169,14 @@ test('a backlog of just some units, or the least more or less, is rounded up to 
       const { size, windowMs, burst } = bucket
       const parts = BigInt(Math.ceil(burst * share)) * BigInt(windowMs) * 1_000n + BigInt(more)
       const state = {
-        ...{ size, windowMs, fullUs: startUs + Number(parts / BigInt(size)), part: Number(parts % BigInt(size)) },
-        ...{ lowUs: 0, lowAfterUs: startUs, sinceUs: startUs, lastUs: startUs },
+        size,
+        windowMs,
+        fullUs: startUs + Number(parts / BigInt(size)),
+        part: Number(parts % BigInt(size)),
+        lowUs: 0,
+        lowAfterUs: startUs,
+        sinceUs: startUs,
+        lastUs: startUs,
       }
       const { used } = tokenBucket.plan(state, limitOf(bucket), 0, startUs)
       expect(used).toBe(Math.ceil(burst * share) + (more > 0 ? 1 : 0))

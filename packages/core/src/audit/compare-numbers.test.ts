@@ -5,7 +5,11 @@ const place = { topic: 'weir.decisions.v1', partition: 2 }
 const journal = 'j'
 const range = { from: 5, to: 7, afterOffset: 40, beforeOffset: 44 }
 const numbers = (change: Partial<JournalNumbers> = {}): JournalNumbers => ({
-  ...{ ...place, journal, rows: 10, numbers: 10, missing: [] },
+  ...place,
+  journal,
+  rows: 10,
+  numbers: 10,
+  missing: [],
   ...change,
 })
 

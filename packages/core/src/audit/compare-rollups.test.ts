@@ -3,7 +3,9 @@ import { compareRollup, type HourSums, rollupDiscrepancies } from './compare-rol
 
 const hourMs = Date.parse('2026-11-20T10:00:00Z')
 const hour = (count: bigint, checksum = String(count), more: Partial<HourSums> = {}): HourSums => ({
-  ...{ hourMs, sums: { count, cost: 2n * count }, checksum },
+  hourMs,
+  sums: { count, cost: 2n * count },
+  checksum,
   ...more,
 })
 const compare = (before: HourSums[], rollup: HourSums[], after = before) =>

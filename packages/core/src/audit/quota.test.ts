@@ -3,12 +3,18 @@ import { type QuotaCount, type QuotaReading, quotaDiscrepancies } from './quota.
 
 const endMs = Date.parse('2026-11-21T00:00:00Z')
 const count = (before: number, change: Partial<QuotaCount> = {}): QuotaCount => ({
-  ...{ outcome: 'left', before, endMs, now: before },
+  outcome: 'left',
+  before,
+  endMs,
+  now: before,
   ...change,
 })
 const look = (units: number, first: number, last = first, change: Partial<QuotaReading> = {}): QuotaReading => ({
   floor: { limit: 'day', subject: 'acme', keyId: '', route: '', method: '', endMs, units, key: 'weir:1:{acme}:day' },
-  ...{ first: count(first), last: count(last), unknown: 0, isLeased: false },
+  first: count(first),
+  last: count(last),
+  unknown: 0,
+  isLeased: false,
   ...change,
 })
 

@@ -8,8 +8,18 @@ const limitOf = (span: Span, more: Partial<Limit> = {}) => buildLimit({ name: 'l
 const midnightMs = Date.parse('2026-11-22T18:15:00Z')
 function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined {
   const decision: RecordedDecision = {
-    ...{ tsMs: midnightMs - 90_000, plan: 'free', cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce' },
-    ...{ charged: 'yes', deniedBy: '', shadowedBy: '', retryMs: undefined, correction: undefined },
+    tsMs: midnightMs - 90_000,
+    plan: 'free',
+    cost: 1,
+    count: 1,
+    outcome: 'allow',
+    reason: 'ok',
+    mode: 'enforce',
+    charged: 'yes',
+    deniedBy: '',
+    shadowedBy: '',
+    retryMs: undefined,
+    correction: undefined,
     limits: [{ name: 'l', size: 10, used: 10 - remaining, remaining, resetMs: endMs - midnightMs + 90_000, by: {} }],
   }
   const facts: PolicyFacts = { limits: [{ limit, because: ['plan free'] }], plans: [] }

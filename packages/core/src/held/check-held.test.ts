@@ -21,11 +21,17 @@ const algorithms = Object.keys(models) as Algorithm[]
 const startMs = Date.UTC(2026, 10, 22, 18, 14, 30)
 
 const limitOf = (algorithm: Algorithm): HeldLimit => ({
-  ...{ algorithm, size: 20, capacity: algorithm === 'token_bucket' ? 8 : 20, span: { kind: 'window', ms: 1_000 } },
+  algorithm,
+  size: 20,
+  capacity: algorithm === 'token_bucket' ? 8 : 20,
+  span: { kind: 'window', ms: 1_000 },
   boundariesAt: () => undefined,
 })
 const perPeriod = (unit: PeriodUnit): HeldLimit => ({
-  ...{ algorithm: 'fixed_window', size: 20, capacity: 20, span: { kind: 'period', unit } },
+  algorithm: 'fixed_window',
+  size: 20,
+  capacity: 20,
+  span: { kind: 'period', unit },
   boundariesAt: (ms) => periodBoundaries(unit, 'Asia/Kathmandu', 1, ms),
 })
 
@@ -90,7 +96,8 @@ const requests = (stores: number) =>
   fc.array(
     fc.record({
       gapMs: fc.double({ min: 0, max: 30, noNaN: true }),
-      ...{ thereMs: way, backMs: way },
+      thereMs: way,
+      backMs: way,
       cost: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 7 })),
       store: fc.integer({ min: 0, max: stores - 1 }),
     }),

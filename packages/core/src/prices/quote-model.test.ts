@@ -138,14 +138,16 @@ const writtenLines = fc
     ),
   )
 
-const lists = fc.constantFrom(0, 2, 3).chain((digits) =>
-  fc.record({
-    digits: fc.constant(digits),
-    flat: decimals(digits),
-    minimum: fc.oneof(fc.constant('0'), decimals(digits)),
-    lines: writtenLines,
-  }),
-)
+const lists = fc
+  .constantFrom(0, 2, 3)
+  .chain((digits) =>
+    fc.record({
+      digits: fc.constant(digits),
+      flat: decimals(digits),
+      minimum: fc.oneof(fc.constant('0'), decimals(digits)),
+      lines: writtenLines,
+    }),
+  )
 const usages = fc.array(fc.record({ route: fc.constantFrom(...routes), units: quantities, decisions: quantities }), {
   maxLength: 6,
 })

@@ -43,23 +43,38 @@ const api = list(
 test('the example of docs/prices.md comes to the total that the page shows, step by step', () => {
   const quoted = quote(api, [used(1_500_000, 'POST /v1/search', 300_000), used(7, 'GET /v1/users/:id', 51_007)])
   expect(quoted).toEqual({
-    ...{ prices: 'p', currency: 'EUR', flat: '49.00', minimum: '0.00', minimum_added: '0.00', total: '1060.02' },
+    prices: 'p',
+    currency: 'EUR',
+    flat: '49.00',
+    minimum: '0.00',
+    minimum_added: '0.00',
+    total: '1060.02',
     unpriced: { units: 0n, decisions: 0n },
     lines: [
       {
-        ...{ name: 'search', measure: 'units', mode: 'graduated' },
-        ...{ quantity: 1_500_000n, included: 100_000n, billable: 1_400_000n },
+        name: 'search',
+        measure: 'units',
+        mode: 'graduated',
+        quantity: 1_500_000n,
+        included: 100_000n,
+        billable: 1_400_000n,
         tiers: [
           { up_to: 1_000_000n, quantity: 1_000_000n, unit_amount: '0.0008', flat_amount: '0', amount: '800' },
           { quantity: 400_000n, unit_amount: '0.0005', flat_amount: '10', amount: '210' },
         ],
-        ...{ exact: '1010', amount: '1010.00' },
+        exact: '1010',
+        amount: '1010.00',
       },
       {
-        ...{ name: 'other', measure: 'decisions', mode: 'graduated' },
-        ...{ quantity: 51_007n, included: 0n, billable: 51_007n },
+        name: 'other',
+        measure: 'decisions',
+        mode: 'graduated',
+        quantity: 51_007n,
+        included: 0n,
+        billable: 51_007n,
         tiers: [{ quantity: 51_007n, unit_amount: '0.00002', flat_amount: '0', amount: '1.02014' }],
-        ...{ exact: '1.02014', amount: '1.02' },
+        exact: '1.02014',
+        amount: '1.02',
       },
     ],
   })

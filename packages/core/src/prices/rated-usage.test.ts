@@ -5,16 +5,25 @@ import { quote } from './quote.ts'
 import { rate } from './rated-usage.ts'
 
 const line = (name: string, measure: PriceLine['measure'], routes?: readonly string[]): PriceLine => ({
-  ...{ name, measure, routes, included: 0n, mode: 'graduated' },
+  name,
+  measure,
+  routes,
+  included: 0n,
+  mode: 'graduated',
   tiers: [{ upTo: undefined, unitAmount: 1n, flatAmount: 0n }],
 })
 const list: PriceList = {
-  ...{ name: 'api', currency: 'EUR', digits: 2, flat: 0n, minimum: 0n },
+  name: 'api',
+  currency: 'EUR',
+  digits: 2,
+  flat: 0n,
+  minimum: 0n,
   lines: [line('search', 'units', ['POST /search']), line('idle', 'units', ['GET /idle']), line('other', 'decisions')],
 }
 const hourMs = Date.parse('2026-11-20T10:00:00Z')
 const hour = {
-  ...{ subject: 'acme', hourMs },
+  subject: 'acme',
+  hourMs,
   usage: [
     { route: 'POST /search', units: 9_007_199_254_740_993n, decisions: 3n },
     { route: 'GET /a', units: 10n, decisions: 4n },
@@ -30,8 +39,13 @@ test('an hour is a row for each line that counted anything, under ids that stay,
       ['search', 'units', '9007199254740993'],
       ['other', 'decisions', '9'],
     ].map(([name, unit, quantity]) => ({
-      ...{ subject: 'acme', hour: '2026-11-20T10:00:00.000Z', correction: false, prices: 'api' },
-      ...{ line: name, unit, quantity },
+      subject: 'acme',
+      hour: '2026-11-20T10:00:00.000Z',
+      correction: false,
+      prices: 'api',
+      line: name,
+      unit,
+      quantity,
     })),
   )
   expect(unpriced).toEqual({ units: 0n, decisions: 0n })
@@ -56,7 +70,9 @@ test('Exported hours and corrections of a list with packages add up to what the 
   }
   const usageOf = (units: number) => [{ route: 'POST /search', units: BigInt(units), decisions: 1n }]
   const hours = [...Array.from({ length: 24 }, () => 130), -20].map((units, at) => ({
-    ...{ subject: 'acme', hourMs: hourMs + at * 3_600_000, usage: usageOf(units) },
+    subject: 'acme',
+    hourMs: hourMs + at * 3_600_000,
+    usage: usageOf(units),
   }))
   const exported = hours.flatMap((one) => rate(one, packed, undefined).rows)
   const sum = exported.reduce((total, { quantity }) => total + BigInt(quantity), 0n)
@@ -76,9 +92,15 @@ test('a cursor is read as it was written, and another text is none', () => {
   expect(writeExportCursor({ ...cursor, counted: partitions }).length).toBeLessThan(7_000)
   const written = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   for (const wrong of [
-    ...['', 'x', written({}), written([hourMs, hourMs - 3_600_000, []]), written([hourMs + 1, hourMs + 1, []])],
-    ...[written([hourMs, hourMs, [['x', [[0, '1']]]]]), written([hourMs, hourMs, [[topicId, [[0, "1'"]]]]])],
-    ...[written([hourMs, hourMs, [[topicId, [['0', '1']]]]]), written([hourMs, hourMs, [[topicId, [[0, 1]]]]])],
+    '',
+    'x',
+    written({}),
+    written([hourMs, hourMs - 3_600_000, []]),
+    written([hourMs + 1, hourMs + 1, []]),
+    written([hourMs, hourMs, [['x', [[0, '1']]]]]),
+    written([hourMs, hourMs, [[topicId, [[0, "1'"]]]]]),
+    written([hourMs, hourMs, [[topicId, [['0', '1']]]]]),
+    written([hourMs, hourMs, [[topicId, [[0, 1]]]]]),
   ]) {
     expect([wrong, readExportCursor(wrong)]).toEqual([wrong, undefined])
   }

@@ -8,8 +8,15 @@ it('asks for the last hour unless told otherwise', () => {
   expect(parseDecisionQuery({}, nowMs, false)).toEqual({
     kind: 'query',
     query: {
-      ...{ only: {}, except: {}, subjectPrefix: undefined, minCost: 0, fromMs: nowMs - hourMs, toMs: nowMs },
-      ...{ statuses: [], corrected: false, limit: 100 },
+      only: {},
+      except: {},
+      subjectPrefix: undefined,
+      minCost: 0,
+      fromMs: nowMs - hourMs,
+      toMs: nowMs,
+      statuses: [],
+      corrected: false,
+      limit: 100,
     },
   })
 })

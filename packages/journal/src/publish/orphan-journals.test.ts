@@ -39,7 +39,10 @@ function adopt(base: string, into: DirectoryLock) {
   const events: string[] = []
   const whole = () => adoptedIn(into.path).filter((path) => readdirSync(path).includes('00000001.seg')).length
   const adopted = new OrphanJournals({
-    ...{ base, into, log: createLogger('journal', 'silent'), crash: noCrash },
+    base,
+    into,
+    log: createLogger('journal', 'silent'),
+    crash: noCrash,
     publisher: { add: () => void events.push('sends'), remove: () => undefined },
     onCorrections: (corrections) => {
       for (const { id, subject } of corrections) events.push(`${subject} ${id}, of ${whole()}`)

@@ -118,7 +118,12 @@ function onTick(nowMs: number): boolean {
 const onTrouble = (reason: string) => post({ kind: 'trouble', reason })
 const publisher = new Publisher({ sink, log, state, base: start.base, crash, onTick, onTrouble })
 const adopted = new OrphanJournals({
-  ...{ base: start.base, into: start, publisher, log, crash, onTraced },
+  base: start.base,
+  into: start,
+  publisher,
+  log,
+  crash,
+  onTraced,
   onCorrections: (corrections) => post({ kind: 'corrections', corrections }),
 })
 

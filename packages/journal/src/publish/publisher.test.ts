@@ -115,12 +115,7 @@ test("a dead process's journal ends with marks of the wall clock's time", async 
     return true
   }
   const publisher = new Publisher({ ...rest, sink: broker, state: new JournalState(), onTick })
-  const adopted = new OrphanJournals({
-    ...rest,
-    into: directory,
-    publisher,
-    onCorrections: () => undefined,
-  })
+  const adopted = new OrphanJournals({ ...rest, into: directory, publisher, onCorrections: () => undefined })
   onTestFinished(() => publisher.end())
   const beforeMs = Date.now()
   publisher.wake(0)

@@ -27,9 +27,16 @@ const records = Array.from({ length: count }, (_, at) => ({
 
 const encode = async (compression: number, attributes: number) => {
   const { buffer } = await RecordBatch({
-    ...{ compression, attributes, firstOffset: 5_000_000_000, lastOffsetDelta: count - 1 },
-    ...{ firstTimestamp: 1_700_000_000_000, maxTimestamp: 1_700_000_009_999 },
-    ...{ producerId: -1, producerEpoch: 0, firstSequence: 0, records: records.map(encodeRecord) },
+    compression,
+    attributes,
+    firstOffset: 5_000_000_000,
+    lastOffsetDelta: count - 1,
+    firstTimestamp: 1_700_000_000_000,
+    maxTimestamp: 1_700_000_009_999,
+    producerId: -1,
+    producerEpoch: 0,
+    firstSequence: 0,
+    records: records.map(encodeRecord),
   })
   return buffer
 }
@@ -43,7 +50,10 @@ type Parts = Readonly<
 >
 
 const partsOf = ({ offset, timestamp, key, value, headers, isControlRecord }: Parts) => ({
-  ...{ offset, timestamp, isControlRecord, headers: texts(headers) },
+  offset,
+  timestamp,
+  isControlRecord,
+  headers: texts(headers),
   key: key === null ? null : String(key),
   value: value === null ? null : String(value),
 })
@@ -60,7 +70,8 @@ test.each([
     found.map((one) =>
       partsOf({
         ...one,
-        ...{ offset: one.offset, timestamp: one.timestamp },
+        offset: one.offset,
+        timestamp: one.timestamp,
         key: one.key,
         value: one.value,
         headers: one.headers,

@@ -14,15 +14,14 @@ const groupDenied = 30
 /** The right that a request needs. */
 const operations: Readonly<Record<string, string>> = {
   Produce: 'Write',
-  ...{
-    Fetch: 'Read',
-    OffsetCommit: 'Read',
-    JoinGroup: 'Read',
-    SyncGroup: 'Read',
-    Heartbeat: 'Read',
-    LeaveGroup: 'Read',
-  },
-  ...{ CreateTopics: 'Create', DescribeConfigs: 'DescribeConfigs' },
+  Fetch: 'Read',
+  OffsetCommit: 'Read',
+  JoinGroup: 'Read',
+  SyncGroup: 'Read',
+  Heartbeat: 'Read',
+  LeaveGroup: 'Read',
+  CreateTopics: 'Create',
+  DescribeConfigs: 'DescribeConfigs',
 }
 
 /**

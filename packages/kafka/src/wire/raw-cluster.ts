@@ -16,7 +16,9 @@ interface GroupOffsets {
 
 /** A broker's connection, with what kafkajs's types leave open. */
 export interface Broker {
-  fetch(request: Parameters<KafkaBroker['fetch']>[0]): Promise<{
+  fetch(
+    request: Parameters<KafkaBroker['fetch']>[0],
+  ): Promise<{
     responses: readonly {
       partitions: readonly {
         readonly partition: number

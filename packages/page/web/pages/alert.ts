@@ -16,12 +16,21 @@ type Step = AlertWhole['deliveries'][number]
 
 /** What the facts of alerts are called, where the name of the field is not what one says. */
 const factNames: Readonly<Record<string, string>> = {
-  ...{ percent: 'Threshold', usual: 'Usually', prices: 'Price list', runs_out: 'Used up', by: 'Counted by' },
-  ...{ amount: 'Costs so far', decision_id: 'Decision', more: 'Further blocks' },
+  percent: 'Threshold',
+  usual: 'Usually',
+  prices: 'Price list',
+  runs_out: 'Used up',
+  by: 'Counted by',
+  amount: 'Costs so far',
+  decision_id: 'Decision',
+  more: 'Further blocks',
 }
 /** Facts that are parts of the policy. */
 const partKinds: Readonly<Record<string, string>> = {
-  ...{ limit: 'limits', prices: 'prices', watch: 'watches', endpoint: 'endpoints' },
+  limit: 'limits',
+  prices: 'prices',
+  watch: 'watches',
+  endpoint: 'endpoints',
 }
 const nameOfFact = (name: string) =>
   factNames[name] ?? name.replaceAll('_', ' ').replace(/^./, (first) => first.toUpperCase())
@@ -126,7 +135,8 @@ function Standing({
     },
     { name: 'They said', isPlain: true, cell: (step) => said(step, isPrivate) },
     {
-      ...{ name: '', isPlain: true },
+      name: '',
+      isPlain: true,
       cell: ({ endpoint, outcome: what }) =>
         (isFailed(what) || asked.includes(endpoint)) &&
         html`<div class="row end"><${Redeliver} path=${path} endpoint=${endpoint} again=${() => ask(endpoint)} /></div>`,

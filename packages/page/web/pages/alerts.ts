@@ -14,8 +14,14 @@ import { needs } from '../session.ts'
 
 export const alertTabs = { '/alerts': 'Alerts', '/endpoints': 'Endpoints and silences' }
 export const alertTypes = [
-  ...['weir.quota.reached', 'weir.quota.forecast', 'weir.limit.blocked', 'weir.denied_rate.high', 'weir.allowed.high'],
-  ...['weir.allowed.dropped', 'weir.budget.reached', 'weir.endpoint.disabled'],
+  'weir.quota.reached',
+  'weir.quota.forecast',
+  'weir.limit.blocked',
+  'weir.denied_rate.high',
+  'weir.allowed.high',
+  'weir.allowed.dropped',
+  'weir.budget.reached',
+  'weir.endpoint.disabled',
 ]
 
 /** How a delivery went. */
@@ -31,8 +37,13 @@ export const isFailed = (outcome: string) => failedOutcomes.includes(outcome)
 
 /** What one looks for among deliveries, by the outcomes that the API is asked for. */
 const outcomeChoices = {
-  ...{ '': 'delivered or not', [failedOutcomes.join(',')]: 'not delivered', failed: 'failed, tried again' },
-  ...{ given_up: 'given up', dropped: 'dropped', delivered: 'delivered', silenced: 'silenced' },
+  '': 'delivered or not',
+  [failedOutcomes.join(',')]: 'not delivered',
+  failed: 'failed, tried again',
+  given_up: 'given up',
+  dropped: 'dropped',
+  delivered: 'delivered',
+  silenced: 'silenced',
 }
 /** The alerts that did not arrive, at this endpoint or anywhere, in the chosen span or another one. */
 export const notDeliveredHref = (endpoint = '', span = '') =>
@@ -46,15 +57,12 @@ const isAt = (endpoint: string) => (name: string) =>
 
 /** The columns of a list of alerts; of deliveries those to one endpoint, if only these are asked for. */
 const columnsFor = (endpoint: string): readonly Column<Alert>[] => [
-  {
-    name: 'What',
-    isPlain: true,
-    cell: (alert) => html`<a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>`,
-  },
+  { name: 'What', isPlain: true, cell: (alert) => html`<a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>` },
   { name: 'When', isPlain: true, cell: ({ time }) => html`<${Time} at=${time} />` },
   { name: 'Subject', isMinor: true, cell: ({ subject }) => isSubject(subject) && html`<${Subject} id=${subject} />` },
   {
-    ...{ name: 'Delivered', isPlain: true },
+    name: 'Delivered',
+    isPlain: true,
     cell: ({ deliveries, state }) =>
       Object.keys(deliveries).length === 0
         ? html`<span class="quiet">${state === 'late' ? 'to no endpoint: its period was over' : 'to no endpoint'}</span>`

@@ -16,7 +16,8 @@ const groupings = { route: 'by route', subject: 'by subject', method: 'by method
 
 const columns = (by: string): readonly Column<OutcomeRow>[] => [
   {
-    ...{ name: columnNames[by] ?? by, isPlain: true },
+    name: columnNames[by] ?? by,
+    isPlain: true,
     cell: (row) =>
       by === 'subject' ? html`<${Subject} id=${row.subject ?? ''} />` : valueName(by, row[by as 'route'] ?? ''),
   },
@@ -42,7 +43,8 @@ export function AnswersPanels({ fixed = {} }: { readonly fixed?: Readonly<Record
   const tools = html`<${Field} isTool class="small" label="By" options=${groupings} value=${by} onValue=${(one: string) => setParams({ answers_by: one })} />`
   const times = (rows: readonly OutcomeRow[]) =>
     (['p50_ms', 'p99_ms'] as const).map((name) => ({
-      ...{ name: name === 'p50_ms' ? 'half within' : '99 % within', kind: name === 'p50_ms' ? 'g1' : 'g2' },
+      name: name === 'p50_ms' ? 'half within' : '99 % within',
+      kind: name === 'p50_ms' ? 'g1' : 'g2',
       values: rows.map((row) => row[name]),
     }))
   return html`

@@ -45,7 +45,8 @@ export function BlocksPage() {
     { name: 'Free', cell: ({ until }) => html`<span title=${until}>${ago(Date.parse(until))}</span>` },
     { name: 'Refused', isNumber: true, cell: ({ refusals }) => count(refusals) },
     {
-      ...{ name: '', isPlain: true },
+      name: '',
+      isPlain: true,
       cell: (block) => html`<div class="row end">
         <${Action} label="Lift" ...${needs('limits')} about="The block ends. What was counted stays: a count that is full blocks again at the next request." run=${lift(block, false)} />
         <${Action} label="Lift and forget" ...${needs('limits')} about="The block ends, and what was counted is forgotten." run=${lift(block, true)} />

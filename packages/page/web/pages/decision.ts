@@ -35,12 +35,14 @@ function Hints({ hints }: { readonly hints: readonly Hint[] }) {
 const countedBy = 'Counted by'
 const limitColumns: readonly Column<LimitThen>[] = [
   {
-    ...{ name: 'Limit', isPlain: true },
+    name: 'Limit',
+    isPlain: true,
     cell: ({ name, refused }) =>
       html`<b><${Part} kind="limits" name=${name} /></b> ${refused && html`<span class="word refused">✕<span class="hidden"> refused</span></span>`}`,
   },
   {
-    ...{ name: 'Used then', isPlain: true },
+    name: 'Used then',
+    isPlain: true,
     cell: ({ used, size }) =>
       used === null
         ? html`<span class="quiet">not said</span>`
@@ -51,7 +53,8 @@ const limitColumns: readonly Column<LimitThen>[] = [
   { name: 'Free again', cell: ({ reset_at }) => reset_at !== undefined && html`<${Time} at=${reset_at} />` },
   { name: 'Because of', cell: ({ because = [] }) => html`<${Because} words=${because} />` },
   {
-    ...{ name: countedBy, isMinor: true },
+    name: countedBy,
+    isMinor: true,
     cell: ({ by }) =>
       Object.entries(by)
         .map(([name, value]) => `${name} ${value}`)

@@ -12,7 +12,8 @@ import { hrefOf, usePlace } from '../place.ts'
 /** Decisions one by one. */
 export const decisionColumns: readonly Column<DecisionRow>[] = [
   {
-    ...{ name: 'Time', isPlain: true },
+    name: 'Time',
+    isPlain: true,
     cell: ({ id, ts }) => html`<a href=${hrefOf(`/decisions/${id}`)}><${Time} at=${ts} /></a>`,
   },
   {
@@ -24,7 +25,8 @@ export const decisionColumns: readonly Column<DecisionRow>[] = [
   { name: 'Limit', isPlain: true, cell: ({ denied_by, reason }) => denied_by || (reason === 'ok' ? '' : reason) },
   { name: 'Route', isPlain: true, cell: ({ route }) => valueName('route', route) },
   {
-    ...{ name: 'Units', isNumber: true },
+    name: 'Units',
+    isNumber: true,
     cell: ({ cost, count: times }) => (times > 1 ? `${count(cost)} × ${count(times)}` : count(cost)),
   },
   { name: 'Key', isMinor: true, cell: ({ key_id }) => key_id },
@@ -52,7 +54,11 @@ export function DecisionList({
   const isCut = ms > (isNarrow ? narrowMs : dayMs)
   const within = isCut ? { from: isNarrow ? 'now-30d' : 'now-24h' } : range
   const path = pathOf('/v1/decisions', {
-    ...{ ...within, ...given, time_zone: zone, limit: String(rowsMax), after: params.get('after') ?? '' },
+    ...within,
+    ...given,
+    time_zone: zone,
+    limit: String(rowsMax),
+    after: params.get('after') ?? '',
   })
   const asked = useAnswer<Decisions>(path)
   const empty = ({ rows }: Decisions) =>

@@ -40,10 +40,7 @@ function State({ endpoint: { name, body }, held }: { readonly endpoint: Entity; 
 }
 
 const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] => [
-  {
-    ...{ name: 'Endpoint', isPlain: true },
-    cell: ({ name }) => html`<b><${Part} kind="endpoints" name=${name} /></b>`,
-  },
+  { name: 'Endpoint', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="endpoints" name=${name} /></b>` },
   { name: 'Kind', isPlain: true, cell: ({ body }) => String(body.type ?? 'webhook') },
   {
     name: 'Where',
@@ -55,13 +52,10 @@ const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] =
     isMinor: true,
     cell: ({ body }) => inline(Object.values(Object(body.only)).flat()).slice(1, -1) || 'all',
   },
+  { name: 'State', isPlain: true, cell: (endpoint) => html`<${State} endpoint=${endpoint} held=${held} />` },
   {
-    name: 'State',
+    name: '',
     isPlain: true,
-    cell: (endpoint) => html`<${State} endpoint=${endpoint} held=${held} />`,
-  },
-  {
-    ...{ name: '', isPlain: true },
     cell: (endpoint) => html`<div class="row end">
       <a class="button" href=${hrefOf('/alerts', { endpoint: endpoint.name })}>Deliveries</a><${Test} endpoint=${endpoint} />
     </div>`,
@@ -86,7 +80,8 @@ function NewSilence({ again }: { readonly again: () => void }) {
   const [reason, setReason] = useState('')
   const run = async () => {
     await send('POST', '/v1/silences', {
-      ...{ for: length, ...(reason === '' ? {} : { reason }) },
+      for: length,
+      ...(reason === '' ? {} : { reason }),
       ...(subject === '' ? {} : { subjects: [subject] }),
       ...(type === '' ? {} : { types: [type] }),
     })

@@ -12,14 +12,16 @@ import { PolicyPart } from './policy-part.ts'
 export const policyTabs = { '/policy': 'In force', '/policy/change': 'Change it', '/changes': 'Who changed what' }
 
 const kinds = {
-  ...{ limits: 'Limits', plans: 'Plans', routes: 'Routes', subjects: 'Subjects', prices: 'Prices' },
-  ...{
-    upstreams: 'Upstreams',
-    endpoints: 'Endpoints',
-    watches: 'Watches',
-    refusals: 'Refusals',
-    unsubscribed: 'Unsubscribed',
-  },
+  limits: 'Limits',
+  plans: 'Plans',
+  routes: 'Routes',
+  subjects: 'Subjects',
+  prices: 'Prices',
+  upstreams: 'Upstreams',
+  endpoints: 'Endpoints',
+  watches: 'Watches',
+  refusals: 'Refusals',
+  unsubscribed: 'Unsubscribed',
 }
 
 /** The parts of a kind. */
@@ -28,7 +30,8 @@ function PartList({ kind }: { readonly kind: keyof typeof kinds }) {
   const path = pathOf(`/v1/${kind}`, { limit: '50', after: params.get('after') ?? '' })
   const columns: readonly Column<Entity>[] = [
     {
-      ...{ name: 'Name', isPlain: true },
+      name: 'Name',
+      isPlain: true,
       cell: ({ name }) =>
         kind === 'subjects' ? html`<${Subject} id=${name} />` : html`<b><${Part} kind=${kind} name=${name} /></b>`,
     },

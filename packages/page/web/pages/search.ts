@@ -13,7 +13,10 @@ interface Found {
 
 /** Pages of what has an id. */
 const idPages: Readonly<Record<string, string>> = {
-  ...{ subject: 'subjects', decision: 'decisions', alert: 'alerts', change: 'changes' },
+  subject: 'subjects',
+  decision: 'decisions',
+  alert: 'alerts',
+  change: 'changes',
 }
 
 function hrefOfFound({ kind, name }: Found): string {

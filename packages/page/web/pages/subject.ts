@@ -18,8 +18,13 @@ import { AnswersPanels } from './answers-of-upstreams.ts'
 import { DecisionList } from './decisions.ts'
 
 const tabs = {
-  ...{ use: 'Use', limits: 'Limits', keys: 'Keys', decisions: 'Decisions', answers: 'Answers', alerts: 'Alerts' },
-  ...{ spend: 'Spend' },
+  use: 'Use',
+  limits: 'Limits',
+  keys: 'Keys',
+  decisions: 'Decisions',
+  answers: 'Answers',
+  alerts: 'Alerts',
+  spend: 'Spend',
 }
 
 const lengths = { '15m': '15 minutes', '1h': 'an hour', '24h': 'a day', '168h': 'a week' }

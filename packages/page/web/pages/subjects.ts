@@ -29,13 +29,17 @@ const columns: readonly Column<Seen>[] = [
   { name: 'Units', isNumber: true, order: '-cost', cell: ({ usage }) => count(usage?.cost) },
   { name: '± before', isNumber: true, order: '-change', cell: ({ usage }) => change(usage?.change) },
   {
-    ...{ name: 'Nearest limit', isPlain: true, order: nearestFirst },
+    name: 'Nearest limit',
+    isPlain: true,
+    order: nearestFirst,
     cell: ({ near }) => (near === undefined ? '–' : html`<${Near} near=${near} />`),
   },
   { name: 'Decisions', isNumber: true, isMinor: true, order: '-count', cell: ({ usage }) => count(usage?.count) },
   { name: 'Refused', isNumber: true, order: '-denied', cell: ({ usage }) => count(usage?.denied) },
   {
-    ...{ name: 'Refused %', isNumber: true, isMinor: true },
+    name: 'Refused %',
+    isNumber: true,
+    isMinor: true,
     cell: ({ usage }) => (usage === undefined ? '–' : percent(Number(usage.denied), Number(usage.count))),
   },
 ]

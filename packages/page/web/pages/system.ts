@@ -17,13 +17,15 @@ const textOf = (metric: string, value: unknown) =>
 const columns: readonly Column<Process>[] = [
   { name: 'Process', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
   {
-    ...{ name: 'State', isPlain: true },
+    name: 'State',
+    isPlain: true,
     cell: ({ ready }) =>
       ready ? html`<span class="word good">✓ ready</span>` : html`<span class="word refused">✕ not ready</span>`,
   },
   { name: 'It says', isPlain: true, cell: ({ said }) => said.map((one) => html`<div key=${one}>${one}</div>`) },
   {
-    ...{ name: 'Metrics', isPlain: true },
+    name: 'Metrics',
+    isPlain: true,
     cell: ({ metrics }) =>
       html`<ul class="metrics small">${Object.entries(metrics).map(
         ([name, value]) =>

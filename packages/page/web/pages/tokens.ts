@@ -40,7 +40,8 @@ function NewToken({ again }: { readonly again: () => void }) {
   const run = async () => {
     const only = subjects.split(/[\s,]+/).filter((one) => one !== '')
     const { token } = await send<{ token: string }>('POST', '/v1/tokens', {
-      ...{ name, scopes: chosen },
+      name,
+      scopes: chosen,
       ...(only.length === 0 ? {} : { subjects: only }),
       ...(last === '' ? {} : { expires: `${last}T23:59:59Z` }),
     })

@@ -15,9 +15,16 @@ import { asFilter } from './subjects.ts'
 
 const dimensions = ['outcome', 'subject', 'route', 'denied_by', 'key_id', 'plan', 'method'] as const
 const groupings: Readonly<Record<string, string>> = {
-  ...{ subject: 'by subject', route: 'by route', denied_by: 'by limit', key_id: 'by key', plan: 'by plan' },
-  ...{ method: 'by method', outcome: 'by outcome', 'subject,route': 'by subject and route' },
-  ...{ 'subject,denied_by': 'by subject and limit', 'subject,key_id': 'by subject and key' },
+  subject: 'by subject',
+  route: 'by route',
+  denied_by: 'by limit',
+  key_id: 'by key',
+  plan: 'by plan',
+  method: 'by method',
+  outcome: 'by outcome',
+  'subject,route': 'by subject and route',
+  'subject,denied_by': 'by subject and limit',
+  'subject,key_id': 'by subject and key',
 }
 const tops = { 5: 'the first 5', 10: 'the first 10', 20: 'the first 20', 50: 'the first 50', 200: 'the first 200' }
 /** Lines of a chart that can be told apart. */
@@ -67,7 +74,10 @@ function useQuestion() {
   const isMeasure = (name: string | null): name is Measure => name !== null && Object.hasOwn(measureNames, name)
   const asked = params.get('measure')
   return {
-    ...{ by, isComparing, given, span },
+    by,
+    isComparing,
+    given,
+    span,
     measure: isMeasure(asked) ? asked : 'cost',
     isSplit: params.get('split') !== 'off',
     top: params.get('top') ?? '20',
@@ -126,7 +136,12 @@ function DecisionsView({ question }: { readonly question: Question }) {
   const chartPath = pathOf('/v1/usage', { ...asked, step: span.step, fill: 'zero' })
   const isByLine = isSplit && measure !== 'decisions' && !by.includes(',')
   const linesPath = pathOf('/v1/usage', {
-    ...{ ...asked, step: span.step, by, top: String(linesMax), limit: '10000', order: `-${measure}` },
+    ...asked,
+    step: span.step,
+    by,
+    top: String(linesMax),
+    limit: '10000',
+    order: `-${measure}`,
   })
   const beforePath = pathOf('/v1/usage', { ...asked, ...rangeBefore(span), step: span.step, fill: 'zero' })
   const chart = useAnswer<Usage>(chartPath)

@@ -26,7 +26,11 @@ export function niceMax(value: number): number {
 export function placed({ width, height }: Bounds, count: number, max: number) {
   const [top, bottom, left, right] = [edges.top, height - edges.bottom, edges.left, width - edges.right]
   return {
-    ...{ top, bottom, left, right, height },
+    top,
+    bottom,
+    left,
+    right,
+    height,
     x: (at: number) => (count < 2 ? (left + right) / 2 : left + ((right - left) * at) / (count - 1)),
     y: (value: number) => top + (bottom - top) * (1 - value / max),
   }

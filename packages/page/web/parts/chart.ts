@@ -55,7 +55,8 @@ function ChartTable({ title, labels, series, write = count }: ChartProps) {
   const columns = [
     { name: 'Time', cell: ({ label }: { label: string }) => label, isPlain: true },
     ...series.map(({ name, values }) => ({
-      ...{ name, isNumber: true },
+      name,
+      isNumber: true,
       cell: ({ at }: { at: number }) => write(values[at]),
     })),
   ]

@@ -5,8 +5,18 @@ import { Field } from './field.ts'
 
 /** What the columns of decisions and usage are called. */
 export const columnNames: Readonly<Record<string, string>> = {
-  ...{ subject: 'Subject', route: 'Route', plan: 'Plan', key_id: 'Key', method: 'Method', outcome: 'Outcome' },
-  ...{ denied_by: 'Limit', ip: 'Address', reason: 'Reason', status: 'Status', limit: 'Limit', type: 'Type' },
+  subject: 'Subject',
+  route: 'Route',
+  plan: 'Plan',
+  key_id: 'Key',
+  method: 'Method',
+  outcome: 'Outcome',
+  denied_by: 'Limit',
+  ip: 'Address',
+  reason: 'Reason',
+  status: 'Status',
+  limit: 'Limit',
+  type: 'Type',
 }
 const outcomes = { '': 'allowed and refused', allow: 'allowed', deny: 'refused' }
 /** Columns whose values the API suggests. */

@@ -76,7 +76,8 @@ export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly
   const asked = useAnswer<Limits>(path, 5_000)
   const { again } = asked
   const act: Column<LimitStands> = {
-    ...{ name: '', isPlain: true },
+    name: '',
+    isPlain: true,
     cell: (limit) => html`<div class="row end">
       ${(limit.blocked_ms ?? 0) > 0 && html`<${LiftBlock} id=${id} limit=${limit} again=${again} />`}
       <${Reset} id=${id} limit=${limit} again=${again} />

@@ -24,7 +24,13 @@ export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonl
   const chartPath = pathOf('/v1/usage', { ...range, ...asked, numbers: 'text', step, fill: 'zero' })
   const beforePath = pathOf('/v1/usage', { ...rangeBefore(span), ...asked, numbers: 'text', step, fill: 'zero' })
   const listPath = pathOf('/v1/usage', {
-    ...{ ...range, ...asked, numbers: 'text', step: 'total', by, top: '20', compare: 'previous' },
+    ...range,
+    ...asked,
+    numbers: 'text',
+    step: 'total',
+    by,
+    top: '20',
+    compare: 'previous',
   })
   const csvPath = pathOf('/v1/usage', { ...range, ...asked, step, by, format: 'csv' })
   const everyMs = isOwn ? 15_000 : undefined

@@ -22,7 +22,10 @@ const known = (sum: string | null) => (sum === null ? null : Number(sum))
 /** What is drawn: decisions by their outcome, or one sum. */
 export type Measure = 'decisions' | 'cost' | 'count' | 'denied'
 export const measureNames: Readonly<Record<Measure, string>> = {
-  ...{ decisions: 'allowed and refused', cost: 'units', count: 'decisions', denied: 'refused' },
+  decisions: 'allowed and refused',
+  cost: 'units',
+  count: 'decisions',
+  denied: 'refused',
 }
 
 const sumOf = (measure: Measure) => (measure === 'decisions' ? 'count' : measure)
@@ -43,7 +46,8 @@ function seriesOf(groups: Usage, by: string, measure: Measure, steps: readonly U
     a === 'others' ? 1 : b === 'others' ? -1 : total(two) - total(one),
   )
   return sorted.map(([name, line], at) => ({
-    ...{ name, kind: name === 'others' ? 'before' : `g${at + 1}` },
+    name,
+    kind: name === 'others' ? 'before' : `g${at + 1}`,
     values: steps.map(({ ts = '', count: all }) => (all === null ? null : (line.get(Date.parse(ts)) ?? 0))),
   }))
 }

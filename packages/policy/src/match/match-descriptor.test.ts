@@ -27,8 +27,12 @@ test('a written value wins over a prefix, the longer prefix over the shorter, an
 test('a descriptor matches only as many entries as the route has', () => {
   const { find } = matcherOf('/d/a/1', '/d/a/2/b/:b')
   expect(['a=1', 'a=1 b=1', 'a=2', 'a=2 b=1', 'a=2 b=1 c=1', 'b=1'].map(find)).toEqual([
-    ...['a/1', undefined, undefined],
-    ...['a/2/b/:b', undefined, undefined],
+    'a/1',
+    undefined,
+    undefined,
+    'a/2/b/:b',
+    undefined,
+    undefined,
   ])
 })
 

@@ -6,8 +6,13 @@ import { noRouteLimits, type Route } from '../policy.ts'
  * never raw paths, so that usage by route stays a short list whatever clients ask for.
  */
 export const unmatchedRoute: Route = {
-  ...{ method: '*', path: '/*', template: '*' },
-  ...{ cost: 1, costFrom: undefined, upstream: undefined, limits: noRouteLimits },
+  method: '*',
+  path: '/*',
+  template: '*',
+  cost: 1,
+  costFrom: undefined,
+  upstream: undefined,
+  limits: noRouteLimits,
 }
 
 /** Returns the index of a request's route in a list. */

@@ -90,8 +90,13 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
       [
         'ops',
         {
-          ...{ name: 'ops', type: 'webhook', only: {}, isPaused: false },
-          ...{ url: 'https://ops.example.com/hook?a=1', secretEnv: 'OPS', allowPrivate: false },
+          name: 'ops',
+          type: 'webhook',
+          only: {},
+          isPaused: false,
+          url: 'https://ops.example.com/hook?a=1',
+          secretEnv: 'OPS',
+          allowPrivate: false,
         },
       ],
     ]),
@@ -112,15 +117,10 @@ watches:
   a: { alert: weir.denied_rate.high }
   b: { alert: weir.allowed.dropped, per: all, window: 1h, factor: 3, least: 1000, cooldown: 1d }
 `)
-  expect([...watches.values()]).toEqual([
-    {
-      ...{ name: 'a', alert: 'weir.denied_rate.high', per: 'subject', windowMs: 300_000 },
-      ...{ factor: 5, least: 100, cooldownMs: 3_600_000 },
-    },
-    {
-      ...{ name: 'b', alert: 'weir.allowed.dropped', per: 'all', windowMs: 3_600_000 },
-      ...{ factor: 3, least: 1_000, cooldownMs: 86_400_000 },
-    },
+  const said = [...watches.values()].map((of) => [of.alert, of.per, of.windowMs, of.factor, of.least, of.cooldownMs])
+  expect(said).toEqual([
+    ['weir.denied_rate.high', 'subject', 300_000, 5, 100, 3_600_000],
+    ['weir.allowed.dropped', 'all', 3_600_000, 3, 1_000, 86_400_000],
   ])
 })
 
@@ -145,7 +145,10 @@ test.each([
     )
   expect(limit('')?.thresholds).toEqual(thresholds.map((percent) => ({ percent })))
   expect(limit(', thresholds: [1%, 3, 50%, 4]')?.thresholds).toEqual([
-    ...[{ percent: 1 }, { units: 3 }, { percent: 50 }, { units: 4 }],
+    { percent: 1 },
+    { units: 3 },
+    { percent: 50 },
+    { units: 4 },
   ])
   expect(limit(', thresholds: []')?.thresholds).toEqual([])
 })
@@ -294,8 +297,14 @@ subjects: { s: { plan: free, keys: [{ sha256: ${hash}, expires: 2027-01-31T05:45
     keyQuery: 'api_key',
     jwt: [
       {
-        ...{ issuer: 'https://id/', jwksUrl: 'https://id/keys', audience: undefined, algorithms: ['RS256', 'ES256'] },
-        ...{ subjectClaim: 'sub', planClaim: undefined, plan, allowPrivate: false },
+        issuer: 'https://id/',
+        jwksUrl: 'https://id/keys',
+        audience: undefined,
+        algorithms: ['RS256', 'ES256'],
+        subjectClaim: 'sub',
+        planClaim: undefined,
+        plan,
+        allowPrivate: false,
       },
     ],
     trustedHeaders: { from: ['10.0.0.0/8'], subject: 'x-user', planHeader: 'x-plan', plan },

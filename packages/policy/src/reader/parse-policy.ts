@@ -42,10 +42,7 @@ const sections = {
   plans: described('Named sets of limits.', planEntries),
   prices: described('What subjects pay, by name of the price list.', priceEntries),
   limits: described('Limits by name; the name is part of the Redis key.', limitEntries),
-  routes: {
-    description: 'Methods and paths with what a request to them costs.',
-    ...t.emptyOr(routeList.schema),
-  },
+  routes: { description: 'Methods and paths with what a request to them costs.', ...t.emptyOr(routeList.schema) },
   refusals: described('How requests are answered that are refused, by what for.', refusalEntries),
   upstreams: described('APIs behind the ingress, by name.', upstreamEntries),
   subjects: described('Who is limited and metered, by id.', subjectEntries),

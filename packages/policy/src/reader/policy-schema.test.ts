@@ -57,25 +57,33 @@ test.each(examples)('the example %s is right by the schema', (_, text) => {
 /** What a schema cannot say: it sees values, not the text they come from, and never two places together. */
 const beyondSchema = [
   // The text.
-  ...['a tag', 'an alias'],
+  'a tag',
+  'an alias',
   // Names that must be somewhere else.
-  ...['an unknown limit', 'an unknown plan', 'an unknown upstream', 'an unknown price list'],
+  'an unknown limit',
+  'an unknown plan',
+  'an unknown upstream',
+  'an unknown price list',
   'a price of an unknown route',
-  ...['parameters that routes do not have', 'a parameter that no route has'],
+  'parameters that routes do not have',
+  'a parameter that no route has',
   // What must not be in two places.
-  ...['a host of two upstreams', 'two upstreams for every host', 'two routes for the same requests'],
-  ...['the same key twice', 'thresholds of what is never used', 'the same key id twice'],
+  'a host of two upstreams',
+  'two upstreams for every host',
+  'two routes for the same requests',
+  'the same key twice',
+  'thresholds of what is never used',
+  'the same key id twice',
   "lines in each other's way",
   // How many places a currency has, and which tier is the last.
-  ...['amounts finer than the currency', 'tiers out of order'],
+  'amounts finer than the currency',
+  'tiers out of order',
   // How long durations are, and what the limit of an own version is.
-  ...[
-    'blocks too short and too long',
-    'blocks that do not grow',
-    'settling for too long',
-    'watches over too short or too long a time',
-    'an own version beyond what its algorithm decides',
-  ],
+  'blocks too short and too long',
+  'blocks that do not grow',
+  'settling for too long',
+  'watches over too short or too long a time',
+  'an own version beyond what its algorithm decides',
 ]
 
 test('the schema refuses every bad policy, but for those that need more than a schema', () => {

@@ -12,9 +12,26 @@ const cidrsMax = 1_000
 
 /** They frame the message, belong to one hop, or say where it came from: none is a caller's credential. */
 const framing = [
-  ...['connection', 'content-encoding', 'content-length', 'content-type', 'expect', 'host', 'keep-alive', 'te'],
-  ...['proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'trailer', 'transfer-encoding', 'upgrade'],
-  ...['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'],
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'forwarded',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
 ]
 const cookies = ['cookie', 'set-cookie']
 

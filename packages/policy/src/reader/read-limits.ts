@@ -48,7 +48,8 @@ const members = {
   plans: t.optional(
     'Names of plans: where a route names the limit, or it applies to all, it applies to their subjects alone.',
     t.list('a list of plans by name', t.located(planName), {
-      ...{ min: 1, wrongCount: () => 'names no plan; without `plans` it is for all of them' },
+      min: 1,
+      wrongCount: () => 'names no plan; without `plans` it is for all of them',
       nameOf: ({ value }) => value,
     }),
   ),
@@ -99,10 +100,7 @@ const schema = t.objectSchema(members, {
     t.implies(t.has('mode', 'shadow'), { properties: { block: false, onExceed: { const: 'deny' } } }),
     t.implies(t.has('onExceed', 'block'), t.has('block')),
     t.implies(
-      {
-        ...t.has('onExceed'),
-        properties: { onExceed: { anyOf: [delays, { type: 'object', ...t.has('delay') }] } },
-      },
+      { ...t.has('onExceed'), properties: { onExceed: { anyOf: [delays, { type: 'object', ...t.has('delay') }] } } },
       t.without('block', 'lease'),
     ),
     t.implies({ required: ['period', 'by'] }, { properties: { by: { contains: { enum: ['subject', 'key'] } } } }),
@@ -116,10 +114,7 @@ export const limitEntries = t.entries(schema, {
   plural: 'limits',
   one: 'a limit',
   // These name policies of their own in the RateLimit fields.
-  reserved: {
-    names: ['unauthenticated', 'unlimited'],
-    message: 'this name is reserved for the RateLimit fields',
-  },
+  reserved: { names: ['unauthenticated', 'unlimited'], message: 'this name is reserved for the RateLimit fields' },
 })
 
 /** What limits name that is read after them. */
@@ -196,8 +191,12 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     values,
     { algorithm, span, cooldownMs },
     {
-      ...{ size: undefined, capacity: undefined, mode: 'enforce', blockMs: 0 },
-      ...{ onUnavailable: 'local', thresholds: defaultThresholds(span) },
+      size: undefined,
+      capacity: undefined,
+      mode: 'enforce',
+      blockMs: 0,
+      onUnavailable: 'local',
+      thresholds: defaultThresholds(span),
     },
   )
   references.plans.push(...plans)

@@ -27,9 +27,7 @@ export type Prices = ReadonlyMap<string, PriceList | undefined>
 export const amount = t.text(
   'a decimal in quotes, of at most 12 digits before and after the point, such as "0.0008"',
   parseAmount,
-  {
-    pattern: amountPattern.source,
-  },
+  { pattern: amountPattern.source },
 )
 const currency = t.text(
   'a currency of ISO 4217 such as EUR',

@@ -35,7 +35,8 @@ const notToSet =
 /** Names of headers and their values; names without their case. */
 const setHeaders: t.ValueType<Readonly<Record<string, string>>> = {
   schema: {
-    ...{ type: 'object', maxProperties: headersMax },
+    type: 'object',
+    maxProperties: headersMax,
     propertyNames: { pattern: headerName.source },
     additionalProperties: { type: 'string', pattern: headerValue.source },
   },

@@ -146,7 +146,9 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
   const namesAt = ({ template, limits }: Route) =>
     reader.open(
       limits.map(({ name }) => name),
-      ...['routes', template, 'limits'],
+      'routes',
+      template,
+      'limits',
     )
   const limitsOf = (route: Route) => {
     const { limits: before } = route

@@ -33,7 +33,9 @@ const members = {
   subjects: t.optional(
     `It reads what is of these subjects and nothing else; its scopes are of ${subjectScopes.join(', ')} then.`,
     t.list('a list of subjects such as [acme]', t.matching(subjectRule, subjectPattern), {
-      ...{ min: 1, max: subjectsMax, nameOf: String },
+      min: 1,
+      max: subjectsMax,
+      nameOf: String,
       wrongCount: (count) => `names ${count} subjects; a token is limited to 1 to ${subjectsMax}`,
     }),
   ),
@@ -75,7 +77,9 @@ export function readTokens(reader: PolicyReader, at: SourcePosition): ReadonlyMa
     if (same !== undefined) reader.problem(hashAt, `the same token is ${reader.where(same)}`)
     positions.set(sha256, hashAt)
     tokens.set(sha256, {
-      ...{ name, sha256, scopes },
+      name,
+      sha256,
+      scopes,
       ...(subjects === undefined ? {} : { subjects }),
       ...(expires === undefined ? {} : { expiresAtMs: expires }),
     })

@@ -11,7 +11,9 @@ const unsubscribed = t.object('an entry of unsubscribed', {
   email: t.required(
     'Addresses that get no mail, each by the beginning of its SHA-256, as in the names of deliveries.',
     t.list('a list of hashes', t.matching('12 hex digits in lower case', /^[0-9a-f]{12}$/), {
-      ...{ min: 1, max: addressesMax, nameOf: (hash: string) => hash },
+      min: 1,
+      max: addressesMax,
+      nameOf: (hash: string) => hash,
       wrongCount: (count) => `must have 1 to ${addressesMax} hashes, but has ${count}`,
     }),
   ),

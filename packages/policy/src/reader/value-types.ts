@@ -14,20 +14,14 @@ export const text = <T>(
   rule: string,
   parse: (text: string) => T | undefined,
   schema: JsonObject = {},
-): ValueType<T> => ({
-  schema: { type: 'string', ...schema },
-  read: (reader, at) => reader.text(at, rule, parse),
-})
+): ValueType<T> => ({ schema: { type: 'string', ...schema }, read: (reader, at) => reader.text(at, rule, parse) })
 
 /** As `text`, of what may turn out to be a secret: no message repeats it. */
 export const secretText = <T>(
   rule: string,
   parse: (text: string) => T | undefined,
   schema: JsonObject,
-): ValueType<T> => ({
-  schema: { type: 'string', ...schema },
-  read: (reader, at) => reader.secretText(at, rule, parse),
-})
+): ValueType<T> => ({ schema: { type: 'string', ...schema }, read: (reader, at) => reader.secretText(at, rule, parse) })
 
 /** A text of this form. */
 export const matching = (rule: string, pattern: RegExp): ValueType<string> =>
@@ -55,10 +49,7 @@ export const boolean: ValueType<boolean> = {
 export const oneOf = <const T extends string>(
   options: readonly T[],
   others?: ReadonlyMap<string, string>,
-): ValueType<T> => ({
-  schema: { enum: options },
-  read: (reader, at) => reader.oneOf(at, options, others),
-})
+): ValueType<T> => ({ schema: { enum: options }, read: (reader, at) => reader.oneOf(at, options, others) })
 
 /** A duration between two others, in milliseconds; with `wholeMs` a multiple of it, which `wholeWords` calls. */
 export function duration(
@@ -172,12 +163,16 @@ interface Member<T> {
 
 /** A key that must be written. */
 export const required = <T extends NonNullable<unknown>>(about: string, type: ValueType<T>): Member<T> => ({
-  ...{ about, type, isRequired: true },
+  about,
+  type,
+  isRequired: true,
 })
 
 /** A key that may be left out. */
 export const optional = <T extends NonNullable<unknown>>(about: string, type: ValueType<T>): Member<T | undefined> => ({
-  ...{ about, type, isRequired: false },
+  about,
+  type,
+  isRequired: false,
 })
 
 /** A key that has this value if it is left out. */

@@ -58,7 +58,11 @@ function bodyOf(value: unknown): JsonObject {
 }
 
 const fileEntity = (kind: Entity['kind'], name: string, position: number | undefined, body: JsonObject): Entity => ({
-  ...{ kind, name, origin: 'file', position, body },
+  kind,
+  name,
+  origin: 'file',
+  position,
+  body,
 })
 
 function keysOf(subject: string, keys: JsonValue | undefined): readonly Entity[] {

@@ -289,9 +289,7 @@ test('subjects and keys change below one and the same policy', () => {
   const { policy } = state
   expect(
     applied(state, put('subject', 'd', { plan: 'top' }), put('key', hash('9'), { subject: 'd', id: 'd1' })),
-  ).toEqual({
-    ...{ kind: 'applied', policy },
-  })
+  ).toEqual({ kind: 'applied', policy })
   expect(policy.keys.get(hash('9'))?.subject.plan).toBe(policy.plans.get('top'))
   applied(state, deleteEntity('key', hash('9')))
   expect(policy.keys.get(hash('9'))).toBeUndefined()
@@ -309,10 +307,17 @@ test('a bulk in any order keeps the last entity of a name, and leaves out and re
   const subject = (name: string, plan: string) => made('subject', name, { plan })
   const state = new PolicyState()
   const answer = state.load([
-    ...[key('7', { subject: 'x', id: 'x1' }), subject('x', 'free'), subject('x', 'top'), subject('y', 'gone')],
-    ...[key('8', { subject: 'y', id: 'y1' }), key('9', { subject: 'nobody', id: 'z1' })],
-    ...[key('5', { subject: 'x', id: 'k' }), key('6', { subject: 'x', id: 'k' }), key('6', { subject: 'x', id: 'l' })],
-    ...[key('a', { subject: 'x', id: 'm' }), key('b', { subject: 'x', id: 'm' })],
+    key('7', { subject: 'x', id: 'x1' }),
+    subject('x', 'free'),
+    subject('x', 'top'),
+    subject('y', 'gone'),
+    key('8', { subject: 'y', id: 'y1' }),
+    key('9', { subject: 'nobody', id: 'z1' }),
+    key('5', { subject: 'x', id: 'k' }),
+    key('6', { subject: 'x', id: 'k' }),
+    key('6', { subject: 'x', id: 'l' }),
+    key('a', { subject: 'x', id: 'm' }),
+    key('b', { subject: 'x', id: 'm' }),
     ...fileOf(text),
   ])
   expect(answer.kind === 'loaded' && answer.leftOut.map(({ path, message }) => `${path}: ${message}`)).toEqual([
@@ -331,7 +336,8 @@ test('definitions that are wrong as a whole are not loaded, and what was there s
   const { policy } = state
   const wrong: Entity = { kind: 'plan', name: 'p', origin: 'file', position: 0, body: { limits: ['none'] } }
   expect(state.load([wrong])).toEqual({
-    ...{ kind: 'problems', problems: [{ path: 'plans.p.limits[0]', message: 'there is no limit "none"' }] },
+    kind: 'problems',
+    problems: [{ path: 'plans.p.limits[0]', message: 'there is no limit "none"' }],
   })
   expect(state.policy).toBe(policy)
 })

@@ -25,7 +25,11 @@ const timeout = 120_000
 const hashes = ['a', 'b', 'c', 'd'].map((digit) => digit.repeat(64))
 
 const entity = (kind: EntityKind, name: string, body: JsonObject, more: Partial<Entity> = {}): Entity => ({
-  ...{ kind, name, origin: 'admin', position: undefined, body },
+  kind,
+  name,
+  origin: 'admin',
+  position: undefined,
+  body,
   ...more,
 })
 
@@ -54,7 +58,8 @@ const allOf = (state: PolicyState) => entityKinds.flatMap((kind) => [...state.li
 function whole({ subjects, keys, contacts, ...definitions }: Policy): unknown {
   const of = <T>(entries: Iterable<readonly [string, T]>) => [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
-    ...{ ...definitions, tokens: of([...definitions.tokens.keys()].map((key) => [key, definitions.tokens.get(key)])) },
+    ...definitions,
+    tokens: of([...definitions.tokens.keys()].map((key) => [key, definitions.tokens.get(key)])),
     subjects: of([...subjects.keys()].map((id) => [id, subjects.get(id)])),
     contacts: of([...subjects.keys()].map((id) => [id, contacts.get(id)])),
     keys: of([...keys.keys()].map((sha256) => [sha256, keys.get(sha256)])),
@@ -152,7 +157,8 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
     mostly(names('q0', 'q1'), 'a b'),
     merged(
       fc.record({
-        ...{ by: names('root'), from: names('2026-11-21T12:00:00Z') },
+        by: names('root'),
+        from: names('2026-11-21T12:00:00Z'),
         until: mostly(names('2026-11-21T13:00:00Z', '2026-11-22T12:00:00Z'), '2026-12-31T00:00:00Z'),
         subjects: fc.subarray(['s0', 's1'], atLeastOne),
       }),

@@ -42,9 +42,6 @@ export class LayeredStore implements LimitStore {
 
   /** Counts since the start, for metrics; only ever growing. */
   get counters() {
-    return {
-      leasedUnits: this.#leasing.counters.granted,
-      overflowedAddresses: this.#addresses.overflowed,
-    }
+    return { leasedUnits: this.#leasing.counters.granted, overflowedAddresses: this.#addresses.overflowed }
   }
 }

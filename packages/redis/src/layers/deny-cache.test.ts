@@ -50,8 +50,11 @@ test('a denial is repeated from memory for a second, with the times that are lef
   pass(999)
   expect(await store.decide(request)).toEqual({
     ...refused,
-    ...{ source: 'deny_cache', isCached: true },
-    ...{ atUs: 0, retryAfterMs: 59_001, limits: [{ name: 'minute', size: 2, used: 2, remaining: 0, resetMs: 59_001 }] },
+    source: 'deny_cache',
+    isCached: true,
+    atUs: 0,
+    retryAfterMs: 59_001,
+    limits: [{ name: 'minute', size: 2, used: 2, remaining: 0, resetMs: 59_001 }],
   })
   expect(asked()).toBe(3)
   pass(1)
@@ -96,7 +99,10 @@ test('a denial by a shared limit serves every caller that has no other limit; th
     buildRequest(limits, { scope: { ...buildRequest([]).scope, subject, ip } })
   await use(from('a', [shared]), 3)
   expect(await store.decide(from('b', [shared]))).toMatchObject({
-    ...{ allowed: false, deniedBy: 'shared', exceededMask: 1, limits: [{ name: 'shared', remaining: 0 }] },
+    allowed: false,
+    deniedBy: 'shared',
+    exceededMask: 1,
+    limits: [{ name: 'shared', remaining: 0 }],
   })
   expect(asked()).toBe(3)
   expect(await store.decide(from('b', [own, shared]))).toMatchObject({ allowed: false, exceededMask: 2 })
@@ -163,13 +169,7 @@ test('a limit of size 0 denies every cost above 0 without Redis', async () => {
   const { store, asked } = open()
   const shut = buildLimit({ name: 'shut', size: 0 })
   const refused = await store.decide(buildRequest([buildLimit(), shut]))
-  const expected = {
-    allowed: false,
-    reason: 'cost_exceeds_limit',
-    deniedBy: 'shut',
-    exceededMask: 2,
-    isCached: true,
-  }
+  const expected = { allowed: false, reason: 'cost_exceeds_limit', deniedBy: 'shut', exceededMask: 2, isCached: true }
   expect([refused, asked()]).toMatchObject([expected, 0])
   const others = [
     buildRequest([shut], { cost: 0 }),

@@ -158,7 +158,10 @@ function answerAgain(denial: Denial, request: LimitRequest, nowMs: number): Deci
     : decision.limits.filter(({ name }) => name === limit.name)
   return {
     ...decision,
-    ...{ charged: 'no', atUs: 0, exceededMask: 2 ** limits.indexOf(limit), retryAfterMs: left(decision.retryAfterMs) },
+    charged: 'no',
+    atUs: 0,
+    exceededMask: 2 ** limits.indexOf(limit),
+    retryAfterMs: left(decision.retryAfterMs),
     source: 'deny_cache',
     isCached: true,
     limits: known.map((state): LimitState => ({ ...state, resetMs: left(state.resetMs) })),

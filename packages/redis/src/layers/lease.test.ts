@@ -37,7 +37,10 @@ function open(processes = 1, options: LeasingOptions = {}) {
   const [store] = stores
   if (store === undefined) throw new Error('at least one process')
   return {
-    ...{ store, stores, memory, asked },
+    store,
+    stores,
+    memory,
+    asked,
     pass: (ms: number) => {
       nowMs += ms
     },
@@ -69,17 +72,17 @@ describe('a limit with a lease', () => {
     await stores[1]?.decide(request)
     pass(1_000)
     expect(await store.decide(request)).toEqual({
-      ...{
-        allowed: true,
-        reason: 'ok',
-        deniedBy: '',
-        exceededMask: 0,
-        shadowedBy: '',
-        charged: 'yes',
-        retryAfterMs: 0,
-      },
-      ...{ atUs: 0, repeats: '', source: 'lease' },
-      ...{ limits: [{ name: 'leased', size: 100, used: 11, remaining: 89, resetMs: 59_000 }] },
+      allowed: true,
+      reason: 'ok',
+      deniedBy: '',
+      exceededMask: 0,
+      shadowedBy: '',
+      charged: 'yes',
+      retryAfterMs: 0,
+      atUs: 0,
+      repeats: '',
+      source: 'lease',
+      limits: [{ name: 'leased', size: 100, used: 11, remaining: 89, resetMs: 59_000 }],
     })
     pass(500)
     expect(await store.decide(request)).toMatchObject({ limits: [{ used: 12, remaining: 88, resetMs: 58_500 }] })
@@ -90,7 +93,11 @@ describe('a limit with a lease', () => {
     const request = buildRequest([buildLimit({ size: 25 }), buildLimit({ name: 'free', size: 99, lease: 0 })])
     expect(await admitted(request, 40)).toBe(25)
     expect(await store.decide(request)).toMatchObject({
-      ...{ reason: 'limit', deniedBy: 'leased', exceededMask: 1, retryAfterMs: minuteMs, charged: 'no' },
+      reason: 'limit',
+      deniedBy: 'leased',
+      exceededMask: 1,
+      retryAfterMs: minuteMs,
+      charged: 'no',
       limits: [
         { name: 'leased', used: 25, remaining: 0 },
         { name: 'free', used: 25 },
@@ -138,7 +145,9 @@ describe('a limit with a lease', () => {
     expect(await admitted(buildRequest(limits), 6)).toBe(3)
     expect(asked.slice(1).map((request) => request.limits.map(({ name }) => name))).toEqual(Array(6).fill(['narrow']))
     expect(await store.decide(buildRequest(limits))).toMatchObject({
-      ...{ reason: 'limit', deniedBy: 'narrow', exceededMask: 1 },
+      reason: 'limit',
+      deniedBy: 'narrow',
+      exceededMask: 1,
       limits: [
         { name: 'narrow', used: 3 },
         { name: 'leased', used: 3, remaining: 97 },

@@ -30,7 +30,9 @@ function open(processes: number, cellsMax?: number) {
     },
   }
   const store = new LocalFallback(flapping, {
-    ...{ clock, periodBoundaries, processes: () => count },
+    clock,
+    periodBoundaries,
+    processes: () => count,
     ...(cellsMax === undefined ? {} : { cellsMax }),
   })
   return {
@@ -79,13 +81,23 @@ test('the fallback counts what it admitted, and its denials say a true time to w
   const { store, pass } = open(5)
   const request = buildRequest([buildLimit({ name: 'free', onUnavailable: 'allow' }), buildLimit()])
   expect(await store.decide(request)).toMatchObject({
-    ...{ allowed: true, reason: 'unavailable', charged: 'unknown', deniedBy: '', atUs: 0, exceededMask: 0 },
+    allowed: true,
+    reason: 'unavailable',
+    charged: 'unknown',
+    deniedBy: '',
+    atUs: 0,
+    exceededMask: 0,
     limits: [{ name: 'minute', size: 2, used: 1, remaining: 1, resetMs: 60_000 }],
   })
   await store.decide(request)
   pass(1_000)
   expect(await store.decide(request)).toMatchObject({
-    ...{ allowed: false, reason: 'limit', deniedBy: 'minute', exceededMask: 2, retryAfterMs: 59_000, source: 'local' },
+    allowed: false,
+    reason: 'limit',
+    deniedBy: 'minute',
+    exceededMask: 2,
+    retryAfterMs: 59_000,
+    source: 'local',
   })
   pass(58_999)
   expect(await store.decide(request)).toMatchObject({ allowed: false, retryAfterMs: 1 })
@@ -118,7 +130,10 @@ test('a limit with onUnavailable: deny denies whatever the shares have left, and
   const { store, admitted } = open(1)
   const strict = buildLimit({ name: 'strict', onUnavailable: 'deny' })
   expect(await store.decide(buildRequest([buildLimit(), strict]))).toMatchObject({
-    ...{ allowed: false, reason: 'unavailable', deniedBy: 'strict', retryAfterMs: 1_000 },
+    allowed: false,
+    reason: 'unavailable',
+    deniedBy: 'strict',
+    retryAfterMs: 1_000,
   })
   expect(await admitted(buildRequest([buildLimit()]), 20)).toBe(10)
 })

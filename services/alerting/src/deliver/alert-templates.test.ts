@@ -36,8 +36,13 @@ test('the type wins over the default; without either the words are Weir’s own'
 
 test('a file that is wrong is named and not used', () => {
   const { find, templates } = open({
-    ...{ 'default.txt': 'no subject', 'weir.quota.reached.txt': mail('{{constructor}}'), 'default.md': '' },
-    ...{ 'weir.quota.txt': mail('a'), 'default.de.txt': mail('a'), 'default.slack': 'a'.repeat(65_537), '.git': '' },
+    'default.txt': 'no subject',
+    'weir.quota.reached.txt': mail('{{constructor}}'),
+    'default.md': '',
+    'weir.quota.txt': mail('a'),
+    'default.de.txt': mail('a'),
+    'default.slack': 'a'.repeat(65_537),
+    '.git': '',
   })
   expect(find()).toBeUndefined()
   expect(templates.findProblems().map((one) => one.replace(/^.*\/customers\//, '').slice(0, 45))).toEqual([

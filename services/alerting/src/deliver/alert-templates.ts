@@ -18,8 +18,19 @@ const keptMs = 10_000
 
 /** Fields of alerts' data that templates may name. */
 const dataNames = [
-  ...['limit', 'size', 'used', 'percent', 'period_start', 'period_end', 'runs_out', 'until'],
-  ...['amount', 'budget', 'currency', 'count', 'digest'],
+  'limit',
+  'size',
+  'used',
+  'percent',
+  'period_start',
+  'period_end',
+  'runs_out',
+  'until',
+  'amount',
+  'budget',
+  'currency',
+  'count',
+  'digest',
 ] as const
 const names: readonly string[] = [
   'id',

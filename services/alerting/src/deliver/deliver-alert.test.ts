@@ -11,8 +11,13 @@ import { EndpointLimiter } from './endpoint-limiter.ts'
 
 const startMs = Date.parse('2026-11-21T12:00:00Z')
 const endpoint: WebhookEndpoint = {
-  ...{ name: 'ops', only: {}, isPaused: false },
-  ...{ type: 'webhook', url: 'https://ops.example.com/', secretEnv: 'OPS', allowPrivate: false },
+  name: 'ops',
+  only: {},
+  isPaused: false,
+  type: 'webhook',
+  url: 'https://ops.example.com/',
+  secretEnv: 'OPS',
+  allowPrivate: false,
 }
 const policy = requirePolicy(
   JSON.stringify({

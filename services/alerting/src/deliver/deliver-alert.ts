@@ -68,7 +68,10 @@ function rowOf(
   result?: AttemptResult,
 ): DeliveryV1 {
   return {
-    ...{ alert_id: alert.id, alert_type: alert.type, subject: alert.subject, endpoint },
+    alert_id: alert.id,
+    alert_type: alert.type,
+    subject: alert.subject,
+    endpoint,
     attempt: attempts + (result === undefined ? 0 : 1),
     at: formatTs(about.atMs),
     outcome: about.outcome,

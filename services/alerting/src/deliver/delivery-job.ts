@@ -21,8 +21,15 @@ const [secondMs, minuteMs, hourMs] = [1_000, 60_000, 3_600_000]
 
 /** Pauses between attempts, those of Standard Webhooks' example: ten attempts in 75 hours and 35 minutes. */
 const pausesMs = [
-  ...[5 * secondMs, 5 * minuteMs, 30 * minuteMs],
-  ...[2 * hourMs, 5 * hourMs, 10 * hourMs, 14 * hourMs, 20 * hourMs, 24 * hourMs],
+  5 * secondMs,
+  5 * minuteMs,
+  30 * minuteMs,
+  2 * hourMs,
+  5 * hourMs,
+  10 * hourMs,
+  14 * hourMs,
+  20 * hourMs,
+  24 * hourMs,
 ]
 /** Each pause is longer by up to this share, so that attempts that failed together are not repeated together. */
 const jitter = 0.2

@@ -9,7 +9,10 @@ const silenceOf = (alert: AlertV1, only: object) =>
   findSilence(alert, policyOf({ quiet: { ...only, from, until, by: 'root' } }))
 
 const quotaAt = (time: string, subject = 'acme'): AlertV1 => ({
-  ...{ id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', type: 'weir.quota.reached', time, subject },
+  id: '2ed6657d-e927-568b-95e1-2665a8aea6a2',
+  type: 'weir.quota.reached',
+  time,
+  subject,
   data: { limit: 'day', size: 10, used: 8, percent: 80, period_start: '', period_end: '', decision_id: '' },
 })
 const at = '2026-11-21T12:30:00.000Z'
@@ -30,7 +33,10 @@ test('A silence holds for the alerts that meet all of its conditions', () => {
     expect(silenceOf(quotaAt(at), { subjects: ['acme'], ...other })).toBeUndefined()
   }
   const high: AlertV1 = {
-    ...{ id: quotaAt(at).id, type: 'weir.allowed.high', time: at, subject: '_all' },
+    id: quotaAt(at).id,
+    type: 'weir.allowed.high',
+    time: at,
+    subject: '_all',
     data: { watch: 'surges', window_start: '', window_end: '', count: 1, usual: 0 },
   }
   expect(silenceOf(high, { subjects: ['_all'] })).toBe('quiet')
@@ -39,7 +45,10 @@ test('A silence holds for the alerts that meet all of its conditions', () => {
 
 test('No silence keeps a test from an endpoint', () => {
   const asked: AlertV1 = {
-    ...{ id: quotaAt(at).id, type: 'weir.endpoint.test', time: at, subject: 'ops' },
+    id: quotaAt(at).id,
+    type: 'weir.endpoint.test',
+    time: at,
+    subject: 'ops',
     data: { endpoint: 'ops' },
   }
   expect(silenceOf(asked, { subjects: ['ops'] })).toBeUndefined()

@@ -12,7 +12,11 @@ export interface MailSources {
 }
 
 const escapes: Readonly<Record<string, string>> = {
-  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' },
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
 }
 const escapeText = (text: string) => text.replace(/[&<>"']/g, (character) => escapes[character] ?? character)
 

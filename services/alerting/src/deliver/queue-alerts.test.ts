@@ -35,11 +35,15 @@ const policy = requirePolicy(
 
 const attributes = { id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', time: '2026-11-21T12:00:00Z' }
 const quota = (subject: string, percent: number, limit = 'day'): AlertOf<'weir.quota.reached'> => ({
-  ...{ ...attributes, type: 'weir.quota.reached', subject },
+  ...attributes,
+  type: 'weir.quota.reached',
+  subject,
   data: { limit, size: 10, used: 8, percent, period_start: '', period_end: '', decision_id: '' },
 })
 const blocked: AlertOf<'weir.limit.blocked'> = {
-  ...{ ...attributes, type: 'weir.limit.blocked', subject: 'other' },
+  ...attributes,
+  type: 'weir.limit.blocked',
+  subject: 'other',
   data: { limit: 'minute', size: 1, until: '', decision_id: '' },
 }
 const choose = (alert: AlertV1) => chooseTargets(alert, policy)
@@ -53,7 +57,8 @@ test('an endpoint, paused or not, gets the alerts that its `only` selects; witho
 
 test('a test goes to its endpoint alone, whatever its `only`; all others are notified of a disabled one', () => {
   const about = (type: 'weir.endpoint.test' | 'weir.endpoint.disabled', endpoint: string): AlertV1 => ({
-    ...{ ...attributes, subject: endpoint },
+    ...attributes,
+    subject: endpoint,
     ...(type === 'weir.endpoint.test'
       ? { type, data: { endpoint } }
       : { type, data: { endpoint, reason: 'answered 410' } }),
@@ -96,7 +101,10 @@ test('a contact learns nothing of a limit in shadow, nor what others used of a l
   const told = (alert: AlertV1) => choose(alert).some((name) => name.startsWith('customers/'))
   const block = (limit: string): AlertV1 => ({ ...blocked, subject: 'full', data: { ...blocked.data, limit } })
   expect(['day', 'tried', 'shared', 'gone'].map((limit) => told(quota('full', 100, limit)))).toEqual([
-    ...[true, false, false, false],
+    true,
+    false,
+    false,
+    false,
   ])
   expect([told(quota('trier', 100, 'own')), told(quota('full', 100, 'own'))]).toEqual([false, true])
   expect(['minute', 'tried', 'shared'].map((limit) => told(block(limit)))).toEqual([true, false, true])

@@ -44,15 +44,27 @@ function firstJob(alert: AlertV1, endpoint: string, fromMs: number, requestedMs 
 /** Builds the row of a queued job; it is the same however often it is written. */
 function queuedRow({ alert, endpoint, dueMs }: DeliveryJob): DeliveryV1 {
   return {
-    ...{ alert_id: alert.id, alert_type: alert.type, subject: alert.subject, endpoint, attempt: 0 },
-    ...{ at: formatTs(dueMs), outcome: 'queued', status: 0, ms: 0, error: '', next_try: formatTs(dueMs), answer: '' },
+    alert_id: alert.id,
+    alert_type: alert.type,
+    subject: alert.subject,
+    endpoint,
+    attempt: 0,
+    at: formatTs(dueMs),
+    outcome: 'queued',
+    status: 0,
+    ms: 0,
+    error: '',
+    next_try: formatTs(dueMs),
+    answer: '',
   }
 }
 
 /** Builds the row of an alert that is not sent to an endpoint; it is the same however often it is written. */
 const silencedRow = (job: DeliveryJob, silence: string): DeliveryV1 => ({
   ...queuedRow(job),
-  ...{ outcome: 'silenced', next_try: null, error: `by the silence ${silence}` },
+  outcome: 'silenced',
+  next_try: null,
+  error: `by the silence ${silence}`,
 })
 
 /** Returns what turns alerts, requests and unfinished deliveries into jobs of the queue. */

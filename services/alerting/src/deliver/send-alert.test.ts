@@ -24,8 +24,13 @@ const alert: AlertOf<'weir.quota.reached'> = {
   subject: 'größe',
   time: '2026-01-02T03:04:05.006Z',
   data: {
-    ...{ limit: 'day', size: 5_000, used: 4_000, percent: 80, decision_id: '019b7b5e-0000-7000-8000-000000000000' },
-    ...{ period_start: '2026-01-02T00:00:00.000Z', period_end: '2026-01-03T00:00:00.000Z' },
+    limit: 'day',
+    size: 5_000,
+    used: 4_000,
+    percent: 80,
+    decision_id: '019b7b5e-0000-7000-8000-000000000000',
+    period_start: '2026-01-02T00:00:00.000Z',
+    period_end: '2026-01-03T00:00:00.000Z',
   },
 }
 
@@ -97,10 +102,7 @@ describe('sending a webhook', () => {
 
   it.each([301, 400, 500])('fails on an answer of %d and follows no redirect', async (code) => {
     answer = (response) => response.writeHead(code, { location: 'http://127.0.0.1:1/' }).end('why')
-    expect(await send()).toMatchObject({
-      status: code,
-      error: expect.stringContaining(`answered ${code}`),
-    })
+    expect(await send()).toMatchObject({ status: code, error: expect.stringContaining(`answered ${code}`) })
     expect(received).toHaveLength(1)
   })
 
@@ -142,7 +144,12 @@ describe('sending a webhook', () => {
 
 describe('sending to Slack', () => {
   const endpoint: SlackEndpoint = {
-    ...{ name: 'chat', type: 'slack', urlEnv: 'CHAT', allowPrivate: true, only: {}, isPaused: false },
+    name: 'chat',
+    type: 'slack',
+    urlEnv: 'CHAT',
+    allowPrivate: true,
+    only: {},
+    isPaused: false,
   }
 
   it('posts blocks in which no name of a subject becomes a mention', async () => {

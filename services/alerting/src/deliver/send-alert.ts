@@ -85,7 +85,12 @@ export function createAlertSender(options: {
   const post = async (url: string, allowPrivate: boolean, body: string, headers = {}): Promise<AttemptResult> => {
     try {
       const answer = await outgoing.send({
-        ...{ method: 'POST', url, allowPrivate, body, deadlineMs: attemptMs, answerBytesMax },
+        method: 'POST',
+        url,
+        allowPrivate,
+        body,
+        deadlineMs: attemptMs,
+        answerBytesMax,
         headers: { 'content-type': 'application/json', ...headers },
       })
       const { status } = answer

@@ -55,10 +55,17 @@ function senderWith(more: Partial<Parameters<typeof createEmailSender>[0]>) {
 }
 
 const endpoint: EmailEndpoint = {
-  ...{ name: 'mail', type: 'email', to: ['ops@example.com', 'finance@example.com'], only: {}, isPaused: false },
+  name: 'mail',
+  type: 'email',
+  to: ['ops@example.com', 'finance@example.com'],
+  only: {},
+  isPaused: false,
 }
 const alertOf = (subject: string): AlertOf<'weir.limit.blocked'> => ({
-  ...{ id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', type: 'weir.limit.blocked', subject, time: '2026-11-21T12:00:00Z' },
+  id: '2ed6657d-e927-568b-95e1-2665a8aea6a2',
+  type: 'weir.limit.blocked',
+  subject,
+  time: '2026-11-21T12:00:00Z',
   data: { limit: 'minute', size: 1_000, until: '2026-11-21T13:00:00Z', decision_id: 'd' },
 })
 

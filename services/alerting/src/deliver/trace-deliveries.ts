@@ -14,10 +14,18 @@ export const traceDeliveries =
     const result = await send(endpoint, { ...alert, traceparent: formatTraceparent({ traceId, spanId }) })
     const { status, error } = result
     tracing.record({
-      ...{ name: 'deliver', kind: 'client', traceId, spanId, parentSpanId, startMs, endMs: Date.now() },
+      name: 'deliver',
+      kind: 'client',
+      traceId,
+      spanId,
+      parentSpanId,
+      startMs,
+      endMs: Date.now(),
       isError: error !== undefined,
       attributes: {
-        ...{ 'weir.alert.id': alert.id, 'weir.endpoint': endpoint.name, 'weir.endpoint.type': endpoint.type },
+        'weir.alert.id': alert.id,
+        'weir.endpoint': endpoint.name,
+        'weir.endpoint.type': endpoint.type,
         ...(status === 0 ? {} : { 'http.response.status_code': status }),
       },
     })

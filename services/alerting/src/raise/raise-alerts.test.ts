@@ -66,9 +66,17 @@ function world() {
 }
 
 const crossing = (used: number, percents: readonly number[]): Crossing => ({
-  ...{ subject: 'acme', limit: 'day', size: 20, used, decisionId: `decision-${used}`, decidedMs: nowMs - 40 },
-  ...{ kind: 'reached', lifetimeMs: 1_000, isRecurring: false },
-  ...{ startMs: Date.parse('2026-11-21T00:00:00Z'), endMs: Date.parse('2026-11-22T00:00:00Z') },
+  subject: 'acme',
+  limit: 'day',
+  size: 20,
+  used,
+  decisionId: `decision-${used}`,
+  decidedMs: nowMs - 40,
+  kind: 'reached',
+  lifetimeMs: 1_000,
+  isRecurring: false,
+  startMs: Date.parse('2026-11-21T00:00:00Z'),
+  endMs: Date.parse('2026-11-22T00:00:00Z'),
   thresholds: percents.map((percent) => ({ percent, key: `quota_alert:{acme}:day:20:${percent}:2026-11-21` })),
 })
 
@@ -158,8 +166,13 @@ describe('raising alerts', () => {
       [
         'weir.quota.forecast',
         {
-          ...{ limit: 'day', size: 20, used: 10, runs_out: '2026-11-21T00:00:00.001Z' },
-          ...{ period_start: from, period_end: until, decision_id: 'decision-10' },
+          limit: 'day',
+          size: 20,
+          used: 10,
+          runs_out: '2026-11-21T00:00:00.001Z',
+          period_start: from,
+          period_end: until,
+          decision_id: 'decision-10',
         },
       ],
     ])
@@ -181,8 +194,16 @@ describe('raising alerts', () => {
   it('raises a sudden change once, and after its claim has expired as another alert', async () => {
     const { start, claims, others } = world()
     const change = (count: number, endMs: number): RateChange => ({
-      ...{ kind: 'changed', watch: 'refusals', alert: 'weir.denied_rate.high', subject: 'acme', count, usual: 2.5 },
-      ...{ startMs: endMs - 300_000, endMs, lifetimeMs: 3_600_000, isRecurring: true },
+      kind: 'changed',
+      watch: 'refusals',
+      alert: 'weir.denied_rate.high',
+      subject: 'acme',
+      count,
+      usual: 2.5,
+      startMs: endMs - 300_000,
+      endMs,
+      lifetimeMs: 3_600_000,
+      isRecurring: true,
       thresholds: [{ percent: 100, key: 'quota_alert:{acme}:refusals:0:weir.denied_rate.high:cooldown' }],
     })
     await start().raise([change(400, nowMs - 60_000)])
@@ -191,8 +212,11 @@ describe('raising alerts', () => {
       [
         'weir.denied_rate.high',
         {
-          ...{ watch: 'refusals', count: 400, usual: 2.5 },
-          ...{ window_start: '2026-11-21T11:54:00.000Z', window_end: '2026-11-21T11:59:00.000Z' },
+          watch: 'refusals',
+          count: 400,
+          usual: 2.5,
+          window_start: '2026-11-21T11:54:00.000Z',
+          window_end: '2026-11-21T11:59:00.000Z',
         },
       ],
     ])
@@ -204,7 +228,10 @@ describe('raising alerts', () => {
   it('raises a block once, and the next one as another alert; a repeat after a kill is the same', async () => {
     const { start, claims, others, failPublish } = world()
     const block = (decisionId: string): Crossing => ({
-      ...{ ...crossing(20, []), kind: 'blocked', isRecurring: true, decisionId },
+      ...crossing(20, []),
+      kind: 'blocked',
+      isRecurring: true,
+      decisionId,
       thresholds: [{ percent: 100, key: 'quota_alert:{acme}:day:20:blocked:cooldown' }],
     })
     const { raise } = start()

@@ -21,15 +21,25 @@ function smallKafka() {
 }
 
 const recordOf = (position: number, value: Buffer) => ({
-  ...{ offset: String(position), position, key: null, value, timestampMs: 1, bytes: value },
-  ...{ headers: { from: 'another program' }, valueStart: 0, valueEnd: value.length },
+  offset: String(position),
+  position,
+  key: null,
+  value,
+  timestampMs: 1,
+  bytes: value,
+  headers: { from: 'another program' },
+  valueStart: 0,
+  valueEnd: value.length,
 })
 
 test('no record of another program stops alerting: one that is too large to be kept leaves a stub', async () => {
   const { kept, sink } = smallKafka()
   const client = connectClickhouse('http://127.0.0.1:1', 'test')
   const keep = createRecordLog({
-    ...{ client, deadLetters: sink, silenceOf: () => undefined, log: createLogger('test', 'silent') },
+    client,
+    deadLetters: sink,
+    silenceOf: () => undefined,
+    log: createLogger('test', 'silent'),
   })
   const records = [Buffer.alloc(600, 'a'), Buffer.alloc(600, 'b'), Buffer.alloc(2_000, 'c')].map((value, at) =>
     recordOf(at, value),

@@ -40,8 +40,12 @@ it('says what the period costs, flat amounts too, and claims each threshold by t
   if (period === undefined) throw new Error('no period runs')
   expect(findReached(payer('acme'), period, units(899n))).toBeUndefined()
   expect(findReached(payer('acme'), period, units(1_500n))).toEqual({
-    ...{ kind: 'budget', subject: 'acme', isRecurring: false, lifetimeMs: (31 * 24 + 6) * 3_600_000 },
-    ...{ startMs: ms('2026-11-14T18:15:00Z'), endMs: ms('2026-12-14T18:15:00Z') },
+    kind: 'budget',
+    subject: 'acme',
+    isRecurring: false,
+    lifetimeMs: (31 * 24 + 6) * 3_600_000,
+    startMs: ms('2026-11-14T18:15:00Z'),
+    endMs: ms('2026-12-14T18:15:00Z'),
     thresholds: [80, 50].map((percent) => ({
       percent,
       key: `quota_alert:{acme}:budget:EUR20%2E00:budget${percent}:2026-11`,

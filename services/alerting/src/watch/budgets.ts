@@ -60,12 +60,13 @@ export function findReached(
   const amount = formatAmount(budget.amount, digits)
   const claim = { subject: subject.id, limit: 'budget', size: `${currency}${amount}`, periodStart: period.name }
   return {
-    ...{ kind: 'budget', subject: subject.id, startMs: period.fromMs, endMs: period.toMs },
-    ...{ lifetimeMs: claimLifetimeMs('month'), isRecurring: false },
+    kind: 'budget',
+    subject: subject.id,
+    startMs: period.fromMs,
+    endMs: period.toMs,
+    lifetimeMs: claimLifetimeMs('month'),
+    isRecurring: false,
     thresholds: percents.map((percent) => ({ percent, key: claimKey({ ...claim, threshold: `budget${percent}` }) })),
-    about: {
-      ...{ prices: prices.name, currency, budget: amount },
-      ...{ amount: formatAmount(spent, digits), period: period.name },
-    },
+    about: { prices: prices.name, currency, budget: amount, amount: formatAmount(spent, digits), period: period.name },
   }
 }

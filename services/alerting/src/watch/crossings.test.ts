@@ -40,7 +40,8 @@ const decision = (used: number, resetMs: number, subject = 'acme') => ({
     { name: 'minute', size: 5, used: 5, remaining: 0, reset_ms: 100 },
     { name: 'gone', size: 1, used: 1, remaining: 0, reset_ms: 100 },
   ],
-  ...{ journal: 'journal', seq: 0 },
+  journal: 'journal',
+  seq: 0,
 })
 
 describe('findCrossings', () => {
@@ -51,12 +52,14 @@ describe('findCrossings', () => {
       findCrossings(forecasting, decision(used, dayMs * (1 - share)), kathmanduMidnightMs + dayMs * share)
     expect(at(5, 0.25)).toMatchObject([
       {
-        ...{ kind: 'forecast', limit: 'day', size: 10, used: 5, isRecurring: false },
-        ...{
-          runsOutMs: kathmanduMidnightMs + dayMs / 2,
-          startMs: kathmanduMidnightMs,
-          endMs: kathmanduMidnightMs + dayMs,
-        },
+        kind: 'forecast',
+        limit: 'day',
+        size: 10,
+        used: 5,
+        isRecurring: false,
+        runsOutMs: kathmanduMidnightMs + dayMs / 2,
+        startMs: kathmanduMidnightMs,
+        endMs: kathmanduMidnightMs + dayMs,
         thresholds: [{ key: 'quota_alert:{acme}:day:10:forecast:2026-11-21' }],
       },
     ])

@@ -33,8 +33,17 @@ export async function findFurtherBlocks(
       const periodStart = String(startMs / 1_000)
       const key = claimKey({ subject, limit, size, threshold: 'blocked', periodStart })
       found.push({
-        ...{ kind: 'further', subject, limit, size, decisionId, more, startMs, endMs: startMs + hourMs },
-        ...{ lifetimeMs: countedKeptMs, isRecurring: false, thresholds: [{ percent: 100, key }] },
+        kind: 'further',
+        subject,
+        limit,
+        size,
+        decisionId,
+        more,
+        startMs,
+        endMs: startMs + hourMs,
+        lifetimeMs: countedKeptMs,
+        isRecurring: false,
+        thresholds: [{ percent: 100, key }],
       })
     }
   }

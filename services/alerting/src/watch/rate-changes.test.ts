@@ -10,7 +10,13 @@ const endMs = Date.parse('2026-11-21T12:00:00Z')
 const firstMs = endMs - 65 * minuteMs
 
 const watch = (alert: Watch['alert']): Watch => ({
-  ...{ name: 'one', alert, per: 'subject', windowMs: 5 * minuteMs, factor: 3, least: 100, cooldownMs: 3_600_000 },
+  name: 'one',
+  alert,
+  per: 'subject',
+  windowMs: 5 * minuteMs,
+  factor: 3,
+  least: 100,
+  cooldownMs: 3_600_000,
 })
 const [rise, fall] = [watch('weir.denied_rate.high'), watch('weir.allowed.dropped')]
 
@@ -39,8 +45,16 @@ describe('an evaluation', () => {
     const evaluation = await evaluateWindow(rise, from, complete, endMs)
     expect(from.asked).toEqual([
       {
-        ...{ outcome: 'deny', isRise: true, per: 'subject', firstMs, endMs, windowMs: 5 * minuteMs, windowsBefore: 12 },
-        ...{ factor: 3, least: 100, limit: 1_000 },
+        outcome: 'deny',
+        isRise: true,
+        per: 'subject',
+        firstMs,
+        endMs,
+        windowMs: 5 * minuteMs,
+        windowsBefore: 12,
+        factor: 3,
+        least: 100,
+        limit: 1_000,
         quiet: { watch: 'one', type: 'weir.denied_rate.high', sinceMs: endMs - 3_600_000 },
       },
     ])
@@ -48,15 +62,16 @@ describe('an evaluation', () => {
       kind: 'evaluated',
       changes: [
         {
-          ...{
-            kind: 'changed',
-            watch: 'one',
-            alert: 'weir.denied_rate.high',
-            subject: 'acme',
-            count: 900,
-            usual: 12.5,
-          },
-          ...{ startMs: endMs - 5 * minuteMs, endMs, lifetimeMs: 3_600_000, isRecurring: true },
+          kind: 'changed',
+          watch: 'one',
+          alert: 'weir.denied_rate.high',
+          subject: 'acme',
+          count: 900,
+          usual: 12.5,
+          startMs: endMs - 5 * minuteMs,
+          endMs,
+          lifetimeMs: 3_600_000,
+          isRecurring: true,
           thresholds: [{ percent: 100, key: 'quota_alert:{acme}:one:0:weir.denied_rate.high:cooldown' }],
         },
       ],

@@ -73,8 +73,17 @@ function changeOf(watch: Watch, { subject, count, usual }: RateRow, endMs: numbe
   // A watch has no size, and no threshold of a limit has the name of an alert.
   const key = claimKey({ subject, limit: name, size: 0, threshold: alert, periodStart: 'cooldown' })
   return {
-    ...{ kind: 'changed', watch: name, alert, subject, count, usual, startMs: endMs - windowMs, endMs },
-    ...{ lifetimeMs: cooldownMs, isRecurring: true, thresholds: [{ percent: 100, key }] },
+    kind: 'changed',
+    watch: name,
+    alert,
+    subject,
+    count,
+    usual,
+    startMs: endMs - windowMs,
+    endMs,
+    lifetimeMs: cooldownMs,
+    isRecurring: true,
+    thresholds: [{ percent: 100, key }],
   }
 }
 

@@ -38,7 +38,8 @@ const decision = (used: number, given: Partial<DecisionInput> = {}) =>
   numbered(
     encodeDecisionOpen(
       decisionInput({
-        ...{ id: `used-${used}`, tsMs: middayMs },
+        id: `used-${used}`,
+        tsMs: middayMs,
         limits: [{ name: 'day', size: 10, used, remaining: 10 - used, resetMs: midnightInMs }],
         ...given,
       }),

@@ -74,7 +74,10 @@ export async function listBlocks(
   const rows = await ports.read(reach, {
     limits: asked.map(({ name }) => name),
     ofOneSubject: asked.filter(({ by }) => isOfOneSubject(by)).map(({ name }) => name),
-    ...{ longestMs, nowMs: clock.nowMs(), subject, rowsMax: blocksMax + 1 },
+    longestMs,
+    nowMs: clock.nowMs(),
+    subject,
+    rowsMax: blocksMax + 1,
     addresses: address === undefined ? undefined : addressForms(address),
   })
   const scopes = rows.slice(0, blocksMax).flatMap((row) => scopeOf(policy, row))

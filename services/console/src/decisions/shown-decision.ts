@@ -14,7 +14,16 @@ export function shownDecision(row: ShownColumns, { isOwn }: Reach) {
   const isWaitKnown = outcome === 'deny' && (row.policy >= 0 || row.retry_ms !== 0)
   const isHidden = isOwn && row.mode === 'shadow'
   return {
-    ...{ id, ts: new Date(tsMs).toISOString(), subject, key_id, plan, route, method, cost, count, outcome },
+    id,
+    ts: new Date(tsMs).toISOString(),
+    subject,
+    key_id,
+    plan,
+    route,
+    method,
+    cost,
+    count,
+    outcome,
     reason: isHidden ? 'ok' : row.reason,
     mode: isHidden ? 'enforce' : row.mode,
     charged,

@@ -50,7 +50,11 @@ export async function standingOf(
 
 /** How a limit stands, in the names of the wire. */
 export const shownLimit = ({ name, size, used, remaining, admits, retryMs }: LimitNow) => ({
-  ...{ name, size, used, remaining, admits },
+  name,
+  size,
+  used,
+  remaining,
+  admits,
   retry_ms: retryMs,
 })
 

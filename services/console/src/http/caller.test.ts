@@ -35,7 +35,10 @@ function finder(policy = policyOf()) {
   let elapsedMs = 0
   const find = createCallerFinder({
     portalKey: () => portalKey,
-    ...{ rootSha256: () => sha256('root'), policy: () => policy, nowMs: () => nowMs, elapsedMs: () => elapsedMs },
+    rootSha256: () => sha256('root'),
+    policy: () => policy,
+    nowMs: () => nowMs,
+    elapsedMs: () => elapsedMs,
   })
   const ask = async (headers: Record<string, string>, remoteAddress = '198.51.100.1') => {
     const found = await find(headers, { headers, socket: { remoteAddress } as Socket })

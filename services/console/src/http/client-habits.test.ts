@@ -22,7 +22,9 @@ test.each([
   const { app } = await openWithPolicy()
   const [method = '', url = ''] = request.split(' ')
   const answer = await app.inject({
-    ...{ method: method as 'GET', url, headers: { authorization: 'Bearer token', ...headers } },
+    method: method as 'GET',
+    url,
+    headers: { authorization: 'Bearer token', ...headers },
     ...(payload === '' ? {} : { payload }),
   })
   expect([answer.statusCode, method === 'HEAD' ? answer.body : '']).toEqual([status, ''])

@@ -3,7 +3,9 @@ import { expect, it } from 'vitest'
 import { type CursorOwner, linkOf, readCursor, writeCursor } from './cursor.ts'
 
 const owner: CursorOwner = {
-  ...{ path: '/v1/usage', by: 'ci', reach: Reach.of(['acme']) },
+  path: '/v1/usage',
+  by: 'ci',
+  reach: Reach.of(['acme']),
   given: { by: 'route', plan: ['free', 'top'] },
 }
 const written = writeCursor(owner, { atMs: 1_700_000_000_000, place: ['1', 'größe'] })

@@ -26,7 +26,10 @@ it('answers eight questions of a credential at once and 32 of all, refuses the n
     return [answer.statusCode, answer.json().type, answer.json().detail, answer.headers['retry-after']]
   }
   const why = (of: string) => [
-    ...[429, 'urn:weir:problem:too-many-questions', `As many questions ${of} are being answered as may be.`, '5'],
+    429,
+    'urn:weir:problem:too-many-questions',
+    `As many questions ${of} are being answered as may be.`,
+    '5',
   ]
   await ask8(tokens[0] ?? '')
   expect(await refused(tokens[0])).toEqual(why('of the credential'))

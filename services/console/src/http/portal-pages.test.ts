@@ -5,7 +5,9 @@ import { portalOrigins } from './portal-pages.ts'
 const [page, other] = ['https://app.test', 'https://evil.test']
 const allowed = 'access-control-allow-origin'
 const asking = (origin: string) => ({
-  ...{ origin, authorization: '', 'access-control-request-method': 'GET' },
+  origin,
+  authorization: '',
+  'access-control-request-method': 'GET',
   'access-control-request-headers': 'authorization',
 })
 

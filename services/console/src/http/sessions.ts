@@ -62,7 +62,10 @@ export class Sessions {
     this.#origin = origin
     this.#nowMs = nowMs
     this.#open = new LRUCache({
-      ...{ max: sessionsMax, ttl: idleMs, updateAgeOnGet: true, ttlResolution: 0 },
+      max: sessionsMax,
+      ttl: idleMs,
+      updateAgeOnGet: true,
+      ttlResolution: 0,
       perf: { now: elapsedMs },
       dispose: ({ sha256 }, key) => {
         const own = this.#own.get(sha256)

@@ -12,7 +12,9 @@ const momentPattern = `^(now(-\\d{1,4}[mhd])?|${day}(T${clock}(:[0-5]\\d(\\.\\d{
 /** A time as `from` has it. For descriptions: handlers word what is wrong better than a pattern. */
 export const time = (description: string) => ({ type: 'string', pattern: momentPattern, description })
 const values = (description: string) => ({
-  ...{ type: 'array', minItems: 1, maxItems: 100 },
+  type: 'array',
+  minItems: 1,
+  maxItems: 100,
   items: { type: 'string', maxLength: 512 },
   description,
 })
@@ -29,26 +31,32 @@ export const filterQuery = (dimensions: readonly string[]) =>
 /** Parameters that only usage has. */
 const rankingQuery = {
   top: {
-    ...{ type: 'integer', minimum: 1, maximum: 1_000 },
+    type: 'integer',
+    minimum: 1,
+    maximum: 1_000,
     description: 'only so many groups of `by`, those that `order` puts first over the whole span',
   },
   order: {
-    ...{ type: 'string', enum: orders.flatMap((name) => [name, `-${name}`]) },
+    type: 'string',
+    enum: orders.flatMap((name) => [name, `-${name}`]),
     description:
       'what rows are sorted by within a step; with - the largest first. `-cost` with `top`; `change`: with `compare`',
   },
   compare: {
-    ...{ type: 'string', pattern: `^previous$|${momentPattern}` },
+    type: 'string',
+    pattern: `^previous$|${momentPattern}`,
     description:
       '`previous`: with the span before, of the same length, by the calendar for whole days and months; or a time as in `from`: with one that begins then',
   },
   fill: {
-    ...{ type: 'string', enum: ['zero'] },
+    type: 'string',
+    enum: ['zero'],
     description: 'every group has a row of each step: of zeros, of nulls where not all is counted yet',
   },
   other: { type: 'boolean', description: 'with `top`: whether one row sums the other groups; true if absent' },
   price: {
-    ...{ type: 'boolean', default: false },
+    type: 'boolean',
+    default: false,
     description: 'rows get `amount` and `currency`: with `by=subject`, over whole months of each subject',
   },
 }
@@ -65,26 +73,32 @@ export const questionQuery = (dimensions: readonly string[], isUsage: boolean) =
     from: time('RFC 3339, a date, which begins in `time_zone`, `now` or `now-24h`; 24 hours before `to` if absent'),
     to: time('the same; now if absent'),
     period: {
-      ...{ type: 'string', pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$' },
+      type: 'string',
+      pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$',
       description: 'instead of both, with one `subject`: its month, 2026-11, `current` or `previous`',
     },
     by: {
-      ...{ type: 'string', pattern: `^((${dimensions.join('|')})(,(${dimensions.join('|')})){0,3})?$` },
+      type: 'string',
+      pattern: `^((${dimensions.join('|')})(,(${dimensions.join('|')})){0,3})?$`,
       description: `up to 4 of ${dimensions.join(', ')}, separated by commas`,
     },
     step: { type: 'string', enum: querySteps.filter((one) => isUsage || one !== 'minute'), default: 'hour' },
     time_zone: { type: 'string', description: 'IANA; UTC if absent, with `period` the subject’s own' },
     ...(isUsage ? rankingQuery : {}),
     numbers: {
-      ...{ type: 'string', enum: ['json', 'text'], default: 'json' },
+      type: 'string',
+      enum: ['json', 'text'],
+      default: 'json',
       description: '`text`: sums as text instead of numbers, for readers whose numbers end at 2^53',
     },
     format: {
-      ...{ type: 'string', enum: answerFormats },
+      type: 'string',
+      enum: answerFormats,
       description: 'all but `json` come whole, as a stream; that of `Accept` if absent, else `json`',
     },
     csv: {
-      ...{ type: 'string', enum: ['safe', 'exact'] },
+      type: 'string',
+      enum: ['safe', 'exact'],
       description: "with `format=csv`; `exact`: no ' before texts that a spreadsheet takes for formulas",
     },
     limit: { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000, description: 'rows of a page' },
@@ -114,10 +128,8 @@ export const gaps = {
   items: object(
     {
       cause: text('as in weir.gaps'),
-      ...{
-        partition: { type: 'integer' },
-        count: { type: ['integer', 'string'], description: 'decisions or records' },
-      },
+      partition: { type: 'integer' },
+      count: { type: ['integer', 'string'], description: 'decisions or records' },
       from: textOrNull('RFC 3339; null: not known'),
       to: textOrNull('RFC 3339; null: not known'),
     },
@@ -243,6 +255,17 @@ export const outcomeRow = object(
 
 /** The columns of both whose values are sums: ClickHouse's text becomes a number of the same digits. */
 export const sumNames: ReadonlySet<string> = new Set([
-  ...['count', 'allowed', 'denied', 'cost', 'groups', 'broken', 'bytes_in', 'bytes_out'],
-  ...['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx'],
+  'count',
+  'allowed',
+  'denied',
+  'cost',
+  'groups',
+  'broken',
+  'bytes_in',
+  'bytes_out',
+  'status_1xx',
+  'status_2xx',
+  'status_3xx',
+  'status_4xx',
+  'status_5xx',
 ])

@@ -18,7 +18,9 @@ describe('alerts', () => {
     expect(listed).toMatchObject({
       items: [
         {
-          ...{ id: knownAlert, data: { limit: 'day' }, deliveries: { ops: 'given_up' } },
+          id: knownAlert,
+          data: { limit: 'day' },
+          deliveries: { ops: 'given_up' },
           summary: 'acme has used 80 % of its limit day',
         },
       ],

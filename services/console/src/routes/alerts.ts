@@ -72,7 +72,9 @@ interface FilterQuery {
 /** Only lists filter by what deliveries came to: what starts again is what failed. */
 const outcomeQuery = {
   outcome: {
-    ...{ type: 'array', minItems: 1, maxItems: deliveryOutcomes.length },
+    type: 'array',
+    minItems: 1,
+    maxItems: deliveryOutcomes.length,
     items: { type: 'string', enum: deliveryOutcomes },
     description:
       'only those whose last outcome at an endpoint, or at `endpoint`, is this; several times: any of these. Not, as `endpoint`, for callers limited to subjects',

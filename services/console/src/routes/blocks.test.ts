@@ -4,7 +4,11 @@ import type { BlockPorts } from '../ports.ts'
 import { nowMs, openWithPolicy } from '../testing/open-console.ts'
 
 const row = (n: number) => ({
-  ...{ name: 'per-ip', subject: '', by: { ip: `10.0.${n >> 8}.${n & 255}` }, decision: 'd', refusals: 1 },
+  name: 'per-ip',
+  subject: '',
+  by: { ip: `10.0.${n >> 8}.${n & 255}` },
+  decision: 'd',
+  refusals: 1,
   // Some were set in the same millisecond.
   since_ms: nowMs - Math.floor(n / 3),
 })

@@ -22,7 +22,8 @@ const block = object({
   subject: textOrNull('whose; null where subjects share the count'),
   ip: textOrNull('the blocked address or IPv6 network; null where the limit counts by none, or where records lack it'),
   scope: {
-    ...{ type: 'object', additionalProperties: { type: 'string' } },
+    type: 'object',
+    additionalProperties: { type: 'string' },
     description: 'what the limit counted by beyond the subject, as recorded',
   },
   since: text('RFC 3339; when it was set'),

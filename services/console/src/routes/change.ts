@@ -17,7 +17,8 @@ const entity = object({
   after: bodyOrNull('as the change left it; null: it was deleted'),
 })
 const change = object({
-  ...{ id: text('as in the header Weir-Change of the answer to it'), at: text('when, by the clock of the console') },
+  id: text('as in the header Weir-Change of the answer to it'),
+  at: text('when, by the clock of the console'),
   by: text('name of the token; `root` for the one of the environment'),
   summary: { type: 'array', items: changeLine, description: 'the first lines of a long change' },
   total: { type: 'integer', description: 'lines in all' },
@@ -47,7 +48,9 @@ export function registerChange(app: FastifyInstance, { audit, findChange }: Port
         return answerProblem(reply, unknown(words))
       }
       return {
-        ...{ id, at: new Date(found.at_ms).toISOString(), ...JSON.parse(found.body) },
+        id,
+        at: new Date(found.at_ms).toISOString(),
+        ...JSON.parse(found.body),
         entities: found.entities.map(({ kind, name, before, after }) => {
           return { kind, name, before: bodyOf(before), after: bodyOf(after) }
         }),

@@ -76,11 +76,13 @@ const outcomeRecord = nullable(
 const now = nullable(
   object({
     allowed: { type: ['boolean', 'null'], description: 'whether the same request would be admitted; null: not known' },
-    ...{ plan: text('that applies now'), denied_by: text('the first limit that would refuse; else empty') },
+    plan: text('that applies now'),
+    denied_by: text('the first limit that would refuse; else empty'),
     limits: list(
       'those that apply now, each as it stands',
       object({
-        ...{ name: text('of the limit'), size: whole('units') },
+        name: text('of the limit'),
+        size: whole('units'),
         used: wholeOrNull('units; null: the record does not say which count it is, or others share it'),
         remaining: wholeOrNull('the same'),
         admits: { type: ['boolean', 'null'], description: 'whether it would admit the request; null: not known' },
@@ -91,16 +93,22 @@ const now = nullable(
 )
 
 const explanation = object({
-  ...{ id: text('as in the header Weir-Decision'), ts: text('RFC 3339'), subject: text('whose'), key_id: text('with') },
-  ...{ plan: text('then'), route: text('its template'), method: text('of the request') },
-  ...{ cost: whole('units'), count: whole('equal refusals that the record stands for; 0 for a correction') },
-  ...{ outcome: text('allow or deny'), reason: text('as in the record'), mode: text('enforce or shadow') },
+  id: text('as in the header Weir-Decision'),
+  ts: text('RFC 3339'),
+  subject: text('whose'),
+  key_id: text('with'),
+  plan: text('then'),
+  route: text('its template'),
+  method: text('of the request'),
+  cost: whole('units'),
+  count: whole('equal refusals that the record stands for; 0 for a correction'),
+  outcome: text('allow or deny'),
+  reason: text('as in the record'),
+  mode: text('enforce or shadow'),
   charged: text('yes, no or unknown'),
-  ...{
-    denied_by: text('name of the limit'),
-    shadowed_by: text('name of the limit in shadow'),
-    ip: text('as recorded'),
-  },
+  denied_by: text('name of the limit'),
+  shadowed_by: text('name of the limit in shadow'),
+  ip: text('as recorded'),
   retry_ms: wholeOrNull('the wait that was promised; -1: waiting does not help; null: none'),
   summary: text('the explanation in words'),
   limits: list('the limits of the decision', explainedLimit),

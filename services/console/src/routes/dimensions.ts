@@ -18,7 +18,10 @@ const pageMax = 100
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
 const answered = object({
-  ...{ from: text('RFC 3339, widened'), to: text('RFC 3339, widened'), source: text('the table'), ...completeness },
+  from: text('RFC 3339, widened'),
+  to: text('RFC 3339, widened'),
+  source: text('the table'),
+  ...completeness,
   ...page(object({ value: text('as in filters'), count: { type: 'integer', description: 'decisions' } })).properties,
 })
 
@@ -42,9 +45,7 @@ const query = {
 const described = operation('usage', 'usage', 'The values of a column of usage, the most frequent first', {
   params: object({ name: text(usageDimensions.join(', ')) }),
   query,
-  described: {
-    querystring: closed({ ...query, from: time(query.from.description), to: time(query.to.description) }),
-  },
+  described: { querystring: closed({ ...query, from: time(query.from.description), to: time(query.to.description) }) },
   reach: 'own',
   response: { 200: answer('A page of values', answered), ...problems(404, 422, 503, 504) },
 })

@@ -7,7 +7,8 @@ const line = { name: 'all', measure: 'units', tiers: [{ unit_amount: '0.5' }] }
 const topicId = '6f1c3c86-6a0b-5a0e-9a39-6f7d1f3b2c55'
 const ten = Date.parse('2026-11-21T10:00:00Z')
 const used = (subject: string, hourMs: number, units: bigint) => ({
-  ...{ subject, hourMs },
+  subject,
+  hourMs,
   usage: [{ route: '', units, decisions: 1n }],
 })
 
@@ -42,7 +43,9 @@ it('exports whole hours by the price lists in force, or that a deleted subject h
   const { ask, asked } = await withUsage()
   const { cursor, ...answer } = (await ask('/v1/usage/export?from=2026-11-21T09:00:00Z')).json()
   expect(answer).toMatchObject({
-    ...{ from: '2026-11-21T09:00:00.000Z', to: '2026-11-21T11:00:00.000Z', next: null },
+    from: '2026-11-21T09:00:00.000Z',
+    to: '2026-11-21T11:00:00.000Z',
+    next: null,
     unpriced: { units: '2', decisions: '1' },
     items: [
       { subject: 'gone', line: 'former', quantity: '5', correction: false },

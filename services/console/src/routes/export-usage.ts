@@ -149,7 +149,9 @@ export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
       const next = last && writeCursor(ownerOf(cursor), { atMs: 0, place: [last.subject, String(last.hourMs)] })
       const correctionOf = (ms: number) => (since !== undefined && ms < since.toMs ? query.since : undefined)
       return {
-        ...{ from: iso(until.fromMs), to: iso(until.toMs), cursor },
+        from: iso(until.fromMs),
+        to: iso(until.toMs),
+        cursor,
         complete_through: completeThroughMs === 0 ? null : iso(completeThroughMs),
         silent: shownSilent(silent, reach),
         ...rateAll(hours, await listsOf(hours, state.policy, readFormerPolicies), correctionOf),

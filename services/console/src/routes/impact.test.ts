@@ -7,8 +7,14 @@ import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 
 const path = 'POST /v1/policy/impact'
 const impact: Impact = {
-  ...{ isExact: true, assumptions: [], limits: [], subjects: 1, decisions: 1, share: undefined },
-  ...{ total: { before: 1, after: 3 }, turned: { toRefused: 2, toAdmitted: 0 } },
+  isExact: true,
+  assumptions: [],
+  limits: [],
+  subjects: 1,
+  decisions: 1,
+  share: undefined,
+  total: { before: 1, after: 3 },
+  turned: { toRefused: 2, toAdmitted: 0 },
 }
 
 /** A console with a policy, and the edits whose impact it was asked for. */

@@ -48,7 +48,8 @@ const limit = object({
 const impactAnswer = object({
   from: text('RFC 3339'),
   to: text('RFC 3339'),
-  ...{ ...completeness, gaps },
+  ...completeness,
+  gaps,
   exact: { type: 'boolean', description: 'this is what the edited policy decides for these requests' },
   assumptions: { type: 'array', items: { type: 'string' }, description: 'what the numbers rest on' },
   subjects: { type: 'integer', description: 'whose requests were decided again' },
@@ -61,8 +62,15 @@ const impactAnswer = object({
 })
 
 const shownImpact = ({ isExact, assumptions, subjects, decisions, share, total, turned, limits }: Impact) => ({
-  ...{ exact: isExact, assumptions, subjects, decisions, share: share ?? null, refused: total },
-  ...{ to_refused: turned.toRefused, to_admitted: turned.toAdmitted, limits },
+  exact: isExact,
+  assumptions,
+  subjects,
+  decisions,
+  share: share ?? null,
+  refused: total,
+  to_refused: turned.toRefused,
+  to_admitted: turned.toAdmitted,
+  limits,
 })
 
 /** The edit that a file is, of the policy in force. Changes nothing. */
@@ -132,7 +140,8 @@ export function registerImpact(
           querystring: closed({
             ...query,
             top: { type: 'integer', minimum: 1, maximum: impactSubjectsMax, default: topAsked },
-            ...{ from: time(query.from.description), to: time(query.to.description) },
+            from: time(query.from.description),
+            to: time(query.to.description),
           }),
         },
         response: { 200: answer('The impact', impactAnswer), ...problems(409, 422, 429, 503, 504) },
@@ -156,7 +165,8 @@ export function registerImpact(
           ports.readGaps('decisions', question),
         ])
         return {
-          ...{ from: new Date(question.fromMs).toISOString(), to: new Date(question.toMs).toISOString() },
+          from: new Date(question.fromMs).toISOString(),
+          to: new Date(question.toMs).toISOString(),
           complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
           silent: shownSilent(silent, request.reach),
           gaps: shownGaps(found, request.reach),

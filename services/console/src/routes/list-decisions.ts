@@ -25,7 +25,9 @@ const query = {
   properties: {
     ...decisionFilterQuery,
     status: {
-      ...{ type: 'array', maxItems: 100, items: { type: 'integer', minimum: 100, maximum: 999 } },
+      type: 'array',
+      maxItems: 100,
+      items: { type: 'integer', minimum: 100, maximum: 999 },
       description: 'only those whose upstream answered so; several times: with any of them',
     },
     corrected: { type: 'boolean', default: false, description: 'only those that were corrected later' },
@@ -39,17 +41,30 @@ const query = {
 
 const limit = object({
   name: text('of the limit'),
-  ...{ size: whole('units'), used: whole('units'), remaining: whole('units'), reset_ms: whole('from `ts` on') },
+  size: whole('units'),
+  used: whole('units'),
+  remaining: whole('units'),
+  reset_ms: whole('from `ts` on'),
   by: { type: 'object', additionalProperties: { type: 'string' }, description: 'what it counted by' },
 })
 
 /** A decision, as a list and a stream show it. */
 const shownSchemas = {
-  ...{ id: text('as in the header Weir-Decision'), ts: text('RFC 3339'), subject: text('whose'), key_id: text('with') },
-  ...{ plan: text('then'), route: text('its template'), method: text('of the request'), cost: whole('units') },
+  id: text('as in the header Weir-Decision'),
+  ts: text('RFC 3339'),
+  subject: text('whose'),
+  key_id: text('with'),
+  plan: text('then'),
+  route: text('its template'),
+  method: text('of the request'),
+  cost: whole('units'),
   count: whole('equal refusals that the record stands for'),
-  ...{ outcome: text('allow or deny'), reason: text('as in the record'), mode: text('enforce or shadow') },
-  ...{ charged: text('yes, no or unknown'), denied_by: text('name of the limit'), ip: text('as recorded') },
+  outcome: text('allow or deny'),
+  reason: text('as in the record'),
+  mode: text('enforce or shadow'),
+  charged: text('yes, no or unknown'),
+  denied_by: text('name of the limit'),
+  ip: text('as recorded'),
   retry_ms: { type: ['integer', 'null'], description: 'the wait that was promised; -1: waiting does not help' },
   shadowed_by: text('name of the limit in shadow; absent for callers limited to subjects'),
   limits: { type: 'array', items: limit, description: 'absent for callers limited to subjects' },
@@ -62,10 +77,13 @@ const row = object(
     ...shownSchemas,
     outcome_record: {
       ...object({
-        ...{ status: whole('as the client got it'), duration_ms: { type: 'number' }, upstream: text('its name') },
+        status: whole('as the client got it'),
+        duration_ms: { type: 'number' },
+        upstream: text('its name'),
         error: text('empty: the answer went out whole'),
       }),
-      ...{ type: ['object', 'null'], description: 'what the upstream answered; null: nothing, or not yet' },
+      type: ['object', 'null'],
+      description: 'what the upstream answered; null: nothing, or not yet',
     },
     corrections: {
       type: 'array',
@@ -83,7 +101,9 @@ const schema = {
     200: answer(
       'A page of decisions',
       object({
-        ...{ from: text('RFC 3339'), to: text('RFC 3339'), ...completeness },
+        from: text('RFC 3339'),
+        to: text('RFC 3339'),
+        ...completeness,
         next: textOrNull('`after` of the next page; null on the last'),
         rows: { type: 'array', items: row },
       }),

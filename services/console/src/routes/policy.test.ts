@@ -107,7 +107,9 @@ describe('a policy file', () => {
     for (const text of [renamed, renamed.replace('size: 100', 'size: 7')]) {
       expect((await applyFile(text)).statusCode).toBe(200)
       expect(store.state.get('key', 'a'.repeat(64))?.body).toEqual({
-        ...{ subject: 'beta', id: 'acme-1', expires: '1970-01-01T00:00:00.000Z' },
+        subject: 'beta',
+        id: 'acme-1',
+        expires: '1970-01-01T00:00:00.000Z',
       })
     }
   })

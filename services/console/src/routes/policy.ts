@@ -201,7 +201,8 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
       },
     )
     registerImpact(scope, ports, changer, {
-      ...{ bodyLimit: bodyBytesMax, fileBody },
+      bodyLimit: bodyBytesMax,
+      fileBody,
       readFile: (body) => readFile(parser, body),
     })
   })

@@ -2,10 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { openConsole, smallPolicy } from '../testing/open-console.ts'
 
 const api = {
-  ...{ currency: 'EUR', flat: '49.00' },
+  currency: 'EUR',
+  flat: '49.00',
   lines: [
     {
-      ...{ name: 'search', routes: ['POST /v1/search'], measure: 'units', included: 100_000, mode: 'graduated' },
+      name: 'search',
+      routes: ['POST /v1/search'],
+      measure: 'units',
+      included: 100_000,
+      mode: 'graduated',
       tiers: [
         { up_to: 1_000_000, unit_amount: '0.0008' },
         { unit_amount: '0.0005', flat_amount: '10.00' },
@@ -36,15 +41,21 @@ describe('POST /v1/prices/{name}/quote', () => {
     // As text: numbers beyond 2^53 would lose digits in JSON.parse.
     expect(answer.body).toContain('"quantity":18014398509481982,"included":100000,"billable":18014398509381982')
     expect(answer.json()).toMatchObject({
-      ...{ prices: 'api', currency: 'EUR', flat: '49.00', minimum: '0.00', minimum_added: '0.00' },
-      ...{ total: '9007199255049.99', unpriced: { units: 7, decisions: 5 } },
+      prices: 'api',
+      currency: 'EUR',
+      flat: '49.00',
+      minimum: '0.00',
+      minimum_added: '0.00',
+      total: '9007199255049.99',
+      unpriced: { units: 7, decisions: 5 },
       lines: [
         {
           tiers: [
             { up_to: 1_000_000, quantity: 1_000_000, unit_amount: '0.0008', flat_amount: '0', amount: '800' },
             { unit_amount: '0.0005', flat_amount: '10', amount: '9007199254200.991' },
           ],
-          ...{ exact: '9007199255000.991', amount: '9007199255000.99' },
+          exact: '9007199255000.991',
+          amount: '9007199255000.99',
         },
       ],
     })

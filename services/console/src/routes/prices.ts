@@ -10,7 +10,10 @@ import { noEntity } from './entities.ts'
 const usageRowsMax = 10_000
 
 const quantity = (description: string) => ({
-  ...{ type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 },
+  type: 'integer',
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  default: 0,
   description,
 })
 

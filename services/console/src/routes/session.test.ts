@@ -78,7 +78,9 @@ it('reads no body of a sign-in by a page of somebody else, and none of more than
   const { app } = await openWithPolicy()
   const signIn = (more: object, length: number) =>
     app.inject({
-      ...{ method: 'POST', url: '/session', headers: { ...fromPage, 'content-type': 'application/json', ...more } },
+      method: 'POST',
+      url: '/session',
+      headers: { ...fromPage, 'content-type': 'application/json', ...more },
       payload: `{"token":"${'a'.repeat(length)}`,
     })
   expect((await signIn({ 'sec-fetch-site': 'cross-site' }, 9_000)).json().type).toBe('urn:weir:problem:csrf')

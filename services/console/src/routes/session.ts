@@ -14,13 +14,16 @@ const signedIn = object({
 })
 
 const shown = ({ by, scopes, reach }: Caller, { csrf, endsMs }: Session) => ({
-  ...{ by, scopes, subjects: reach.subjects ?? null, csrf },
+  by,
+  scopes,
+  subjects: reach.subjects ?? null,
+  csrf,
   ends_at: new Date(endsMs).toISOString(),
 })
 
 /** Of browsers alone: programs send their token with every request. */
 const schemaOf = (summary: string, response: object, body?: object) => ({
-  schema: { ...{ tags: ['session'], security: [], summary, response }, ...(body === undefined ? {} : { body }) },
+  schema: { tags: ['session'], security: [], summary, response, ...(body === undefined ? {} : { body }) },
 })
 /** A token has at most 4,096 characters. */
 const bodyBytesMax = 8_192

@@ -29,8 +29,13 @@ describe('a silence', () => {
     expect([made.statusCode, rest]).toEqual([
       201,
       {
-        ...{ subjects: ['acme'], types: ['weir.quota.reached'], reason: 'load test', by: 'writer', state: 'active' },
-        ...{ from: at(nowMs), until: at(nowMs + 120 * minuteMs) },
+        subjects: ['acme'],
+        types: ['weir.quota.reached'],
+        reason: 'load test',
+        by: 'writer',
+        state: 'active',
+        from: at(nowMs),
+        until: at(nowMs + 120 * minuteMs),
       },
     ])
     expect(await list()).toEqual([made.json()])

@@ -117,7 +117,9 @@ export function registerSilences(app: FastifyInstance, { clock, policy }: Ports,
   const from = text('RFC 3339, from now on; now without it')
   const silence = object(
     {
-      ...{ name: text('of the silence'), ...choice, reason },
+      name: text('of the silence'),
+      ...choice,
+      reason,
       from: text('alerts raised from then on'),
       until: text('the first instant after it'),
       by: text('who made it'),

@@ -33,7 +33,9 @@ describe('GET /v1/spend', () => {
     const to = '2026-12-14T18:15:00.000Z'
     expect(asked).toEqual([['payer', { fromMs: Date.parse(from), toMs: Date.parse(to) }]])
     expect(answer.json()).toMatchObject({
-      ...{ subject: 'payer', draft: true, complete_through: '2026-11-21T11:59:58.500Z' },
+      subject: 'payer',
+      draft: true,
+      complete_through: '2026-11-21T11:59:58.500Z',
       silent: [{ journal: 'j1' }],
       period: { from, to, time_zone: 'Asia/Kathmandu', anchor: 15 },
       quote: { currency: 'EUR', lines: [{ name: 'all', quantity: 40 }], total: '29.00' },

@@ -63,7 +63,10 @@ async function readParts({ statusSources, askCompleteness, alerts, policy }: Por
   ])
   const byEndpoint = typeof failed === 'string' ? failed : [...Map.groupBy(failed, ({ endpoint }) => endpoint)]
   const parts: StatusParts = {
-    ...{ completeness, gaps, redis, processes },
+    completeness,
+    gaps,
+    redis,
+    processes,
     failed:
       typeof byEndpoint === 'string'
         ? byEndpoint
@@ -96,10 +99,15 @@ export function registerStatus(app: FastifyInstance, ports: Ports): void {
       const { completeThroughMs, silent } = partOf(parts.completeness) ?? { completeThroughMs: undefined, silent: [] }
       const [last] = audit.page(undefined, 1)
       return {
-        ...{ at: iso(nowMs), ok: look.length === 0, look, warnings },
+        at: iso(nowMs),
+        ok: look.length === 0,
+        look,
+        warnings,
         complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
         silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
-        ...{ gaps: partOf(parts.gaps), failed_deliveries: partOf(parts.failed), redis: parts.redis ?? null },
+        gaps: partOf(parts.gaps),
+        failed_deliveries: partOf(parts.failed),
+        redis: parts.redis ?? null,
         policy: last === undefined ? null : { change: last.id, at: last.at, by: last.by },
         held_back: parts.processes.flatMap(({ name, heldBack }) =>
           Object.entries(heldBack).map(([endpoint, addresses]) => ({ endpoint, by: name, addresses })),

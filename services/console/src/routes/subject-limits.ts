@@ -69,7 +69,9 @@ const query = {
   key_id: text('id of a key of the subject, for limits counted by key'),
   ip: text('an address, for limits counted by it; not for callers limited to subjects'),
   cost: {
-    ...{ type: 'integer', minimum: 0, maximum: costMax },
+    type: 'integer',
+    minimum: 0,
+    maximum: costMax,
     description: 'units of the request; those of the route if absent, else 1; not for callers limited to subjects',
   },
 }
@@ -111,7 +113,12 @@ function shown({ explained, now }: Found, subject: Subject) {
   const { algorithm, mode, capacity, span, by } = explained.limit
   const { resetMs, blockedMs } = now
   return {
-    ...{ ...shownLimit(now), because: becauseOf(explained, subject), algorithm, mode, capacity, by: by.map(partText) },
+    ...shownLimit(now),
+    because: becauseOf(explained, subject),
+    algorithm,
+    mode,
+    capacity,
+    by: by.map(partText),
     window_ms: span.kind === 'window' ? span.ms : null,
     period: span.kind === 'period' ? span.unit : null,
     reset_ms: now.used === null ? null : resetMs,
@@ -124,11 +131,7 @@ const listed = operation('read', 'limits', 'How the limits of a subject stand no
   params: object({ id: text('of the subject') }),
   query,
   described: {
-    querystring: closed({
-      ...query,
-      ip: address(query.ip.description),
-      route: methodAndPath(query.route.description),
-    }),
+    querystring: closed({ ...query, ip: address(query.ip.description), route: methodAndPath(query.route.description) }),
   },
   response: { 200: answer('Its limits', answered), ...problems(404, 429, 503) },
 })
@@ -162,8 +165,14 @@ export function registerSubjectLimits(app: FastifyInstance, ports: Ports): void 
         const { plan, timeZone, anchor } = asked.subject
         reply.header('cache-control', 'no-store')
         return {
-          ...{ subject: id, plan: plan.name, time_zone: timeZone, anchor, route: asked.route?.template ?? null, cost },
-          ...{ ...standing, limits: limits.map((one) => shown(one, asked.subject)) },
+          subject: id,
+          plan: plan.name,
+          time_zone: timeZone,
+          anchor,
+          route: asked.route?.template ?? null,
+          cost,
+          ...standing,
+          limits: limits.map((one) => shown(one, asked.subject)),
         }
       } catch (error) {
         return answerProblem(reply, redisProblem(error, log, 'Redis did not answer. Ask again; nothing was changed.'))

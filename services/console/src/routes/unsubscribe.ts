@@ -35,7 +35,10 @@ const page = (description: string) => ({ description, content: { 'text/html': { 
 
 /** Open to everybody who has a link. */
 const schemaOf = (summary: string, response: object) => ({
-  ...{ tags: ['unsubscribe'], security: [], summary, params: object({ token: text('as the mail has it') }) },
+  tags: ['unsubscribe'],
+  security: [],
+  summary,
+  params: object({ token: text('as the mail has it') }),
   response: { ...response, 404: page('Weir made no such link'), ...problemAnswers([400, 414, 431]) },
 })
 

@@ -22,8 +22,19 @@ subjects:
 async function open(rows: readonly Partial<UtilizationRow>[], nowMs: number, found?: (place: object) => void) {
   const full = rows.map(
     (row): UtilizationRow => ({
-      ...{ subject: 'acme', limit: 'month', share: 0.5, used: '500', size: '1000', at_ms: nowMs - hourMs, count: '3' },
-      ...{ refused: '1', shadow_refused: '0', cost: '2', pace_cost: 700, last_ms: nowMs - hourMs, last_used: 500 },
+      subject: 'acme',
+      limit: 'month',
+      share: 0.5,
+      used: '500',
+      size: '1000',
+      at_ms: nowMs - hourMs,
+      count: '3',
+      refused: '1',
+      shadow_refused: '0',
+      cost: '2',
+      pace_cost: 700,
+      last_ms: nowMs - hourMs,
+      last_used: 500,
       ...row,
     }),
   )
@@ -49,7 +60,11 @@ it('a row has its numbers digit by digit, and says when its quota runs out by th
   const { body } = await ask('/v1/utilization')
   expect(body).toContain('"count":18446744073709551615,"refused":1,"shadow_refused":0,"cost":9007199254740993')
   expect(JSON.parse(body)).toMatchObject({
-    ...{ from: '2026-11-19T12:00:00.000Z', to: '2026-11-20T12:00:00.000Z', source: 'limits_15m', gaps: [], next: null },
+    from: '2026-11-19T12:00:00.000Z',
+    to: '2026-11-20T12:00:00.000Z',
+    source: 'limits_15m',
+    gaps: [],
+    next: null,
     // 700 units in 7 days, and 500 are left: 5 days.
     rows: [{ subject: 'acme', share: 0.5, at: '2026-11-20T11:00:00.000Z', runs_out: '2026-11-25T12:00:00.000Z' }],
   })

@@ -61,7 +61,9 @@ const query = {
     share_from: share('only rows with at least this share'),
     share_to: share('only rows with less than this share'),
     order: {
-      ...{ type: 'string', enum: utilizationOrders.flatMap((name) => [name, `-${name}`]), default: '-share' },
+      type: 'string',
+      enum: utilizationOrders.flatMap((name) => [name, `-${name}`]),
+      default: '-share',
       description: 'what rows are sorted by; with - the largest first',
     },
     numbers: { type: 'string', enum: ['json', 'text'], default: 'json', description: '`text`: counts as text' },
@@ -78,8 +80,12 @@ const schema = {
     200: answer(
       'A page of subjects with their limits',
       object({
-        ...{ from: text('RFC 3339, widened'), to: text('RFC 3339, widened'), source: text('the table') },
-        ...{ ...completeness, gaps, next: textOrNull('`after` of the next page; null on the last') },
+        from: text('RFC 3339, widened'),
+        to: text('RFC 3339, widened'),
+        source: text('the table'),
+        ...completeness,
+        gaps,
+        next: textOrNull('`after` of the next page; null on the last'),
         rows: { type: 'array', items: row },
       }),
     ),
@@ -129,7 +135,9 @@ export function registerUtilization(app: FastifyInstance, ports: Ports): void {
         return { ...rest, at: iso(at), runs_out: outMs === undefined ? null : iso(outMs) }
       }
       const body = {
-        ...{ from: iso(fromMs), to: iso(toMs), source: 'limits_15m' },
+        from: iso(fromMs),
+        to: iso(toMs),
+        source: 'limits_15m',
         complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
         silent: shownSilent(silent, reach),
         gaps: shownGaps(missing, reach),

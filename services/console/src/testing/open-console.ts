@@ -40,10 +40,27 @@ tokens:
 /** The only decision there is. */
 export const knownDecision = '01a20287-6fb6-7000-8000-00000000000a'
 const decision: DecisionRow = {
-  ...{ id: knownDecision, ts_ms: 1, subject: 'acme', key_id: '', plan: 'free', route: '*', method: 'GET', cost: 5 },
-  ...{ count: 1, outcome: 'deny', reason: 'limit', mode: 'enforce', charged: 'no', denied_by: 'minute' },
-  ...{ shadowed_by: '', limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 9, by: {} }] },
-  ...{ policy: -1, retry_ms: 9, ip: '', corrects: '00000000-0000-0000-0000-000000000000', adjustment: 0 },
+  id: knownDecision,
+  ts_ms: 1,
+  subject: 'acme',
+  key_id: '',
+  plan: 'free',
+  route: '*',
+  method: 'GET',
+  cost: 5,
+  count: 1,
+  outcome: 'deny',
+  reason: 'limit',
+  mode: 'enforce',
+  charged: 'no',
+  denied_by: 'minute',
+  shadowed_by: '',
+  limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 9, by: {} }],
+  policy: -1,
+  retry_ms: 9,
+  ip: '',
+  corrects: '00000000-0000-0000-0000-000000000000',
+  adjustment: 0,
 }
 const decisions: DecisionReader = {
   list: async () => [{ row: decision, outcome: undefined, corrections: [] }],
@@ -77,15 +94,31 @@ const change = {
 /** The only alert there is; the endpoint `ops` never took it. */
 export const knownAlert = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
 const alert = {
-  ...{ id: knownAlert, type: 'weir.quota.reached', subject: 'acme', time: '2026-11-21T11:00:00Z', state: 'raised' },
+  id: knownAlert,
+  type: 'weir.quota.reached',
+  subject: 'acme',
+  time: '2026-11-21T11:00:00Z',
+  state: 'raised',
   data: JSON.stringify({
-    ...{ limit: 'day', percent: 80, size: 5_000, used: 4_000, decision_id: knownAlert },
-    ...{ period_start: '2026-11-21T00:00:00Z', period_end: '2026-11-22T00:00:00Z' },
+    limit: 'day',
+    percent: 80,
+    size: 5_000,
+    used: 4_000,
+    decision_id: knownAlert,
+    period_start: '2026-11-21T00:00:00Z',
+    period_end: '2026-11-22T00:00:00Z',
   }),
 }
 const givenUp = {
-  ...{ endpoint: 'ops', attempt: 10, at: '2026-11-21T11:00:00Z', outcome: 'given_up', status: 500, ms: 12 },
-  ...{ error: 'answered 500', next_try: null, answer: 'oops' },
+  endpoint: 'ops',
+  attempt: 10,
+  at: '2026-11-21T11:00:00Z',
+  outcome: 'given_up',
+  status: 500,
+  ms: 12,
+  error: 'answered 500',
+  next_try: null,
+  answer: 'oops',
 }
 
 /** How every limit stands. */
@@ -94,13 +127,20 @@ const stands = { used: 1, remaining: 99, admits: true, retryMs: 0, resetMs: 9, b
 /** What every edit does. */
 const refusals = { before: 41, after: 3 }
 const impact: Impact = {
-  ...{ isExact: true, assumptions: ['The same requests come.'], subjects: 1, decisions: 90, share: 0.9 },
-  ...{ total: refusals, turned: { toRefused: 1, toAdmitted: 39 } },
+  isExact: true,
+  assumptions: ['The same requests come.'],
+  subjects: 1,
+  decisions: 90,
+  share: 0.9,
+  total: refusals,
+  turned: { toRefused: 1, toAdmitted: 39 },
   limits: [{ limit: 'minute', edit: 'changed', ...refusals, subjects: [{ subject: 'acme', ...refusals }] }],
 }
 
 const noExports: Ports['exports'] = {
-  ...{ askExport: async () => [], readCountedOffsets: async () => [], readFormerPolicies: async () => new Map() },
+  askExport: async () => [],
+  readCountedOffsets: async () => [],
+  readFormerPolicies: async () => new Map(),
 }
 
 /** What a test sends in addition to method and path. */
@@ -130,12 +170,18 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     },
     openStream: async () => Readable.from([]),
     askImpact: async () => impact,
-    ...{ askPeriodUsage: async () => [], askUtilization: async () => [] },
+    askPeriodUsage: async () => [],
+    askUtilization: async () => [],
     exports: noExports,
     statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
-    ...{ readGaps: async () => [], decisions, blocks, publicUrl: undefined, unsubscribeKey: () => '' },
-    ...{ findChange: async ({ id }) => (id === knownChange ? change : undefined), places: createPlaces() },
+    readGaps: async () => [],
+    decisions,
+    blocks,
+    publicUrl: undefined,
+    unsubscribeKey: () => '',
+    findChange: async ({ id }) => (id === knownChange ? change : undefined),
+    places: createPlaces(),
     live: new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined })),
     alerts: {
       list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
@@ -159,7 +205,8 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       return { subject: asked[0].subject.id, changed: [{ name: 'minute', keys: 1, used_up: 0 }], left: [] }
     },
     portalKey: () => 'the key of portals in the tests of this console',
-    ...{ clock: { nowMs: () => nowMs }, portalOrigins: [] },
+    clock: { nowMs: () => nowMs },
+    portalOrigins: [],
     ...overrides,
   }
   const app = buildApp(ports, createLogger('test', 'silent'), () =>

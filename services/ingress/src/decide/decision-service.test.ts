@@ -60,7 +60,11 @@ test('what a shadow limit would have refused is allowed, and recorded under its 
 test('what one limit degrades and another in shadow would have refused is recorded under both names', async () => {
   for (let n = 0; n < 2; n += 1) await decisionService.decide(ask({ id: 'hooli' }))
   expect(log.records[1]).toMatchObject({
-    ...{ outcome: 'allow', reason: 'limit', mode: 'enforce', denied_by: 'soft', shadowed_by: 'trial' },
+    outcome: 'allow',
+    reason: 'limit',
+    mode: 'enforce',
+    denied_by: 'soft',
+    shadowed_by: 'trial',
   })
 })
 

@@ -78,10 +78,7 @@ async function open(more: More = {}, policy = policyText) {
 function caller(port: number) {
   const folder = new URL('proto', import.meta.url).pathname
   const options = { longs: Number, enums: String, defaults: true, includeDirs: [folder] }
-  const definitions = {
-    ...loadSync('rls.proto', options),
-    ...loadSync(healthProto, options),
-  }
+  const definitions = { ...loadSync('rls.proto', options), ...loadSync(healthProto, options) }
   return function call<T>(service: string, method: string, message: object, metadata = noMetadata): Promise<T> {
     const found = service
       .split('.')
@@ -156,7 +153,9 @@ it('In a domain with routes each descriptor is subject to the limits of its rout
   expect(await codes('messaging', [descriptor('key=nobody')])).toEqual(['OK', 'OK 0'])
   expect(records.map(({ route }) => route)).toEqual([
     ...Array(2).fill('DESCRIPTOR /messaging/to_number/:number'),
-    ...['DESCRIPTOR /messaging/to_number/666', 'DESCRIPTOR /messaging/ldap/:any', '*'],
+    'DESCRIPTOR /messaging/to_number/666',
+    'DESCRIPTOR /messaging/ldap/:any',
+    '*',
   ])
 })
 

@@ -61,7 +61,8 @@ subjects: { acme: { plan: free } }
   const by = createLivePolicy(requirePolicy(counted, 'weir.yaml')).view
   const descriptorOf = (entries: Readonly<Record<string, string>>) => ({
     entries: Object.entries(entries).map(([key, value]) => ({ key, value })),
-    ...{ limit: null, hitsAddend: null },
+    limit: null,
+    hitsAddend: null,
   })
   const request = { subject: 'acme', method: 'GET', path: '/v1/users/%61nn?x=1', tag: 'a' }
   const descriptors = [descriptorOf(request), descriptorOf({ tag: 'b' })]

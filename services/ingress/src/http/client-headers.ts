@@ -7,7 +7,11 @@ import { namesOf } from './named-scopes.ts'
 
 /** With these a framework serves another method or path than the one that Weir decided about. */
 export const overrideHeaders = [
-  ...['x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-url', 'x-rewrite-url'],
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
 ] as const
 
 /** Tell a client's address: trusted from a proxy that the policy trusts, from no other client. */

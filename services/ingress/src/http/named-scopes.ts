@@ -44,8 +44,13 @@ export function createScopeReader(
   policy: Pick<Policy, 'limits' | 'routes'>,
 ): (source: ScopeSource) => NamedValues | undefined {
   const readers = [
-    ...[headerReader(policy), queryReader(policy), attributeReader(policy)],
-    ...[pathReader(policy), claimReader(policy), cookieReader(policy), bodyReader(policy)],
+    headerReader(policy),
+    queryReader(policy),
+    attributeReader(policy),
+    pathReader(policy),
+    claimReader(policy),
+    cookieReader(policy),
+    bodyReader(policy),
   ].filter((read) => read !== undefined)
   if (readers.length === 0) return () => undefined
   return function readScopes(source) {

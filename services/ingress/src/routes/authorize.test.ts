@@ -48,7 +48,9 @@ const ask = (
   remoteAddress = gateway,
 ) =>
   apps.api.inject({
-    ...{ method: 'GET', url: `/v1/authorize${query}`, remoteAddress },
+    method: 'GET',
+    url: `/v1/authorize${query}`,
+    remoteAddress,
     headers: { 'x-original-method': method, 'x-original-uri': uri, ...headers },
   })
 

@@ -102,7 +102,12 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     if (typeof cost !== 'number') return sendRefusal(reply, options, cost === 'body' ? costInBody : cost)
     const { subject, keyId } = caller
     const recorded = await decisionService.decide({
-      ...{ ...who, view, subject, keyId, cost, peek: false },
+      ...who,
+      view,
+      subject,
+      keyId,
+      cost,
+      peek: false,
       named: view.readScopes({ route, path, headers: request.headers, rawHeaders, url, claims: caller.claims }),
       idempotencyKey: options.requestId === undefined ? undefined : `gateway ${options.requestId}`,
     })

@@ -23,11 +23,7 @@ export function createProxy(
     bounds,
     tls,
     metrics = new HttpMetrics(),
-  }: {
-    readonly bounds?: ListenerBounds
-    readonly tls?: ListenerTls | undefined
-    readonly metrics?: HttpMetrics
-  } = {},
+  }: { readonly bounds?: ListenerBounds; readonly tls?: ListenerTls | undefined; readonly metrics?: HttpMetrics } = {},
 ) {
   const forwarder = createForwarder(ports, log, metrics)
   const Answer = timedResponses(() => metrics.answers.proxy)

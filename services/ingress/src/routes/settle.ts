@@ -17,7 +17,8 @@ const settleSchema = {
   required: ['id', 'cost'],
   properties: {
     id: {
-      ...{ type: 'string', pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$' },
+      type: 'string',
+      pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$',
       description: "The decision's: `id` of its check, or the header Weir-Decision.",
     },
     cost: {

@@ -11,7 +11,18 @@ export function buildDecisionRequest(
   const subject = view.policy.subjects.get(id)
   if (subject === undefined) throw new Error(`no subject ${id}`)
   return {
-    ...{ entryPoint: 'check', startedAt: 0, view, subject, keyId: 'k', ip: '', route: unmatchedRoute, method: 'GET' },
-    ...{ cost: 1, peek: false, named: undefined, idempotencyKey: undefined, ...given },
+    entryPoint: 'check',
+    startedAt: 0,
+    view,
+    subject,
+    keyId: 'k',
+    ip: '',
+    route: unmatchedRoute,
+    method: 'GET',
+    cost: 1,
+    peek: false,
+    named: undefined,
+    idempotencyKey: undefined,
+    ...given,
   }
 }

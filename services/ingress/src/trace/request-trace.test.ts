@@ -24,10 +24,7 @@ beforeEach(() => {
 
 /** The API of an ingress that traces everything. */
 async function openApi(showsSubjects = false) {
-  const tracing = {
-    sample: (of: unknown) => parents.push(of) > 0,
-    record: (span: EndedSpan) => void spans.push(span),
-  }
+  const tracing = { sample: (of: unknown) => parents.push(of) > 0, record: (span: EndedSpan) => void spans.push(span) }
   const apps = await openMemoryIngress(policyText, { traces: new RequestTraces(tracing, showsSubjects) })
   const { api } = apps
   decisions = apps.decisions

@@ -174,8 +174,15 @@ export class RequestTrace {
     const traceId = this.#ownTraceId()
     for (const child of this.#children) this.#recordChild(child)
     this.#tracing.record({
-      ...{ name: this.#name, kind: 'server', traceId, spanId: this.spanId, parentSpanId: this.#parentSpanId },
-      ...{ startMs: wallMs(this.#startedAt), endMs: wallMs(performance.now()), links: this.#links, isError },
+      name: this.#name,
+      kind: 'server',
+      traceId,
+      spanId: this.spanId,
+      parentSpanId: this.#parentSpanId,
+      startMs: wallMs(this.#startedAt),
+      endMs: wallMs(performance.now()),
+      links: this.#links,
+      isError,
       attributes: { ...this.#attributes, ...attributes },
     })
   }
@@ -218,7 +225,11 @@ class DecisionSpans implements DecisionTrace {
     if (ask.entryPoint !== 'batch') this.#request.describe(about)
     const decided = { 'db.system.name': 'redis', 'weir.cached': decision.isCached === true, ...about }
     this.#request.addChild({
-      ...{ name: 'decide', kind: 'client', startedAt: this.#askedAt, endedAt: this.#decidedAt, attributes: decided },
+      name: 'decide',
+      kind: 'client',
+      startedAt: this.#askedAt,
+      endedAt: this.#decidedAt,
+      attributes: decided,
     })
     if (this.#bytes === 0) return
     const attributes = { 'weir.record.bytes': this.#bytes }
@@ -241,7 +252,9 @@ function attributesOf(
 ): Attributes {
   const { route, entryPoint } = ask
   return {
-    ...{ 'weir.entry_point': entryPoint, 'weir.route': route.template, 'weir.reason': reason },
+    'weir.entry_point': entryPoint,
+    'weir.route': route.template,
+    'weir.reason': reason,
     'weir.outcome': allowed ? 'allow' : 'deny',
     ...(id === undefined ? {} : { 'weir.decision.id': id }),
     ...(deniedBy === '' ? {} : { 'weir.denied_by': deniedBy }),

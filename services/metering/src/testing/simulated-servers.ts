@@ -132,7 +132,12 @@ export function startMeter(world: World) {
   const store = storeOf(world)
   const crash = () => undefined
   const meter = new Meter({
-    ...{ kind: decisions, store, log, crash, counters: newCounters(), clock: { nowMs: () => world.nowMs } },
+    kind: decisions,
+    store,
+    log,
+    crash,
+    counters: newCounters(),
+    clock: { nowMs: () => world.nowMs },
     watermarks: new WatermarkWriter({ store: { insert: async () => undefined }, log, crash }),
     deadLetters: {
       send: async (partition, letters) => {
@@ -141,7 +146,9 @@ export function startMeter(world: World) {
         for (const { message } of letters) world.letters.add(`${partition}:${message.position}`)
       },
     },
-    ...{ blockMax: { records: 100, bytes: 1_000_000 }, blocksAtOnce: 3, heartbeatIntervalMs: 1_000 },
+    blockMax: { records: 100, bytes: 1_000_000 },
+    blocksAtOnce: 3,
+    heartbeatIntervalMs: 1_000,
     pause: (ms) => (ms < 1_000 ? new Promise((resolve) => setImmediate(resolve)) : new Promise(() => undefined)),
   })
   const ownership = {
@@ -160,10 +167,14 @@ export function startMeter(world: World) {
     meter,
     async assign(partition: number) {
       const assigned: AssignedPartition = {
-        ...{ topic: decisions.topic, partition, ...ownership },
+        topic: decisions.topic,
+        partition,
+        ...ownership,
         facts: async (of) => ({
           committed: world.committed.get(of),
-          ...{ first: world.first.get(of) ?? 0n, end: BigInt(world.logs[of]?.length ?? 0), topicId },
+          first: world.first.get(of) ?? 0n,
+          end: BigInt(world.logs[of]?.length ?? 0),
+          topicId,
         }),
         committed: async (of) =>
           new Map(of.flatMap((one) => (world.committed.has(one) ? [[one, world.committed.get(one) ?? never()]] : []))),

@@ -20,10 +20,7 @@ describe('readOptions', () => {
 
   it('prefers the URL to the headers', () => {
     const headers = { 'x-clickhouse-database': 'h', 'x-clickhouse-format': 'CSV' }
-    expect(read('database=u', headers)).toMatchObject({
-      database: 'u',
-      defaultFormat: 'CSV',
-    })
+    expect(read('database=u', headers)).toMatchObject({ database: 'u', defaultFormat: 'CSV' })
   })
 
   it('refuses what could break out of a SET', () => {

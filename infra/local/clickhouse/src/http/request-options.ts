@@ -18,9 +18,24 @@ export interface RequestOptions {
 
 /** Read here or by the authentication, or of no effect on a server without sessions, progress headers and query log. */
 const ownParameters = new Set([
-  ...['query', 'query_id', 'database', 'default_format', 'user', 'password', 'quota_key', 'buffer_size'],
-  ...['session_id', 'session_timeout', 'session_check', 'wait_end_of_query', 'stacktrace', 'role'],
-  ...['client_protocol_version', 'log_comment', 'compress', 'decompress'],
+  'query',
+  'query_id',
+  'database',
+  'default_format',
+  'user',
+  'password',
+  'quota_key',
+  'buffer_size',
+  'session_id',
+  'session_timeout',
+  'session_check',
+  'wait_end_of_query',
+  'stacktrace',
+  'role',
+  'client_protocol_version',
+  'log_comment',
+  'compress',
+  'decompress',
 ])
 
 const isSet = (value: string | null | undefined): boolean =>

@@ -24,8 +24,22 @@ const heldBytesMax = 1024 ** 2
 
 /** Formats without head, foot or separators: the engine formats every block on its own, and these may simply follow. */
 const cuttable = new Set([
-  ...['JSONEachRow', 'JSONLines', 'NDJSON', 'JSONStringsEachRow', 'JSONCompactEachRow', 'JSONCompactStringsEachRow'],
-  ...['TabSeparated', 'TSV', 'TabSeparatedRaw', 'TSVRaw', 'TSKV', 'CSV', 'LineAsString', 'Native', 'RowBinary', 'Null'],
+  'JSONEachRow',
+  'JSONLines',
+  'NDJSON',
+  'JSONStringsEachRow',
+  'JSONCompactEachRow',
+  'JSONCompactStringsEachRow',
+  'TabSeparated',
+  'TSV',
+  'TabSeparatedRaw',
+  'TSVRaw',
+  'TSKV',
+  'CSV',
+  'LineAsString',
+  'Native',
+  'RowBinary',
+  'Null',
 ])
 
 /** Totals and extremes follow the rows; an array of rows has brackets. */

@@ -6,8 +6,12 @@ import { Corrections } from './corrections.ts'
 const tsMs = Date.parse('2026-11-21T12:00:00Z')
 const context = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
 const correction = (n: number): Correction => ({
-  ...{ decisionId: `019a9d3e-0000-7000-8000-00000000000${n}`, subject: 'acme', context },
-  ...{ adjustment: -n, charged: 'no', limits: [] },
+  decisionId: `019a9d3e-0000-7000-8000-00000000000${n}`,
+  subject: 'acme',
+  context,
+  adjustment: -n,
+  charged: 'no',
+  limits: [],
 })
 
 test('a correction that a full journal or a failing disk does not accept is appended again, until it is written', async () => {

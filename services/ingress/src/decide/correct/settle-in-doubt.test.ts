@@ -14,8 +14,13 @@ function open() {
   const told: string[] = []
   const settlements: Settlements = {
     settle: async ({ cost }) => ({
-      ...{ kind: 'settled', cost, chargedCost: 10, context: JSON.stringify(context), limits: [] },
-      ...{ settledAtUs: tsMs * 1_000, isRecordPending: told.length === 0 },
+      kind: 'settled',
+      cost,
+      chargedCost: 10,
+      context: JSON.stringify(context),
+      limits: [],
+      settledAtUs: tsMs * 1_000,
+      isRecordPending: told.length === 0,
     }),
     confirmRecorded: async ({ id }) => told.push(id) > 0,
   }

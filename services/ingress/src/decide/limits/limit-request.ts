@@ -54,7 +54,8 @@ export function requestOf(
     key === undefined
       ? undefined
       : {
-          ...{ key, id: reserved?.reservation.id ?? uuidv7(clock.nowMs()) },
+          key,
+          id: reserved?.reservation.id ?? uuidv7(clock.nowMs()),
           ...(fingerprint !== undefined && { fingerprint }),
         }
   const reservation = reserved?.reservation

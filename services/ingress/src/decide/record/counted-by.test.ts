@@ -51,7 +51,10 @@ test('values that callers send are recorded by their hash, and as they are where
   expect(tenant?.by).toEqual({
     // printf %s header.x-tenant=secret | openssl sha256 -binary | basenc --base64url | cut -c1-22
     'header:x-tenant': 'sha256:Y-v6ICTQBadkfTwxs51fOJ',
-    ...{ 'cookie:sid': '', route: '*', method: 'GET', key: 'k' },
+    'cookie:sid': '',
+    route: '*',
+    method: 'GET',
+    key: 'k',
   })
   expect(plain?.by).toEqual({ 'query:region': 'eu' })
   expect(JSON.stringify(log.records)).not.toContain('secret')

@@ -10,8 +10,16 @@ function open(coalescedMax?: number) {
 }
 
 const denial = (given: Partial<Denial> = {}): Denial => ({
-  ...{ key: 'acme', subject: 'acme', keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET', cost: 2 },
-  ...{ reason: 'limit', charged: 'no', deniedBy: 'minute' },
+  key: 'acme',
+  subject: 'acme',
+  keyId: 'k',
+  plan: 'free',
+  route: 'GET /a',
+  method: 'GET',
+  cost: 2,
+  reason: 'limit',
+  charged: 'no',
+  deniedBy: 'minute',
   limits: [{ name: 'minute', size: 3, used: 3, remaining: 0, resetMs: 900 }],
   ...given,
 })

@@ -35,7 +35,11 @@ async function open() {
     const forwarded = more.forwarded === undefined ? {} : { 'x-forwarded-for': more.forwarded }
     const headers = { authorization: `Bearer ${key}`, ...forwarded }
     const answer = await api.inject({
-      ...{ method: 'POST', url, headers, payload, remoteAddress: more.from ?? '198.51.100.7' },
+      method: 'POST',
+      url,
+      headers,
+      payload,
+      remoteAddress: more.from ?? '198.51.100.7',
     })
     return { status: answer.statusCode, body: answer.json() }
   }

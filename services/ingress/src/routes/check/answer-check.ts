@@ -79,7 +79,9 @@ export function answerCheck(
   const named = view.readScopes({ route, path, attributes: body.attributes, claims, body: ofBody })
   const decided = decisionService.decide({
     ...asked,
-    ...{ view, subject: who.subject, keyId: who.keyId },
+    view,
+    subject: who.subject,
+    keyId: who.keyId,
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
     named,

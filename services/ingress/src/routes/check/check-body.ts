@@ -64,10 +64,7 @@ export const checkSchema = {
       ...nameSchema,
       description: 'Within its subject: an admission is repeated for minutes, and charged once.',
     },
-    settle: {
-      ...durationSchema,
-      description: 'How long the cost can be corrected by /v1/settle, 24h at most: 15m.',
-    },
+    settle: { ...durationSchema, description: 'How long the cost can be corrected by /v1/settle, 24h at most: 15m.' },
     wait: {
       ...durationSchema,
       description:

@@ -54,8 +54,12 @@ export function writeProblem(response: ServerResponse, found: Problem, headers: 
 function writeBody(response: ServerResponse, status: number, headers: readonly string[], { type, bytes }: OwnBody) {
   response.writeHead(status, [
     ...headers,
-    ...['content-type', type, 'cache-control', 'no-store'],
-    ...['content-length', `${bytes.length}`],
+    'content-type',
+    type,
+    'cache-control',
+    'no-store',
+    'content-length',
+    `${bytes.length}`,
   ])
   response.end(bytes)
 }

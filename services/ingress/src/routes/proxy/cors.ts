@@ -9,15 +9,17 @@ import type { IncomingRequest } from './proxied-request.ts'
 /** How long a browser need not ask again. An edit of the policy should not wait for hours. */
 const maxAgeSeconds = 600
 const exposed = [
-  ...['RateLimit', 'RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
-  ...[
-    'X-RateLimit-Limit',
-    'X-RateLimit-Remaining',
-    'X-RateLimit-Reset',
-    'Retry-After',
-    'Weir-Decision',
-    challengeHeader,
-  ],
+  'RateLimit',
+  'RateLimit-Policy',
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'Retry-After',
+  'Weir-Decision',
+  challengeHeader,
 ].join(', ')
 
 /**
@@ -41,9 +43,13 @@ export function answerCors(view: PolicyView, incoming: IncomingRequest): 'answer
   response.writeHead(204, [
     ...startHeaders(incoming, true),
     ...allowed,
-    ...['access-control-allow-methods', wanted, 'access-control-max-age', `${maxAgeSeconds}`],
+    'access-control-allow-methods',
+    wanted,
+    'access-control-max-age',
+    `${maxAgeSeconds}`,
     ...(typeof askedHeaders === 'string' ? ['access-control-allow-headers', askedHeaders] : []),
-    ...['vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'],
+    'vary',
+    'Origin, Access-Control-Request-Method, Access-Control-Request-Headers',
   ])
   response.end()
   return 'answered'

@@ -82,8 +82,15 @@ const textOf = (value: string | string[] | undefined): string => (typeof value =
 
 /** What an upstream says of its own connection, the name of our records, and where we send people. */
 const withheld = new Set([
-  ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'te', 'transfer-encoding', 'upgrade'],
-  ...['weir-decision', 'weir-challenge'],
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+  'weir-decision',
+  'weir-challenge',
 ])
 /** Headers that only Weir sets. Those of limits in every dialect, because the upstream's would be read as Weir's. */
 const isWeirs = (name: string) =>

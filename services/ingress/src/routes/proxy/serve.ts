@@ -50,21 +50,23 @@ export function createServe(
     }
     const said = readCost(route, origin)
     if (typeof said === 'object') return answerProblem(incoming, said)
-    const { subject, keyId } = caller
+    const { subject, keyId, claims } = caller
     const pointers = countedPointers(view.bodyPointers(subject, route), request)
     const isRead = said === 'body' || pointers !== undefined
     const read = isRead ? await readBody(incoming, { reading, subject, route, pointers }) : unread
     if (isProblem(read)) return answerProblem(incoming, read)
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
     const { cost = 1, problem } = said === 'body' ? read : { cost: said }
+    const { values: body } = read
     const recorded = await decisionService.decide({
-      ...{ ...asked, view, subject, keyId, cost },
+      ...asked,
+      view,
+      subject,
+      keyId,
+      cost,
       // The client takes its time to send a body.
       startedAt: isRead ? performance.now() : startedAt,
-      named: view.readScopes({
-        ...{ route, path: matchedPath, headers, rawHeaders, url },
-        ...{ claims: caller.claims, body: read.values },
-      }),
+      named: view.readScopes({ route, path: matchedPath, headers, rawHeaders, url, claims, body }),
       peek: false,
       idempotencyKey: undefined,
       client: problem === undefined ? response : undefined,
@@ -77,7 +79,15 @@ export function createServe(
     const upstream = view.resolveUpstream(headers.host ?? '', route)
     if (upstream === undefined) return writeProblem(response, noUpstream, ownHeaders)
     forward({
-      ...{ ...incoming, view, route, path, upstream, caller, hopByHop, ownHeaders, trace },
+      ...incoming,
+      view,
+      route,
+      path,
+      upstream,
+      caller,
+      hopByHop,
+      ownHeaders,
+      trace,
       decisionId: recorded.id ?? '',
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
