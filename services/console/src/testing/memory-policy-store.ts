@@ -2,7 +2,7 @@ import { type PolicyMessage, parsePolicyRecord } from '@weir/contracts/policy.v1
 import { WeirError } from '@weir/core/errors.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
-import type { AuditLog } from '../audit-log.ts'
+import type { AuditLog } from '../policy/audit-log.ts'
 import type { PolicyReplica, Ports } from '../ports.ts'
 
 /** A policy topic that is an array: tests use it instead of Kafka. */

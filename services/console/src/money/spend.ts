@@ -1,0 +1,88 @@
+import { forecastUsage } from '@weir/core/prices/forecast.ts'
+import { iso, monthAt } from '@weir/core/prices/priced-month.ts'
+import { quote } from '@weir/core/prices/quote.ts'
+import { pricesOf } from '@weir/policy/policy.ts'
+import type { FastifyInstance } from 'fastify'
+import { subjectForbidden } from '../http/authorize.ts'
+import { answerProblem, policyUnread, retired, unknown, unknownName, usageUnavailable } from '../http/problems.ts'
+import { orUnavailable } from '../http/question-failure.ts'
+import { answer, object, operation, problems, text } from '../http/schemas.ts'
+import { noEntity } from '../policy/entities.ts'
+import type { Ports } from '../ports.ts'
+import { completeness, shownSilent } from '../usage/usage-schemas.ts'
+import { quoteAnswer } from './quote-schema.ts'
+
+const period = object({
+  from: text('RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor'),
+  to: text('RFC 3339: the first instant of the next one'),
+  time_zone: text('of the subject'),
+  anchor: { type: 'integer', description: 'day of the month on which its months begin' },
+})
+
+const spendParts = {
+  subject: text('whose'),
+  draft: { type: 'boolean', description: 'always true: sums of a running month still change' },
+  period,
+  ...completeness,
+  quote: { ...quoteAnswer, description: 'the price of what is counted so far' },
+  forecast: { ...quoteAnswer, description: 'of the whole month at the mean pace so far; absent within its first day' },
+}
+
+/** Routes of closed invoices, which releases before 0.11 had, and what to use instead. */
+const retiredRoutes = {
+  '/v1/invoices/preview': 'GET /v1/spend says what the running month costs.',
+  '/v1/invoices': 'GET /v1/usage/export has what to invoice; the table weir.invoices has what was closed.',
+  '/v1/invoices/*': 'GET /v1/usage/export has what to invoice; the table weir.invoices has what was closed.',
+}
+
+/** `GET /v1/spend`: what the running month of a subject costs so far, and at this pace. */
+export function registerSpend(app: FastifyInstance, ports: Ports): void {
+  app.get<{ Querystring: { readonly subject: string } }>(
+    '/v1/spend',
+    operation('billing', 'prices', 'What the running month of a subject costs so far', {
+      query: { subject: text('whose') },
+      required: ['subject'],
+      response: { 200: answer('So far', object(spendParts, ['forecast'])), ...problems(404, 503) },
+      reach: 'own',
+    }),
+    orUnavailable(
+      'what a month costs could not be read',
+      usageUnavailable('ClickHouse did not answer. Ask again later.'),
+    )(async (request, reply) => {
+      const { subject: id } = request.query
+      const { reach } = request
+      if (!reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
+      const { state } = ports.policy
+      if (state === undefined) return answerProblem(reply, policyUnread)
+      const subject = state.policy.subjects.get(id)
+      // Names that are near would be others'.
+      if (subject === undefined && reach.isOwn) return answerProblem(reply, unknownName('subject', id))
+      if (subject === undefined) return answerProblem(reply, noEntity(state, 'subject', id))
+      const prices = pricesOf(state.policy, subject)
+      if (prices === undefined) return answerProblem(reply, unknown(unpriced(id, subject.plan.name)))
+      const { timeZone, anchor } = subject
+      const nowMs = ports.clock.nowMs()
+      const { fromMs, toMs } = monthAt(subject, nowMs)
+      // First: what comes in between the two is then more than was claimed, and never less.
+      const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+      const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })
+      const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeThroughMs ?? nowMs))
+      return {
+        subject: id,
+        draft: true,
+        period: { from: iso(fromMs), to: iso(toMs), time_zone: timeZone, anchor },
+        complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+        silent: shownSilent(silent, reach),
+        quote: quote(prices, used),
+        ...(forecast === undefined ? {} : { forecast: quote(prices, forecast) }),
+      }
+    }),
+  )
+  for (const [url, instead] of Object.entries(retiredRoutes)) {
+    const options = { schema: { hide: true }, config: { scope: 'billing', reach: 'own' } } as const
+    app.all(url, options, (_, reply) => answerProblem(reply, retired(`Weir closes no invoices. ${instead}`)))
+  }
+}
+
+const unpriced = (subject: string, plan: string) =>
+  `The subject ${subject} has no price list: neither it nor its plan ${plan} names one`

@@ -1,0 +1,184 @@
+import { hash } from 'node:crypto'
+import type { Impact } from '@weir/clickhouse/impact/impact.ts'
+import { impactMsMax, impactStepMs, impactSubjectsMax } from '@weir/clickhouse/impact/impact-queries.ts'
+import type { ImpactQuestion } from '@weir/clickhouse/impact/replay-impact.ts'
+import { readNumber, readSpan } from '@weir/core/usage/read-parameters.ts'
+import type { Entity } from '@weir/policy/entities.ts'
+import { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { badRequest, type Problem } from '@weir/runtime/problem.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { missingChangeScope, missingScope } from '../http/authorize.ts'
+import { PlaceCounter, type Places } from '../http/places.ts'
+import { answerProblem, changeRejected, tooManyQuestions, usageUnavailable } from '../http/problems.ts'
+import { questionFailure } from '../http/question-failure.ts'
+import { answer, closed, object, operation, problems, text } from '../http/schemas.ts'
+import type { Ports } from '../ports.ts'
+import { completeness, gaps, shownGaps, shownSilent, time } from '../usage/usage-schemas.ts'
+import { planFile } from './apply-file.ts'
+import { type ChangePlan, inSlices, type PolicyChanger, reject } from './change-policy.ts'
+
+const dayMs = 86_400_000
+const spanMsMax = 7 * dayMs
+/** Subjects of an answer that names none: in most services they make most of the traffic. */
+const topAsked = 20
+/** Each may keep a core busy for seconds. */
+const atOnce: Places = { all: 2, perCredential: 2 }
+
+const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
+
+const refused = {
+  before: { type: 'integer', description: 'refused, as recorded' },
+  after: { type: 'integer', description: 'refused by the edited policy' },
+}
+const limit = object({
+  limit: text('its name'),
+  edit: {
+    type: 'string',
+    enum: ['added', 'removed', 'changed', 'applied', 'unchanged'],
+    description: 'applied: to other requests, or otherwise to some; unchanged: it refuses otherwise because of others',
+  },
+  ...refused,
+  subjects: {
+    type: 'array',
+    description: 'whose refusals change, the most refusals first',
+    items: object({ subject: text('its id'), ...refused }),
+  },
+})
+const impactAnswer = object({
+  from: text('RFC 3339'),
+  to: text('RFC 3339'),
+  ...completeness,
+  gaps,
+  exact: { type: 'boolean', description: 'this is what the edited policy decides for these requests' },
+  assumptions: { type: 'array', items: { type: 'string' }, description: 'what the numbers rest on' },
+  subjects: { type: 'integer', description: 'whose requests were decided again' },
+  decisions: { type: 'integer', description: 'of these subjects' },
+  share: { type: ['number', 'null'], description: 'of all decisions of the span, 0 to 1; null where none was made' },
+  refused: object(refused),
+  to_refused: { type: 'integer', description: 'admitted then, refused now' },
+  to_admitted: { type: 'integer', description: 'refused then, admitted now' },
+  limits: { type: 'array', items: limit },
+})
+
+const shownImpact = ({ isExact, assumptions, subjects, decisions, share, total, turned, limits }: Impact) => ({
+  exact: isExact,
+  assumptions,
+  subjects,
+  decisions,
+  share: share ?? null,
+  refused: total,
+  to_refused: turned.toRefused,
+  to_admitted: turned.toAdmitted,
+  limits,
+})
+
+/** The edit that a file is, of the policy in force. Changes nothing. */
+async function planEdit(
+  request: FastifyRequest,
+  state: PolicyState,
+  entities: readonly Entity[],
+): Promise<ChangePlan<PolicyEdit>> {
+  const { changes } = await inSlices(planFile(state, entities, hash('sha256', '', 'hex')))
+  const missing = missingChangeScope(request, state, changes)
+  if (missing !== undefined) return reject(missing)
+  const edited = await inSlices(state.previewSteps(changes))
+  if (edited.kind === 'problems') return reject(changeRejected(edited.problems))
+  const { policy } = state
+  const before = { policy, subjectOf: (id: string) => policy.subjects.get(id) }
+  const subjects = changes.filter(({ kind }) => kind === 'subject').map(({ name }) => name)
+  return { kind: 'nothing', answer: new PolicyEdit(before, edited, subjects) }
+}
+
+interface ImpactQuery {
+  readonly subject?: string
+  readonly top?: string
+  readonly from?: string
+  readonly to?: string
+}
+
+/** What is asked about, in whole quarter hours, or what is wrong with it. */
+function questionOf({ subject, top, from, to }: ImpactQuery, nowMs: number): ImpactQuestion | Problem {
+  const wrong: string[] = []
+  const asked = readSpan({ from, to }, { nowMs, spanMs: spanMsMax }, wrong)
+  const fromMs = Math.floor(asked.fromMs / impactStepMs) * impactStepMs
+  const toMs = Math.ceil(asked.toMs / impactStepMs) * impactStepMs
+  if (toMs - fromMs > spanMsMax + impactStepMs) wrong.push('from and to may be 7 days apart, not more')
+  if (subject !== undefined && top !== undefined) wrong.push('subject and top exclude each other')
+  const count = readNumber({ name: 'top', value: top ?? String(topAsked), min: 1, max: impactSubjectsMax }, wrong)
+  return wrong.length > 0 ? badRequest(wrong.join('; ')) : { fromMs, toMs, subject, top: count }
+}
+
+const query = {
+  subject: text('only this one'),
+  top: text(`the subjects with the most decisions, 1 to ${impactSubjectsMax}; ${topAsked} if absent`),
+  from: text('as of usage; 7 days before `to` if absent, and no more'),
+  to: text('the same; now if absent'),
+}
+
+/** `POST /v1/policy/impact`: which requests of the last days an edited policy would have refused. */
+export function registerImpact(
+  app: FastifyInstance,
+  ports: Ports,
+  changer: PolicyChanger,
+  file: {
+    readonly bodyLimit: number
+    readonly fileBody: { readonly consumes: string[]; readonly described: { readonly body: object } }
+    readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem>
+  },
+): void {
+  const places = new PlaceCounter(atOnce)
+  app.post<{ Querystring: ImpactQuery }>(
+    '/v1/policy/impact',
+    {
+      bodyLimit: file.bodyLimit,
+      ...operation('write', 'policy', 'Who would have been refused by an edited policy; changes nothing', {
+        ...file.fileBody,
+        query,
+        described: {
+          ...file.fileBody.described,
+          querystring: closed({
+            ...query,
+            top: { type: 'integer', minimum: 1, maximum: impactSubjectsMax, default: topAsked },
+            from: time(query.from.description),
+            to: time(query.to.description),
+          }),
+        },
+        response: { 200: answer('The impact', impactAnswer), ...problems(409, 422, 429, 503, 504) },
+      }),
+    },
+    async (request, reply) => {
+      const missing = missingScope(request, 'usage')
+      if (missing !== undefined) return answerProblem(reply, missing)
+      const question = questionOf(request.query, ports.clock.nowMs())
+      if ('status' in question) return answerProblem(reply, question)
+      const place = places.take(request.by)
+      if ('refusal' in place) return answerProblem(reply, tooManyQuestions(tooMany))
+      try {
+        const entities = await file.readFile(request.body)
+        if ('status' in entities) return answerProblem(reply, entities)
+        const planned = await changer.change<PolicyEdit>(request.by, (state) => planEdit(request, state, entities))
+        if (planned.kind === 'problem') return answerProblem(reply, planned.problem)
+        const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+        const [impact, found] = await Promise.all([
+          ports.askImpact(planned.answer, question),
+          ports.readGaps('decisions', question),
+        ])
+        return {
+          from: new Date(question.fromMs).toISOString(),
+          to: new Date(question.toMs).toISOString(),
+          complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
+          silent: shownSilent(silent, request.reach),
+          gaps: shownGaps(found, request.reach),
+          ...shownImpact(impact),
+        }
+      } catch (error) {
+        request.log.error({ err: error }, 'the impact of an edit could not be told')
+        const unavailable = usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.')
+        return answerProblem(reply, questionFailure(error, { msMax: impactMsMax, unavailable }))
+      } finally {
+        place.leave()
+      }
+    },
+  )
+}

@@ -1,0 +1,74 @@
+import { isUuid } from '@weir/contracts/fields.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import { parseUsageQuery } from '@weir/core/usage/usage-query.ts'
+import type { TokenScope } from '@weir/policy/policy.ts'
+import type { FastifyInstance } from 'fastify'
+import { timeInId } from '../decisions/decisions.ts'
+import { missingScope } from '../http/authorize.ts'
+import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
+import { orUnavailable } from '../http/question-failure.ts'
+import { answer, object, operation, problems, text } from '../http/schemas.ts'
+import { sections } from '../policy/entities.ts'
+import type { Ports } from '../ports.ts'
+
+/** A subject or a key that the policy does not have is found by what it asked in these 30 days. */
+const seenFrom = 'now-30d'
+
+const item = object({
+  kind: text('subject, key, decision, alert, change, or a part of the policy: limit, plan, route, …'),
+  name: text('its name or id'),
+})
+const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
+
+/** Whether decisions of the last weeks have this value in a column. */
+async function isSeen({ askUsageTotals, clock }: Ports, reach: Reach, column: 'subject' | 'key_id', value: string) {
+  const parsed = parseUsageQuery({ [column]: value, from: seenFrom, step: 'total' }, { nowMs: clock.nowMs() })
+  return parsed.kind === 'query' && Number((await askUsageTotals(reach, parsed.query)).count) > 0
+}
+
+/** What may have a name: its kind, the scope by which it is read, and whether it is there. */
+type Candidate = readonly [kind: string, scope: TokenScope, isThere: () => unknown]
+
+function candidatesOf(ports: Ports, reach: Reach, name: string): readonly Candidate[] {
+  const { policy, alerts, decisions, audit, findChange } = ports
+  const parts = Object.values(sections).filter((kind) => policy.state?.get(kind, name) !== undefined)
+  const hasKey = policy.state?.keyOfId(name) !== undefined
+  const id = name.toLowerCase()
+  const idMs = timeInId(id)
+  return [
+    ...parts.map((kind): Candidate => [kind, 'read', () => true]),
+    ['subject', 'usage', () => !parts.includes('subject') && isSeen(ports, reach, 'subject', name)],
+    ['key', 'read', () => hasKey],
+    ['key', 'usage', () => !hasKey && isSeen(ports, reach, 'key_id', name)],
+    ['decision', 'usage', () => idMs !== undefined && decisions.find(reach, { id, idMs })],
+    ['alert', 'read', () => isUuid(id) && alerts.find({ reach, hiddenLimits: [] }, id)],
+    ['change', 'read', () => isUuid(id) && (audit.has(id) || findChange({ id, entitiesMax: 1 }))],
+  ]
+}
+
+/** `GET /v1/search`: everything that has a name or an id, as far as the caller may read it. */
+export function registerSearch(app: FastifyInstance, ports: Ports): void {
+  app.get<{ Querystring: { readonly q: string } }>(
+    '/v1/search',
+    operation('read', 'search', 'What has this name or id, of what the scopes of the token open', {
+      query: { q: { type: 'string', minLength: 1, maxLength: 512, description: 'the whole name or id' } },
+      required: ['q'],
+      response: {
+        200: answer('Everything of this name', object({ items: { type: 'array', items: item } })),
+        ...problems(503),
+      },
+    }),
+    orUnavailable(
+      'a search could not be answered',
+      unavailable,
+    )(async (request, reply) => {
+      const { reach, query } = request
+      if (ports.policy.state === undefined) return answerProblem(reply, policyUnread)
+      const open = candidatesOf(ports, reach, query.q).filter(([, scope]) => missingScope(request, scope) === undefined)
+      const found = await Promise.all(open.map(([, , isThere]) => isThere()))
+      const kinds = open.flatMap(([kind], at) => (found[at] === undefined || found[at] === false ? [] : [kind]))
+      const isId = (kind: string) => ['decision', 'alert', 'change'].includes(kind)
+      return { items: kinds.map((kind) => ({ kind, name: isId(kind) ? query.q.toLowerCase() : query.q })) }
+    }),
+  )
+}
