@@ -1,4 +1,4 @@
-import { deliveryOutcomes } from '@weir/contracts/delivery.v1.ts'
+import { deliveryOutcomes } from '@weir/core/alerts/alert-types.ts'
 import { durationPattern, timePattern } from '@weir/policy/policy-values.ts'
 import { partSchema } from '@weir/policy/reader/part-schema.ts'
 import Type from 'typebox'

@@ -169,6 +169,8 @@ const liftedBlock = object({
   forgotten: flag('whether the count begins again'),
   used_up: flag('the count has no unit left: the next request is refused, and blocks again'),
 })
+/** What lifting a block did. */
+export type LiftedBlock = Of<typeof liftedBlock>
 /** Ends one block now. */
 export const liftBlock = operation('POST /v1/blocks/:id/lift', {
   ...blocksTag,

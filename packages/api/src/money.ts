@@ -1,3 +1,4 @@
+import Type from 'typebox'
 import { answer, operation } from './operation.ts'
 import {
   closed,
@@ -16,21 +17,23 @@ import {
 } from './schema.ts'
 import { completeness } from './usage.ts'
 
+/** Whole units, which servers count beyond 2^53. */
+const units = (description: string) => Type.Unsafe<number | bigint>({ type: 'integer', description })
 const decimal = (description: string) => text(`decimal: ${description}`)
 const quoteLine = object({
   name: text('of the line'),
   measure: text('units or decisions'),
   mode: text('graduated or volume'),
-  per: optional(whole('units of a package; absent without packages')),
+  per: optional(units('units of a package; absent without packages')),
   round: optional(text('up or down: how a part of a package is counted')),
-  quantity: whole('what was used'),
-  included: whole('what costs nothing'),
-  billable: whole('the quantity beyond that'),
+  quantity: units('what was used'),
+  included: units('what costs nothing'),
+  billable: units('the quantity beyond that'),
   tiers: list(
     object({
-      up_to: optional(whole('the last unit of the tier, counted after the included ones; absent in the last tier')),
-      quantity: whole('units in it'),
-      packages: optional(whole('packages in it, of a line with `per`')),
+      up_to: optional(units('the last unit of the tier, counted after the included ones; absent in the last tier')),
+      quantity: units('units in it'),
+      packages: optional(units('packages in it, of a line with `per`')),
       unit_amount: decimal('of a unit, or of a package'),
       flat_amount: decimal('added once'),
       amount: decimal('quantity (or packages) × unit_amount + flat_amount, exactly'),
@@ -51,7 +54,7 @@ const quote = object({
   minimum_added: decimal('what the minimum adds'),
   total: decimal('flat, the amounts of the lines and minimum_added'),
   unpriced: object(
-    { units: whole('that they used'), decisions: whole('how many they were') },
+    { units: units('that they used'), decisions: units('how many they were') },
     'decisions of routes that no line takes; they cost nothing',
   ),
 })
@@ -120,8 +123,6 @@ const ratedUsage = object({
   unit: oneOf(['units', 'decisions'], 'what the line counts'),
   quantity: text('a whole number, of a correction perhaps below 0'),
 })
-/** What a subject used in an hour, by one line of its price list. */
-export type RatedUsage = Of<typeof ratedUsage>
 const usageExport = object({
   from: text('RFC 3339: first hour of the first export'),
   to: text('RFC 3339: end of the last whole hour'),

@@ -98,7 +98,9 @@ export function schemaOf({ tag, summary, scope, params, query, headers, body, co
   const { answers, problems = [] } = more
   // Without a body, a name or a query of this size nothing can be refused for these.
   const ofName = params === undefined ? [] : [414]
-  const ofBody = body === undefined && consumes === undefined ? [] : [413, 415]
+  // A list of types that ends with any says that no type is refused.
+  const ofType = consumes?.includes('*/*') ? [] : [415]
+  const ofBody = body === undefined && consumes === undefined ? [] : [413, ...ofType]
   const always = scope === undefined ? [400, 431] : [400, 401, 403, 431]
   return {
     tags: [tag],

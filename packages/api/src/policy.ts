@@ -1,4 +1,4 @@
-import { type EntityKind, entityOrigins, sectionOf } from '@weir/policy/entities.ts'
+import { type EntityKind, entityOrigins, type JsonObject, sectionOf } from '@weir/policy/entities.ts'
 import { policySchema } from '@weir/policy/reader/parse-policy.ts'
 import { nameSchema, partSchema } from '@weir/policy/reader/part-schema.ts'
 import Type from 'typebox'
@@ -32,8 +32,6 @@ const entity = object({ name: text('its name'), origin, etag: text('for If-Match
 /** A part of the policy in a list. */
 export type Entity = Of<typeof entity>
 const entityPage = page(entity)
-/** A page of parts of the policy. */
-export type EntityPage = Of<typeof entityPage>
 
 /** Parts of the policy that are changed one by one, by the section that has them; all but `identity` have a name. */
 export const sections = Object.fromEntries(
@@ -100,7 +98,7 @@ export function sectionOperations(section: string) {
       summary: `Create or replace ${what}`,
       ...params,
       headers: entityHeaders,
-      body: Type.Unsafe<Of<ReturnType<typeof anyObject>>>({ ...anyObject(), described: partSchema(section) }),
+      body: Type.Unsafe<JsonObject>({ type: 'object', described: partSchema(section) }),
       answers: { 200: answer('Replaced, or so already', anyObject()), 201: answer('Created', anyObject()) },
       problems: [409, 412, 422, 503],
     }),
@@ -185,7 +183,10 @@ export const applyPolicy = operation('PUT /v1/policy', {
   problems: [409, 412, 422, 503],
 })
 
-/** Subjects of an impact that names none: in most services they make most of the traffic. */
+/**
+ * Subjects of an impact that names none: `asked` make most of the traffic of most services. Each takes three
+ * statements, one after the other, within the time that a person waits.
+ */
 export const impactSubjects = { asked: 20, most: 100 } as const
 const refused = { before: whole('refused, as recorded'), after: whole('refused by the edited policy') }
 const impact = object({

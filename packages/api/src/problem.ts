@@ -1,7 +1,7 @@
-import { list, type Of, object, optional, text, whole } from './schema.ts'
+import { list, object, optional, text, whole } from './schema.ts'
 
 /** An answer that says what is wrong (RFC 9457). */
-export const problem = object(
+const problem = object(
   {
     type: text('what is wrong, as docs/errors.md lists it'),
     title: text('the same in a word or two'),
@@ -22,8 +22,6 @@ export const problem = object(
   },
   'RFC 9457; docs/errors.md lists the types',
 )
-/** An answer that says what is wrong. */
-export type Problem = Of<typeof problem>
 
 const words: Readonly<Record<number, string>> = {
   400: 'The request is malformed',

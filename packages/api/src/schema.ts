@@ -109,6 +109,11 @@ export const pageQuery = {
 /** The member of a page that names the next one. */
 export const next = textOrNull('`after` of the next page; null on the last')
 /** A page of items. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly next: string | null
+}
+/** A page of items. */
 export const page = <Item extends TSchema>(items: Item) => object({ items: list(items), next })
 
 type Tree = Readonly<Record<string, unknown>>

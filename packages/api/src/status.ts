@@ -50,8 +50,6 @@ const found = object({
     }),
   ),
 })
-/** Everything of a name. */
-export type SearchAnswer = Of<typeof found>
 /** Everything that has a name or an id. */
 export const search = operation('GET /v1/search', {
   tag: 'search',

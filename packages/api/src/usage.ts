@@ -3,7 +3,7 @@ import { orders } from '@weir/core/usage/ranking.ts'
 import { outcomeDimensions, querySteps, type UsageDimension, usageDimensions } from '@weir/core/usage/usage-query.ts'
 import { utilizationFilters, utilizationOrders } from '@weir/core/usage/utilization-query.ts'
 import Type, { type TSchema } from 'typebox'
-import { answer, media, noBody, operation } from './operation.ts'
+import { answer, media, noBody, type Operation, operation } from './operation.ts'
 import {
   described,
   flag,
@@ -372,14 +372,12 @@ export const getUtilization = operation('GET /v1/utilization', {
 })
 
 /** The same with its parameters in a body, for what is too long for an address. */
-const inBody = <Query extends TSchema>({
-  query,
-  answers: { 200: found },
-  ...parts
-}: { readonly query?: Query; readonly answers: { readonly 200: typeof usageAnswer } } & Omit<
-  typeof getUsage,
-  'query' | 'answers'
->) => ({ ...parts, method: 'POST', body: query, answers: { 200: found } }) as const
+const inBody = ({ query, answers: { 200: found }, ...parts }: Operation): Operation => ({
+  ...parts,
+  method: 'POST',
+  ...(query === undefined ? {} : { body: query }),
+  answers: found === undefined ? {} : { 200: found },
+})
 /** Who used what, when. */
 export const askUsage = inBody(getUsage)
 /** How upstreams answered, and how fast. */

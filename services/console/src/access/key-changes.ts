@@ -71,7 +71,7 @@ export function keyUntil(key: Entity, atMs: number): Entity {
 /**
  * Ends a key immediately. A key that only this API knows is deleted; one that a file has or had stays, revoked.
  */
-export function revokeKey(key: Entity): EntityChange {
+export function revokedKey(key: Entity): EntityChange {
   const isOnlyHere = key.origin === 'admin' && endOf(key) === undefined
   return isOnlyHere ? deleteEntity('key', key.name) : putEntity(keyUntil(key, revokedAtMs))
 }

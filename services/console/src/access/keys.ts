@@ -1,65 +1,31 @@
+import { createKey, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { putEntity } from '@weir/policy/entities.ts'
-import { durationPattern, namePattern, parseDurationMs, parseTimeMs, timePattern } from '@weir/policy/policy-values.ts'
+import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
+import { pageOf } from '../http/page.ts'
 import { answerProblem, conflict, policyUnread, unknownName } from '../http/problems.ts'
-import {
-  answer,
-  deleted,
-  object,
-  operation,
-  optionalBody,
-  type PageQuery,
-  page,
-  pageOf,
-  pageQuery,
-  problems,
-  text,
-  textOrNull,
-} from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import { answerChange, changing } from '../policy/answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Ports } from '../ports.ts'
-import { endedKeys, findKey, isRevoked, type KeyFacts, keyFacts, keyUntil, newKey, revokeKey } from './key-changes.ts'
+import { endedKeys, findKey, isRevoked, type KeyFacts, keyFacts, keyUntil, newKey, revokedKey } from './key-changes.ts'
 import { makeCredential } from './make-credential.ts'
-
-const tag = 'keys'
-const known = {
-  id: text('names the key in records'),
-  subject: text('whose key it is'),
-  expires: textOrNull('RFC 3339; null for never'),
-}
-const made = object({ ...known, key: text('the key itself: shown this once, kept nowhere') })
 
 interface NewKeyBody {
   readonly id?: string
   readonly expires?: string
 }
 
-const newKeyFields = {
-  id: text('names the key in records; made of its hash if left out'),
-  expires: text('RFC 3339, a time to come; from then on it is refused'),
-}
-const describedFields = {
-  id: { ...newKeyFields.id, pattern: namePattern.source },
-  expires: { ...newKeyFields.expires, pattern: timePattern.source },
-}
-const overlapField = text('how long the old key goes on, such as 24h (the default); 0s for not at all')
-const describedOverlap = { ...overlapField, pattern: `${durationPattern}|^0s$` }
-
 function* keyIds(state: PolicyState): Iterable<string> {
   for (const key of state.list('key')) if (!isRevoked(key)) yield keyFacts(key).id
 }
 
 const noKey = (state: PolicyState, id: string) => unknownName('key with the id', id, didYouMean(id, keyIds(state)))
-
-interface MadeKey extends KeyFacts {
-  readonly key: string
-}
 
 function planCreate(
   state: PolicyState,
@@ -90,7 +56,7 @@ function planRotate(
   body: NewKeyBody,
   overlapMs: number,
   nowMs: number,
-): ChangePlan<MadeKey & { old: object }> {
+): ChangePlan<MadeKey & { readonly old: KeyFacts }> {
   const old = findKey(state, oldId)
   if (old === undefined) return reject(noKey(state, oldId))
   const plan = planCreate(state, keyFacts(old).subject, body, nowMs)
@@ -106,14 +72,14 @@ function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
   const key = findKey(state, id)
   if (key === undefined) return reject(noKey(state, id))
   const lines = [{ what: 'revoke', kind: 'key', name: id }] as const
-  return { kind: 'change', changes: [revokeKey(key)], lines, answer: undefined }
+  return { kind: 'change', changes: [revokedKey(key)], lines, answer: undefined }
 }
 
 /**
  * Lists all keys by hash, or those of a subject, from behind the key of the id `after`. Undefined where there is no
  * such key.
  */
-function listKeys(state: PolicyState, subject: string | undefined, after: string | undefined, limit: number) {
+function pageOfKeys(state: PolicyState, subject: string | undefined, after: string | undefined, limit: number) {
   const from = after === undefined ? '' : state.keyOfId(after)
   if (from === undefined) return undefined
   const found: KeyFacts[] = []
@@ -135,22 +101,15 @@ function listKeys(state: PolicyState, subject: string | undefined, after: string
 }
 
 function registerReading(app: FastifyInstance, ports: Ports): void {
-  app.get<{ Querystring: PageQuery & { readonly subject?: string } }>(
-    '/v1/keys',
-    operation('keys', tag, 'Keys there are, revoked ones apart', {
-      query: { ...pageQuery, subject: text('only its keys') },
-      response: { 200: answer('A page', page(object(known))), ...problems(404, 503) },
-    }),
-    async ({ query: { subject, after, limit } }, reply) => {
-      const { state } = ports.policy
-      if (state === undefined) return answerProblem(reply, policyUnread)
-      if (subject !== undefined && state.get('subject', subject) === undefined) {
-        return answerProblem(reply, noEntity(state, 'subject', subject))
-      }
-      const found = listKeys(state, subject, after, limit)
-      return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
-    },
-  )
+  serve(app, listKeys, async ({ query: { subject, after, limit } }, reply) => {
+    const { state } = ports.policy
+    if (state === undefined) return answerProblem(reply, policyUnread)
+    if (subject !== undefined && state.get('subject', subject) === undefined) {
+      return answerProblem(reply, noEntity(state, 'subject', subject))
+    }
+    const found = pageOfKeys(state, subject, after, limit)
+    return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
+  })
 }
 
 /** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
@@ -158,46 +117,25 @@ export function registerKeys(app: FastifyInstance, ports: Ports, changer: Policy
   const { clock } = ports
   registerReading(app, ports)
 
-  app.post<{ Params: { readonly id: string }; Body: NewKeyBody | null }>(
-    '/v1/subjects/:id/keys',
-    operation('keys', tag, 'Make a key; the answer is the only one that shows it', {
-      params: object({ id: text('of the subject') }),
-      body: optionalBody(newKeyFields),
-      described: { body: optionalBody(describedFields) },
-      response: { 201: answer('The key', made), ...problems(404, 409, 422, 503) },
-    }),
+  serve(
+    app,
+    createKey,
     changing(changer, 201, (state, { params: { id }, body }) => planCreate(state, id, body ?? {}, clock.nowMs())),
   )
 
-  const old = object(known)
-  app.post<{ Params: { readonly id: string }; Body: (NewKeyBody & { readonly overlap?: string }) | null }>(
-    '/v1/keys/:id/rotate',
-    operation('keys', tag, 'Make a new key in place of one that goes on for a while', {
-      params: object({ id: text('of the old key') }),
-      body: optionalBody({ ...newKeyFields, overlap: overlapField }),
-      described: { body: optionalBody({ ...describedFields, overlap: describedOverlap }) },
-      response: {
-        201: answer('The new key, and the old one', object({ ...made.properties, old })),
-        ...problems(404, 409, 422, 503),
-      },
-    }),
-    async ({ params: { id }, body, by }, reply) => {
-      const { overlap = '24h', ...fresh } = body ?? {}
-      // `0s` is no duration of a policy; here it ends the old key immediately.
-      const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
-      if (overlapMs === undefined)
-        return answerProblem(reply, badRequest('overlap must be a duration such as 24h, or 0s'))
-      const changed = await changer.change(by, (state) => planRotate(state, id, fresh, overlapMs, clock.nowMs()))
-      return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
-    },
-  )
+  serve(app, rotateKey, async ({ params: { id }, body, by }, reply) => {
+    const { overlap = '24h', ...fresh } = body ?? {}
+    // `0s` is no duration of a policy; here it ends the old key immediately.
+    const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
+    if (overlapMs === undefined)
+      return answerProblem(reply, badRequest('overlap must be a duration such as 24h, or 0s'))
+    const changed = await changer.change(by, (state) => planRotate(state, id, fresh, overlapMs, clock.nowMs()))
+    return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
+  })
 
-  app.delete<{ Params: { readonly id: string } }>(
-    '/v1/keys/:id',
-    operation('keys', tag, 'Revoke a key: it is refused everywhere within a second', {
-      params: object({ id: text('of the key') }),
-      response: { 204: deleted('Revoked'), ...problems(404, 422, 503) },
-    }),
+  serve(
+    app,
+    revokeKey,
     changing(changer, 204, (state, { params: { id } }) => planRevoke(state, id)),
   )
 }

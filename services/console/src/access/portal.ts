@@ -1,12 +1,13 @@
+import { createPortalToken, endPortalTokens } from '@weir/api/access.ts'
 import { createPortalTokens } from '@weir/identity/portal-tokens.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { mayBeSubject } from '@weir/policy/named-subject.ts'
-import { durationPattern, parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
+import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, portalUnavailable, unknownName } from '../http/problems.ts'
-import { answer, deleted, object, operation, optionalBody, problems, text } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import { changing } from '../policy/answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
 import type { Ports } from '../ports.ts'
@@ -16,9 +17,6 @@ const [shortestMs, longestMs] = [5 * minuteMs, 7 * 24 * 60 * minuteMs]
 const usualMs = 60 * minuteMs
 /** Clocks of consoles differ by less; until then an entry is kept although no token that it refuses is valid. */
 const clockSlackMs = 24 * 60 * minuteMs
-
-const tag = 'portal'
-const named = object({ id: text('of the subject') })
 
 /**
  * Ends every token that was made until now. A token is refused unless it was made after the entry that stands there,
@@ -45,46 +43,27 @@ function planEnd(state: PolicyState, subject: string, nowMs: number): ChangePlan
 export function registerPortal(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   const { clock, policy, portalKey } = ports
   const tokens = createPortalTokens(portalKey)
-  const made = object({
-    subject: text('whose'),
-    token: text('the token: shown this once, kept nowhere'),
-    expires_at: text('RFC 3339; from then on it is refused'),
+  serve(app, createPortalToken, async ({ params: { id }, body, by, log }, reply) => {
+    const { state } = policy
+    if (state === undefined) return answerProblem(reply, policyUnread)
+    if (!mayBeSubject(state.policy, id)) return answerProblem(reply, unknownName('subject', id))
+    const lengthMs = body?.expires_in === undefined ? usualMs : parseDurationMs(body.expires_in)
+    if (lengthMs === undefined || lengthMs < shortestMs || lengthMs > longestMs) {
+      return answerProblem(reply, badRequest('expires_in must be a duration from 5m to 7d, such as 1h'))
+    }
+    const nowMs = clock.nowMs()
+    const untilMs = Math.ceil((nowMs + lengthMs) / 1_000) * 1_000
+    const after = state.policy.portals.get(id) ?? ''
+    const token = await tokens.sign({ subject: id, after }, nowMs, untilMs)
+    if (token === undefined) return answerProblem(reply, portalUnavailable)
+    log.info({ by, subject: id, until: new Date(untilMs).toISOString() }, 'a portal token was made')
+    reply.code(201).header('cache-control', 'no-store')
+    return { subject: id, token, expires_at: new Date(untilMs).toISOString() }
   })
-  app.post<{ Params: { readonly id: string }; Body: { readonly expires_in?: string } | null }>(
-    '/v1/subjects/:id/portal',
-    operation('keys', tag, 'Make a token that reads what is of this subject', {
-      params: named,
-      body: optionalBody({ expires_in: text('5m to 7d; 1h without it') }),
-      described: {
-        body: optionalBody({ expires_in: { ...text('5m to 7d; 1h without it'), pattern: durationPattern } }),
-      },
-      response: { 201: answer('The token', made), ...problems(404, 503) },
-    }),
-    async ({ params: { id }, body, by, log }, reply) => {
-      const { state } = policy
-      if (state === undefined) return answerProblem(reply, policyUnread)
-      if (!mayBeSubject(state.policy, id)) return answerProblem(reply, unknownName('subject', id))
-      const lengthMs = body?.expires_in === undefined ? usualMs : parseDurationMs(body.expires_in)
-      if (lengthMs === undefined || lengthMs < shortestMs || lengthMs > longestMs) {
-        return answerProblem(reply, badRequest('expires_in must be a duration from 5m to 7d, such as 1h'))
-      }
-      const nowMs = clock.nowMs()
-      const untilMs = Math.ceil((nowMs + lengthMs) / 1_000) * 1_000
-      const after = state.policy.portals.get(id) ?? ''
-      const token = await tokens.sign({ subject: id, after }, nowMs, untilMs)
-      if (token === undefined) return answerProblem(reply, portalUnavailable)
-      log.info({ by, subject: id, until: new Date(untilMs).toISOString() }, 'a portal token was made')
-      reply.code(201).header('cache-control', 'no-store')
-      return { subject: id, token, expires_at: new Date(untilMs).toISOString() }
-    },
-  )
 
-  app.delete<{ Params: { readonly id: string } }>(
-    '/v1/subjects/:id/portal',
-    operation('keys', tag, 'End every portal token of this subject', {
-      params: named,
-      response: { 204: deleted('Ended'), ...problems(404, 422, 503) },
-    }),
+  serve(
+    app,
+    endPortalTokens,
     changing(changer, 204, (state, { params: { id } }) => planEnd(state, id, clock.nowMs())),
   )
 }

@@ -1,10 +1,11 @@
+import { showUnsubscribe, unsubscribe } from '@weir/api/access.ts'
 import { addressesOf } from '@weir/policy/contact-targets.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type Unsubscription, verifyUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { signingKeysOf } from '@weir/runtime/signing-keys.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { anyObject, object, problemAnswers, text } from '../http/schemas.ts'
+import { type Handler, serve } from '../http/serve.ts'
 import type { ChangePlan, PolicyChanger } from '../policy/change-policy.ts'
 import type { Ports } from '../ports.ts'
 
@@ -31,17 +32,6 @@ const send = (reply: FastifyReply, status: number, title: string, more: string) 
     .headers(headers)
     .send(`<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1>${more}</html>`)
 
-const page = (description: string) => ({ description, content: { 'text/html': { schema: text('a page for people') } } })
-
-/** Open to everybody who has a link. */
-const schemaOf = (summary: string, response: object) => ({
-  tags: ['unsubscribe'],
-  security: [],
-  summary,
-  params: object({ token: text('as the mail has it') }),
-  response: { ...response, 404: page('Weir made no such link'), ...problemAnswers([400, 414, 431]) },
-})
-
 /** Makes the policy say that an address gets no mail. An address that the contact does not have needs no entry. */
 function planUnsubscribe(state: PolicyState, { subject, addressHash }: Unsubscription): ChangePlan<undefined> {
   const { contacts, unsubscribed } = state.policy
@@ -67,37 +57,20 @@ export function registerUnsubscribe(app: FastifyInstance, ports: Ports, changer:
   const read = (token: string) => verifyUnsubscription(signingKeysOf(ports.unsubscribeKey()), token)
   const unknown = (reply: FastifyReply) =>
     send(reply, 404, 'Unknown link', '<p>Use the link of the mail as a whole, or ask who sent it.</p>')
-  interface Asked {
-    readonly Params: { readonly token: string }
-  }
-  const asking = { schema: schemaOf('The page of a link to unsubscribe', { 200: page('A page with a button') }) }
-  const posting = {
-    schema: {
-      ...schemaOf('Unsubscribe an address', {
-        200: page('Unsubscribed'),
-        503: page('Try again'),
-        ...problemAnswers([413]),
-      }),
-      consumes: ['application/x-www-form-urlencoded', 'multipart/form-data'],
-    },
-    bodyLimit: bodyBytesMax,
-    config: { described: { body: { ...anyObject, type: ['object', 'null'], description: 'RFC 8058; not read' } } },
-  }
-
   app.register(async (pages) => {
     pages.removeAllContentTypeParsers()
     pages.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: bodyBytesMax }, (_request, _body, done) =>
       done(null),
     )
 
-    pages.get<Asked>('/unsubscribe/:token', asking, async ({ params: { token } }, reply) => {
+    serve(pages, showUnsubscribe, async ({ params: { token } }, reply) => {
       const found = read(token)
       if (found === undefined) return unknown(reply)
       const about = `<p>This address gets no more mail about ${escapeText(found.subject)}.</p>`
       return send(reply, 200, 'Unsubscribe', `${about}<form method="post"><button>Unsubscribe</button></form>`)
     })
 
-    pages.post<Asked>('/unsubscribe/:token', posting, async ({ params: { token }, log }, reply) => {
+    const unsubscribing: Handler<typeof unsubscribe> = async ({ params: { token }, log }, reply) => {
       const found = read(token)
       if (found === undefined) return unknown(reply)
       const changed = await changer.change(author, (state) => planUnsubscribe(state, found))
@@ -106,6 +79,7 @@ export function registerUnsubscribe(app: FastifyInstance, ports: Ports, changer:
         return send(reply, 503, 'Not unsubscribed', '<p>Try again later, or ask who sent the mail.</p>')
       }
       return send(reply, 200, 'Unsubscribed', `<p>No more mail about ${escapeText(found.subject)}.</p>`)
-    })
+    }
+    serve(pages, unsubscribe, unsubscribing, { bodyLimit: bodyBytesMax })
   })
 }

@@ -1,65 +1,34 @@
-import type { ListedAlert } from '@weir/clickhouse/delivery-queries.ts'
 import {
-  type DeliveryOutcome,
-  type DeliveryV1,
-  deliveryAttemptsMax,
-  deliveryOutcomes,
-} from '@weir/contracts/delivery.v1.ts'
+  getAlert,
+  listAlerts,
+  redeliverAlert,
+  redeliveredMax,
+  redeliverFailed,
+  testEndpoint,
+} from '@weir/api/alerts.ts'
+import type { ListedAlert } from '@weir/clickhouse/delivery-queries.ts'
+import { type DeliveryV1, deliveryAttemptsMax } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { readSpan } from '@weir/core/usage/read-parameters.ts'
 import { endpointNameOf, targetsOf } from '@weir/policy/contact-targets.ts'
-import type { JsonValue } from '@weir/policy/entities.ts'
+import type { JsonObject } from '@weir/policy/entities.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid } from '../http/cursor.ts'
+import { pageOf } from '../http/page.ts'
 import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
-import {
-  answer,
-  anyObject,
-  closed,
-  object,
-  operation,
-  optionalBody,
-  type PageQuery,
-  page,
-  pageOf,
-  pageQuery,
-  problems,
-  text,
-  textOrNull,
-} from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
-import { time } from '../usage/usage-schemas.ts'
 import { hiddenLimitsOf, ownData, summaryOf } from './own-alerts.ts'
 
-const tag = 'alerts'
 const dayMs = 86_400_000
 /** Without `from`, so far back. */
 const lookBackMs = 7 * dayMs
-/** Deliveries of one bulk request; a caller with more repeats it. */
-const redeliveredMax = 10_000
-const redeliveredShown = redeliveredMax.toLocaleString('en')
-
-const filterQuery = {
-  from: text('as in /v1/usage; a week before `to` if absent'),
-  to: text('the same; now if absent'),
-  time_zone: text('where dates begin; UTC if absent'),
-  subject: text('whose'),
-  type: text('such as `weir.quota.reached`'),
-  endpoint: text('only deliveries to this endpoint; of a contact’s address `ENDPOINT/KIND-HASH`'),
-} as const
-/** For readers of the description: the handlers word what is no time. */
-const describedFilter = {
-  ...filterQuery,
-  from: time(filterQuery.from.description),
-  to: time(filterQuery.to.description),
-}
-
 interface FilterQuery {
   readonly from?: string
   readonly to?: string
@@ -68,47 +37,6 @@ interface FilterQuery {
   readonly type?: string
   readonly endpoint?: string
 }
-
-/** Only lists filter by what deliveries came to: what starts again is what failed. */
-const outcomeQuery = {
-  outcome: {
-    type: 'array',
-    minItems: 1,
-    maxItems: deliveryOutcomes.length,
-    items: { type: 'string', enum: deliveryOutcomes },
-    description:
-      'only those whose last outcome at an endpoint, or at `endpoint`, is this; several times: any of these. Not, as `endpoint`, for callers limited to subjects',
-  },
-}
-interface ListQuery extends FilterQuery, PageQuery {
-  readonly outcome?: readonly DeliveryOutcome[]
-}
-
-const alertProperties = {
-  id: text('as subscribers and receivers get it'),
-  type: text('`ce_type`'),
-  subject: text('whom it is about'),
-  time: text('when it was raised'),
-  state: text('`raised`, or `late`: its period was over, and no subscriber was notified'),
-  summary: text('the same in a sentence'),
-  data: { ...anyObject, description: 'what it says' },
-}
-
-const delivery = object({
-  endpoint: text('its name in the policy; of a contact’s address `ENDPOINT/KIND-HASH`'),
-  attempt: { type: 'integer', description: '0: nothing sent yet' },
-  at: text('when'),
-  outcome: text('queued, requested, delivered, failed, given_up, dropped, silenced'),
-  status: { type: 'integer', description: 'of the answer; 0: none' },
-  ms: { type: 'integer' },
-  error: text('why it failed, or which silence it falls under'),
-  next_try: textOrNull('when it is tried again'),
-  answer: text('the beginning of the answer’s body; empty for endpoints with allowPrivate'),
-})
-
-const attemptsMax = { type: 'integer', description: 'attempts at an endpoint before it is given up, or 4 days' }
-
-const accepted = object({ requested: { type: 'integer', description: 'deliveries that start again' } })
 
 /** Reads which alerts are meant; a text says what is wrong with their time. */
 function readFilter({ from, to, time_zone, ...rest }: FilterQuery, nowMs: number) {
@@ -140,8 +68,6 @@ function requestedRow(
   return { alert_id, alert_type, subject, endpoint, at, next_try: at, ...nothingSent }
 }
 
-const oneAlert = object({ id: { type: 'string', format: 'uuid' } })
-
 /** Deliveries name the operator's endpoints and what they answered: who is limited to subjects gets none of them. */
 function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports): void {
   const within = (reach: Reach) => ({
@@ -149,19 +75,13 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
     hiddenLimits: reach.isOwn ? hiddenLimitsOf(policy.state?.policy, reach) : [],
   })
   const shown = ({ isOwn }: Reach, { data: text, ...alert }: Omit<ListedAlert, 'deliveries'>) => {
-    const whole: JsonValue = JSON.parse(text)
+    const whole: JsonObject = JSON.parse(text)
     const data = isOwn ? ownData(policy.state?.policy, whole) : whole
     return { ...alert, data, summary: summaryOf(alert, whole, data) }
   }
-  const deliveries = { type: 'object', additionalProperties: { type: 'string' } }
-  app.get<{ Querystring: ListQuery }>(
-    '/v1/alerts',
-    operation('read', tag, 'Alerts, newest first, with the last outcome at each endpoint', {
-      reach: 'own',
-      query: { ...filterQuery, ...outcomeQuery, ...pageQuery },
-      described: { querystring: closed({ ...describedFilter, ...outcomeQuery, ...pageQuery }) },
-      response: { 200: answer('A page', page(object({ ...alertProperties, deliveries }))), ...problems(422, 503, 504) },
-    }),
+  serve(
+    app,
+    listAlerts,
     orAlertsUnavailable(async (request, reply) => {
       const { after, limit, ...filter } = request.query
       const { reach } = request
@@ -183,19 +103,9 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
     }),
   )
 
-  app.get<{ Params: { readonly id: string } }>(
-    '/v1/alerts/:id',
-    operation('read', tag, 'One alert, with every step of its deliveries', {
-      reach: 'own',
-      params: oneAlert,
-      response: {
-        200: answer(
-          'The alert',
-          object({ ...alertProperties, attempts_max: attemptsMax, deliveries: { type: 'array', items: delivery } }),
-        ),
-        ...problems(404, 503),
-      },
-    }),
+  serve(
+    app,
+    getAlert,
     orAlertsUnavailable(async ({ params: { id }, reach }, reply) => {
       const found = await alerts.find(within(reach), id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
@@ -216,13 +126,9 @@ function targetsNamed(ports: Ports, endpoint: Endpoint, subject: string): readon
 
 function registerRedelivery(app: FastifyInstance, ports: Ports): void {
   const { alerts, clock } = ports
-  app.post<{ Params: { readonly id: string }; Body: { readonly endpoint?: string } | null }>(
-    '/v1/alerts/:id/redeliver',
-    operation('write', tag, 'Deliver an alert once more, under the same id', {
-      params: oneAlert,
-      body: optionalBody({ endpoint: text('only there; without it wherever it went, or was to go') }),
-      response: { 202: answer('It is queued', accepted), ...problems(404, 503) },
-    }),
+  serve(
+    app,
+    redeliverAlert,
     orAlertsUnavailable(async ({ params: { id }, body, reach }, reply) => {
       const found = await alerts.find({ reach, hiddenLimits: [] }, id)
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
@@ -242,13 +148,9 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
     }),
   )
 
-  app.post<{ Body: FilterQuery }>(
-    '/v1/deliveries/redeliver',
-    operation('write', tag, `Deliver once more what was given up or dropped, ${redeliveredShown} at a time`, {
-      body: closed(filterQuery, ['from']),
-      described: { body: closed(describedFilter, ['from']) },
-      response: { 202: answer('They are queued', accepted), ...problems(503) },
-    }),
+  serve(
+    app,
+    redeliverFailed,
     orAlertsUnavailable(async ({ body }, reply) => {
       const filter = readFilter(body, clock.nowMs())
       if (typeof filter === 'string') return answerProblem(reply, badRequest(filter))
@@ -265,14 +167,9 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
 export function registerAlerts(app: FastifyInstance, ports: Ports): void {
   registerReading(app, ports)
   registerRedelivery(app, ports)
-  const sent = object({ id: text('of the alert, which tells how it went') })
-  app.post<{ Params: { readonly name: string }; Body: { readonly subject?: string } | null }>(
-    '/v1/endpoints/:name/test',
-    operation('write', tag, 'Send an endpoint a test; one that was disabled and takes it is enabled', {
-      params: object({ name: text('in the policy') }),
-      body: optionalBody({ subject: text('whose contact, at an endpoint of type `subject`, which needs it') }),
-      response: { 202: answer('It is on its way', sent), ...problems(404, 503) },
-    }),
+  serve(
+    app,
+    testEndpoint,
     orAlertsUnavailable(async ({ params: { name }, body }, reply) => {
       const endpoint = ports.policy.state?.policy.endpoints.get(name)
       if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))

@@ -3,7 +3,7 @@ import { describeAlert } from '@weir/contracts/describe-alert.ts'
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import { isJsonObject, type JsonValue } from '@weir/policy/entities.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '@weir/policy/entities.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { isHiddenFrom } from '@weir/policy/shown-limits.ts'
 
@@ -21,7 +21,7 @@ export function hiddenLimitsOf(policy: Policy | undefined, { subjects = [] }: Re
  * What an alert says, for a caller who is limited to subjects: `used`, `percent` and `runs_out` of a limit whose counts
  * others share, or which is not there any more, are null.
  */
-export function ownData(policy: Policy | undefined, data: JsonValue): JsonValue {
+export function ownData(policy: Policy | undefined, data: JsonObject): JsonObject {
   if (!isJsonObject(data) || typeof data.limit !== 'string') return data
   const limit = policy?.limits.get(data.limit)
   if (limit !== undefined && isOfOneSubject(limit.by)) return data

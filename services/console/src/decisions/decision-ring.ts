@@ -1,7 +1,8 @@
+import type { ShownDecision } from '@weir/api/decisions.ts'
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import type { LogRecord } from '@weir/kafka/partition-log.ts'
-import { type ShownDecision, shownDecision } from './shown-decision.ts'
+import { shownDecision } from './shown-decision.ts'
 
 /** A decision as it came, with how each kind of reader sees it. */
 export class LiveDecision {

@@ -1,3 +1,4 @@
+import type { ShownDecision } from '@weir/api/decisions.ts'
 import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 
@@ -8,7 +9,7 @@ export type ShownColumns = Omit<DecisionRow, 'corrects' | 'adjustment'>
  * A decision as the caller may know it. Callers who are limited to subjects see nothing of limits in shadow, and no
  * counts: which of them were theirs alone is only known with the policy of then, which the explanation has.
  */
-export function shownDecision(row: ShownColumns, { isOwn }: Reach) {
+export function shownDecision(row: ShownColumns, { isOwn }: Reach): ShownDecision {
   const { id, ts_ms: tsMs, subject, key_id, plan, route, method, cost, count, outcome, charged, ip } = row
   // Records of older processes say nothing of waiting.
   const isWaitKnown = outcome === 'deny' && (row.policy >= 0 || row.retry_ms !== 0)
@@ -33,6 +34,3 @@ export function shownDecision(row: ShownColumns, { isOwn }: Reach) {
     ...(isOwn ? {} : { shadowed_by: row.shadowed_by, limits: row.limits }),
   }
 }
-
-/** A decision as a list and a stream show it. */
-export type ShownDecision = ReturnType<typeof shownDecision>

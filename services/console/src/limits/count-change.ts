@@ -46,7 +46,7 @@ export async function answerCountChange<T extends object>(
   reply: FastifyReply,
   changer: PolicyChanger,
   plan: () => CountChange<T> | Rejected,
-): Promise<unknown> {
+): Promise<T | FastifyReply> {
   let result: T | undefined
   let lines: readonly ChangeLineV1[] = []
   let subject = ''
@@ -89,5 +89,5 @@ export async function answerCountChange<T extends object>(
     return answerProblem(reply, policyUnavailable(unaudited))
   }
   if (changed.kind === 'done') for (const { name } of lines) unconfirmed.delete(`${subject} ${name}`)
-  return answerChange(reply, changed, () => result)
+  return answerChange(reply, changed, () => result as T)
 }

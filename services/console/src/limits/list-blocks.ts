@@ -62,7 +62,7 @@ function addressOf({ limit, subject, by }: { limit: Limit; subject: string; by: 
  * Lists the blocks that stand now: records say which there may be, Redis which there are. `isWhole` is false where
  * there may be more. Rejects when ClickHouse or Redis does not answer.
  */
-export async function listBlocks(
+export async function findBlocks(
   { blocks: ports, clock }: Pick<Ports, 'clock'> & { readonly blocks: NonNullable<Ports['blocks']> },
   policy: Policy,
   reach: Reach,

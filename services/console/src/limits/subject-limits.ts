@@ -1,88 +1,17 @@
+import { getLimits } from '@weir/api/limits.ts'
 import { type TokenBucketState, tokenBucket } from '@weir/core/algorithms/token-bucket.ts'
 import { partText } from '@weir/core/limits/limit.ts'
-import { costMax } from '@weir/core/limits/limit-store.ts'
 import { becauseOf } from '@weir/policy/match/resolve-limits.ts'
 import type { Subject } from '@weir/policy/policy.ts'
 import type { FastifyInstance } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { subjectForbidden } from '../http/authorize.ts'
 import { answerProblem, tooManyQuestions, unknownName } from '../http/problems.ts'
-import {
-  address,
-  answer,
-  closed,
-  methodAndPath,
-  object,
-  operation,
-  problems,
-  text,
-  textOrNull,
-} from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
 import { noRedis, redisProblem } from './count-change.ts'
 import { shownLimit, standingOf } from './current-state.ts'
 import { findLimits } from './limit-changes.ts'
-
-const count = (description: string) => ({ type: ['integer', 'null'], description })
-const hidden = 'null where it counts by more than was named, and for callers limited to subjects where others share it'
-
-const limit = object({
-  name: text('of the limit'),
-  because: {
-    type: 'array',
-    items: { type: 'string' },
-    description: "why it applies, such as `plan free`; `acme's own size instead of 100` where the subject has one",
-  },
-  algorithm: text('fixed_window, …'),
-  mode: text('enforce or shadow'),
-  size: { type: 'integer', description: 'units of a window or period' },
-  capacity: { type: 'integer', description: 'the most that can be used at one moment' },
-  window_ms: count('null for a calendar period'),
-  period: textOrNull('minute, hour, day, week, month; null for a window'),
-  by: { type: 'array', items: { type: 'string' }, description: 'what it counts by' },
-  used: count(`units; ${hidden}`),
-  remaining: count('units; null as used'),
-  reset_ms: count('until nothing of it is used, if no request comes; null as used'),
-  blocked_ms: count('how long the caller is blocked from now on; 0: not; null where it counts by more than was named'),
-  admits: { type: ['boolean', 'null'], description: 'whether it has room for the request; null: not known' },
-  retry_ms: { type: 'integer', description: 'the wait until it has room; -1: waiting does not help' },
-})
-
-const answered = object({
-  subject: text('whose'),
-  plan: text('its plan; empty for none'),
-  time_zone: text('of its calendar periods'),
-  anchor: { type: 'integer', description: 'day of the month on which its months begin' },
-  route: textOrNull('template of the route that was named; null for none'),
-  cost: { type: 'integer', description: 'units of the request' },
-  allowed: {
-    type: ['boolean', 'null'],
-    description: 'whether the request would be allowed now; null where that depends on what was not named',
-  },
-  denied_by: text('limit that refuses; empty for none'),
-  limits: { type: 'array', items: limit },
-})
-
-const query = {
-  limit: text('only this limit'),
-  route: text('a request, such as `POST /v1/search`; all limits of the subject if absent'),
-  key_id: text('id of a key of the subject, for limits counted by key'),
-  ip: text('an address, for limits counted by it; not for callers limited to subjects'),
-  cost: {
-    type: 'integer',
-    minimum: 0,
-    maximum: costMax,
-    description: 'units of the request; those of the route if absent, else 1; not for callers limited to subjects',
-  },
-}
-
-interface Query {
-  readonly limit?: string
-  readonly route?: string
-  readonly key_id?: string
-  readonly ip?: string
-  readonly cost?: number
-}
 
 /** Whether the policy has this key, and it is the subject's. */
 function isKeyOf({ policy: { state } }: Ports, keyId: string, subject: string): boolean {
@@ -126,57 +55,43 @@ function shown({ explained, now }: Found, subject: Subject) {
   }
 }
 
-const listed = operation('read', 'limits', 'How the limits of a subject stand now', {
-  reach: 'own',
-  params: object({ id: text('of the subject') }),
-  query,
-  described: {
-    querystring: closed({ ...query, ip: address(query.ip.description), route: methodAndPath(query.route.description) }),
-  },
-  response: { 200: answer('Its limits', answered), ...problems(404, 429, 503) },
-})
-
 /** `GET /v1/subjects/{id}/limits`: how much is left of each, and when it comes back. Looks at no other count. */
 export function registerSubjectLimits(app: FastifyInstance, ports: Ports): void {
   const waitMs = createOwnRate(() => ports.clock.nowMs())
-  app.get<{ Params: { readonly id: string }; Querystring: Query }>(
-    '/v1/subjects/:id/limits',
-    { ...listed, config: { ...listed.config, orScope: 'limits' } },
-    async (request, reply) => {
-      const { id } = request.params
-      const { reach, log } = request
-      const { key_id: keyId, cost: given, ...rest } = request.query
-      // First, and whether there is such a subject or not. What is counted by address is not of one subject.
-      if (!reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
-      // Costs one after the other would find out how much is left of a count that others share.
-      const asksOfOthers = rest.ip !== undefined || given !== undefined
-      if (reach.isOwn && asksOfOthers) return answerProblem(reply, subjectForbidden(request))
-      if (reach.isOwn && waitMs(request.by) > 0) return answerProblem(reply, tooFast)
-      const own = { isOwn: reach.isOwn, ...(keyId === undefined ? {} : { keyId }) }
-      const found = findLimits(ports, { subject: id, ...rest, ...own })
-      if (found.kind === 'problem') return answerProblem(reply, found.problem)
-      const { asked } = found
-      if (keyId !== undefined && !isKeyOf(ports, keyId, id))
-        return answerProblem(reply, unknownName(`key of ${id}`, keyId))
-      if (ports.peekLimits === undefined) return answerProblem(reply, noRedis)
-      const cost = given ?? asked.route?.cost ?? 1
-      try {
-        const { limits, ...standing } = await standingOf(ports.peekLimits, { asked, cost }, reach)
-        const { plan, timeZone, anchor } = asked.subject
-        reply.header('cache-control', 'no-store')
-        return {
-          subject: id,
-          plan: plan.name,
-          time_zone: timeZone,
-          anchor,
-          route: asked.route?.template ?? null,
-          cost,
-          ...standing,
-          limits: limits.map((one) => shown(one, asked.subject)),
-        }
-      } catch (error) {
-        return answerProblem(reply, redisProblem(error, log, 'Redis did not answer. Ask again; nothing was changed.'))
+  serve(app, getLimits, async (request, reply) => {
+    const { id } = request.params
+    const { reach, log } = request
+    const { key_id: keyId, cost: given, ...rest } = request.query
+    // First, and whether there is such a subject or not. What is counted by address is not of one subject.
+    if (!reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
+    // Costs one after the other would find out how much is left of a count that others share.
+    const asksOfOthers = rest.ip !== undefined || given !== undefined
+    if (reach.isOwn && asksOfOthers) return answerProblem(reply, subjectForbidden(request))
+    if (reach.isOwn && waitMs(request.by) > 0) return answerProblem(reply, tooFast)
+    const own = { isOwn: reach.isOwn, ...(keyId === undefined ? {} : { keyId }) }
+    const found = findLimits(ports, { subject: id, ...rest, ...own })
+    if (found.kind === 'problem') return answerProblem(reply, found.problem)
+    const { asked } = found
+    if (keyId !== undefined && !isKeyOf(ports, keyId, id))
+      return answerProblem(reply, unknownName(`key of ${id}`, keyId))
+    if (ports.peekLimits === undefined) return answerProblem(reply, noRedis)
+    const cost = given ?? asked.route?.cost ?? 1
+    try {
+      const { limits, ...standing } = await standingOf(ports.peekLimits, { asked, cost }, reach)
+      const { plan, timeZone, anchor } = asked.subject
+      reply.header('cache-control', 'no-store')
+      return {
+        subject: id,
+        plan: plan.name,
+        time_zone: timeZone,
+        anchor,
+        route: asked.route?.template ?? null,
+        cost,
+        ...standing,
+        limits: limits.map((one) => shown(one, asked.subject)),
       }
-    },
-  )
+    } catch (error) {
+      return answerProblem(reply, redisProblem(error, log, 'Redis did not answer. Ask again; nothing was changed.'))
+    }
+  })
 }

@@ -1,3 +1,5 @@
+import { exportUsage } from '@weir/api/money.ts'
+import type { QueryOf } from '@weir/api/operation.ts'
 import { exportStart } from '@weir/clickhouse/billing-queries.ts'
 import { type ExportCursor, readExportCursor, writeExportCursor } from '@weir/core/prices/export-cursor.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
@@ -10,46 +12,16 @@ import type { FastifyInstance } from 'fastify'
 import { cursorInvalid, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
-import { answer, object, operation, type PageQuery, pageQuery, problems, text, textOrNull } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
-import { completeness, shownSilent } from '../usage/usage-schemas.ts'
+import { shownCompleteness } from '../usage/completeness.ts'
 import { formerPrices } from './former-prices.ts'
 
-const path = '/v1/usage/export'
+const { path } = exportUsage
 const hourMs = 3_600_000
 
-const ratedUsage = object({
-  id: text('UUID; of a row that comes again the same'),
-  subject: text('whose'),
-  hour: text('RFC 3339: first instant of the hour in which the usage was'),
-  correction: { type: 'boolean', description: 'the hour was exported before; this comes in addition' },
-  prices: text('name of the price list'),
-  line: text('name of its line'),
-  unit: { enum: ['units', 'decisions'], description: 'what the line counts' },
-  quantity: text('a whole number, of a correction perhaps below 0'),
-})
-
-const exportParts = {
-  from: text('RFC 3339: first hour of the first export'),
-  to: text('RFC 3339: end of the last whole hour'),
-  cursor: text('`since` of the next export, and `until` of this one again'),
-  ...completeness,
-  unpriced: {
-    ...object({ units: text('a whole number'), decisions: text('a whole number') }),
-    description: 'on this page, what no line of a price list counts',
-  },
-  items: { type: 'array', items: ratedUsage },
-  next: textOrNull('`after` of the next page; null on the last. Ask for it with `until`, the cursor of this page'),
-}
-
-interface Asked extends PageQuery {
-  readonly from?: string
-  readonly since?: string
-  readonly until?: string
-}
-
 /** Where an export begins, and where it ends if that is known; a text says what is wrong. */
-function readAsked({ from, since: sinceText, until: untilText }: Asked, nowMs: number) {
+function readAsked({ from, since: sinceText, until: untilText }: QueryOf<typeof exportUsage>, nowMs: number) {
   const since = sinceText === undefined ? undefined : readExportCursor(sinceText)
   const until = untilText === undefined ? undefined : readExportCursor(untilText)
   if (sinceText !== undefined && since === undefined) return '`since` is no cursor of an export'
@@ -112,17 +84,9 @@ function rateAll(
  */
 export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
   const { askExport, readCountedOffsets, readFormerPolicies } = ports.exports
-  app.get<{ readonly Querystring: Asked }>(
-    path,
-    operation('billing', 'usage', 'Usage of whole hours by line of the price list, for billing systems', {
-      query: {
-        ...pageQuery,
-        from: text('first hour of a first export: RFC 3339, a date, or now-24h'),
-        since: text('cursor of the export before'),
-        until: text('cursor of this export, for its next page, or for the same rows again'),
-      },
-      response: { 200: answer('A page of it', object(exportParts)), ...problems(422, 503, 504) },
-    }),
+  serve(
+    app,
+    exportUsage,
     orUnavailable(
       'usage could not be exported',
       usageUnavailable('ClickHouse did not answer. Ask again with the same cursors.'),
@@ -137,7 +101,8 @@ export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
       const place = afterText === undefined ? undefined : readCursor(afterText, ownerOf(query.until))?.place
       if (afterText !== undefined && place === undefined) return answerProblem(reply, cursorInvalid)
       // First: the records that it promises are then among those that the offsets count.
-      const { completeThroughMs = 0, silent } = await ports.askCompleteness('decisions')
+      const completeness = await ports.askCompleteness('decisions')
+      const { completeThroughMs = 0 } = completeness
       const toMs = Math.max(since?.toMs ?? fromMs, Math.floor(completeThroughMs / hourMs) * hourMs)
       const start = exportStart(since, { fromMs, toMs })
       const until: ExportCursor = asked.until ?? { fromMs, toMs, counted: await readCountedOffsets(start) }
@@ -152,8 +117,7 @@ export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
         from: iso(until.fromMs),
         to: iso(until.toMs),
         cursor,
-        complete_through: completeThroughMs === 0 ? null : iso(completeThroughMs),
-        silent: shownSilent(silent, reach),
+        ...shownCompleteness(completeness, reach),
         ...rateAll(hours, await listsOf(hours, state.policy, readFormerPolicies), correctionOf),
         next: next ?? null,
       }

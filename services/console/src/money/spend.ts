@@ -1,3 +1,4 @@
+import { getSpend } from '@weir/api/money.ts'
 import { forecastUsage } from '@weir/core/prices/forecast.ts'
 import { iso, monthAt } from '@weir/core/prices/priced-month.ts'
 import { quote } from '@weir/core/prices/quote.ts'
@@ -6,27 +7,10 @@ import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { answerProblem, policyUnread, retired, unknown, unknownName, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
-import { answer, object, operation, problems, text } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Ports } from '../ports.ts'
-import { completeness, shownSilent } from '../usage/usage-schemas.ts'
-import { quoteAnswer } from './quote-schema.ts'
-
-const period = object({
-  from: text('RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor'),
-  to: text('RFC 3339: the first instant of the next one'),
-  time_zone: text('of the subject'),
-  anchor: { type: 'integer', description: 'day of the month on which its months begin' },
-})
-
-const spendParts = {
-  subject: text('whose'),
-  draft: { type: 'boolean', description: 'always true: sums of a running month still change' },
-  period,
-  ...completeness,
-  quote: { ...quoteAnswer, description: 'the price of what is counted so far' },
-  forecast: { ...quoteAnswer, description: 'of the whole month at the mean pace so far; absent within its first day' },
-}
+import { shownCompleteness } from '../usage/completeness.ts'
 
 /** Routes of closed invoices, which releases before 0.11 had, and what to use instead. */
 const retiredRoutes = {
@@ -37,14 +21,9 @@ const retiredRoutes = {
 
 /** `GET /v1/spend`: what the running month of a subject costs so far, and at this pace. */
 export function registerSpend(app: FastifyInstance, ports: Ports): void {
-  app.get<{ Querystring: { readonly subject: string } }>(
-    '/v1/spend',
-    operation('billing', 'prices', 'What the running month of a subject costs so far', {
-      query: { subject: text('whose') },
-      required: ['subject'],
-      response: { 200: answer('So far', object(spendParts, ['forecast'])), ...problems(404, 503) },
-      reach: 'own',
-    }),
+  serve(
+    app,
+    getSpend,
     orUnavailable(
       'what a month costs could not be read',
       usageUnavailable('ClickHouse did not answer. Ask again later.'),
@@ -64,15 +43,14 @@ export function registerSpend(app: FastifyInstance, ports: Ports): void {
       const nowMs = ports.clock.nowMs()
       const { fromMs, toMs } = monthAt(subject, nowMs)
       // First: what comes in between the two is then more than was claimed, and never less.
-      const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+      const completeness = await ports.askCompleteness('decisions')
       const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })
-      const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeThroughMs ?? nowMs))
+      const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeness.completeThroughMs ?? nowMs))
       return {
         subject: id,
         draft: true,
         period: { from: iso(fromMs), to: iso(toMs), time_zone: timeZone, anchor },
-        complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-        silent: shownSilent(silent, reach),
+        ...shownCompleteness(completeness, reach),
         quote: quote(prices, used),
         ...(forecast === undefined ? {} : { forecast: quote(prices, forecast) }),
       }

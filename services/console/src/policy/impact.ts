@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto'
+import type { QueryOf } from '@weir/api/operation.ts'
+import { getImpact, impactSubjects } from '@weir/api/policy.ts'
 import type { Impact } from '@weir/clickhouse/impact/impact.ts'
-import { impactMsMax, impactStepMs, impactSubjectsMax } from '@weir/clickhouse/impact/impact-queries.ts'
+import { impactMsMax, impactStepMs } from '@weir/clickhouse/impact/impact-queries.ts'
 import type { ImpactQuestion } from '@weir/clickhouse/impact/replay-impact.ts'
 import { readNumber, readSpan } from '@weir/core/usage/read-parameters.ts'
 import type { Entity } from '@weir/policy/entities.ts'
@@ -12,54 +14,18 @@ import { missingChangeScope, missingScope } from '../http/authorize.ts'
 import { PlaceCounter, type Places } from '../http/places.ts'
 import { answerProblem, changeRejected, tooManyQuestions, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
-import { answer, closed, object, operation, problems, text } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
-import { completeness, gaps, shownGaps, shownSilent, time } from '../usage/usage-schemas.ts'
+import { iso, shownCompleteness, shownGaps } from '../usage/completeness.ts'
 import { planFile } from './apply-file.ts'
 import { type ChangePlan, inSlices, type PolicyChanger, reject } from './change-policy.ts'
 
 const dayMs = 86_400_000
 const spanMsMax = 7 * dayMs
-/** Subjects of an answer that names none: in most services they make most of the traffic. */
-const topAsked = 20
 /** Each may keep a core busy for seconds. */
 const atOnce: Places = { all: 2, perCredential: 2 }
 
 const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
-
-const refused = {
-  before: { type: 'integer', description: 'refused, as recorded' },
-  after: { type: 'integer', description: 'refused by the edited policy' },
-}
-const limit = object({
-  limit: text('its name'),
-  edit: {
-    type: 'string',
-    enum: ['added', 'removed', 'changed', 'applied', 'unchanged'],
-    description: 'applied: to other requests, or otherwise to some; unchanged: it refuses otherwise because of others',
-  },
-  ...refused,
-  subjects: {
-    type: 'array',
-    description: 'whose refusals change, the most refusals first',
-    items: object({ subject: text('its id'), ...refused }),
-  },
-})
-const impactAnswer = object({
-  from: text('RFC 3339'),
-  to: text('RFC 3339'),
-  ...completeness,
-  gaps,
-  exact: { type: 'boolean', description: 'this is what the edited policy decides for these requests' },
-  assumptions: { type: 'array', items: { type: 'string' }, description: 'what the numbers rest on' },
-  subjects: { type: 'integer', description: 'whose requests were decided again' },
-  decisions: { type: 'integer', description: 'of these subjects' },
-  share: { type: ['number', 'null'], description: 'of all decisions of the span, 0 to 1; null where none was made' },
-  refused: object(refused),
-  to_refused: { type: 'integer', description: 'admitted then, refused now' },
-  to_admitted: { type: 'integer', description: 'refused then, admitted now' },
-  limits: { type: 'array', items: limit },
-})
 
 const shownImpact = ({ isExact, assumptions, subjects, decisions, share, total, turned, limits }: Impact) => ({
   exact: isExact,
@@ -90,30 +56,19 @@ async function planEdit(
   return { kind: 'nothing', answer: new PolicyEdit(before, edited, subjects) }
 }
 
-interface ImpactQuery {
-  readonly subject?: string
-  readonly top?: string
-  readonly from?: string
-  readonly to?: string
-}
-
 /** What is asked about, in whole quarter hours, or what is wrong with it. */
-function questionOf({ subject, top, from, to }: ImpactQuery, nowMs: number): ImpactQuestion | Problem {
+function questionOf({ subject, top, from, to }: QueryOf<typeof getImpact>, nowMs: number): ImpactQuestion | Problem {
   const wrong: string[] = []
   const asked = readSpan({ from, to }, { nowMs, spanMs: spanMsMax }, wrong)
   const fromMs = Math.floor(asked.fromMs / impactStepMs) * impactStepMs
   const toMs = Math.ceil(asked.toMs / impactStepMs) * impactStepMs
   if (toMs - fromMs > spanMsMax + impactStepMs) wrong.push('from and to may be 7 days apart, not more')
   if (subject !== undefined && top !== undefined) wrong.push('subject and top exclude each other')
-  const count = readNumber({ name: 'top', value: top ?? String(topAsked), min: 1, max: impactSubjectsMax }, wrong)
+  const count = readNumber(
+    { name: 'top', value: top ?? String(impactSubjects.asked), min: 1, max: impactSubjects.most },
+    wrong,
+  )
   return wrong.length > 0 ? badRequest(wrong.join('; ')) : { fromMs, toMs, subject, top: count }
-}
-
-const query = {
-  subject: text('only this one'),
-  top: text(`the subjects with the most decisions, 1 to ${impactSubjectsMax}; ${topAsked} if absent`),
-  from: text('as of usage; 7 days before `to` if absent, and no more'),
-  to: text('the same; now if absent'),
 }
 
 /** `POST /v1/policy/impact`: which requests of the last days an edited policy would have refused. */
@@ -121,32 +76,12 @@ export function registerImpact(
   app: FastifyInstance,
   ports: Ports,
   changer: PolicyChanger,
-  file: {
-    readonly bodyLimit: number
-    readonly fileBody: { readonly consumes: string[]; readonly described: { readonly body: object } }
-    readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem>
-  },
+  file: { readonly bodyLimit: number; readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem> },
 ): void {
   const places = new PlaceCounter(atOnce)
-  app.post<{ Querystring: ImpactQuery }>(
-    '/v1/policy/impact',
-    {
-      bodyLimit: file.bodyLimit,
-      ...operation('write', 'policy', 'Who would have been refused by an edited policy; changes nothing', {
-        ...file.fileBody,
-        query,
-        described: {
-          ...file.fileBody.described,
-          querystring: closed({
-            ...query,
-            top: { type: 'integer', minimum: 1, maximum: impactSubjectsMax, default: topAsked },
-            from: time(query.from.description),
-            to: time(query.to.description),
-          }),
-        },
-        response: { 200: answer('The impact', impactAnswer), ...problems(409, 422, 429, 503, 504) },
-      }),
-    },
+  serve(
+    app,
+    getImpact,
     async (request, reply) => {
       const missing = missingScope(request, 'usage')
       if (missing !== undefined) return answerProblem(reply, missing)
@@ -159,16 +94,15 @@ export function registerImpact(
         if ('status' in entities) return answerProblem(reply, entities)
         const planned = await changer.change<PolicyEdit>(request.by, (state) => planEdit(request, state, entities))
         if (planned.kind === 'problem') return answerProblem(reply, planned.problem)
-        const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+        const completeness = await ports.askCompleteness('decisions')
         const [impact, found] = await Promise.all([
           ports.askImpact(planned.answer, question),
           ports.readGaps('decisions', question),
         ])
         return {
-          from: new Date(question.fromMs).toISOString(),
-          to: new Date(question.toMs).toISOString(),
-          complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
-          silent: shownSilent(silent, request.reach),
+          from: iso(question.fromMs),
+          to: iso(question.toMs),
+          ...shownCompleteness(completeness, request.reach),
           gaps: shownGaps(found, request.reach),
           ...shownImpact(impact),
         }
@@ -180,5 +114,6 @@ export function registerImpact(
         place.leave()
       }
     },
+    { bodyLimit: file.bodyLimit },
   )
 }

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Entity, EntityOrigin } from '@weir/policy/entities.ts'
+import { type Applied, applyPolicy, getPolicy, shownChangesMax } from '@weir/api/policy.ts'
+import type { Entity } from '@weir/policy/entities.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
-import { policySchema } from '@weir/policy/reader/parse-policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
 import { answerProblem, changeRejected, policyUnavailable, policyUnread, preconditionFailed } from '../http/problems.ts'
-import { answer, anyObject, object, operation, origin, problems, text } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
 import { answerChange } from './answer-change.ts'
 import { type FileChange, planFile } from './apply-file.ts'
@@ -20,46 +20,14 @@ import { registerImpact } from './impact.ts'
 
 /** As long as a policy may be (policy-reader.ts), plus bytes for characters beyond ASCII. */
 const bodyBytesMax = 17 * 1024 * 1024
-/** Changes that an answer lists; the counts are of all. */
-const shownMax = 1_000
-
-const tag = 'policy'
 const yamlTypes = ['application/yaml', 'application/x-yaml', 'text/yaml', 'text/plain']
 
-const change = object({
-  action: {
-    type: 'string',
-    enum: ['create', 'update', 'delete', 'keep'],
-    description: 'keep: a key that this API has ended or changed since; the file does not bring it back',
-  },
-  kind: text('plan, limit, …'),
-  name: text('its name; of a key its id'),
-  before: { type: ['object', 'null'], additionalProperties: true },
-  after: { type: ['object', 'null'], additionalProperties: true },
-})
-
-const applied = object({
-  dry_run: { type: 'boolean' },
-  changed: { type: 'boolean', description: 'whether the policy differs, or did, from the file' },
-  revision: text('of the file, as the audit has it'),
-  created: { type: 'integer' },
-  updated: { type: 'integer' },
-  deleted: { type: 'integer' },
-  changes: { type: 'array', items: change, description: `at most ${shownMax}` },
-})
-
 /** Describes what applying a file did, or would do. */
-function describe(revision: string, all: readonly FileChange[], isDryRun: boolean) {
+function describe(revision: string, all: readonly FileChange[], isDryRun: boolean): Applied {
   const count = (wanted: FileChange['action']) => all.filter(({ action }) => action === wanted).length
   const [created, updated, deleted] = [count('create'), count('update'), count('delete')]
   const changed = created + updated + deleted > 0
-  return { dry_run: isDryRun, changed, revision, created, updated, deleted, changes: all.slice(0, shownMax) }
-}
-
-interface ApplyQuery {
-  readonly dry_run: boolean
-  readonly if_changed: boolean
-  readonly revision?: string
+  return { dry_run: isDryRun, changed, revision, created, updated, deleted, changes: all.slice(0, shownChangesMax) }
 }
 
 async function planApply(
@@ -72,7 +40,7 @@ async function planApply(
     readonly lastRevision: string | undefined
     readonly request: FastifyRequest
   },
-): Promise<ChangePlan<ReturnType<typeof describe>>> {
+): Promise<ChangePlan<Applied>> {
   const { isDryRun, isEdit, revision, lastRevision, request } = how
   const file = await inSlices(planFile(state, entities, isEdit ? undefined : revision))
   const missing = missingChangeScope(request, state, file.changes)
@@ -89,34 +57,21 @@ async function planApply(
 }
 
 function registerGet(app: FastifyInstance, ports: Ports): void {
-  app.get<{ Querystring: { readonly subject?: string } }>(
-    '/v1/policy',
-    operation('read', tag, 'The policy as a file: JSON, or YAML with Accept: application/yaml', {
-      query: { subject: text('of all subjects only this one') },
-      response: {
-        200: {
-          description: 'As weir.yaml; sha256 of keys with the scope keys only, of tokens with admin only',
-          content: { 'application/json': { schema: anyObject }, 'application/yaml': { schema: { type: 'string' } } },
-        },
-        ...problems(404, 503),
-      },
-    }),
-    async (request, reply) => {
-      const { accept = '' } = request.headers
-      const { subject } = request.query
-      const { state } = ports.policy
-      if (state === undefined) return answerProblem(reply, policyUnread)
-      if (subject !== undefined && state.get('subject', subject) === undefined) {
-        return answerProblem(reply, noEntity(state, 'subject', subject))
-      }
-      const as = accept.includes('yaml') ? 'yaml' : 'json'
-      reply.header('content-type', `application/${as}`)
-      reply.header('etag', newestTag(ports))
-      const may = (scope: TokenScope) => missingScope(request, scope) === undefined
-      const hashes = { ofKeys: may('keys'), ofTokens: may('admin') }
-      return reply.send(Readable.from(exportPolicy(state, as, { subject, hashes })))
-    },
-  )
+  serve(app, getPolicy, async (request, reply) => {
+    const { accept = '' } = request.headers
+    const { subject } = request.query
+    const { state } = ports.policy
+    if (state === undefined) return answerProblem(reply, policyUnread)
+    if (subject !== undefined && state.get('subject', subject) === undefined) {
+      return answerProblem(reply, noEntity(state, 'subject', subject))
+    }
+    const as = accept.includes('yaml') ? 'yaml' : 'json'
+    reply.header('content-type', `application/${as}`)
+    reply.header('etag', newestTag(ports))
+    const may = (scope: TokenScope) => missingScope(request, scope) === undefined
+    const hashes = { ofKeys: may('keys'), ofTokens: may('admin') }
+    return reply.send(Readable.from(exportPolicy(state, as, { subject, hashes })))
+  })
 }
 
 /** The policy is as the newest change left it. */
@@ -129,30 +84,6 @@ function overtaken(ports: Ports, ifMatch: string | undefined): Rejected | undefi
   const words = `${newest?.by ?? 'Somebody'} has changed it: its ETag is ${newestTag(ports)} by now.`
   return reject(preconditionFailed(words))
 }
-
-const headers = {
-  type: 'object',
-  properties: {
-    'if-match': text('only if the ETag of `GET /v1/policy` is still this: the newest change'),
-    'weir-origin': {
-      ...origin,
-      description:
-        '`admin`: no file but an edit of the whole policy: each part stays whose it is, what the text lacks is deleted, and the file applied last stays the last. `file` if absent',
-    },
-  },
-}
-
-const flag = (description: string) => ({ type: 'boolean', default: false, description })
-const applyQuery = {
-  dry_run: flag('only say what would change'),
-  if_changed: flag('do nothing if the file applied last has this revision'),
-  revision: { type: 'string', pattern: '^[0-9a-f]{8,64}$', description: "hex; the file's SHA-256 if left out" },
-}
-
-const { $schema: _, $id: __, ...policyFile } = policySchema
-
-/** What routes say that a body is a policy file. */
-const fileBody = { consumes: ['application/yaml', 'application/json'], described: { body: policyFile } }
 
 async function readFile(parser: FileParser, body: unknown): Promise<readonly Entity[] | Problem> {
   if (typeof body !== 'string' || body === '') return badRequest('Send a policy, as YAML or JSON.')
@@ -172,23 +103,15 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
     scope.addContentTypeParser(['application/json', ...yamlTypes], { parseAs: 'string' }, (_request, body, done) =>
       done(null, body),
     )
-    scope.put<{ Querystring: ApplyQuery; Body: string; Headers: { readonly 'weir-origin'?: EntityOrigin } }>(
-      '/v1/policy',
-      {
-        bodyLimit: bodyBytesMax,
-        ...operation('write', tag, 'Apply a file: what it no longer has goes, what this API has made stays', {
-          ...fileBody,
-          query: applyQuery,
-          headers,
-          response: { 200: answer('What changed, or would', applied), ...problems(409, 412, 422, 503) },
-        }),
-      },
+    serve(
+      scope,
+      applyPolicy,
       async (request, reply) => {
         const { body, by, query, headers: given } = request
         const file = await readFile(parser, body)
         if ('status' in file) return answerProblem(reply, file)
         const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
-        const changed = await changer.change<ReturnType<typeof describe>>(by, async (state) => {
+        const changed = await changer.change<Applied>(by, async (state) => {
           const lastRevision = ports.audit.fileRevision
           const broken = overtaken(ports, given['if-match'])
           if (broken !== undefined) return broken
@@ -199,11 +122,8 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
         })
         return answerChange(reply, changed, (result) => result)
       },
+      { bodyLimit: bodyBytesMax },
     )
-    registerImpact(scope, ports, changer, {
-      bodyLimit: bodyBytesMax,
-      fileBody,
-      readFile: (body) => readFile(parser, body),
-    })
+    registerImpact(scope, ports, changer, { bodyLimit: bodyBytesMax, readFile: (body) => readFile(parser, body) })
   })
 }

@@ -1,3 +1,5 @@
+import { sections } from '@weir/api/policy.ts'
+import { search } from '@weir/api/status.ts'
 import { isUuid } from '@weir/contracts/fields.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery } from '@weir/core/usage/usage-query.ts'
@@ -7,17 +9,12 @@ import { timeInId } from '../decisions/decisions.ts'
 import { missingScope } from '../http/authorize.ts'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
-import { answer, object, operation, problems, text } from '../http/schemas.ts'
-import { sections } from '../policy/entities.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
 
 /** A subject or a key that the policy does not have is found by what it asked in these 30 days. */
 const seenFrom = 'now-30d'
 
-const item = object({
-  kind: text('subject, key, decision, alert, change, or a part of the policy: limit, plan, route, …'),
-  name: text('its name or id'),
-})
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
 /** Whether decisions of the last weeks have this value in a column. */
@@ -48,16 +45,9 @@ function candidatesOf(ports: Ports, reach: Reach, name: string): readonly Candid
 
 /** `GET /v1/search`: everything that has a name or an id, as far as the caller may read it. */
 export function registerSearch(app: FastifyInstance, ports: Ports): void {
-  app.get<{ Querystring: { readonly q: string } }>(
-    '/v1/search',
-    operation('read', 'search', 'What has this name or id, of what the scopes of the token open', {
-      query: { q: { type: 'string', minLength: 1, maxLength: 512, description: 'the whole name or id' } },
-      required: ['q'],
-      response: {
-        200: answer('Everything of this name', object({ items: { type: 'array', items: item } })),
-        ...problems(503),
-      },
-    }),
+  serve(
+    app,
+    search,
     orUnavailable(
       'a search could not be answered',
       unavailable,

@@ -1,6 +1,8 @@
+import { getStatus } from '@weir/api/status.ts'
 import type { FastifyInstance } from 'fastify'
-import { answer, anyObject, object, operation, problems, text, textOrNull } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
+import { iso } from '../usage/completeness.ts'
 import { judgeStatus, type StatusParts } from './judge-status.ts'
 
 /** How far back gaps and failed deliveries are shown: what happened last night is seen in the morning. */
@@ -10,46 +12,6 @@ const failedMax = 10_000
 
 const unread = 'ClickHouse did not answer'
 
-const status = object({
-  at: text('RFC 3339'),
-  ok: { type: 'boolean', description: 'whether there is nothing to look at' },
-  look: { type: 'array', items: text('what to look at'), description: 'in words; empty where all is well' },
-  warnings: { type: 'array', items: text('a part that serves, and what may end that') },
-  complete_through: textOrNull('all before it is counted, but for what silent journals hold; null: not known'),
-  silent: { type: 'array', items: object({ journal: text('process start'), since: text('its last mark') }) },
-  gaps: {
-    type: ['array', 'null'],
-    items: object({ cause: text('docs/metering.md'), topic: text('its topic'), count: text('decisions, if known') }),
-    description: 'what is missing from usage, noticed within 24 h; null: not known',
-  },
-  failed_deliveries: {
-    type: ['array', 'null'],
-    items: object({ endpoint: text('its name'), count: { type: 'integer' } }),
-    description: 'given up or dropped within 24 h; null: not known',
-  },
-  held_back: {
-    type: 'array',
-    items: object({ endpoint: text('its name'), by: text('name of the process'), addresses: { type: 'integer' } }),
-    description: 'endpoints to which deliveries are held back now, since they fail',
-  },
-  redis: textOrNull('what is wrong with it; null for nothing'),
-  policy: {
-    ...object({ change: text('id of the last change'), at: text('when'), by: text('by whom') }),
-    type: ['object', 'null'],
-  },
-  processes: {
-    type: 'array',
-    items: object({
-      name: text('as in WEIR_STATUS_URLS'),
-      url: text('its ops port'),
-      ready: { type: 'boolean' },
-      said: { type: 'array', items: text('a line of its /readyz, or why there is none') },
-      metrics: { ...anyObject, description: 'its main metrics, summed over their labels' },
-    }),
-  },
-})
-
-const iso = (ms: number) => new Date(ms).toISOString()
 const partOf = <T>(part: T | string): T | null => (typeof part === 'string' ? null : part)
 
 async function readParts({ statusSources, askCompleteness, alerts, policy }: Ports, nowMs: number) {
@@ -87,33 +49,27 @@ export function registerStatus(app: FastifyInstance, ports: Ports): void {
     })
     return underWay
   }
-  app.get(
-    '/v1/status',
-    operation('read', 'status', 'Whether anything is wrong now', {
-      response: { 200: answer('What is known', status), ...problems() },
-    }),
-    async () => {
-      const nowMs = clock.nowMs()
-      const parts = await readOnce(nowMs)
-      const { look, warnings } = judgeStatus(parts, nowMs)
-      const { completeThroughMs, silent } = partOf(parts.completeness) ?? { completeThroughMs: undefined, silent: [] }
-      const [last] = audit.page(undefined, 1)
-      return {
-        at: iso(nowMs),
-        ok: look.length === 0,
-        look,
-        warnings,
-        complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-        silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
-        gaps: partOf(parts.gaps),
-        failed_deliveries: partOf(parts.failed),
-        redis: parts.redis ?? null,
-        policy: last === undefined ? null : { change: last.id, at: last.at, by: last.by },
-        held_back: parts.processes.flatMap(({ name, heldBack }) =>
-          Object.entries(heldBack).map(([endpoint, addresses]) => ({ endpoint, by: name, addresses })),
-        ),
-        processes: parts.processes,
-      }
-    },
-  )
+  serve(app, getStatus, async () => {
+    const nowMs = clock.nowMs()
+    const parts = await readOnce(nowMs)
+    const { look, warnings } = judgeStatus(parts, nowMs)
+    const { completeThroughMs, silent } = partOf(parts.completeness) ?? { completeThroughMs: undefined, silent: [] }
+    const [last] = audit.page(undefined, 1)
+    return {
+      at: iso(nowMs),
+      ok: look.length === 0,
+      look,
+      warnings,
+      complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+      silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
+      gaps: partOf(parts.gaps),
+      failed_deliveries: partOf(parts.failed),
+      redis: parts.redis ?? null,
+      policy: last === undefined ? null : { change: last.id, at: last.at, by: last.by },
+      held_back: parts.processes.flatMap(({ name, heldBack }) =>
+        Object.entries(heldBack).map(([endpoint, addresses]) => ({ endpoint, by: name, addresses })),
+      ),
+      processes: parts.processes,
+    }
+  })
 }

@@ -1,3 +1,4 @@
+import { listValues, sumNames } from '@weir/api/usage.ts'
 import { usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
 import { listOf } from '@weir/core/usage/read-parameters.ts'
@@ -8,53 +9,20 @@ import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, unknownName, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
-import { answer, closed, object, operation, page, problems, text } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
+import { iso, shownCompleteness } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
-import { completeness, shownSilent, sumNames, time } from './usage-schemas.ts'
 
 /** Values of a page: a person chooses one of them, or types more of its name. */
 const pageMax = 100
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
-const answered = object({
-  from: text('RFC 3339, widened'),
-  to: text('RFC 3339, widened'),
-  source: text('the table'),
-  ...completeness,
-  ...page(object({ value: text('as in filters'), count: { type: 'integer', description: 'decisions' } })).properties,
-})
-
-interface Asked {
-  readonly prefix?: string
-  readonly subject?: readonly string[]
-  readonly from?: string
-  readonly to?: string
-  readonly time_zone?: string
-  readonly after?: string
-}
-
-const query = {
-  prefix: { type: 'string', maxLength: 512, description: 'only values that begin so' },
-  subject: { type: 'array', maxItems: 100, items: { type: 'string' }, description: 'only of these subjects' },
-  from: text('as in /v1/usage; 24 hours before `to` if absent'),
-  to: text('the same; now if absent'),
-  time_zone: text('where dates begin; UTC if absent'),
-  after: text('`next` of the page before'),
-}
-const described = operation('usage', 'usage', 'The values of a column of usage, the most frequent first', {
-  params: object({ name: text(usageDimensions.join(', ')) }),
-  query,
-  described: { querystring: closed({ ...query, from: time(query.from.description), to: time(query.to.description) }) },
-  reach: 'own',
-  response: { 200: answer('A page of values', answered), ...problems(404, 422, 503, 504) },
-})
-
 /** `GET /v1/dimensions/{name}`: which values a column of usage had, and how often, for those who fill in a filter. */
 export function registerDimensions(app: FastifyInstance, ports: Ports): void {
-  app.get<{ Params: { name: string }; Querystring: Asked }>(
-    '/v1/dimensions/:name',
-    described,
+  serve(
+    app,
+    listValues,
     orUnavailable(
       'the values of a column could not be read',
       unavailable,
@@ -78,7 +46,7 @@ export function registerDimensions(app: FastifyInstance, ports: Ports): void {
         return answerProblem(reply, cursorInvalid)
       }
       // First: what comes in between the two is then more than was claimed, and never less.
-      const { completeThroughMs, silent } = await ports.askCompleteness('decisions')
+      const completeness = await ports.askCompleteness('decisions')
       const found = await ports.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
       const rows = found.slice(0, pageMax)
       const last = found.length > rows.length ? rows.at(-1) : undefined
@@ -86,11 +54,10 @@ export function registerDimensions(app: FastifyInstance, ports: Ports): void {
       if (next !== null) reply.header('link', linkOf(path, request.url, next))
       const { table, bucketMs } = usageSource(reach, query)
       const body = {
-        from: new Date(Math.floor(query.fromMs / bucketMs) * bucketMs).toISOString(),
-        to: new Date(Math.ceil(query.toMs / bucketMs) * bucketMs).toISOString(),
+        from: iso(Math.floor(query.fromMs / bucketMs) * bucketMs),
+        to: iso(Math.ceil(query.toMs / bucketMs) * bucketMs),
         source: table,
-        complete_through: completeThroughMs === undefined ? null : new Date(completeThroughMs).toISOString(),
-        silent: shownSilent(silent, reach),
+        ...shownCompleteness(completeness, reach),
         next,
         items: rows.map((row) => ({ value: row[name] ?? '', count: row.count })),
       }

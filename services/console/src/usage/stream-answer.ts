@@ -1,19 +1,12 @@
 import { finished, type Readable } from 'node:stream'
 import { streamMsMax } from '@weir/clickhouse/usage-stream.ts'
-import type { StreamFormat } from '@weir/core/usage/answer-form.ts'
+import { type StreamFormat, streamTypes } from '@weir/core/usage/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { PlaceCounter } from '../http/places.ts'
 import { answerProblem, tooManyStreams } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
-
-/** The media type of each format that is streamed. */
-export const streamTypes: Readonly<Record<StreamFormat, string>> = {
-  csv: 'text/csv; charset=utf-8; header=present',
-  jsonl: 'application/x-ndjson; charset=utf-8',
-  parquet: 'application/vnd.apache.parquet',
-}
 
 /** An answer that is streamed. */
 export interface StreamedAnswer {

@@ -1,3 +1,5 @@
+import type { Operation } from '@weir/api/operation.ts'
+import { askOutcomes, askUsage, getOutcomes, getUsage, sumNames } from '@weir/api/usage.ts'
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
@@ -9,12 +11,10 @@ import type { MonthCalendar } from '@weir/core/usage/read-period.ts'
 import {
   type AskedAt,
   type GivenParameters,
-  outcomeDimensions,
   type ParsedQuery,
   parseOutcomeQuery,
   parseUsageQuery,
   type RollupQuery,
-  usageDimensions,
 } from '@weir/core/usage/usage-query.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
@@ -26,21 +26,12 @@ import { etagOf } from '../http/etag.ts'
 import type { PlaceCounter } from '../http/places.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
-import { ofBodies, problems } from '../http/schemas.ts'
+import { serve } from '../http/serve.ts'
 import type { Ports } from '../ports.ts'
+import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 import { priceRows } from './price-usage.ts'
 import { answerStream } from './stream-answer.ts'
-import {
-  outcomeRow,
-  questionAnswer,
-  questionQuery,
-  shownGaps,
-  shownSilent,
-  sumNames,
-  usageRow,
-  usageTotals,
-} from './usage-schemas.ts'
 
 /** A row of an answer, as the question's table gives it. */
 interface Row {
@@ -51,11 +42,9 @@ interface Row {
 
 /** One kind of query of the rollups. */
 interface RollupRoute<Dimension extends string> {
-  readonly path: string
-  readonly dimensions: readonly Dimension[]
-  readonly summary: string
-  /** Schema of the answer. */
-  readonly answers: object
+  readonly get: Operation
+  /** The same question in a body. */
+  readonly post: Operation
   readonly unavailable: (detail: string) => Problem
   readonly rows: 'decisions' | 'outcomes'
   readonly parse: (given: GivenParameters, at: AskedAt) => ParsedQuery<Dimension>
@@ -71,7 +60,6 @@ interface RollupRoute<Dimension extends string> {
   ) => Promise<readonly object[] | string>
 }
 
-const iso = (ms: number) => new Date(ms).toISOString()
 const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
 
 /** The months of the one subject that is asked about; undefined for several. One that the policy lacks has UTC. */
@@ -114,9 +102,9 @@ async function answerOf<Dimension extends string>(
   const { fromMs, toMs, step, timeZone, by, comparison } = query
   const { table, bucketMs } = sourceOf(reach, query)
   // First: what comes in between the two is then more than was claimed, and never less.
-  const { completeThroughMs, silent } = await ports.askCompleteness(kind)
+  const completeness = await ports.askCompleteness(kind)
   const [found, totals, gaps] = await Promise.all([
-    ask(reach, query, { ...place, filled: filledOf(query, { bucketMs }, completeThroughMs) }),
+    ask(reach, query, { ...place, filled: filledOf(query, { bucketMs }, completeness.completeThroughMs) }),
     askTotals?.(reach, query),
     ports.readGaps(kind, spanOf(query)),
   ])
@@ -128,8 +116,7 @@ async function answerOf<Dimension extends string>(
     step,
     time_zone: timeZone,
     source: table,
-    complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
-    silent: shownSilent(silent, reach),
+    ...shownCompleteness(completeness, reach),
     gaps: shownGaps(gaps, reach),
     cut_off: last !== undefined,
     next: null as string | null,
@@ -141,15 +128,6 @@ async function answerOf<Dimension extends string>(
 }
 
 type Page = Awaited<ReturnType<typeof answerOf>>['body']
-
-const notModified = { description: 'What `If-None-Match` names is still the answer', type: 'null' }
-
-const schemaOf = <Dimension extends string>(route: RollupRoute<Dimension>) => ({
-  tags: ['usage'],
-  summary: route.summary,
-  querystring: questionQuery(route.dimensions, route.rows === 'decisions'),
-  response: { 200: route.answers, 304: notModified, ...problems(422, 429, 503, 504) },
-})
 
 /** Sends a page, or that it is the one that its reader knows. */
 function sendPage(
@@ -178,7 +156,8 @@ async function answerQuestion<Dimension extends string>(
   route: RollupRoute<Dimension>,
   { given, request, reply }: { given: GivenParameters; request: FastifyRequest; reply: FastifyReply },
 ): Promise<FastifyReply> {
-  const { path, unavailable, parse } = route
+  const { unavailable, parse } = route
+  const { path } = route.get
   const { by, reach, method } = request
   // First, and whether there is such a subject or not: nothing was read or looked up.
   if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
@@ -236,38 +215,22 @@ function register<Dimension extends string>(
   sources: Sources,
   route: RollupRoute<Dimension>,
 ): void {
-  const { path } = route
-  const options = {
-    config: { scope: 'usage', reach: 'own' },
-    // The question's parser reports everything that is wrong in one answer.
-    validatorCompiler: () => () => true,
-  } as const
-  app.get<{ Querystring: Record<string, string | string[]> }>(
-    path,
-    { ...options, schema: schemaOf(route) },
-    async (request, reply) => answerQuestion(sources, route, { given: request.query, request, reply }),
+  serve(app, route.get, async (request, reply) =>
+    answerQuestion(sources, route, { given: request.query as GivenParameters, request, reply }),
   )
-  const { querystring, response, ...schema } = schemaOf(route)
-  const { 304: _, ...answers } = response
-  app.post(
-    path,
-    { ...options, schema: { ...schema, body: querystring, response: { ...answers, ...ofBodies } } },
-    async (request, reply) => {
-      const { given, problems: wrong } = parametersOf(request.body)
-      if (wrong.length > 0) return answerProblem(reply, badRequest(wrong.join('; ')))
-      return answerQuestion(sources, route, { given, request, reply })
-    },
-  )
+  serve(app, route.post, async (request, reply) => {
+    const { given, problems: wrong } = parametersOf(request.body)
+    if (wrong.length > 0) return answerProblem(reply, badRequest(wrong.join('; ')))
+    return answerQuestion(sources, route, { given, request, reply })
+  })
 }
 
 /** `/v1/usage`: who used what and when. `/v1/outcomes`: how upstreams answered, and how fast. */
 export function registerUsage(app: FastifyInstance, ports: Ports): void {
   const sources = { ports, places: ports.places.exports }
   register(app, sources, {
-    path: '/v1/usage',
-    dimensions: usageDimensions,
-    summary: 'Usage, summed',
-    answers: questionAnswer('Usage', usageRow, usageTotals),
+    get: getUsage,
+    post: askUsage,
     unavailable: usageUnavailable,
     rows: 'decisions',
     parse: parseUsageQuery,
@@ -281,10 +244,8 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     },
   })
   register(app, sources, {
-    path: '/v1/outcomes',
-    dimensions: outcomeDimensions,
-    summary: 'Statuses, latencies and bytes of the answers of upstreams',
-    answers: questionAnswer('Outcomes', outcomeRow),
+    get: getOutcomes,
+    post: askOutcomes,
     unavailable: outcomesUnavailable,
     rows: 'outcomes',
     parse: parseOutcomeQuery,
