@@ -1,5 +1,7 @@
+import { decisionColumns } from '@weir/contracts/decision-columns.ts'
+import type { ValueOf } from '@weir/contracts/schema.ts'
 import { decisionDimensions } from '@weir/core/usage/decision-query.ts'
-import Type from 'typebox'
+import Type, { type TUnsafe } from 'typebox'
 import { answer, media, operation } from './operation.ts'
 import {
   anyObjectOrNull,
@@ -31,22 +33,30 @@ const decisionFilters = {
 }
 const countedBy = textsByName('what it counted by')
 
+/** The columns of the record that answers have as they are stored, in this order. */
+export const shownColumns = [
+  'id',
+  'subject',
+  'key_id',
+  'plan',
+  'route',
+  'method',
+  'cost',
+  'count',
+  'outcome',
+  'reason',
+  'mode',
+  'charged',
+  'denied_by',
+  'ip',
+] as const
+type Shown = { [Name in (typeof shownColumns)[number]]: TUnsafe<ValueOf<(typeof decisionColumns)[Name]['schema']>> }
+const shown = Object.fromEntries(
+  shownColumns.map((name) => [name, Type.Unsafe({ type: 'string', ...decisionColumns[name].schema })]),
+) as Shown
 const fields = {
-  id: text('as in the header Weir-Decision'),
+  ...shown,
   ts: text('RFC 3339'),
-  subject: text('whose'),
-  key_id: text('with'),
-  plan: text('then'),
-  route: text('its template'),
-  method: text('of the request'),
-  cost: whole('units'),
-  count: whole('equal refusals that the record stands for; 0 for a correction'),
-  outcome: text('allow or deny'),
-  reason: text('as in the record'),
-  mode: text('enforce or shadow'),
-  charged: text('yes, no or unknown'),
-  denied_by: text('name of the limit'),
-  ip: text('as recorded'),
   retry_ms: wholeOrNull('the wait that was promised; -1: waiting does not help; null: none'),
 }
 const outcomeRecord = nullable(

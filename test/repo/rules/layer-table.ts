@@ -24,7 +24,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/import': { packages: ['@weir/policy'], libraries: ['yaml'], node: 'hashes' },
   '@weir/contracts': { packages: ['@weir/core', '@weir/policy'], libraries: [], node: 'hashes' },
   // What HTTP answers, once: both services serve it, the page, the command line and tests read it.
-  '@weir/api': { packages: ['@weir/core', '@weir/policy'], libraries: ['typebox'], node: 'hashes' },
+  '@weir/api': { packages: ['@weir/core', '@weir/policy', '@weir/contracts'], libraries: ['typebox'], node: 'hashes' },
   // Runtime knows no domain: of core only what an operating fault is.
   '@weir/runtime': {
     packages: ['@weir/core/errors.ts'],

@@ -1,5 +1,6 @@
 import type { ShownDecision } from '@weir/api/decisions.ts'
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { storedDecision } from '@weir/contracts/decision-columns.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import type { LogRecord } from '@weir/kafka/partition-log.ts'
 import { shownDecision } from './shown-decision.ts'
@@ -39,9 +40,7 @@ const oneSubject = Reach.of([])
 export function liveDecision(partition: number, { offset, value }: LogRecord): LiveDecision | undefined {
   const parsed = value === null ? undefined : parseDecision(value)
   if (parsed?.kind !== 'decision' || parsed.decision.count === 0) return undefined
-  const { shadowed_by = '', policy = -1, retry_ms = 0, ip = '', ...record } = parsed.decision
-  const limits = record.limits.map((limit) => ({ ...limit, by: limit.by ?? {} }))
-  const row = { ...record, ts_ms: parsed.tsMs, shadowed_by, policy, retry_ms, ip, limits }
+  const row = storedDecision(parsed.decision, parsed.tsMs)
   return new LiveDecision(`${partition}-${offset}`, shownDecision(row, Reach.everybody), shownDecision(row, oneSubject))
 }
 
