@@ -39,7 +39,7 @@ import { PolicyChanger } from './policy/change-policy.ts'
 import { registerChanges } from './policy/changes.ts'
 import { registerEntities } from './policy/entities.ts'
 import { registerPolicy } from './policy/policy.ts'
-import type { Ports } from './ports.ts'
+import type { Sources } from './sources.ts'
 import { registerSearch } from './status/search.ts'
 import { registerStatus } from './status/status.ts'
 import { registerDimensions } from './usage/dimensions.ts'
@@ -75,7 +75,7 @@ const [compileParameters, compileBody] = [schemaCompiler('array'), schemaCompile
 
 /** Builds the usage API and the admin API. Opens no port: tests use `inject`. */
 export function buildApp(
-  ports: Ports,
+  sources: Sources,
   logger: Logger,
   adminTokenSha256: () => string,
   tls?: ListenerTls,
@@ -91,51 +91,51 @@ export function buildApp(
   answerErrorsAndUnrouted(app, 'GET /openapi.json lists them')
   readJson(app)
   boundHeaders(app, maxHeaderSize)
-  const nowMs = () => ports.clock.nowMs()
+  const nowMs = () => sources.clock.nowMs()
   const findCredential = createCallerFinder({
     rootSha256: adminTokenSha256,
-    portalKey: ports.portalKey,
-    policy: () => ports.policy.state?.policy,
+    portalKey: sources.access.portalKey,
+    policy: () => sources.policy.state?.policy,
     nowMs,
   })
-  const sessions = new Sessions({ publicUrl: ports.publicUrl, hasTls: tls !== undefined }, nowMs)
-  admitPortalPages(app, ports.portalOrigins)
+  const sessions = new Sessions({ publicUrl: sources.access.publicUrl, hasTls: tls !== undefined }, nowMs)
+  admitPortalPages(app, sources.access.portalOrigins)
   // Once these are in: a preflight has no credential.
   app.after(() => {
     requireCallers(app, findCredential, sessions)
-    boundQuestions(app, ports.places.questions)
+    boundQuestions(app, sources.places.questions)
     answerPrivately(app)
     compressAnswers(app)
   })
-  const changer = new PolicyChanger(ports, logger)
+  const changer = new PolicyChanger(sources, logger)
   app.register(swagger, description)
   app.register(async (api) => {
     registerSession(api, sessions, findCredential)
-    registerUsage(api, ports)
-    registerUsageExport(api, ports)
-    registerDimensions(api, ports)
-    registerUtilization(api, ports)
-    registerDecisions(api, ports)
-    registerDecisionList(api, ports)
-    registerDecisionStream(api, ports)
-    registerAlerts(api, ports)
-    registerPolicy(api, ports, changer)
-    registerEntities(api, ports, changer)
-    registerPrices(api, ports)
-    registerSpend(api, ports)
-    registerKeys(api, ports, changer)
-    registerSubjectLimits(api, ports)
-    registerLimitChanges(api, ports, changer)
-    registerBlocks(api, ports)
-    registerBlockLift(api, ports, changer)
-    registerTokens(api, ports, changer)
-    registerPortal(api, ports, changer)
-    registerSilences(api, ports, changer)
-    registerUnsubscribe(api, ports, changer)
-    registerChanges(api, ports)
-    registerChange(api, ports)
-    registerStatus(api, ports)
-    registerSearch(api, ports)
+    registerUsage(api, sources)
+    registerUsageExport(api, sources)
+    registerDimensions(api, sources)
+    registerUtilization(api, sources)
+    registerDecisions(api, sources)
+    registerDecisionList(api, sources)
+    registerDecisionStream(api, sources)
+    registerAlerts(api, sources)
+    registerPolicy(api, sources, changer)
+    registerEntities(api, sources, changer)
+    registerPrices(api, sources)
+    registerSpend(api, sources)
+    registerKeys(api, sources, changer)
+    registerSubjectLimits(api, sources)
+    registerLimitChanges(api, sources, changer)
+    registerBlocks(api, sources)
+    registerBlockLift(api, sources, changer)
+    registerTokens(api, sources, changer)
+    registerPortal(api, sources, changer)
+    registerSilences(api, sources, changer)
+    registerUnsubscribe(api, sources, changer)
+    registerChanges(api, sources)
+    registerChange(api, sources)
+    registerStatus(api, sources)
+    registerSearch(api, sources)
     registerPage(api)
     serveDescription(api, () => api.swagger())
   })

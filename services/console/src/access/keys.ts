@@ -12,7 +12,7 @@ import { serve } from '../http/serve.ts'
 import { answerChange, changing } from '../policy/answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
 import { noEntity } from '../policy/entities.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { endedKeys, findKey, isRevoked, type KeyFacts, keyFacts, keyUntil, newKey, revokedKey } from './key-changes.ts'
 import { makeCredential } from './make-credential.ts'
 
@@ -100,9 +100,9 @@ function pageOfKeys(state: PolicyState, subject: string | undefined, after: stri
   return pageOf(found, limit, ({ id }) => id)
 }
 
-function registerReading(app: FastifyInstance, ports: Ports): void {
+function registerReading(app: FastifyInstance, sources: Sources): void {
   serve(app, listKeys, async ({ query: { subject, after, limit } }, reply) => {
-    const { state } = ports.policy
+    const { state } = sources.policy
     if (state === undefined) return answerProblem(reply, policyUnread)
     if (subject !== undefined && state.get('subject', subject) === undefined) {
       return answerProblem(reply, noEntity(state, 'subject', subject))
@@ -113,9 +113,9 @@ function registerReading(app: FastifyInstance, ports: Ports): void {
 }
 
 /** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
-export function registerKeys(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  const { clock } = ports
-  registerReading(app, ports)
+export function registerKeys(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock } = sources
+  registerReading(app, sources)
 
   serve(
     app,

@@ -10,7 +10,7 @@ import { answerProblem, policyUnread, portalUnavailable, unknownName } from '../
 import { serve } from '../http/serve.ts'
 import { changing } from '../policy/answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 
 const minuteMs = 60_000
 const [shortestMs, longestMs] = [5 * minuteMs, 7 * 24 * 60 * minuteMs]
@@ -40,9 +40,9 @@ function planEnd(state: PolicyState, subject: string, nowMs: number): ChangePlan
 }
 
 /** `POST` and `DELETE /v1/subjects/{id}/portal`: tokens with which a customer reads its own usage for a while. */
-export function registerPortal(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  const { clock, policy, portalKey } = ports
-  const tokens = createPortalTokens(portalKey)
+export function registerPortal(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock, policy, access } = sources
+  const tokens = createPortalTokens(access.portalKey)
   serve(app, createPortalToken, async ({ params: { id }, body, by, log }, reply) => {
     const { state } = policy
     if (state === undefined) return answerProblem(reply, policyUnread)

@@ -9,7 +9,7 @@ import { serve } from '../http/serve.ts'
 import { changing } from '../policy/answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
 import { noEntity } from '../policy/entities.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
 
 const scopesOf = ({ body }: Entity) => (Array.isArray(body.scopes) ? body.scopes.map(String) : [])
@@ -44,9 +44,9 @@ function planDelete(state: PolicyState, name: string): ChangePlan<undefined> {
 }
 
 /** `GET|POST /v1/tokens`, `DELETE /v1/tokens/{name}`: who may use this API and the check API, and for what. */
-export function registerTokens(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
+export function registerTokens(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
   serve(app, listTokens, async ({ query: { after = '', limit } }, reply) => {
-    const { state } = ports.policy
+    const { state } = sources.policy
     if (state === undefined) return answerProblem(reply, policyUnread)
     const found = state.page('token', after, limit + 1)
     return pageOf(found.map(shownToken), limit, ({ name }) => name)

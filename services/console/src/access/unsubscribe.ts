@@ -7,7 +7,7 @@ import { signingKeysOf } from '@weir/runtime/signing-keys.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { type Handler, serve } from '../http/serve.ts'
 import type { ChangePlan, PolicyChanger } from '../policy/change-policy.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 
 /** What a mail program posts has 26 bytes, as a form some more. Nothing of it is read. */
 const bodyBytesMax = 4_096
@@ -53,8 +53,8 @@ function planUnsubscribe(state: PolicyState, { subject, addressHash }: Unsubscri
  * 8058, one click) post to it. It needs no other credential than the token, and GET changes nothing: programs that look
  * for malware follow every link of a mail.
  */
-export function registerUnsubscribe(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  const read = (token: string) => verifyUnsubscription(signingKeysOf(ports.unsubscribeKey()), token)
+export function registerUnsubscribe(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const read = (token: string) => verifyUnsubscription(signingKeysOf(sources.access.unsubscribeKey()), token)
   const unknown = (reply: FastifyReply) =>
     send(reply, 404, 'Unknown link', '<p>Use the link of the mail as a whole, or ask who sent it.</p>')
   app.register(async (pages) => {

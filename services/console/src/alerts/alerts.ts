@@ -23,7 +23,7 @@ import { pageOf } from '../http/page.ts'
 import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { hiddenLimitsOf, ownData, summaryOf } from './own-alerts.ts'
 
 const dayMs = 86_400_000
@@ -69,7 +69,7 @@ function requestedRow(
 }
 
 /** Deliveries name the operator's endpoints and what they answered: who is limited to subjects gets none of them. */
-function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports): void {
+function registerReading(app: FastifyInstance, { alerts, clock, policy }: Sources): void {
   const within = (reach: Reach) => ({
     reach,
     hiddenLimits: reach.isOwn ? hiddenLimitsOf(policy.state?.policy, reach) : [],
@@ -115,17 +115,17 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Ports)
   )
 }
 
-const endpointOf = ({ policy }: Ports, name: string) => policy.state?.policy.endpoints.get(endpointNameOf(name))
+const endpointOf = ({ policy }: Sources, name: string) => policy.state?.policy.endpoints.get(endpointNameOf(name))
 
 /** Returns the targets of an endpoint for a subject: of one of type `subject` the addresses of its contact. */
-function targetsNamed(ports: Ports, endpoint: Endpoint, subject: string): readonly string[] {
+function targetsNamed(sources: Sources, endpoint: Endpoint, subject: string): readonly string[] {
   if (endpoint.type !== 'subject') return [endpoint.name]
-  const policy = ports.policy.state?.policy
+  const policy = sources.policy.state?.policy
   return policy === undefined ? [] : targetsOf(endpoint, policy, subject).map(({ name }) => name)
 }
 
-function registerRedelivery(app: FastifyInstance, ports: Ports): void {
-  const { alerts, clock } = ports
+function registerRedelivery(app: FastifyInstance, sources: Sources): void {
+  const { alerts, clock } = sources
   serve(
     app,
     redeliverAlert,
@@ -134,13 +134,13 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
       if (found === undefined) return answerProblem(reply, unknownName('alert', id))
       const { type, subject } = found.alert
       const wanted = body?.endpoint
-      const only = wanted === undefined ? undefined : endpointOf(ports, wanted)
+      const only = wanted === undefined ? undefined : endpointOf(sources, wanted)
       if (wanted !== undefined && only === undefined) return answerProblem(reply, unknownName('endpoint', wanted))
       const past = new Set(found.deliveries.map(({ endpoint }) => endpoint))
       const targets =
         only === undefined
-          ? [...past].filter((name) => endpointOf(ports, name) !== undefined)
-          : targetsNamed(ports, only, subject).filter((name) => wanted === only.name || wanted === name)
+          ? [...past].filter((name) => endpointOf(sources, name) !== undefined)
+          : targetsNamed(sources, only, subject).filter((name) => wanted === only.name || wanted === name)
       const rows = targets.map((endpoint) =>
         requestedRow({ alert_id: found.alert.id, alert_type: type, subject, endpoint }, clock.nowMs()),
       )
@@ -156,7 +156,7 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
       if (typeof filter === 'string') return answerProblem(reply, badRequest(filter))
       const found = await alerts.listFailed(filter, redeliveredMax)
       const nowMs = clock.nowMs()
-      const known = found.filter(({ endpoint }) => endpointOf(ports, endpoint) !== undefined)
+      const known = found.filter(({ endpoint }) => endpointOf(sources, endpoint) !== undefined)
       const rows = known.map((one) => requestedRow(one, nowMs))
       return reply.code(202).send({ requested: await alerts.request(rows) })
     }),
@@ -164,14 +164,14 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
 }
 
 /** `/v1/alerts`, `/v1/deliveries/redeliver` and `/v1/endpoints/{name}/test`. */
-export function registerAlerts(app: FastifyInstance, ports: Ports): void {
-  registerReading(app, ports)
-  registerRedelivery(app, ports)
+export function registerAlerts(app: FastifyInstance, sources: Sources): void {
+  registerReading(app, sources)
+  registerRedelivery(app, sources)
   serve(
     app,
     testEndpoint,
     orAlertsUnavailable(async ({ params: { name }, body }, reply) => {
-      const endpoint = ports.policy.state?.policy.endpoints.get(name)
+      const endpoint = sources.policy.state?.policy.endpoints.get(name)
       if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
       const subject = body?.subject
       const isOfSubjects = endpoint.type === 'subject'
@@ -179,10 +179,10 @@ export function registerAlerts(app: FastifyInstance, ports: Ports): void {
         const what = isOfSubjects ? 'is sent to the contact of a subject: name it in `subject`' : 'takes no `subject`'
         return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
       }
-      if (subject !== undefined && targetsNamed(ports, endpoint, subject).length === 0) {
+      if (subject !== undefined && targetsNamed(sources, endpoint, subject).length === 0) {
         return answerProblem(reply, badRequest(`the subject ${subject} has no contact that gets mail or a webhook`))
       }
-      return reply.code(202).send({ id: await ports.alerts.sendTest(name, subject) })
+      return reply.code(202).send({ id: await sources.alerts.sendTest(name, subject) })
     }),
   )
 }

@@ -11,7 +11,7 @@ import { serve } from '../http/serve.ts'
 import { changing } from '../policy/answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
 import { noEntity } from '../policy/entities.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -77,7 +77,7 @@ function planEnd(state: PolicyState, name: string, nowMs: number): ChangePlan<un
 }
 
 /** `GET|POST /v1/silences`, `DELETE /v1/silences/{name}`: which alerts are sent to no endpoint for a while. */
-export function registerSilences(app: FastifyInstance, { clock, policy }: Ports, changer: PolicyChanger): void {
+export function registerSilences(app: FastifyInstance, { clock, policy }: Sources, changer: PolicyChanger): void {
   serve(app, listSilences, async ({ query: { after = '', limit } }, reply) => {
     const { state } = policy
     if (state === undefined) return answerProblem(reply, policyUnread)

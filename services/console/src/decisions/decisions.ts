@@ -4,7 +4,7 @@ import { answerProblem, badDecisionId, decisionsUnavailable, unknownDecision } f
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
 import { standsNow } from '../limits/current-state.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { explained, hiddenIn } from './explain.ts'
 import { policyOf } from './policy-facts.ts'
 
@@ -21,8 +21,8 @@ const unavailable = decisionsUnavailable('ClickHouse did not answer. Ask again; 
 const notMeteredRetryS = 2
 
 /** `GET /v1/decisions/{id}`: why a request was allowed or refused, and what would have admitted it. */
-export function registerDecisions(app: FastifyInstance, ports: Ports): void {
-  const { decisions, policy: replica } = ports
+export function registerDecisions(app: FastifyInstance, sources: Sources): void {
+  const { decisions, policy: replica } = sources
   serve(
     app,
     explainDecision,
@@ -35,7 +35,7 @@ export function registerDecisions(app: FastifyInstance, ports: Ports): void {
       if (idMs === undefined) return answerProblem(reply, badDecisionId)
       const { reach } = request
       // First: what comes in between is then found, or known not to be metered yet.
-      const { completeThroughMs = 0 } = await ports.askCompleteness('decisions')
+      const { completeThroughMs = 0 } = await sources.usage.askCompleteness('decisions')
       const row = await decisions.find(reach, { id, idMs })
       if (row === undefined) {
         const isMetered = idMs < completeThroughMs
@@ -46,7 +46,7 @@ export function registerDecisions(app: FastifyInstance, ports: Ports): void {
       const now = replica.state
       const policyThen = then === undefined || !reach.isOwn ? undefined : policyOf(then)
       const related = await decisions.related({ reach, hiddenLimits: hiddenIn(policyThen, now?.policy, reach) }, row)
-      const stands = await standsNow({ policy: now?.policy, peekLimits: ports.peekLimits }, row, reach).catch(
+      const stands = await standsNow({ policy: now?.policy, peekLimits: sources.limits?.peek }, row, reach).catch(
         (error: unknown) => {
           request.log.warn({ err: error }, 'how limits stand now cannot be said')
           return null

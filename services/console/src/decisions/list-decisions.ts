@@ -8,7 +8,7 @@ import { type CursorPlace, cursorInvalid, linkOf, readCursor, writeCursor } from
 import { answerProblem, decisionsUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness } from '../usage/completeness.ts'
 import { shownDecision } from './shown-decision.ts'
 
@@ -21,7 +21,7 @@ function placeOf({ place: [tsMs = '', id = ''] }: CursorPlace) {
 }
 
 /** `GET /v1/decisions`: decisions one by one, the newest first. */
-export function registerDecisionList(app: FastifyInstance, ports: Ports): void {
+export function registerDecisionList(app: FastifyInstance, sources: Sources): void {
   serve(
     app,
     listDecisions,
@@ -33,7 +33,7 @@ export function registerDecisionList(app: FastifyInstance, ports: Ports): void {
       const given = request.query as GivenParameters
       const owner = { path, given, by, reach }
       const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
-      const atMs = cursor?.atMs ?? ports.clock.nowMs()
+      const atMs = cursor?.atMs ?? sources.clock.nowMs()
       const parsed = parseDecisionQuery(given, atMs, reach.isOwn)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { fromMs, toMs, only, limit: rowsMax } = parsed.query
@@ -41,9 +41,9 @@ export function registerDecisionList(app: FastifyInstance, ports: Ports): void {
       const after = cursor === undefined ? undefined : placeOf(cursor)
       if (given.after !== undefined && after === undefined) return answerProblem(reply, cursorInvalid)
       // First: what comes in between the two is then more than was claimed, and never less.
-      const completeness = await ports.askCompleteness('decisions')
+      const completeness = await sources.usage.askCompleteness('decisions')
       // One more than the page has says whether there is a next one.
-      const found = await ports.decisions.list(reach, parsed.query, { after, rowsMax: rowsMax + 1 })
+      const found = await sources.decisions.list(reach, parsed.query, { after, rowsMax: rowsMax + 1 })
       const rows = found.slice(0, rowsMax)
       const last = found.length > rows.length ? rows.at(-1)?.row : undefined
       const next = last === undefined ? null : writeCursor(owner, { atMs, place: [String(last.ts_ms), last.id] })

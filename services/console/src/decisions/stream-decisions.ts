@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { answerProblem, tooManyStreams } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 
 /** Where a reader goes on; undefined for one that begins. */
 function lastIdOf({ headers }: FastifyRequest): string | undefined {
@@ -15,7 +15,7 @@ function lastIdOf({ headers }: FastifyRequest): string | undefined {
 }
 
 /** `GET /v1/decisions/stream`: decisions as they are made, as server-sent events. */
-export function registerDecisionStream(app: FastifyInstance, { live }: Ports): void {
+export function registerDecisionStream(app: FastifyInstance, { decisions: { live } }: Sources): void {
   app.addHook('preClose', async () => live.close())
   serve(
     app,

@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { expect, test } from 'vitest'
-import type { BlockPorts } from '../ports.ts'
 import { nowMs, openWithPolicy } from '../testing/open-console.ts'
+import type { LimitSource } from './limit-source.ts'
 
 const row = (n: number) => ({
   name: 'per-ip',
@@ -13,7 +13,7 @@ const row = (n: number) => ({
   since_ms: nowMs - Math.floor(n / 3),
 })
 /** Has so many blocks in ClickHouse, and finds all of them in Redis that it is asked for. */
-const blocksOf = (count: number, more: Partial<BlockPorts> = {}): BlockPorts => ({
+const blocksOf = (count: number, more: Partial<LimitSource['blocks']> = {}): LimitSource['blocks'] => ({
   read: async (_reach, { rowsMax }) => Array.from({ length: Math.min(count, rowsMax) }, (_, n) => row(n)),
   find: async (scopes) => ({
     blocks: scopes.map((scope) => ({ scope, id: `id-${scope.by.ip}`, untilMs: nowMs + 1_000 })),
@@ -24,8 +24,8 @@ const blocksOf = (count: number, more: Partial<BlockPorts> = {}): BlockPorts => 
   ...more,
 })
 
-async function open(blocks: BlockPorts | undefined) {
-  const { ask } = await openWithPolicy({ blocks })
+async function open(blocks: LimitSource['blocks'] | undefined) {
+  const { ask } = await openWithPolicy(blocks === undefined ? { limits: undefined } : { blocks })
   return ask
 }
 
@@ -65,7 +65,7 @@ test('an answer has 10,000 blocks at most, and says that there may be more', asy
 
 test('a limit that blocks no caller is not asked for', async () => {
   const asked: (readonly string[])[] = []
-  const read: BlockPorts['read'] = async (_reach, { limits }) => {
+  const read: LimitSource['blocks']['read'] = async (_reach, { limits }) => {
     asked.push(limits)
     return []
   }

@@ -9,7 +9,7 @@ import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.t
 import { etagOf } from '../http/etag.ts'
 import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { noRedis } from './count-change.ts'
 import { type Block, findBlocks } from './list-blocks.ts'
 
@@ -51,11 +51,11 @@ const shown = ({ sinceMs, untilMs, isAddressHidden: _, ...one }: Block) => ({
 })
 
 /** `GET /v1/blocks`: which callers limits block now, as JSON or as a list for firewalls. */
-export function registerBlocks(app: FastifyInstance, ports: Ports): void {
+export function registerBlocks(app: FastifyInstance, sources: Sources): void {
   serve(app, listBlocks, async (request, reply) => {
     const { query: asked, headers, by, reach, log } = request
-    const { blocks: finders, clock, policy } = ports
-    if (finders === undefined) {
+    const { limits, clock, policy } = sources
+    if (limits === undefined) {
       return answerProblem(reply, noRedis)
     }
     if (policy.state === undefined) return answerProblem(reply, policyUnread)
@@ -71,7 +71,7 @@ export function registerBlocks(app: FastifyInstance, ports: Ports): void {
     if (after !== undefined && cursor === undefined) return answerProblem(reply, cursorInvalid)
     try {
       const question = { limit: asked.limit, subject: asked.subject, address }
-      const { blocks, isWhole } = await findBlocks({ blocks: finders, clock }, known, reach, question)
+      const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
       if (format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
       const [since = '', last = ''] = cursor?.place ?? []
       const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)

@@ -5,22 +5,22 @@ import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
 import { type PolicyChanger, reject } from '../policy/change-policy.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { answerCountChange, noRedis, redisProblem } from './count-change.ts'
 
 /** Notices name a subject; processes drop every cached denial whichever it is. */
 const shared = '_global'
 
 /** `POST /v1/blocks/{id}/lift`: ends one block now, in Redis and in what processes remember. */
-export function registerBlockLift(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
+export function registerBlockLift(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
   serve(app, liftBlock, async (request, reply) => {
     const { params, body, log } = request
-    const { blocks } = ports
-    if (blocks === undefined) return answerProblem(reply, noRedis)
+    const { limits: source } = sources
+    if (source === undefined) return answerProblem(reply, noRedis)
     const forget = body?.forget ?? false
     let key: string | undefined
     try {
-      key = await blocks.keyOf(params.id)
+      key = await source.blocks.keyOf(params.id)
     } catch (error) {
       return answerProblem(reply, redisProblem(error, log))
     }
@@ -32,7 +32,7 @@ export function registerBlockLift(app: FastifyInstance, ports: Ports, changer: P
     }
     const counted = key
     return await answerCountChange(request, reply, changer, () => {
-      const { state } = ports.policy
+      const { state } = sources.policy
       if (state === undefined) return reject(policyUnread)
       const { subjects, limits } = state.policy
       const name = limitOfKey(counted)
@@ -48,7 +48,7 @@ export function registerBlockLift(app: FastifyInstance, ports: Ports, changer: P
       ]
       const scope = { subject: id, timeZone: owner?.timeZone ?? 'UTC', anchor: owner?.anchor ?? 1 }
       const make = async (onForgotten: OnForgotten) => {
-        const done = await blocks.lift(counted, limit, forget, scope, onForgotten)
+        const done = await source.blocks.lift(counted, limit, forget, scope, onForgotten)
         return { limit: name, subject: id === '' ? null : id, ...done }
       }
       return { kind: 'counts', subject: lines.length > 1 ? id : shared, lines, make }

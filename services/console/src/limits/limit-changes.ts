@@ -7,12 +7,12 @@ import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
 import { type PolicyChanger, type Rejected, reject } from '../policy/change-policy.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { answerCountChange, noRedis } from './count-change.ts'
 
 /** Finds the limits of a question; a rejection says what is wrong with it. */
 export function findLimits(
-  { policy: { state } }: Ports,
+  { policy: { state } }: Pick<Sources, 'policy'>,
   question: LimitQuery,
 ): Rejected | { readonly kind: 'found'; readonly asked: AskedLimits } {
   if (state === undefined) return reject(policyUnread)
@@ -21,27 +21,27 @@ export function findLimits(
   return reject(found.kind === 'malformed' ? badRequest(`${found.field} ${found.message}`) : unknown(found.message))
 }
 
-function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChanger, change: LimitChange): void {
+function registerChange(app: FastifyInstance, sources: Sources, changer: PolicyChanger, change: LimitChange): void {
   serve(app, change === 'reset' ? resetLimits : unblockLimits, async (request, reply) => {
     const { id } = request.params
-    const { changeCounts } = ports
-    if (changeCounts === undefined) return answerProblem(reply, noRedis)
+    const { limits } = sources
+    if (limits === undefined) return answerProblem(reply, noRedis)
     const { key_id: keyId, ...rest } = request.body ?? {}
     const question = { subject: id, ...rest, ...(keyId === undefined ? {} : { keyId }) }
     return await answerCountChange(request, reply, changer, () => {
-      const found = findLimits(ports, question)
+      const found = findLimits(sources, question)
       if (found.kind === 'problem') return found
       const lines = [
         { what: change, kind: 'subject', name: id } as const,
         ...found.asked.limits.map(({ limit }) => ({ what: change, kind: 'limit', name: limit.name }) as const),
       ]
-      const make = (onForgotten: OnForgotten) => changeCounts(found.asked, question, change, onForgotten)
+      const make = (onForgotten: OnForgotten) => limits.changeCounts(found.asked, question, change, onForgotten)
       return { kind: 'counts', subject: id, lines, make }
     })
   })
 }
 
 /** `POST /v1/subjects/{id}/limits/reset|unblock`. Processes drop their cached denials when they get the notice. */
-export function registerLimitChanges(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  for (const change of ['reset', 'unblock'] as const) registerChange(app, ports, changer, change)
+export function registerLimitChanges(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  for (const change of ['reset', 'unblock'] as const) registerChange(app, sources, changer, change)
 }

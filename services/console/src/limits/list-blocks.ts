@@ -4,7 +4,8 @@ import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import { addressForms, isWholeAddress } from '@weir/redis/recorded-scope.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
+import type { LimitSource } from './limit-source.ts'
 
 /** Most blocks of an answer, newest first: a firewall's list of that length is still read within a second. */
 const blocksMax = 10_000
@@ -63,7 +64,7 @@ function addressOf({ limit, subject, by }: { limit: Limit; subject: string; by: 
  * there may be more. Rejects when ClickHouse or Redis does not answer.
  */
 export async function findBlocks(
-  { blocks: ports, clock }: Pick<Ports, 'clock'> & { readonly blocks: NonNullable<Ports['blocks']> },
+  { limits: source, clock }: Pick<Sources, 'clock'> & { readonly limits: LimitSource },
   policy: Policy,
   reach: Reach,
   { limit, subject, address }: BlocksAsked,
@@ -71,7 +72,7 @@ export async function findBlocks(
   const { limits, longestMs } = blockingOf(policy)
   const asked = limits.filter(({ name }) => limit === undefined || name === limit)
   if (asked.length === 0) return { blocks: [], isWhole: true }
-  const rows = await ports.read(reach, {
+  const rows = await source.blocks.read(reach, {
     limits: asked.map(({ name }) => name),
     ofOneSubject: asked.filter(({ by }) => isOfOneSubject(by)).map(({ name }) => name),
     longestMs,
@@ -81,7 +82,7 @@ export async function findBlocks(
     addresses: address === undefined ? undefined : addressForms(address),
   })
   const scopes = rows.slice(0, blocksMax).flatMap((row) => scopeOf(policy, row))
-  const found = await ports.find(scopes)
+  const found = await source.blocks.find(scopes)
   const blocks = found.blocks.map(({ scope, id, untilMs }): Block => {
     const { name, decision, refusals, since_ms: sinceMs, by } = scope.row
     const ip = addressOf(scope)

@@ -84,8 +84,8 @@ it('reports that Redis is down or not configured', async () => {
   const down = async () => {
     throw new WeirError('REDIS_UNAVAILABLE', 'secret:6379')
   }
-  for (const peekLimits of [undefined, down]) {
-    const { app, ask, applyFile } = openConsole({ peekLimits })
+  for (const limits of [{ limits: undefined }, { peek: down }]) {
+    const { app, ask, applyFile } = openConsole(limits)
     onTestFinished(() => app.close())
     await applyFile()
     const answer = await ask(path)

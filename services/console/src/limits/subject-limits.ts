@@ -8,13 +8,13 @@ import { LRUCache } from 'lru-cache'
 import { subjectForbidden } from '../http/authorize.ts'
 import { answerProblem, tooManyQuestions, unknownName } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { noRedis, redisProblem } from './count-change.ts'
 import { shownLimit, standingOf } from './current-state.ts'
 import { findLimits } from './limit-changes.ts'
 
 /** Whether the policy has this key, and it is the subject's. */
-function isKeyOf({ policy: { state } }: Ports, keyId: string, subject: string): boolean {
+function isKeyOf({ policy: { state } }: Sources, keyId: string, subject: string): boolean {
   const sha256 = state?.keyOfId(keyId)
   return sha256 !== undefined && state?.keysOf(subject).includes(sha256) === true
 }
@@ -56,8 +56,8 @@ function shown({ explained, now }: Found, subject: Subject) {
 }
 
 /** `GET /v1/subjects/{id}/limits`: how much is left of each, and when it comes back. Looks at no other count. */
-export function registerSubjectLimits(app: FastifyInstance, ports: Ports): void {
-  const waitMs = createOwnRate(() => ports.clock.nowMs())
+export function registerSubjectLimits(app: FastifyInstance, sources: Sources): void {
+  const waitMs = createOwnRate(() => sources.clock.nowMs())
   serve(app, getLimits, async (request, reply) => {
     const { id } = request.params
     const { reach, log } = request
@@ -69,15 +69,15 @@ export function registerSubjectLimits(app: FastifyInstance, ports: Ports): void 
     if (reach.isOwn && asksOfOthers) return answerProblem(reply, subjectForbidden(request))
     if (reach.isOwn && waitMs(request.by) > 0) return answerProblem(reply, tooFast)
     const own = { isOwn: reach.isOwn, ...(keyId === undefined ? {} : { keyId }) }
-    const found = findLimits(ports, { subject: id, ...rest, ...own })
+    const found = findLimits(sources, { subject: id, ...rest, ...own })
     if (found.kind === 'problem') return answerProblem(reply, found.problem)
     const { asked } = found
-    if (keyId !== undefined && !isKeyOf(ports, keyId, id))
+    if (keyId !== undefined && !isKeyOf(sources, keyId, id))
       return answerProblem(reply, unknownName(`key of ${id}`, keyId))
-    if (ports.peekLimits === undefined) return answerProblem(reply, noRedis)
+    if (sources.limits?.peek === undefined) return answerProblem(reply, noRedis)
     const cost = given ?? asked.route?.cost ?? 1
     try {
-      const { limits, ...standing } = await standingOf(ports.peekLimits, { asked, cost }, reach)
+      const { limits, ...standing } = await standingOf(sources.limits?.peek, { asked, cost }, reach)
       const { plan, timeZone, anchor } = asked.subject
       reply.header('cache-control', 'no-store')
       return {

@@ -16,21 +16,19 @@ async function withUsage() {
   const asked: ExportQuestion[] = []
   const opened = openConsole({
     askCompleteness: async () => ({ completeThroughMs: ten + 3_600_000 + 59_000, silent: [] }),
-    exports: {
-      async askExport(question) {
-        asked.push(question)
-        return [used('gone', ten, 5n), used('payer', ten, 7n), used('nobody', ten, 2n)]
-      },
-      readCountedOffsets: async () => [[topicId, 0, '41']],
-      readFormerPolicies: async (subjects) => {
-        expect(subjects).toEqual(['gone', 'nobody'])
-        const entities = Object.entries({
-          price: ['old', { currency: 'EUR', lines: [{ ...line, name: 'former' }] }],
-          plan: ['paid', { limits: [], prices: 'old' }],
-          subject: ['gone', { plan: 'paid' }],
-        }).map(([kind, [name, body]]) => ({ kind, name: String(name), body: JSON.stringify(body) }))
-        return new Map([['gone', { entities }]])
-      },
+    async askExport(question) {
+      asked.push(question)
+      return [used('gone', ten, 5n), used('payer', ten, 7n), used('nobody', ten, 2n)]
+    },
+    readCountedOffsets: async () => [[topicId, 0, '41']],
+    readFormerPolicies: async (subjects) => {
+      expect(subjects).toEqual(['gone', 'nobody'])
+      const entities = Object.entries({
+        price: ['old', { currency: 'EUR', lines: [{ ...line, name: 'former' }] }],
+        plan: ['paid', { limits: [], prices: 'old' }],
+        subject: ['gone', { plan: 'paid' }],
+      }).map(([kind, [name, body]]) => ({ kind, name: String(name), body: JSON.stringify(body) }))
+      return new Map([['gone', { entities }]])
     },
   })
   await opened.applyFile(`${smallPolicy}  payer: { sha256: ${'c'.repeat(64)}, scopes: [billing] }\n`)

@@ -13,9 +13,10 @@ import { cursorInvalid, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { shownCompleteness } from '../usage/completeness.ts'
 import { formerPrices } from './former-prices.ts'
+import type { MoneySource } from './money-source.ts'
 
 const { path } = exportUsage
 const hourMs = 3_600_000
@@ -46,7 +47,7 @@ function readAsked({ from, since: sinceText, until: untilText }: QueryOf<typeof 
 async function listsOf(
   hours: readonly UsedHour[],
   policy: Policy,
-  readFormerPolicies: Ports['exports']['readFormerPolicies'],
+  readFormerPolicies: MoneySource['readFormerPolicies'],
 ): Promise<(subject: string) => PriceList | undefined> {
   const unknown = [...new Set(hours.map(({ subject }) => subject))].filter(
     (id) => policy.subjects.get(id) === undefined,
@@ -82,8 +83,8 @@ function rateAll(
  * `GET /v1/usage/export`: usage of whole hours by line of the price list, for billing systems. All exports of a chain
  * of cursors together have every record that is counted once.
  */
-export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
-  const { askExport, readCountedOffsets, readFormerPolicies } = ports.exports
+export function registerUsageExport(app: FastifyInstance, sources: Sources): void {
+  const { askExport, readCountedOffsets, readFormerPolicies } = sources.money
   serve(
     app,
     exportUsage,
@@ -91,9 +92,9 @@ export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
       'usage could not be exported',
       usageUnavailable('ClickHouse did not answer. Ask again with the same cursors.'),
     )(async ({ query, by, reach }, reply) => {
-      const { state } = ports.policy
+      const { state } = sources.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
-      const asked = readAsked(query, ports.clock.nowMs())
+      const asked = readAsked(query, sources.clock.nowMs())
       if (typeof asked === 'string') return answerProblem(reply, badRequest(asked))
       const { since, fromMs } = asked
       const { after: afterText, limit: rowsMax } = query
@@ -101,7 +102,7 @@ export function registerUsageExport(app: FastifyInstance, ports: Ports): void {
       const place = afterText === undefined ? undefined : readCursor(afterText, ownerOf(query.until))?.place
       if (afterText !== undefined && place === undefined) return answerProblem(reply, cursorInvalid)
       // First: the records that it promises are then among those that the offsets count.
-      const completeness = await ports.askCompleteness('decisions')
+      const completeness = await sources.usage.askCompleteness('decisions')
       const { completeThroughMs = 0 } = completeness
       const toMs = Math.max(since?.toMs ?? fromMs, Math.floor(completeThroughMs / hourMs) * hourMs)
       const start = exportStart(since, { fromMs, toMs })

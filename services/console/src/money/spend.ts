@@ -9,7 +9,7 @@ import { answerProblem, policyUnread, retired, unknown, unknownName, usageUnavai
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
 import { noEntity } from '../policy/entities.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { shownCompleteness } from '../usage/completeness.ts'
 
 /** Routes of closed invoices, which releases before 0.11 had, and what to use instead. */
@@ -20,7 +20,7 @@ const retiredRoutes = {
 }
 
 /** `GET /v1/spend`: what the running month of a subject costs so far, and at this pace. */
-export function registerSpend(app: FastifyInstance, ports: Ports): void {
+export function registerSpend(app: FastifyInstance, sources: Sources): void {
   serve(
     app,
     getSpend,
@@ -31,7 +31,7 @@ export function registerSpend(app: FastifyInstance, ports: Ports): void {
       const { subject: id } = request.query
       const { reach } = request
       if (!reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
-      const { state } = ports.policy
+      const { state } = sources.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const subject = state.policy.subjects.get(id)
       // Names that are near would be others'.
@@ -40,11 +40,11 @@ export function registerSpend(app: FastifyInstance, ports: Ports): void {
       const prices = pricesOf(state.policy, subject)
       if (prices === undefined) return answerProblem(reply, unknown(unpriced(id, subject.plan.name)))
       const { timeZone, anchor } = subject
-      const nowMs = ports.clock.nowMs()
+      const nowMs = sources.clock.nowMs()
       const { fromMs, toMs } = monthAt(subject, nowMs)
       // First: what comes in between the two is then more than was claimed, and never less.
-      const completeness = await ports.askCompleteness('decisions')
-      const used = await ports.askPeriodUsage(reach, id, { fromMs, toMs })
+      const completeness = await sources.usage.askCompleteness('decisions')
+      const used = await sources.money.askPeriodUsage(reach, id, { fromMs, toMs })
       const forecast = forecastUsage(used, { fromMs, toMs }, Math.min(nowMs, completeness.completeThroughMs ?? nowMs))
       return {
         subject: id,

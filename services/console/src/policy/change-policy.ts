@@ -7,7 +7,7 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { changeRejected, conflict, policyUnavailable } from '../http/problems.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { ChangePublisher, type PublishedChange, splitChanges, triesMax } from './publish-change.ts'
 
 /** Changes that wait in the queue: each takes some milliseconds, so that the last one waits about a second. */
@@ -86,16 +86,16 @@ const noPolicy =
  * batch into the topic again, as they are in force.
  */
 export class PolicyChanger {
-  readonly #ports: Ports
+  readonly #sources: Sources
   readonly #log: Logger
   readonly #publisher: ChangePublisher
   #last: Promise<unknown> = Promise.resolve()
   #waiting = 0
 
-  constructor(ports: Ports, log: Logger) {
-    this.#ports = ports
+  constructor(sources: Sources, log: Logger) {
+    this.#sources = sources
     this.#log = log
-    this.#publisher = new ChangePublisher(ports, log)
+    this.#publisher = new ChangePublisher(sources, log)
   }
 
   /**
@@ -126,7 +126,10 @@ export class PolicyChanger {
   }
 
   async #attempt<T>(by: string, makePlan: MakePlan<T>): Promise<Changed<T> | 'overtaken'> {
-    const { policy, audit } = this.#ports
+    const {
+      policy,
+      changes: { audit },
+    } = this.#sources
     const { state } = policy
     const from = this.#publisher.lastChange()
     if (state === undefined) return reject(policyUnavailable(unread))
@@ -168,7 +171,7 @@ export class PolicyChanger {
       const { id, place, isSeen, isTaken } = published
       if (!isSeen) return reject(policyUnavailable(unseen))
       if (!isTaken) return 'overtaken'
-      const problems = this.#ports.policy.problemsOf(id)
+      const problems = this.#sources.policy.problemsOf(id)
       if (problems !== undefined) {
         await this.#publisher.restore(by)
         return reject({ ...conflict(misfit), problems })

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnavailable, unknown } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 
 /** More than a person reads of one change; a file may have put a million subjects. */
 const entitiesMax = 1_000
@@ -12,7 +12,7 @@ const entitiesMax = 1_000
 const bodyOf = (json: string): unknown => (json === '' ? null : JSON.parse(json))
 
 /** `GET /v1/changes/{id}`: what one change has changed, before and after. */
-export function registerChange(app: FastifyInstance, { audit, findChange }: Ports): void {
+export function registerChange(app: FastifyInstance, { changes: { audit, findChange } }: Sources): void {
   serve(
     app,
     getChange,

@@ -18,7 +18,7 @@ import { missingChangeScope } from '../http/authorize.ts'
 import { pageOf } from '../http/page.ts'
 import { answerProblem, changeRejected, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
 import { type RequestOf, serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { answerChange, changing } from './answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from './change-policy.ts'
 
@@ -106,7 +106,7 @@ function planDelete(
 /** One section of the policy, as its routes are made. */
 interface Section {
   readonly app: FastifyInstance
-  readonly ports: Ports
+  readonly sources: Sources
   readonly changer: PolicyChanger
   readonly section: string
   readonly kind: EntityKind
@@ -115,11 +115,11 @@ interface Section {
 const show = (reply: FastifyReply, entity: Entity) =>
   reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
 
-function registerReading({ app, ports, section, kind }: Section): void {
+function registerReading({ app, sources, section, kind }: Section): void {
   const { list, read } = sectionOperations(section)
   if (kind !== 'identity') {
     serve(app, list, async ({ query: { after = '', limit } }, reply) => {
-      const { state } = ports.policy
+      const { state } = sources.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const shown = state.page(kind, after, limit + 1).map((entity) => {
         const { name, origin, body } = entity
@@ -129,7 +129,7 @@ function registerReading({ app, ports, section, kind }: Section): void {
     })
   }
   serve(app, read, async ({ params: { name = kind } }, reply) => {
-    const { state } = ports.policy
+    const { state } = sources.policy
     if (state === undefined) return answerProblem(reply, policyUnread)
     const entity = state.get(kind, name)
     return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
@@ -151,9 +151,9 @@ function registerChanging({ app, changer, section, kind }: Section): void {
 }
 
 /** `GET|PUT|DELETE /v1/SECTION[/{name}]` for each section with names, and `/v1/identity`. */
-export function registerEntities(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
+export function registerEntities(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
   for (const [section, kind] of Object.entries(sections)) {
-    registerReading({ app, ports, changer, section, kind })
-    registerChanging({ app, ports, changer, section, kind })
+    registerReading({ app, sources, changer, section, kind })
+    registerChanging({ app, sources, changer, section, kind })
   }
 }

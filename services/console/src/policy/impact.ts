@@ -15,7 +15,7 @@ import { PlaceCounter, type Places } from '../http/places.ts'
 import { answerProblem, changeRejected, tooManyQuestions, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from '../usage/completeness.ts'
 import { planFile } from './apply-file.ts'
 import { type ChangePlan, inSlices, type PolicyChanger, reject } from './change-policy.ts'
@@ -74,7 +74,7 @@ function questionOf({ subject, top, from, to }: QueryOf<typeof getImpact>, nowMs
 /** `POST /v1/policy/impact`: which requests of the last days an edited policy would have refused. */
 export function registerImpact(
   app: FastifyInstance,
-  ports: Ports,
+  sources: Sources,
   changer: PolicyChanger,
   file: { readonly bodyLimit: number; readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem> },
 ): void {
@@ -85,7 +85,7 @@ export function registerImpact(
     async (request, reply) => {
       const missing = missingScope(request, 'usage')
       if (missing !== undefined) return answerProblem(reply, missing)
-      const question = questionOf(request.query, ports.clock.nowMs())
+      const question = questionOf(request.query, sources.clock.nowMs())
       if ('status' in question) return answerProblem(reply, question)
       const place = places.take(request.by)
       if ('refusal' in place) return answerProblem(reply, tooManyQuestions(tooMany))
@@ -94,10 +94,10 @@ export function registerImpact(
         if ('status' in entities) return answerProblem(reply, entities)
         const planned = await changer.change<PolicyEdit>(request.by, (state) => planEdit(request, state, entities))
         if (planned.kind === 'problem') return answerProblem(reply, planned.problem)
-        const completeness = await ports.askCompleteness('decisions')
+        const completeness = await sources.usage.askCompleteness('decisions')
         const [impact, found] = await Promise.all([
-          ports.askImpact(planned.answer, question),
-          ports.readGaps('decisions', question),
+          sources.decisions.askImpact(planned.answer, question),
+          sources.usage.readGaps('decisions', question),
         ])
         return {
           from: iso(question.fromMs),

@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
 import { answerProblem, changeRejected, policyUnavailable, policyUnread, preconditionFailed } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { answerChange } from './answer-change.ts'
 import { type FileChange, planFile } from './apply-file.ts'
 import { type ChangePlan, inSlices, type PolicyChanger, type Rejected, reject } from './change-policy.ts'
@@ -56,18 +56,18 @@ async function planApply(
   return { kind: 'change', changes: file.changes, lines: file.lines, answer: result }
 }
 
-function registerGet(app: FastifyInstance, ports: Ports): void {
+function registerGet(app: FastifyInstance, sources: Sources): void {
   serve(app, getPolicy, async (request, reply) => {
     const { accept = '' } = request.headers
     const { subject } = request.query
-    const { state } = ports.policy
+    const { state } = sources.policy
     if (state === undefined) return answerProblem(reply, policyUnread)
     if (subject !== undefined && state.get('subject', subject) === undefined) {
       return answerProblem(reply, noEntity(state, 'subject', subject))
     }
     const as = accept.includes('yaml') ? 'yaml' : 'json'
     reply.header('content-type', `application/${as}`)
-    reply.header('etag', newestTag(ports))
+    reply.header('etag', newestTag(sources))
     const may = (scope: TokenScope) => missingScope(request, scope) === undefined
     const hashes = { ofKeys: may('keys'), ofTokens: may('admin') }
     return reply.send(Readable.from(exportPolicy(state, as, { subject, hashes })))
@@ -75,13 +75,13 @@ function registerGet(app: FastifyInstance, ports: Ports): void {
 }
 
 /** The policy is as the newest change left it. */
-const newestTag = ({ audit }: Ports): string => `"${audit.page(undefined, 1)[0]?.id ?? ''}"`
+const newestTag = ({ changes: { audit } }: Sources): string => `"${audit.page(undefined, 1)[0]?.id ?? ''}"`
 
 /** Says who was faster, where `If-Match` no longer names the newest change. */
-function overtaken(ports: Ports, ifMatch: string | undefined): Rejected | undefined {
-  if (ifMatch === undefined || ifMatch === '*' || ifMatch === newestTag(ports)) return undefined
-  const [newest] = ports.audit.page(undefined, 1)
-  const words = `${newest?.by ?? 'Somebody'} has changed it: its ETag is ${newestTag(ports)} by now.`
+function overtaken(sources: Sources, ifMatch: string | undefined): Rejected | undefined {
+  if (ifMatch === undefined || ifMatch === '*' || ifMatch === newestTag(sources)) return undefined
+  const [newest] = sources.changes.audit.page(undefined, 1)
+  const words = `${newest?.by ?? 'Somebody'} has changed it: its ETag is ${newestTag(sources)} by now.`
   return reject(preconditionFailed(words))
 }
 
@@ -94,8 +94,8 @@ async function readFile(parser: FileParser, body: unknown): Promise<readonly Ent
 }
 
 /** `GET|PUT /v1/policy`: the whole of it, as a file. */
-export function registerPolicy(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  registerGet(app, ports)
+export function registerPolicy(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  registerGet(app, sources)
   const parser = new FileParser()
   // In a scope of its own, where JSON is a text like YAML: so problems have their line.
   app.register(async (scope) => {
@@ -112,8 +112,8 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
         if ('status' in file) return answerProblem(reply, file)
         const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
         const changed = await changer.change<Applied>(by, async (state) => {
-          const lastRevision = ports.audit.fileRevision
-          const broken = overtaken(ports, given['if-match'])
+          const lastRevision = sources.changes.audit.fileRevision
+          const broken = overtaken(sources, given['if-match'])
           if (broken !== undefined) return broken
           if (if_changed && lastRevision === revision)
             return { kind: 'nothing', answer: describe(revision, [], isDryRun) }
@@ -124,6 +124,6 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
       },
       { bodyLimit: bodyBytesMax },
     )
-    registerImpact(scope, ports, changer, { bodyLimit: bodyBytesMax, readFile: (body) => readFile(parser, body) })
+    registerImpact(scope, sources, changer, { bodyLimit: bodyBytesMax, readFile: (body) => readFile(parser, body) })
   })
 }

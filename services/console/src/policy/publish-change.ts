@@ -10,7 +10,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import type { Steps } from '@weir/core/steps.ts'
 import { type EntityChange, type EntityKind, entityKinds } from '@weir/policy/entities.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 
 /** Entities of one batch: some hundred milliseconds of work for each process that takes it over. */
 const entitiesMax = 5_000
@@ -88,13 +88,13 @@ export interface PublishedChange {
 
 /** Stores batches in the topic, each after the change that its plan is based on. */
 export class ChangePublisher {
-  readonly #ports: Ports
+  readonly #sources: Sources
   readonly #log: Logger
   /** Audit records of changes of ours that were left out. They go with the batch that writes their entities again. */
   readonly #leftOut: string[] = []
 
-  constructor(ports: Ports, log: Logger) {
-    this.#ports = ports
+  constructor(sources: Sources, log: Logger) {
+    this.#sources = sources
     this.#log = log
   }
 
@@ -105,13 +105,14 @@ export class ChangePublisher {
 
   /** The last change of the policy in force. */
   lastChange(): PlaceOfChangeV1 {
-    const { checkpoint } = this.#ports.policy
+    const { checkpoint } = this.#sources.policy
     return checkpoint === undefined ? noChange : { offset: String(checkpoint.offset), id: checkpoint.id }
   }
 
   async publish(by: string, { changes, lines }: PartOfChange, how: HowPublished): Promise<PublishedChange> {
     const { after, notices = [] } = how
-    const { publish, policy, audit, clock } = this.#ports
+    const { policy, clock } = this.#sources
+    const { publish, audit } = this.#sources.changes
     const nowMs = clock.nowMs()
     const id = uuidv7(nowMs)
     const entities = after === undefined ? changes : [...this.#inForce(changes), ...changes]
@@ -143,7 +144,7 @@ export class ChangePublisher {
 
   /** The stale entities as they are in force, but for those that the changes write. */
   #inForce(changes: readonly EntityChange[]): EntityChange[] {
-    const { policy } = this.#ports
+    const { policy } = this.#sources
     const names = new Set(changes.map(({ kind, name }) => `${kind}/${name}`))
     const stale = [...policy.stale].filter(({ kind, name }) => !names.has(`${kind}/${name}`))
     return stale.map(({ kind, name }) => ({ kind, name, entity: policy.state?.get(kind, name) }))

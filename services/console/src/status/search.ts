@@ -10,7 +10,7 @@ import { missingScope } from '../http/authorize.ts'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 
 /** A subject or a key that the policy does not have is found by what it asked in these 30 days. */
 const seenFrom = 'now-30d'
@@ -18,33 +18,33 @@ const seenFrom = 'now-30d'
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
 /** Whether decisions of the last weeks have this value in a column. */
-async function isSeen({ askUsageTotals, clock }: Ports, reach: Reach, column: 'subject' | 'key_id', value: string) {
+async function isSeen({ usage, clock }: Sources, reach: Reach, column: 'subject' | 'key_id', value: string) {
   const parsed = parseUsageQuery({ [column]: value, from: seenFrom, step: 'total' }, { nowMs: clock.nowMs() })
-  return parsed.kind === 'query' && Number((await askUsageTotals(reach, parsed.query)).count) > 0
+  return parsed.kind === 'query' && Number((await usage.askUsageTotals(reach, parsed.query)).count) > 0
 }
 
 /** What may have a name: its kind, the scope by which it is read, and whether it is there. */
 type Candidate = readonly [kind: string, scope: TokenScope, isThere: () => unknown]
 
-function candidatesOf(ports: Ports, reach: Reach, name: string): readonly Candidate[] {
-  const { policy, alerts, decisions, audit, findChange } = ports
+function candidatesOf(sources: Sources, reach: Reach, name: string): readonly Candidate[] {
+  const { policy, alerts, decisions, changes } = sources
   const parts = Object.values(sections).filter((kind) => policy.state?.get(kind, name) !== undefined)
   const hasKey = policy.state?.keyOfId(name) !== undefined
   const id = name.toLowerCase()
   const idMs = timeInId(id)
   return [
     ...parts.map((kind): Candidate => [kind, 'read', () => true]),
-    ['subject', 'usage', () => !parts.includes('subject') && isSeen(ports, reach, 'subject', name)],
+    ['subject', 'usage', () => !parts.includes('subject') && isSeen(sources, reach, 'subject', name)],
     ['key', 'read', () => hasKey],
-    ['key', 'usage', () => !hasKey && isSeen(ports, reach, 'key_id', name)],
+    ['key', 'usage', () => !hasKey && isSeen(sources, reach, 'key_id', name)],
     ['decision', 'usage', () => idMs !== undefined && decisions.find(reach, { id, idMs })],
     ['alert', 'read', () => isUuid(id) && alerts.find({ reach, hiddenLimits: [] }, id)],
-    ['change', 'read', () => isUuid(id) && (audit.has(id) || findChange({ id, entitiesMax: 1 }))],
+    ['change', 'read', () => isUuid(id) && (changes.audit.has(id) || changes.findChange({ id, entitiesMax: 1 }))],
   ]
 }
 
 /** `GET /v1/search`: everything that has a name or an id, as far as the caller may read it. */
-export function registerSearch(app: FastifyInstance, ports: Ports): void {
+export function registerSearch(app: FastifyInstance, sources: Sources): void {
   serve(
     app,
     search,
@@ -53,8 +53,10 @@ export function registerSearch(app: FastifyInstance, ports: Ports): void {
       unavailable,
     )(async (request, reply) => {
       const { reach, query } = request
-      if (ports.policy.state === undefined) return answerProblem(reply, policyUnread)
-      const open = candidatesOf(ports, reach, query.q).filter(([, scope]) => missingScope(request, scope) === undefined)
+      if (sources.policy.state === undefined) return answerProblem(reply, policyUnread)
+      const open = candidatesOf(sources, reach, query.q).filter(
+        ([, scope]) => missingScope(request, scope) === undefined,
+      )
       const found = await Promise.all(open.map(([, , isThere]) => isThere()))
       const kinds = open.flatMap(([kind], at) => (found[at] === undefined || found[at] === false ? [] : [kind]))
       const isId = (kind: string) => ['decision', 'alert', 'change'].includes(kind)

@@ -1,7 +1,7 @@
 import { getStatus } from '@weir/api/status.ts'
 import type { FastifyInstance } from 'fastify'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { iso } from '../usage/completeness.ts'
 import { judgeStatus, type StatusParts } from './judge-status.ts'
 
@@ -14,14 +14,14 @@ const unread = 'ClickHouse did not answer'
 
 const partOf = <T>(part: T | string): T | null => (typeof part === 'string' ? null : part)
 
-async function readParts({ statusSources, askCompleteness, alerts, policy }: Ports, nowMs: number) {
+async function readParts({ status, usage, alerts, policy }: Sources, nowMs: number) {
   const within = { fromMs: nowMs - backMs, toMs: nowMs }
   const [completeness, gaps, failed, redis, processes] = await Promise.all([
-    askCompleteness('decisions').catch(() => `usage is not known: ${unread}`),
-    statusSources.recentGaps(within.fromMs).catch(() => `gaps are not known: ${unread}`),
+    usage.askCompleteness('decisions').catch(() => `usage is not known: ${unread}`),
+    status.recentGaps(within.fromMs).catch(() => `gaps are not known: ${unread}`),
     alerts.listFailed(within, failedMax).catch(() => `failed deliveries are not known: ${unread}`),
-    statusSources.redisProblem(),
-    statusSources.processes(),
+    status.redisProblem(),
+    status.processes(),
   ])
   const byEndpoint = typeof failed === 'string' ? failed : [...Map.groupBy(failed, ({ endpoint }) => endpoint)]
   const parts: StatusParts = {
@@ -39,12 +39,15 @@ async function readParts({ statusSources, askCompleteness, alerts, policy }: Por
 }
 
 /** `GET /v1/status`: whether anything is wrong now, of everything that the console can ask. */
-export function registerStatus(app: FastifyInstance, ports: Ports): void {
-  const { clock, audit } = ports
+export function registerStatus(app: FastifyInstance, sources: Sources): void {
+  const {
+    clock,
+    changes: { audit },
+  } = sources
   // Callers that ask while one is under way get its answer: a hundred of them are one question to each process.
   let underWay: Promise<StatusParts> | undefined
   const readOnce = (nowMs: number) => {
-    underWay ??= readParts(ports, nowMs).finally(() => {
+    underWay ??= readParts(sources, nowMs).finally(() => {
       underWay = undefined
     })
     return underWay

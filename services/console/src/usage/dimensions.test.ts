@@ -1,7 +1,8 @@
 import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
 import { expect, it } from 'vitest'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { openConsole } from '../testing/open-console.ts'
+import type { UsageSource } from './usage-source.ts'
 
 const sums = { allowed: '1', denied: '0', cost: '1' }
 /** 101 values, the most frequent first; one more often than a number of JavaScript can say. */
@@ -10,11 +11,11 @@ const values = Array.from({ length: 101 }, (_, at): UsageRow => {
 })
 
 it('the values of a column come 100 a page, with exact counts, and a page’s cursor is of its question alone', async () => {
-  const asked: Parameters<Ports['askUsage']>[] = []
+  const asked: Parameters<UsageSource['askUsage']>[] = []
   const { ask } = openConsole({
     askUsage: async (...question) => {
       asked.push(question)
-      return question[2].after === undefined ? values : values.slice(100)
+      return question[2]?.after === undefined ? values : values.slice(100)
     },
   })
   const path = '/v1/dimensions/route?prefix=GET&from=2026-11-01&to=2026-11-02'

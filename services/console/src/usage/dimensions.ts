@@ -10,7 +10,7 @@ import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.t
 import { answerProblem, unknownName, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 
@@ -19,7 +19,7 @@ const pageMax = 100
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
 /** `GET /v1/dimensions/{name}`: which values a column of usage had, and how often, for those who fill in a filter. */
-export function registerDimensions(app: FastifyInstance, ports: Ports): void {
+export function registerDimensions(app: FastifyInstance, sources: Sources): void {
   serve(
     app,
     listValues,
@@ -35,7 +35,7 @@ export function registerDimensions(app: FastifyInstance, ports: Ports): void {
       const path = `/v1/dimensions/${name}`
       const owner = { path, given: { ...asked, prefix }, by, reach }
       const cursor = given === undefined ? undefined : readCursor(given, owner)
-      const atMs = cursor?.atMs ?? ports.clock.nowMs()
+      const atMs = cursor?.atMs ?? sources.clock.nowMs()
       const ranked = { ...asked, by: name, step: 'total', order: '-count' }
       const parsed = parseUsageQuery(ranked, { nowMs: atMs, isNarrow: reach.isOwn })
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
@@ -46,8 +46,8 @@ export function registerDimensions(app: FastifyInstance, ports: Ports): void {
         return answerProblem(reply, cursorInvalid)
       }
       // First: what comes in between the two is then more than was claimed, and never less.
-      const completeness = await ports.askCompleteness('decisions')
-      const found = await ports.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
+      const completeness = await sources.usage.askCompleteness('decisions')
+      const found = await sources.usage.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
       const rows = found.slice(0, pageMax)
       const last = found.length > rows.length ? rows.at(-1) : undefined
       const next = last === undefined ? null : writeCursor(owner, { atMs, place: placeOf(order, { ...last }) })

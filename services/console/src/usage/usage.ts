@@ -23,11 +23,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingScope, subjectForbidden } from '../http/authorize.ts'
 import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
 import { etagOf } from '../http/etag.ts'
-import type { PlaceCounter } from '../http/places.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 import { priceRows } from './price-usage.ts'
@@ -95,18 +94,18 @@ const filledOf = (query: RollupQuery<string>, { bucketMs }: Pick<RollupSource, '
 
 /** Answers a question that may be asked: a page of its rows, with how far they are complete. */
 async function answerOf<Dimension extends string>(
-  ports: Ports,
+  sources: Sources,
   { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
   { reach, query, place }: { reach: Reach; query: RollupQuery<Dimension>; place: PagePlace },
 ) {
   const { fromMs, toMs, step, timeZone, by, comparison } = query
   const { table, bucketMs } = sourceOf(reach, query)
   // First: what comes in between the two is then more than was claimed, and never less.
-  const completeness = await ports.askCompleteness(kind)
+  const completeness = await sources.usage.askCompleteness(kind)
   const [found, totals, gaps] = await Promise.all([
     ask(reach, query, { ...place, filled: filledOf(query, { bucketMs }, completeness.completeThroughMs) }),
     askTotals?.(reach, query),
-    ports.readGaps(kind, spanOf(query)),
+    sources.usage.readGaps(kind, spanOf(query)),
   ])
   const rows = found.slice(0, place.rowsMax - 1)
   const last = found.length > rows.length ? rows.at(-1) : undefined
@@ -145,14 +144,9 @@ function sendPage(
   return reply.type('application/json; charset=utf-8').send(write(body))
 }
 
-interface Sources {
-  readonly ports: Ports
-  readonly places: PlaceCounter
-}
-
 /** Answers a question with a page, or with a stream of the whole answer. */
 async function answerQuestion<Dimension extends string>(
-  { ports, places }: Sources,
+  sources: Sources,
   route: RollupRoute<Dimension>,
   { given, request, reply }: { given: GivenParameters; request: FastifyRequest; reply: FastifyReply },
 ): Promise<FastifyReply> {
@@ -163,10 +157,10 @@ async function answerQuestion<Dimension extends string>(
   if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
   const owner = { path, given, by, reach }
   const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
-  const atMs = cursor?.atMs ?? ports.clock.nowMs()
+  const atMs = cursor?.atMs ?? sources.clock.nowMs()
   const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
   reply.header('vary', 'Accept')
-  const { state } = ports.policy
+  const { state } = sources.policy
   if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
   const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
   const parsed = parse({ ...given, format }, { nowMs: atMs, calendar, isNarrow: reach.isOwn })
@@ -174,13 +168,13 @@ async function answerQuestion<Dimension extends string>(
   const { query, form } = parsed
   if (form.format !== 'json') {
     const question = { source: route.sourceOf(reach, query), query, form: { ...form, format: form.format } }
-    return answerStream(request, reply, places, {
+    return answerStream(request, reply, sources.places.exports, {
       format: form.format,
       name: path.slice('/v1/'.length),
-      askCompleteness: () => ports.askCompleteness(route.rows),
-      readGaps: () => ports.readGaps(route.rows, spanOf(query)),
+      askCompleteness: () => sources.usage.askCompleteness(route.rows),
+      readGaps: () => sources.usage.readGaps(route.rows, spanOf(query)),
       open: (signal, completeMs) =>
-        ports.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
+        sources.usage.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
       unavailable: unavailable(noAnswer),
     })
   }
@@ -194,7 +188,7 @@ async function answerQuestion<Dimension extends string>(
   try {
     // One more than the page has says whether there is a next one.
     const place = { after, rowsMax: form.limit + 1 }
-    const { body, last } = await answerOf(ports, route, { reach, query, place })
+    const { body, last } = await answerOf(sources, route, { reach, query, place })
     if (last !== undefined) {
       body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
       if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
@@ -226,8 +220,7 @@ function register<Dimension extends string>(
 }
 
 /** `/v1/usage`: who used what and when. `/v1/outcomes`: how upstreams answered, and how fast. */
-export function registerUsage(app: FastifyInstance, ports: Ports): void {
-  const sources = { ports, places: ports.places.exports }
+export function registerUsage(app: FastifyInstance, sources: Sources): void {
   register(app, sources, {
     get: getUsage,
     post: askUsage,
@@ -235,12 +228,12 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     rows: 'decisions',
     parse: parseUsageQuery,
     sourceOf: usageSource,
-    ask: ports.askUsage,
-    askTotals: ports.askUsageTotals,
+    ask: sources.usage.askUsage,
+    askTotals: sources.usage.askUsageTotals,
     async price(reach, query, rows) {
-      const { state } = ports.policy
+      const { state } = sources.policy
       if (state === undefined) throw new Error('the policy was not read yet, so that there are no prices')
-      return priceRows({ ask: ports.askUsage, policy: state.policy, reach, query }, rows)
+      return priceRows({ ask: sources.usage.askUsage, policy: state.policy, reach, query }, rows)
     },
   })
   register(app, sources, {
@@ -250,6 +243,6 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     rows: 'outcomes',
     parse: parseOutcomeQuery,
     sourceOf: () => outcomeSource,
-    ask: ports.askOutcomes,
+    ask: sources.usage.askOutcomes,
   })
 }

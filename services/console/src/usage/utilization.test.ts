@@ -1,7 +1,8 @@
 import type { UtilizationRow } from '@weir/clickhouse/utilization-queries.ts'
 import { expect, it } from 'vitest'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { openConsole } from '../testing/open-console.ts'
+import type { UsageSource } from './usage-source.ts'
 
 const [hourMs, dayMs] = [3_600_000, 86_400_000]
 const policy = `
@@ -38,7 +39,7 @@ async function open(rows: readonly Partial<UtilizationRow>[], nowMs: number, fou
       ...row,
     }),
   )
-  const askUtilization: Ports['askUtilization'] = async (_reach, _query, place) => {
+  const askUtilization: UsageSource['askUtilization'] = async (_reach, _query, place) => {
     found?.(place)
     return full
   }

@@ -8,7 +8,7 @@ import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.t
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
-import type { Ports } from '../ports.ts'
+import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 import { createRunsOut } from './quota-forecast.ts'
@@ -19,7 +19,7 @@ const paceMs = 7 * 86_400_000
 const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
 /** `GET /v1/utilization`: the most that each subject used of each limit, what was refused, and when quotas run out. */
-export function registerUtilization(app: FastifyInstance, ports: Ports): void {
+export function registerUtilization(app: FastifyInstance, sources: Sources): void {
   serve(
     app,
     getUtilization,
@@ -29,11 +29,11 @@ export function registerUtilization(app: FastifyInstance, ports: Ports): void {
     )(async (request, reply) => {
       const { by, reach } = request
       const given = request.query as GivenParameters
-      const { state } = ports.policy
+      const { state } = sources.policy
       if (state === undefined) return answerProblem(reply, policyUnread)
       const owner = { path, given, by, reach }
       const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
-      const atMs = cursor?.atMs ?? ports.clock.nowMs()
+      const atMs = cursor?.atMs ?? sources.clock.nowMs()
       const parsed = parseUtilizationQuery(given, atMs)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { query: asked } = parsed
@@ -45,10 +45,10 @@ export function registerUtilization(app: FastifyInstance, ports: Ports): void {
         (ms) => Math.floor(ms / utilizationBucketMs) * utilizationBucketMs,
       ) as [number, number, number]
       // First: what comes in between the two is then more than was claimed, and never less.
-      const completeness = await ports.askCompleteness('decisions')
+      const completeness = await sources.usage.askCompleteness('decisions')
       const [found, missing] = await Promise.all([
-        ports.askUtilization(reach, asked, { after, rowsMax: asked.limit + 1, paceFromMs }),
-        ports.readGaps('decisions', { fromMs, toMs }),
+        sources.usage.askUtilization(reach, asked, { after, rowsMax: asked.limit + 1, paceFromMs }),
+        sources.usage.readGaps('decisions', { fromMs, toMs }),
       ])
       const rows = found.slice(0, asked.limit)
       const last = found.length > rows.length ? rows.at(-1) : undefined
