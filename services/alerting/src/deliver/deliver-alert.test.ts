@@ -5,8 +5,8 @@ import type { Contact, Endpoint, SubjectEndpoint, WebhookEndpoint } from '@weir/
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { noCounts } from '../metrics.ts'
+import { type DeliveryJob, giveUpAfterMs } from '../types.ts'
 import { type AttemptResult, createDeliverer } from './deliver-alert.ts'
-import { type DeliveryJob, giveUpAfterMs } from './delivery-job.ts'
 import { EndpointLimiter } from './endpoint-limiter.ts'
 
 const startMs = Date.parse('2026-11-21T12:00:00Z')

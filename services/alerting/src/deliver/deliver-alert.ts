@@ -6,10 +6,11 @@ import { endpointNameOf, findTarget } from '@weir/policy/contact-targets.ts'
 import type { Policy, Target } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Counters } from '../metrics.ts'
-import { type DeliveryJob, giveUpAfterMs, nextTryMs } from './delivery-job.ts'
+import { type DeliveryJob, giveUpAfterMs, type RecordDeliveries } from '../types.ts'
+import { isForCustomer } from './customer-filter.ts'
 import type { DisabledEndpoints } from './disabled-endpoints.ts'
 import type { EndpointLimiter } from './endpoint-limiter.ts'
-import { mayTellCustomer } from './tell-customer.ts'
+import { nextTryMs } from './retry-schedule.ts'
 
 /**
  * A process may lag behind the policy by up to this much. Until then a job of an unknown endpoint waits.
@@ -36,9 +37,6 @@ export interface AttemptResult {
 
 /** Makes one attempt. Never rejects, and ends within its own deadline. */
 export type SendAlert<E extends Target = Target> = (endpoint: E, alert: AlertV1) => Promise<AttemptResult>
-
-/** Records the outcomes of attempts. Resolves when Kafka has them; the table gets them later. */
-export type RecordDeliveries = (deliveries: readonly DeliveryV1[]) => Promise<void>
 
 /** The outcome of one run of a job. */
 export type JobOutcome =
@@ -87,7 +85,7 @@ type TargetPolicy = Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'li
 
 /** Returns where a job goes by this policy; undefined if it goes nowhere any more. */
 function targetOf(policy: TargetPolicy, job: DeliveryJob): Target | undefined {
-  if (isOfContact(job) && !mayTellCustomer(job.alert, policy)) return undefined
+  if (isOfContact(job) && !isForCustomer(job.alert, policy)) return undefined
   return findTarget(policy, job.endpoint, job.alert.subject)
 }
 
@@ -126,7 +124,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     return { kind: 'given_up', reason: `${job.endpoint}: ${reason}` }
   }
 
-  const settle = async (job: DeliveryJob, endpoint: Target, atMs: number, result: AttemptResult) => {
+  const complete = async (job: DeliveryJob, endpoint: Target, atMs: number, result: AttemptResult) => {
     const endMs = clock.nowMs()
     const attempts = job.attempts + 1
     const { attemptSeconds, delaySeconds } = counters.deliveries[endpoint.type]
@@ -176,7 +174,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     crash('attempt')
     // 2. Record. After a crash here the alert is sent and recorded again; the job is finished, or delayed, after this
     //   step.
-    const after = await settle(job, endpoint, nowMs, result)
+    const after = await complete(job, endpoint, nowMs, result)
     crash('attempt_recorded')
     return after
   }

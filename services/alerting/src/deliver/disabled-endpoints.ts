@@ -4,7 +4,7 @@ import { uuidv5 } from '@weir/core/ids.ts'
 import type { Target } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Cluster, Redis } from 'ioredis'
-import type { PublishAlerts } from '../raise/raise-alerts.ts'
+import type { PublishAlerts } from '../types.ts'
 
 /** A hash in the queue's Redis: name → JSON of the address, the reason, and since when. */
 const disabledKey = 'weir:endpoints:disabled'

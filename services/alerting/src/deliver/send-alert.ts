@@ -7,8 +7,8 @@ import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
 import { type AlertTemplates, templateValues } from './alert-templates.ts'
 import type { AttemptResult, SendAlert } from './deliver-alert.ts'
-import { parseRetryAfter } from './delivery-job.ts'
 import type { EndpointSecrets } from './endpoint-secrets.ts'
+import { parseRetryAfter } from './retry-schedule.ts'
 
 /** Standard Webhooks gives receivers 15 to 30 s. */
 const attemptMs = 15_000
