@@ -1,14 +1,12 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { NamedScopeKind } from '@weir/core/limits/limit.ts'
+import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import type { Claims } from '@weir/identity/caller.ts'
 import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import { readParameter } from '@weir/policy/match/match-route.ts'
 import type { Policy, Route } from '@weir/policy/policy.ts'
 import { cookieValue, laxName } from './cookie-value.ts'
-
-/** Values of scopes with a name, by the scope's whole text. */
-export type NamedValues = ReadonlyMap<string, string>
 
 /** What an entry point knows of a request. What it leaves out counts as empty. */
 export interface ScopeSource {
