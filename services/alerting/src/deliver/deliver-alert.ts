@@ -1,4 +1,3 @@
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
@@ -7,6 +6,8 @@ import type { Policy, Target } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Counters } from '../metrics.ts'
 import { type DeliveryJob, giveUpAfterMs, type RecordDeliveries } from '../types.ts'
+import type { AttemptResult } from './channels/channel.ts'
+import type { SendAlert } from './channels/channels.ts'
 import { isForCustomer } from './customer-filter.ts'
 import type { DisabledEndpoints } from './disabled-endpoints.ts'
 import type { EndpointLimiter } from './endpoint-limiter.ts'
@@ -20,23 +21,6 @@ const unknownLookMs = 5_000
 
 /** Pause after which a job of a paused endpoint checks the endpoint again. */
 const pausedLookMs = 60_000
-
-/** The result of one attempt. */
-export interface AttemptResult {
-  /** The status of the HTTP or SMTP answer; 0 for none. */
-  readonly status: number
-  /** Why the attempt failed; undefined if the endpoint accepted the alert. */
-  readonly error?: string
-  /** The pause that the endpoint asks for. */
-  readonly retryAfterMs?: number | undefined
-  /** The endpoint answered that it is gone for good. */
-  readonly isGone?: boolean
-  /** The beginning of the answer's body. */
-  readonly answer: string
-}
-
-/** Makes one attempt. Never rejects, and ends within its own deadline. */
-export type SendAlert<E extends Target = Target> = (endpoint: E, alert: AlertV1) => Promise<AttemptResult>
 
 /** The outcome of one run of a job. */
 export type JobOutcome =
@@ -135,11 +119,9 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
       delaySeconds.observe((endMs - (job.requestedMs || Date.parse(job.alert.time))) / 1_000)
       return { kind: 'over' } as const
     }
-    if (result.isGone === true) {
-      await disabled.disable(endpoint, goneReason(job, result.error))
-      return giveUp(job, endpoint, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
-    }
-    const nextMs = nextTryMs({ attempts, nowMs: endMs, retryAfterMs: result.retryAfterMs }, options.random)
+    if (result.verdict === 'gone') await disabled.disable(endpoint, goneReason(job, result.error))
+    const timing = { attempts, nowMs: endMs, retryAfterMs: result.retryAfterMs }
+    const nextMs = result.verdict === undefined ? nextTryMs(timing, options.random) : undefined
     if (nextMs === undefined || nextMs > job.giveUpMs) {
       return giveUp(job, endpoint, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
     }

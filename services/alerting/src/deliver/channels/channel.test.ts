@@ -8,12 +8,13 @@ import {
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
-import { systemClock } from '@weir/core/clock.ts'
-import type { SlackEndpoint } from '@weir/policy/policy.ts'
+import type { EndpointOf } from '@weir/policy/policy.ts'
 import { createOutgoing, type Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
-import { createAlertSender } from './send-alert.ts'
+import { channelTools } from '../../testing/channel-tools.ts'
+import type { ChannelTools } from './channel.ts'
+import { createAlertSender } from './channels.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const next = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -56,18 +57,12 @@ afterEach(async () => {
   await new Promise((done) => server.close(done))
 })
 
-const templates = { find: () => undefined }
-const unused = async () => ({ status: 0, answer: '' })
-/** A sender with these secrets, whatever endpoint asks for them. */
-const senderWith = ({ secrets = [secret], slackUrl }: { secrets?: readonly string[]; slackUrl?: string }) => {
-  const given = { signingSecrets: () => secrets, slackUrl: () => slackUrl }
-  return createAlertSender({ templates, outgoing, secrets: given, clock: systemClock, sendEmail: unused })
-}
-const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) => {
-  const { port } = server.address() as AddressInfo
-  const kept = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
-  return senderWith({ secrets })({ ...kept, url: `http://${host}:${port}/`, allowPrivate }, alert)
-}
+const toolsOf = (environment: Readonly<Record<string, string>>, more: Partial<ChannelTools> = {}) =>
+  channelTools(environment, { outgoing, ...more })
+const webhook = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
+const localUrl = (host = '127.0.0.1') => `http://${host}:${(server.address() as AddressInfo).port}/`
+const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) =>
+  createAlertSender(toolsOf({ SECRET: secrets.join(' ') }))({ ...webhook, url: localUrl(host), allowPrivate }, alert)
 
 const signedHeaders = ({ headers }: { headers: IncomingHttpHeaders }) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
@@ -108,9 +103,9 @@ describe('sending a webhook', () => {
 
   it('says when the endpoint wants to be asked again, and when never', async () => {
     answer = (response) => response.writeHead(429, { 'retry-after': '90' }).end()
-    expect(await send()).toMatchObject({ status: 429, retryAfterMs: 90_000, isGone: false })
+    expect(await send()).toMatchObject({ status: 429, retryAfterMs: 90_000, verdict: undefined })
     answer = (response) => response.writeHead(410).end()
-    expect(await send()).toMatchObject({ status: 410, isGone: true })
+    expect(await send()).toMatchObject({ status: 410, verdict: 'gone' })
   })
 
   it('reads no more of an endless answer than is kept of it', async () => {
@@ -143,7 +138,7 @@ describe('sending a webhook', () => {
 })
 
 describe('sending to Slack', () => {
-  const endpoint: SlackEndpoint = {
+  const endpoint: EndpointOf<'slack'> = {
     name: 'chat',
     type: 'slack',
     urlEnv: 'CHAT',
@@ -154,8 +149,7 @@ describe('sending to Slack', () => {
 
   it('posts blocks in which no name of a subject becomes a mention', async () => {
     answer = (response) => response.writeHead(200).end('ok')
-    const { port } = server.address() as AddressInfo
-    const sendSlack = senderWith({ slackUrl: `http://127.0.0.1:${port}/` })
+    const sendSlack = createAlertSender(toolsOf({ CHAT: localUrl() }))
     const named = { ...alert, subject: '<!channel>&co' }
     expect(await sendSlack(endpoint, named)).toMatchObject({ status: 200, answer: '' })
     const { text: shown, blocks } = JSON.parse(received[0]?.body ?? '')
@@ -176,14 +170,7 @@ describe('sending to Slack', () => {
       },
       close: async () => undefined,
     }
-    const given = { signingSecrets: () => [], slackUrl: () => 'https://hooks.example/' }
-    const own = createAlertSender({
-      templates: { find },
-      outgoing: stub,
-      secrets: given,
-      clock: systemClock,
-      sendEmail: unused,
-    })
+    const own = createAlertSender(toolsOf({ CHAT: 'https://hooks.example/' }, { templates: { find }, outgoing: stub }))
     await own(endpoint, { ...alert, subject: '<!channel>' })
     const { blocks } = JSON.parse(body)
     expect(blocks).toEqual([
@@ -199,16 +186,18 @@ describe('sending to Slack', () => {
   })
 
   it('sends nothing without a URL, and the attempt says so', async () => {
-    expect(await senderWith({})(endpoint, alert)).toEqual({ status: 0, error: 'CHAT holds no URL', answer: '' })
+    expect(await createAlertSender(toolsOf({}))(endpoint, alert)).toEqual({
+      status: 0,
+      error: 'CHAT holds no URL',
+      answer: '',
+    })
   })
 })
 
 test('The answer of an endpoint that may be within the network is not kept', async () => {
   const said = { status: 200, headers: {}, isCut: false, body: Buffer.from('what it says') }
   const stub: Outgoing = { send: async () => said, close: async () => undefined }
-  const given = { signingSecrets: () => [secret], slackUrl: () => undefined }
-  const sendTo = createAlertSender({ templates, outgoing: stub, secrets: given, clock: systemClock, sendEmail: unused })
-  const webhook = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
+  const sendTo = createAlertSender(toolsOf({ SECRET: secret }, { outgoing: stub }))
   const keptOf = async (allowPrivate: boolean) =>
     (await sendTo({ ...webhook, url: 'http://hooks.example/', allowPrivate }, alert)).answer
   expect([await keptOf(false), await keptOf(true)]).toEqual(['what it says', ''])
