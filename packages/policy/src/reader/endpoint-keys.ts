@@ -14,6 +14,16 @@ const url = t.secretText(
   (one) => parseHttpUrl(one)?.href,
   urlSchema,
 )
+/** The service regions of PagerDuty: no other server gets an integration key. */
+const eventsUrls: readonly string[] = [
+  'https://events.pagerduty.com/v2/enqueue',
+  'https://events.eu.pagerduty.com/v2/enqueue',
+]
+const eventsUrl = t.secretText(
+  `one of ${eventsUrls.join(', ')}`,
+  (one) => (eventsUrls.includes(one) ? one : undefined),
+  { enum: eventsUrls },
+)
 const allowPrivate = t.withDefault('Lets the address be loopback or private.', t.boolean, false)
 const templates = t.optional(
   "Folder of templates; Weir's own words without it.",
@@ -42,6 +52,12 @@ export const endpointKeys = {
     urlEnv: t.required('Environment variable with the URL of the incoming webhook.', variable),
     allowPrivate,
     templates,
+  },
+  teams: { urlEnv: t.required("Environment variable with the URL of the workflow's webhook.", variable), allowPrivate },
+  pagerduty: {
+    secretEnv: t.required('Environment variable with the integration key.', variable),
+    url: t.withDefault("Where events are sent; the second is PagerDuty's EU region.", eventsUrl, eventsUrls[0] ?? ''),
+    severity: t.withDefault('Of its events.', t.oneOf(['critical', 'error', 'warning', 'info']), 'warning'),
   },
   email: { to: t.required('Who gets the mail.', addresses(recipientsMax)), templates },
   subject: { templates },

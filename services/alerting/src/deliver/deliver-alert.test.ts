@@ -132,6 +132,13 @@ test('an alert is given up after ten attempts, and after four days', async () =>
   expect(counters.deliveries.webhook.results.given_up).toBe(2)
 })
 
+test('an alert that its endpoint will never accept is given up with its first attempt, and the endpoint stays enabled', async () => {
+  const { deliver, rows, disabled } = open([{ status: 400, error: 'answered 400', verdict: 'final', answer: '' }])
+  expect(await deliver(job)).toEqual({ kind: 'given_up', reason: 'ops: answered 400' })
+  expect(rows).toMatchObject([{ outcome: 'given_up', attempt: 1, status: 400, next_try: null }])
+  expect(disabled).toEqual([])
+})
+
 test('an endpoint that answers 410 is disabled, and later alerts for it are dropped with the reason', async () => {
   const { deliver, rows, disabled } = open([{ status: 410, error: 'answered 410', verdict: 'gone', answer: '' }])
   expect(await deliver(job)).toMatchObject({ kind: 'given_up' })

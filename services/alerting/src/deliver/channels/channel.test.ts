@@ -1,18 +1,11 @@
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { EndpointOf } from '@weir/policy/policy.ts'
-import { createOutgoing, type Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
+import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { channelTools } from '../../testing/channel-tools.ts'
+import { openReceiver } from '../../testing/receiver.ts'
 import type { ChannelTools } from './channel.ts'
 import { createAlertSender } from './channels.ts'
 
@@ -35,32 +28,16 @@ const alert: AlertOf<'weir.quota.reached'> = {
   },
 }
 
-let server: Server
-let outgoing: Outgoing
-let received: { headers: IncomingHttpHeaders; body: string }[]
-let answer: (response: ServerResponse) => void
-
+let receiver: Awaited<ReturnType<typeof openReceiver>>
+afterEach(() => receiver.close())
 beforeEach(async () => {
-  received = []
-  answer = (response) => response.writeHead(204).end()
-  outgoing = createOutgoing()
-  const listener: RequestListener = async (request, response) => {
-    received.push({ headers: request.headers, body: await text(request) })
-    answer(response)
-  }
-  server = createServer(listener)
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-})
-afterEach(async () => {
-  server.closeAllConnections()
-  await outgoing.close()
-  await new Promise((done) => server.close(done))
+  receiver = await openReceiver((response) => response.writeHead(204).end())
 })
 
 const toolsOf = (environment: Readonly<Record<string, string>>, more: Partial<ChannelTools> = {}) =>
-  channelTools(environment, { outgoing, ...more })
+  channelTools(environment, { outgoing: receiver.outgoing, ...more })
 const webhook = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
-const localUrl = (host = '127.0.0.1') => `http://${host}:${(server.address() as AddressInfo).port}/`
+const localUrl = (host = '127.0.0.1') => receiver.url.replace('127.0.0.1', host)
 const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) =>
   createAlertSender(toolsOf({ SECRET: secrets.join(' ') }))({ ...webhook, url: localUrl(host), allowPrivate }, alert)
 
@@ -70,7 +47,7 @@ const signedHeaders = ({ headers }: { headers: IncomingHttpHeaders }) =>
 describe('sending a webhook', () => {
   it('is verified by the standardwebhooks library, byte for byte', async () => {
     expect(await send()).toMatchObject({ status: 204 })
-    const [first = { headers: {}, body: '' }] = received
+    const [first = { headers: {}, body: '' }] = receiver.received
     expect(first.headers['webhook-id']).toBe(alert.id)
     const verified = new Webhook(secret).verify(first.body, signedHeaders(first))
     expect(verified).toEqual({ type: alert.type, timestamp: alert.time, data: { subject: 'größe', ...alert.data } })
@@ -79,7 +56,7 @@ describe('sending a webhook', () => {
 
   it('is verified with the old secret and with the new one while one replaces the other', async () => {
     await send({ secrets: [next, secret] })
-    const [first = { headers: {}, body: '' }] = received
+    const [first = { headers: {}, body: '' }] = receiver.received
     for (const one of [next, secret])
       expect(() => new Webhook(one).verify(first.body, signedHeaders(first))).not.toThrow()
     const other = `whsec_${Buffer.alloc(32, 8).toString('base64')}`
@@ -88,7 +65,7 @@ describe('sending a webhook', () => {
 
   it('is refused by the receiver when it is old', async () => {
     await send()
-    const [first = { headers: {}, body: '' }] = received
+    const [first = { headers: {}, body: '' }] = receiver.received
     const seconds = String(Number(first.headers['webhook-timestamp']) - 400)
     const signature = new Webhook(secret).sign(alert.id, new Date(Number(seconds) * 1_000), first.body)
     const old = { ...signedHeaders(first), 'webhook-timestamp': seconds, 'webhook-signature': signature }
@@ -96,21 +73,21 @@ describe('sending a webhook', () => {
   })
 
   it.each([301, 400, 500])('fails on an answer of %d and follows no redirect', async (code) => {
-    answer = (response) => response.writeHead(code, { location: 'http://127.0.0.1:1/' }).end('why')
+    receiver.answer = (response) => response.writeHead(code, { location: 'http://127.0.0.1:1/' }).end('why')
     expect(await send()).toMatchObject({ status: code, error: expect.stringContaining(`answered ${code}`) })
-    expect(received).toHaveLength(1)
+    expect(receiver.received).toHaveLength(1)
   })
 
   it('says when the endpoint wants to be asked again, and when never', async () => {
-    answer = (response) => response.writeHead(429, { 'retry-after': '90' }).end()
+    receiver.answer = (response) => response.writeHead(429, { 'retry-after': '90' }).end()
     expect(await send()).toMatchObject({ status: 429, retryAfterMs: 90_000, verdict: undefined })
-    answer = (response) => response.writeHead(410).end()
+    receiver.answer = (response) => response.writeHead(410).end()
     expect(await send()).toMatchObject({ status: 410, verdict: 'gone' })
   })
 
   it('reads no more of an endless answer than is kept of it', async () => {
     let written = 0
-    answer = (response) => {
+    receiver.answer = (response) => {
       response.writeHead(200)
       const more = () => {
         while (!response.destroyed && response.write(Buffer.alloc(65_536, 'x'))) written += 65_536
@@ -125,15 +102,15 @@ describe('sending a webhook', () => {
 
   it('names the problem when the connection breaks, or there is no secret', async () => {
     expect(await send({ secrets: [] })).toEqual({ status: 0, error: 'SECRET holds no secret', answer: '' })
-    expect(received).toHaveLength(0)
-    answer = (response) => response.destroy()
+    expect(receiver.received).toHaveLength(0)
+    receiver.answer = (response) => response.destroy()
     expect(await send()).toMatchObject({ status: 0, error: expect.stringMatching(/\w/) })
   })
 
   it.each(['127.0.0.1', 'localhost'])('never reaches %s without allowPrivate', async (host) => {
     const result = await send({ host, allowPrivate: false })
     expect(result).toMatchObject({ status: 0, error: expect.stringMatching(/not (a )?public/) })
-    expect(received).toHaveLength(0)
+    expect(receiver.received).toHaveLength(0)
   })
 })
 
@@ -148,11 +125,11 @@ describe('sending to Slack', () => {
   }
 
   it('posts blocks in which no name of a subject becomes a mention', async () => {
-    answer = (response) => response.writeHead(200).end('ok')
+    receiver.answer = (response) => response.writeHead(200).end('ok')
     const sendSlack = createAlertSender(toolsOf({ CHAT: localUrl() }))
     const named = { ...alert, subject: '<!channel>&co' }
     expect(await sendSlack(endpoint, named)).toMatchObject({ status: 200, answer: '' })
-    const { text: shown, blocks } = JSON.parse(received[0]?.body ?? '')
+    const { text: shown, blocks } = JSON.parse(receiver.received[0]?.body ?? '')
     expect(shown).toBe('&lt;!channel&gt;&amp;co has used 80 % of its limit day')
     expect(blocks.map(({ type }: { type: string }) => type)).toEqual(['header', 'section', 'context'])
     expect(blocks[0].text).toMatchObject({ type: 'plain_text' })

@@ -76,6 +76,10 @@ export const hookUrl = secretOf('the URL of an incoming webhook', (text) =>
   /^https?:\/\/[^/@?#\s]+\S*$/.test(text) && URL.canParse(text) ? text : undefined,
 )
 
+/** Returns the page of an alert in the console; undefined if the console's address is not known. */
+export const alertPage = ({ id }: AlertV1, { consoleUrl }: ChannelTools): string | undefined =>
+  consoleUrl && new URL(`/alerts/${id}`, consoleUrl).href
+
 /** The result of an attempt that was not made. */
 export const unsent = (error: string): AttemptResult => ({ status: 0, error, answer: '' })
 

@@ -3,11 +3,13 @@ import type { Endpoint, EndpointOf, Target } from '@weir/policy/policy.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import type { AttemptResult, Channel, ChannelTools } from './channel.ts'
 import { email } from './email.ts'
+import { pagerduty } from './pagerduty.ts'
 import { slack } from './slack.ts'
+import { teams } from './teams.ts'
 import { webhook } from './webhook.ts'
 
 /** A channel for every type of endpoint but `subject`, whose alerts are sent by mail and webhook. */
-const channels: { readonly [T in Target['type']]: Channel<EndpointOf<T>> } = { webhook, slack, email }
+const channels: { readonly [T in Target['type']]: Channel<EndpointOf<T>> } = { webhook, slack, teams, pagerduty, email }
 
 /** The names of the channels, as endpoints and metrics have them. */
 export const channelNames = Object.keys(channels) as readonly Target['type'][]
