@@ -1,3 +1,4 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { type Decision, deniedByLimit, type LimitState } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
@@ -120,7 +121,7 @@ function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefin
 
 /** A key has no blank. */
 const placeOf = ({ algorithm }: Limit, key: string, cost: number) =>
-  algorithm === 'fixed_window' ? key : `${key} ${cost}`
+  algorithmFacts[algorithm].resetsAtOnce ? key : `${key} ${cost}`
 
 /** If a cost exceeds a capacity, the answer is another: that the request will never be allowed. */
 const fitsAll = (limits: readonly Limit[], cost: number) =>

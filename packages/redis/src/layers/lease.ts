@@ -1,3 +1,4 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { allowed, type Decision, type LimitState } from '@weir/core/limits/decision.ts'
 import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
@@ -44,7 +45,7 @@ export interface LeasingOptions {
 }
 
 const isLeased = (limit: Limit) =>
-  limit.lease > 0 && limit.algorithm === 'fixed_window' && refuses(limit) && blockMsMaxOf(limit) === 0
+  limit.lease > 0 && algorithmFacts[limit.algorithm].resetsAtOnce && refuses(limit) && blockMsMaxOf(limit) === 0
 
 function someLeased(limits: readonly Limit[]): boolean {
   for (const limit of limits) if (limit.lease > 0) return true
