@@ -109,7 +109,7 @@ function attributeReader(policy: Pick<Policy, 'limits'>): Read | undefined {
 function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read | undefined {
   const names = namesOf({ limits }, 'path')
   if (names.length === 0) return undefined
-  const places = new Map<Route, readonly (readonly [scope: string, segment: number, verb: number])[]>()
+  const positions = new Map<Route, readonly (readonly [scope: string, segment: number, verb: number])[]>()
   for (const route of routes) {
     if (route.method === descriptorMethod) continue
     const found = route.path.split('/').flatMap((segment, at) => {
@@ -117,10 +117,10 @@ function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read
       // A verb is as long decoded as it is written.
       return names.includes(name) ? [[`path:${name}`, at, verb === '' ? 0 : verb.length + 1] as const] : []
     })
-    if (found.length > 0) places.set(route, found)
+    if (found.length > 0) positions.set(route, found)
   }
   return ({ route, path }, values) => {
-    const found = path === undefined ? undefined : places.get(route)
+    const found = path === undefined ? undefined : positions.get(route)
     if (found === undefined) return
     const segments = path?.split('/') ?? []
     for (const [scope, at, verb] of found) {

@@ -8,8 +8,8 @@ const codes = ['2xx', '3xx', '4xx', '5xx', '429', '499'] as const
 /** As nginx records a client that hung up. */
 export const clientGoneStatus = 499
 
-/** By place in `codes`. None of 1xx ends a request. */
-function placeOf(status: number): number {
+/** By index in `codes`. None of 1xx ends a request. */
+function indexOf(status: number): number {
   if (status === 429) return 4
   return status === clientGoneStatus ? 5 : Math.floor(status / 100) - 2
 }
@@ -19,7 +19,7 @@ class AnswerTimes {
   readonly byCode = codes.map((code) => [code, new Histogram(buckets.http)] as const)
 
   observe(status: number, seconds: number): void {
-    this.byCode[placeOf(status)]?.[1].observe(seconds)
+    this.byCode[indexOf(status)]?.[1].observe(seconds)
   }
 }
 
