@@ -48,7 +48,7 @@ const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] =
   {
     name: 'Where',
     cell: ({ body }) =>
-      html`<code>${String(body.url ?? body.urlEnv ?? inline(body.to ?? 'the contact of the subject'))}</code>`,
+      html`<code>${String(body.url ?? body.urlEnv ?? body.secretEnv ?? inline(body.to ?? 'the contact of the subject'))}</code>`,
   },
   {
     name: 'Which alerts',

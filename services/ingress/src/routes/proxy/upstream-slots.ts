@@ -1,18 +1,18 @@
-import { FairPlaces, sharerOf } from '../../fair-places.ts'
+import { FairSlots, sharerOf } from '../../fair-slots.ts'
 
 /**
- * The places of one upstream: requests that have a connection, and behind them those that wait for one. Each kind is
+ * The slots of one upstream: requests that have a connection, and behind them those that wait for one. Each kind is
  * shared fairly by subject, because a subject with all connections would make all waiting requests wait for it.
  */
-export class UpstreamPlaces {
-  readonly #connections: FairPlaces
-  readonly #waiting: FairPlaces
+export class UpstreamSlots {
+  readonly #connections: FairSlots
+  readonly #waiting: FairSlots
   /** In the order in which they came; at most `waitingMax`. */
-  readonly #queue = new Set<Place>()
+  readonly #queue = new Set<Slot>()
 
   constructor(connectionsMax: number, waitingMax: number, subjectShare: number) {
-    this.#connections = new FairPlaces(connectionsMax, subjectShare)
-    this.#waiting = new FairPlaces(waitingMax, subjectShare)
+    this.#connections = new FairSlots(connectionsMax, subjectShare)
+    this.#waiting = new FairSlots(waitingMax, subjectShare)
   }
 
   /** Whether any request waits. */
@@ -25,23 +25,23 @@ export class UpstreamPlaces {
     return this.#connections.hasFor(sharer) || this.#waiting.hasFor(sharer)
   }
 
-  /** Takes a connection, or else a place in the queue; undefined if neither is left for the subject. */
-  enter(subject: string): Place | undefined {
+  /** Takes a connection, or else a slot in the queue; undefined if neither is left for the subject. */
+  enter(subject: string): Slot | undefined {
     const sharer = sharerOf(subject)
     if (this.#connections.hasFor(sharer)) {
       this.#connections.take(sharer)
-      return new Place(sharer, true, this.#left)
+      return new Slot(sharer, true, this.#left)
     }
     if (!this.#waiting.hasFor(sharer)) return undefined
     this.#waiting.take(sharer)
-    const place = new Place(sharer, false, this.#left)
-    this.#queue.add(place)
-    return place
+    const slot = new Slot(sharer, false, this.#left)
+    this.#queue.add(slot)
+    return slot
   }
 
-  readonly #left = (place: Place) => {
-    if (this.#queue.delete(place)) this.#waiting.release(place.sharer)
-    else this.#connections.release(place.sharer)
+  readonly #left = (slot: Slot) => {
+    if (this.#queue.delete(slot)) this.#waiting.release(slot.sharer)
+    else this.#connections.release(slot.sharer)
     if (this.#queue.size === 0) return
     // Not only the first is tried: it may wait because of its own subject's connections.
     for (const next of this.#queue) {
@@ -54,21 +54,21 @@ export class UpstreamPlaces {
   }
 }
 
-/** The place of one request: in the queue, then with a connection, then left. */
-export class Place {
+/** The slot of one request: in the queue, then with a connection, then left. */
+export class Slot {
   readonly sharer: string
   #state: 'waits' | 'connected' | 'left'
-  readonly #left: (place: Place) => void
+  readonly #left: (slot: Slot) => void
   #timer: NodeJS.Timeout | undefined
   #whenConnected: (() => void) | undefined
 
-  constructor(sharer: string, isConnected: boolean, left: (place: Place) => void) {
+  constructor(sharer: string, isConnected: boolean, left: (slot: Slot) => void) {
     this.sharer = sharer
     this.#state = isConnected ? 'connected' : 'waits'
     this.#left = left
   }
 
-  /** Runs `then` now or when a connection is free; after `waitMsMax` it leaves the place and runs `overdue`. */
+  /** Runs `then` now or when a connection is free; after `waitMsMax` it leaves the slot and runs `overdue`. */
   whenConnected(waitMsMax: number, then: () => void, overdue: () => void): void {
     if (this.#state === 'connected') {
       then()
@@ -81,14 +81,14 @@ export class Place {
     }, waitMsMax)
   }
 
-  /** Called by `UpstreamPlaces` when a connection is free. */
+  /** Called by `UpstreamSlots` when a connection is free. */
   connect(): void {
     this.#state = 'connected'
     clearTimeout(this.#timer)
     this.#whenConnected?.()
   }
 
-  /** Gives the place up if it is still one in the queue. */
+  /** Gives the slot up if it is still one in the queue. */
   stopWaiting(): void {
     if (this.#state === 'waits') this.leave()
   }

@@ -1,18 +1,18 @@
-/** Of all places: while fewer are taken no subject is short of one, and each may have as many as it wants. */
+/** Of all slots: while fewer are taken no subject is short of one, and each may have as many as it wants. */
 const plentyShare = 1 / 2
-/** Of all places, for one subject beyond that: it alone cannot take the rest, and a busy subject still has hundreds. */
+/** Of all slots, for one subject beyond that: it alone cannot take the rest, and a busy subject still has hundreds. */
 export const subjectShareDefault = 1 / 4
 
 /**
- * Places that subjects share. Once half are taken, a subject may have `subjectShare` of all places, and its part
+ * Slots that subjects share. Once half are taken, a subject may have `subjectShare` of all slots, and its part
  * shrinks with the square of what is still free: after three quarters it is a quarter of that, so that a few subjects
- * together cannot take the rest either. A subject without a place may always take a free one. With `subjectShare` 1
- * only the number of places counts. Subjects are given as `sharerOf` names them.
+ * together cannot take the rest either. A subject without a slot may always take a free one. With `subjectShare` 1
+ * only the number of slots counts. Subjects are given as `sharerOf` names them.
  */
-export class FairPlaces {
+export class FairSlots {
   readonly #max: number
   readonly #subjectShare: number
-  /** Places by sharer; a sharer without any is not in here. */
+  /** Slots by sharer; a sharer without any is not in here. */
   readonly #counts = new Map<string, number>()
   #taken = 0
 
@@ -25,7 +25,7 @@ export class FairPlaces {
     return this.#taken
   }
 
-  /** Whether one more place may be taken now. */
+  /** Whether one more slot may be taken now. */
   hasFor(sharer: string): boolean {
     const free = this.#max - this.#taken
     if (free <= 0) return false
@@ -48,7 +48,7 @@ export class FairPlaces {
 }
 
 /**
- * Who a subject shares places with: itself alone, but anonymous IPv6 callers all of their /48, because one customer may
+ * Who a subject shares slots with: itself alone, but anonymous IPv6 callers all of their /48, because one customer may
  * have its 65,536 networks of /64. `addressScope` writes up to four groups of sixteen bits, without zeros at the end.
  */
 export function sharerOf(subject: string): string {

@@ -1,7 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
-import { findSilence } from './find-silence.ts'
+import { findSilence } from './silence.ts'
 
 const [from, until] = ['2026-11-21T12:00:00Z', '2026-11-21T14:00:00+01:00']
 const policyOf = (silences: object) => requirePolicy(JSON.stringify({ version: 1, silences }), 'weir.yaml')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { contentType } from '../http/respond.ts'
 import { readOptions } from './request-options.ts'
-import { contentType } from './respond.ts'
 
 const read = (query: string, headers = {}) => readOptions(new URLSearchParams(query), headers)
 

@@ -1,19 +1,13 @@
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
-import { systemClock } from '@weir/core/clock.ts'
-import type { SlackEndpoint } from '@weir/policy/policy.ts'
-import { createOutgoing, type Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
+import type { EndpointOf } from '@weir/policy/policy.ts'
+import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
-import { createAlertSender } from './send-alert.ts'
+import { channelTools } from '../../testing/channel-tools.ts'
+import { openReceiver } from '../../testing/receiver.ts'
+import type { ChannelTools } from './channel.ts'
+import { createAlertSender } from './channels.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const next = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -34,40 +28,18 @@ const alert: AlertOf<'weir.quota.reached'> = {
   },
 }
 
-let server: Server
-let outgoing: Outgoing
-let received: { headers: IncomingHttpHeaders; body: string }[]
-let answer: (response: ServerResponse) => void
-
+let receiver: Awaited<ReturnType<typeof openReceiver>>
+afterEach(() => receiver.close())
 beforeEach(async () => {
-  received = []
-  answer = (response) => response.writeHead(204).end()
-  outgoing = createOutgoing()
-  const listener: RequestListener = async (request, response) => {
-    received.push({ headers: request.headers, body: await text(request) })
-    answer(response)
-  }
-  server = createServer(listener)
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-})
-afterEach(async () => {
-  server.closeAllConnections()
-  await outgoing.close()
-  await new Promise((done) => server.close(done))
+  receiver = await openReceiver((response) => response.writeHead(204).end())
 })
 
-const templates = { find: () => undefined }
-const unused = async () => ({ status: 0, answer: '' })
-/** A sender with these secrets, whatever endpoint asks for them. */
-const senderWith = ({ secrets = [secret], slackUrl }: { secrets?: readonly string[]; slackUrl?: string }) => {
-  const given = { signingSecrets: () => secrets, slackUrl: () => slackUrl }
-  return createAlertSender({ templates, outgoing, secrets: given, clock: systemClock, sendEmail: unused })
-}
-const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) => {
-  const { port } = server.address() as AddressInfo
-  const kept = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
-  return senderWith({ secrets })({ ...kept, url: `http://${host}:${port}/`, allowPrivate }, alert)
-}
+const toolsOf = (environment: Readonly<Record<string, string>>, more: Partial<ChannelTools> = {}) =>
+  channelTools(environment, { outgoing: receiver.outgoing, ...more })
+const webhook = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
+const localUrl = (host = '127.0.0.1') => receiver.url.replace('127.0.0.1', host)
+const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) =>
+  createAlertSender(toolsOf({ SECRET: secrets.join(' ') }))({ ...webhook, url: localUrl(host), allowPrivate }, alert)
 
 const signedHeaders = ({ headers }: { headers: IncomingHttpHeaders }) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
@@ -75,7 +47,7 @@ const signedHeaders = ({ headers }: { headers: IncomingHttpHeaders }) =>
 describe('sending a webhook', () => {
   it('is verified by the standardwebhooks library, byte for byte', async () => {
     expect(await send()).toMatchObject({ status: 204 })
-    const [first = { headers: {}, body: '' }] = received
+    const [first = { headers: {}, body: '' }] = receiver.received
     expect(first.headers['webhook-id']).toBe(alert.id)
     const verified = new Webhook(secret).verify(first.body, signedHeaders(first))
     expect(verified).toEqual({ type: alert.type, timestamp: alert.time, data: { subject: 'größe', ...alert.data } })
@@ -84,7 +56,7 @@ describe('sending a webhook', () => {
 
   it('is verified with the old secret and with the new one while one replaces the other', async () => {
     await send({ secrets: [next, secret] })
-    const [first = { headers: {}, body: '' }] = received
+    const [first = { headers: {}, body: '' }] = receiver.received
     for (const one of [next, secret])
       expect(() => new Webhook(one).verify(first.body, signedHeaders(first))).not.toThrow()
     const other = `whsec_${Buffer.alloc(32, 8).toString('base64')}`
@@ -93,7 +65,7 @@ describe('sending a webhook', () => {
 
   it('is refused by the receiver when it is old', async () => {
     await send()
-    const [first = { headers: {}, body: '' }] = received
+    const [first = { headers: {}, body: '' }] = receiver.received
     const seconds = String(Number(first.headers['webhook-timestamp']) - 400)
     const signature = new Webhook(secret).sign(alert.id, new Date(Number(seconds) * 1_000), first.body)
     const old = { ...signedHeaders(first), 'webhook-timestamp': seconds, 'webhook-signature': signature }
@@ -101,21 +73,21 @@ describe('sending a webhook', () => {
   })
 
   it.each([301, 400, 500])('fails on an answer of %d and follows no redirect', async (code) => {
-    answer = (response) => response.writeHead(code, { location: 'http://127.0.0.1:1/' }).end('why')
+    receiver.answer = (response) => response.writeHead(code, { location: 'http://127.0.0.1:1/' }).end('why')
     expect(await send()).toMatchObject({ status: code, error: expect.stringContaining(`answered ${code}`) })
-    expect(received).toHaveLength(1)
+    expect(receiver.received).toHaveLength(1)
   })
 
   it('says when the endpoint wants to be asked again, and when never', async () => {
-    answer = (response) => response.writeHead(429, { 'retry-after': '90' }).end()
-    expect(await send()).toMatchObject({ status: 429, retryAfterMs: 90_000, isGone: false })
-    answer = (response) => response.writeHead(410).end()
-    expect(await send()).toMatchObject({ status: 410, isGone: true })
+    receiver.answer = (response) => response.writeHead(429, { 'retry-after': '90' }).end()
+    expect(await send()).toMatchObject({ status: 429, retryAfterMs: 90_000, verdict: undefined })
+    receiver.answer = (response) => response.writeHead(410).end()
+    expect(await send()).toMatchObject({ status: 410, verdict: 'gone' })
   })
 
   it('reads no more of an endless answer than is kept of it', async () => {
     let written = 0
-    answer = (response) => {
+    receiver.answer = (response) => {
       response.writeHead(200)
       const more = () => {
         while (!response.destroyed && response.write(Buffer.alloc(65_536, 'x'))) written += 65_536
@@ -130,20 +102,20 @@ describe('sending a webhook', () => {
 
   it('names the problem when the connection breaks, or there is no secret', async () => {
     expect(await send({ secrets: [] })).toEqual({ status: 0, error: 'SECRET holds no secret', answer: '' })
-    expect(received).toHaveLength(0)
-    answer = (response) => response.destroy()
+    expect(receiver.received).toHaveLength(0)
+    receiver.answer = (response) => response.destroy()
     expect(await send()).toMatchObject({ status: 0, error: expect.stringMatching(/\w/) })
   })
 
   it.each(['127.0.0.1', 'localhost'])('never reaches %s without allowPrivate', async (host) => {
     const result = await send({ host, allowPrivate: false })
     expect(result).toMatchObject({ status: 0, error: expect.stringMatching(/not (a )?public/) })
-    expect(received).toHaveLength(0)
+    expect(receiver.received).toHaveLength(0)
   })
 })
 
 describe('sending to Slack', () => {
-  const endpoint: SlackEndpoint = {
+  const endpoint: EndpointOf<'slack'> = {
     name: 'chat',
     type: 'slack',
     urlEnv: 'CHAT',
@@ -153,12 +125,11 @@ describe('sending to Slack', () => {
   }
 
   it('posts blocks in which no name of a subject becomes a mention', async () => {
-    answer = (response) => response.writeHead(200).end('ok')
-    const { port } = server.address() as AddressInfo
-    const sendSlack = senderWith({ slackUrl: `http://127.0.0.1:${port}/` })
+    receiver.answer = (response) => response.writeHead(200).end('ok')
+    const sendSlack = createAlertSender(toolsOf({ CHAT: localUrl() }))
     const named = { ...alert, subject: '<!channel>&co' }
     expect(await sendSlack(endpoint, named)).toMatchObject({ status: 200, answer: '' })
-    const { text: shown, blocks } = JSON.parse(received[0]?.body ?? '')
+    const { text: shown, blocks } = JSON.parse(receiver.received[0]?.body ?? '')
     expect(shown).toBe('&lt;!channel&gt;&amp;co has used 80 % of its limit day')
     expect(blocks.map(({ type }: { type: string }) => type)).toEqual(['header', 'section', 'context'])
     expect(blocks[0].text).toMatchObject({ type: 'plain_text' })
@@ -176,14 +147,7 @@ describe('sending to Slack', () => {
       },
       close: async () => undefined,
     }
-    const given = { signingSecrets: () => [], slackUrl: () => 'https://hooks.example/' }
-    const own = createAlertSender({
-      templates: { find },
-      outgoing: stub,
-      secrets: given,
-      clock: systemClock,
-      sendEmail: unused,
-    })
+    const own = createAlertSender(toolsOf({ CHAT: 'https://hooks.example/' }, { templates: { find }, outgoing: stub }))
     await own(endpoint, { ...alert, subject: '<!channel>' })
     const { blocks } = JSON.parse(body)
     expect(blocks).toEqual([
@@ -199,16 +163,18 @@ describe('sending to Slack', () => {
   })
 
   it('sends nothing without a URL, and the attempt says so', async () => {
-    expect(await senderWith({})(endpoint, alert)).toEqual({ status: 0, error: 'CHAT holds no URL', answer: '' })
+    expect(await createAlertSender(toolsOf({}))(endpoint, alert)).toEqual({
+      status: 0,
+      error: 'CHAT holds no URL',
+      answer: '',
+    })
   })
 })
 
 test('The answer of an endpoint that may be within the network is not kept', async () => {
   const said = { status: 200, headers: {}, isCut: false, body: Buffer.from('what it says') }
   const stub: Outgoing = { send: async () => said, close: async () => undefined }
-  const given = { signingSecrets: () => [secret], slackUrl: () => undefined }
-  const sendTo = createAlertSender({ templates, outgoing: stub, secrets: given, clock: systemClock, sendEmail: unused })
-  const webhook = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
+  const sendTo = createAlertSender(toolsOf({ SECRET: secret }, { outgoing: stub }))
   const keptOf = async (allowPrivate: boolean) =>
     (await sendTo({ ...webhook, url: 'http://hooks.example/', allowPrivate }, alert)).answer
   expect([await keptOf(false), await keptOf(true)]).toEqual(['what it says', ''])

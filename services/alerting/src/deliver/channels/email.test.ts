@@ -3,21 +3,21 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import type { AlertOf } from '@weir/contracts/alert.v1.ts'
+import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import type { EmailEndpoint } from '@weir/policy/policy.ts'
+import type { EndpointOf } from '@weir/policy/policy.ts'
 import { verifyUnsubscription } from '@weir/policy/unsubscribe-token.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { SMTPServer } from 'smtp-server'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { createAlertTemplates } from './alert-templates.ts'
-import { createEmailSender } from './send-email.ts'
-import { createUnsubscribeUrl } from './unsubscribe-url.ts'
+import { channelTools } from '../../testing/channel-tools.ts'
+import { createAlertTemplates } from '../alert-templates.ts'
+import type { ChannelTools } from './channel.ts'
+import { createMailer, email } from './email.ts'
 
-const words = { templates: { find: () => undefined }, unsubscribeUrl: () => '' }
 let server: SMTPServer
-const senders: ReturnType<typeof createEmailSender>[] = []
-let sender: ReturnType<typeof createEmailSender>
+type Mailer = ReturnType<typeof createMailer>
+const mailers: Mailer[] = []
+let sender: ReturnType<typeof senderWith>
 let received: { readonly to: readonly string[]; readonly message: string }[]
 let refusal: { readonly code: number; readonly words: string } | undefined
 
@@ -42,19 +42,20 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   // First: a server waits for its connections.
-  for (const one of senders.splice(0)) one.close()
+  for (const one of mailers.splice(0)) one.close()
   await new Promise<void>((done) => server.close(() => done()))
 })
 
 /** A sender to that server, unless another is given. */
-function senderWith(more: Partial<Parameters<typeof createEmailSender>[0]>) {
+function senderWith({ smtpUrl, ...tools }: Partial<ChannelTools> & { readonly smtpUrl?: () => string }) {
   const { port } = server.server.address() as AddressInfo
-  const own = createEmailSender({ words, smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'weir@example.com', ...more })
-  senders.push(own)
-  return own
+  const mailer = createMailer({ smtpUrl: smtpUrl ?? (() => `smtp://127.0.0.1:${port}`), from: 'weir@example.com' })
+  mailers.push(mailer)
+  const all = channelTools({}, { mailer, ...tools })
+  return { send: (to: EndpointOf<'email'>, alert: AlertV1) => email.send(to, alert, all) }
 }
 
-const endpoint: EmailEndpoint = {
+const endpoint: EndpointOf<'email'> = {
   name: 'mail',
   type: 'email',
   to: ['ops@example.com', 'finance@example.com'],
@@ -98,11 +99,11 @@ test('a template says it in its own words, with values escaped in its HTML; what
   write('default.txt', 'Subject: Hello {{subject}}\n\n{{title}}: https://portal.example/{{subject_in_url}}\n')
   write('default.html', '<a href="https://portal.example/{{subject_in_url}}" title=\'{{subject}}\'>{{lines}}</a>')
   write('weir.quota.reached.txt', 'Subject: {{percent}} % used\nOf {{limit}}: {{size}}.')
-  const mail: EmailEndpoint = { ...endpoint, to: ['a@a.example'], templates: 'customers' }
+  const mail: EndpointOf<'email'> = { ...endpoint, to: ['a@a.example'], templates: 'customers' }
   const policyInForce = () => ({ endpoints: new Map([['mail', mail]]) })
-  const found = createAlertTemplates({ dir, policyInForce, clock: systemClock, log: createLogger('test', 'silent') })
+  const found = createAlertTemplates({ dir, policyInForce, clock: systemClock })
   expect(found.findProblems()).toEqual([])
-  const own = senderWith({ words: { ...words, templates: found } })
+  const own = senderWith({ templates: found })
   await own.send(mail, alertOf(`a'<b>/c`))
   const period = { period_start: '2026-11-21T00:00:00Z', period_end: '2026-11-22T00:00:00Z', decision_id: 'd' }
   const data = { limit: 'day', size: 1_000, used: 800, percent: 80, ...period }
@@ -119,9 +120,9 @@ test('a template says it in its own words, with values escaped in its HTML; what
 
 test('a mail to a contact is unsubscribed from by one click, and its words name the link; other mail has none', async () => {
   const keys = 'a key that is long enough to sign mails'
-  const sendWith = async (keyText: string, to: EmailEndpoint) => {
-    const unsubscribeUrl = createUnsubscribeUrl(() => keyText, new URL('https://weir.example.com'))
-    await senderWith({ words: { ...words, unsubscribeUrl } }).send(to, alertOf('acme'))
+  const sendWith = async (keyText: string, to: EndpointOf<'email'>) => {
+    const links = { unsubscribeKeys: () => keyText, consoleUrl: new URL('https://weir.example.com') }
+    await senderWith(links).send(to, alertOf('acme'))
   }
   const contact = { ...endpoint, name: 'customers/email-0123456789ab' }
   await sendWith(keys, contact)

@@ -1,22 +1,3 @@
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
-
-/**
- * The data of a job: the alert as it was published, its endpoint, and the attempts so far. It holds no secret.
- */
-export interface DeliveryJob {
-  readonly alert: AlertV1
-  /** Its name in the policy; of a contact's address the name of its target. */
-  readonly endpoint: string
-  /** When a person requested it again, in milliseconds since the epoch; 0 for a first delivery. */
-  readonly requestedMs: number
-  /** Attempts that were made. */
-  readonly attempts: number
-  /** No attempt is made before; milliseconds since the epoch. */
-  readonly dueMs: number
-  /** After it no further attempt is made. */
-  readonly giveUpMs: number
-}
-
 const [secondMs, minuteMs, hourMs] = [1_000, 60_000, 3_600_000]
 
 /** Pauses between attempts, those of Standard Webhooks' example: ten attempts in 75 hours and 35 minutes. */
@@ -35,11 +16,6 @@ const pausesMs = [
 const jitter = 0.2
 /** The longest pause that an endpoint may ask for: the longest of the schedule. */
 const retryAfterMsMax = 24 * hourMs
-
-/**
- * An alert is tried for this long from its first attempt, including the time in which its endpoint's circuit was open.
- */
-export const giveUpAfterMs = 4 * 24 * hourMs
 
 /**
  * Returns when the attempt after `attempts` failed ones is due; undefined if none is left. `random` returns values of
