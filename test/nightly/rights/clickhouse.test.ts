@@ -12,6 +12,7 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { endSessions, newJournal } from '../../servers/metering/open-metering.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { documentedGrants, formOf, isAbout, showsViews, takenAtOnce } from '../../support/servers/clickhouse-grants.ts'
 import {
@@ -28,7 +29,6 @@ import { type ServiceProcess, startServiceProcess } from '../../support/service-
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
-import { endSessions, newJournal } from '../metering/open-metering.ts'
 
 const database = 'usage_of_acme'
 let secure: ClickhouseProxy

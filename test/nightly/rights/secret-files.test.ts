@@ -3,9 +3,9 @@ import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack, webhookSecret } from '../support/alerting/open-alerting.ts'
-import { type RunningConsole, startConsole } from '../support/start-console.ts'
-import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
+import { type AlertingStack, openAlertingStack, webhookSecret } from '../../support/alerting/open-alerting.ts'
+import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
 
 let stack: AlertingStack
 let admin: RunningConsole

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls, setDefaultCACertificates } from 'node:tls'
 import { afterAll, describe, expect, it, vi } from 'vitest'
+import { openProxy, overTls } from '../../servers/proxy/open-proxy.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
-import { openProxy, overTls } from './open-proxy.ts'
 
 /** Runs tests of the plain listener on one with TLS: their clients connect by TLS, and the upstream stays plain. */
 vi.mock('node:net', async (original) => {
@@ -44,7 +44,7 @@ describe('over TLS', async () => {
     const forwarded = 'for=127.0.0.1;host="api.test";proto=https'
     expect(seen[0]?.headers).toMatchObject({ 'x-forwarded-proto': 'https', forwarded })
   })
-  await import('./smuggling.test.ts')
-  await import('./bounds.test.ts')
-  await import('./tunnels.test.ts')
+  await import('../../servers/proxy/smuggling.test.ts')
+  await import('../../servers/proxy/bounds.test.ts')
+  await import('../../servers/proxy/tunnels.test.ts')
 })
