@@ -73,7 +73,6 @@ const longest = [
   'test/nightly/rights/clickhouse.test.ts',
   'test/servers/docs/commands.test.ts',
   'test/nightly/rights/kafka.test.ts',
-  'test/servers/metering/crash-points.test.ts',
   'test/nightly/rights/secured-pipeline.test.ts',
   'test/servers/metering/faults.test.ts',
   'test/servers/client/outbound-limit.test.ts',

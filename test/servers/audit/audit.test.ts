@@ -180,8 +180,8 @@ describe('an audit', () => {
     const more = Buffer.from(before)
     more.writeDoubleBE(before.readDoubleBE(9) + 2, 9)
     await stack.redis.set(key, more, 'KEEPTTL')
-    const { code, report } = await weirAudit()
-    expect([code, report.findings, report.above]).toEqual([0, [], { counts: 1, units: 2 }])
+    const { findings, above } = await auditAll(ports(), span)
+    expect({ findings, above }).toEqual({ findings: [], above: { counts: 1, units: 2 } })
     await stack.redis.set(key, before, 'KEEPTTL')
   })
 
@@ -251,6 +251,7 @@ describe('an audit', () => {
   it('with --repair, does not name among what it repaired the records that ClickHouse refuses', async () => {
     const command = (query: string) => stack.clickhouse.command({ query })
     await remove('decisions', "subject = 'other'")
+    await stack.redis.del('weir:1:{other}:day') // an audit waits for records of a count that is above them
     await command("ALTER TABLE weir.decisions ADD CONSTRAINT not_other CHECK subject != 'other'")
     const { code, report } = await weirAudit('--repair')
     await command('ALTER TABLE weir.decisions DROP CONSTRAINT not_other')
