@@ -84,7 +84,7 @@ function readQuestion(given: Parameters): UsageQuery | undefined {
   return parsed.kind === 'problems' ? undefined : parsed.query
 }
 
-test('60 random questions have one answer: of the API, of weir usage, and of the tables', {
+test('20 random questions have one answer: of the API, of weir usage, and of the tables', {
   timeout: 180_000,
 }, async () => {
   await fc.assert(
@@ -104,6 +104,6 @@ test('60 random questions have one answer: of the API, of weir usage, and of the
         expect(await askCommand(given, format)).toBe((await askApi(given, `format=${format}`)).text)
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 20 },
   )
 })
