@@ -7,8 +7,10 @@ import { isLarge } from './test/support/failure/is-large.ts'
 import { testEnvironment } from './test/support/programs/environment.ts'
 import { givenEnv, isGiven } from './test/support/servers/given-clickhouse.ts'
 
-/** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
+/** Tests wait for servers and for clocks more than they compute: at any time more workers than there are cores. */
 const maxWorkers = availableParallelism() + 1
+/** Tests of servers mostly wait. */
+const maxWaiting = availableParallelism() + 2
 
 /** Tests start services and commands hundreds of times, from the same sources. */
 const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'), ...testEnvironment, ...givenEnv }
@@ -112,7 +114,7 @@ export default defineConfig({
         exclude: alone,
         timeoutMs: 120_000,
         servers: all,
-        maxWorkers: isGiven ? 1 : maxWorkers,
+        maxWorkers: isGiven ? 1 : maxWaiting,
         groupOrder: isGiven ? 3 : 2,
       }),
       tier('servers-alone', { include: alone, timeoutMs: 120_000, servers: all, maxWorkers: 1, groupOrder: 3 }),
@@ -121,12 +123,18 @@ export default defineConfig({
           include: [`test/nightly/${name}/**/*.test.ts`],
           timeoutMs: 120_000,
           servers: all,
-          maxWorkers: isGiven ? 1 : maxWorkers,
+          maxWorkers: isGiven ? 1 : maxWaiting,
           groupOrder: isGiven ? 3 : 2,
           isolate: name === 'tls',
         }),
       ),
-      tier('smoke', { include: ['test/smoke/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 4 }),
+      tier('smoke', {
+        include: ['test/smoke/**/*.test.ts'],
+        timeoutMs: 300_000,
+        setup: 'test/support/provide-weir.ts',
+        maxWorkers: 1,
+        groupOrder: 4,
+      }),
       tier('browser', { include: ['test/browser/**/*.test.ts'], timeoutMs: 120_000, maxWorkers: 1, groupOrder: 5 }),
       // It mostly waits, for parts to come back and for sessions to end: two of its stacks run at once.
       tier('failure', {

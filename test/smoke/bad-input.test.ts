@@ -3,18 +3,14 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+import { sharedWeir } from '../support/shared-weir.ts'
+import { runWeir } from '../support/weir-up.ts'
 
 let dir = ''
-let running: RunningWeir
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'weir-bad-'))
-  running = await weirUp()
 })
-afterAll(async () => {
-  await running?.close()
-  await rm(dir, { recursive: true, force: true })
-})
+afterAll(() => rm(dir, { recursive: true, force: true }))
 
 const badPolicy = `version: 1
 plans:
@@ -55,6 +51,7 @@ describe('weir up with something wrong', () => {
   })
 
   it('says that the data directory is in use and by whom', async () => {
+    const running = await sharedWeir()
     const { code, stderr } = await runWeir(['up', '--data', running.dir, '--ports', 'auto'])
     expect(code).toBe(1)
     expect(stderr).toContain(`${running.dir} is in use by process ${running.line.launcher}`)

@@ -1,13 +1,13 @@
 import type { LoadReport } from '@weir/cli/load/report.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { sharedWeir } from '../support/shared-weir.ts'
+import { runWeir } from '../support/weir-up.ts'
 
-let weir: RunningWeir
+let weir: Awaited<ReturnType<typeof sharedWeir>>
 beforeAll(async () => {
-  weir = await weirUp()
-}, 180_000)
-afterAll(() => weir?.close())
+  weir = await sharedWeir()
+})
 
 const load = (...args: readonly string[]) => runWeir(['load', '--data', weir.dir, ...args])
 

@@ -4,10 +4,10 @@ import { errorFacts } from '@weir/core/errors.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { tree } from '../repo/read-tree.ts'
-import { codeMetrics } from '../repo/rules/names-in-code.ts'
-import { openBrowser, openWatchedPage, type WatchedPage } from '../support/browser/open-browser.ts'
-import { type BuiltSite, buildSite, deadLinks } from '../support/docs/built-site.ts'
+import { tree } from '../../repo/read-tree.ts'
+import { codeMetrics } from '../../repo/rules/names-in-code.ts'
+import { openBrowser, openWatchedPage, type WatchedPage } from '../../support/browser/open-browser.ts'
+import { type BuiltSite, buildSite, deadLinks } from '../../support/docs/built-site.ts'
 
 /** What people ask, and the page that one of the first three results must be of. */
 const questions: Readonly<Record<string, string>> = {
