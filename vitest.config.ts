@@ -106,7 +106,7 @@ export default defineConfig({
         include: ['test/lua/**/*.test.ts'],
         timeoutMs: 60_000,
         servers: ['redis'],
-        maxWorkers,
+        maxWorkers: maxWaiting,
         groupOrder: 2,
       }),
       tier('servers', {

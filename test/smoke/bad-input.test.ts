@@ -3,8 +3,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sharedWeir } from '../support/shared-weir.ts'
 import { runWeir } from '../support/weir-up.ts'
+import { wholeWeir } from '../support/whole-weir.ts'
 
 let dir = ''
 beforeAll(async () => {
@@ -51,7 +51,7 @@ describe('weir up with something wrong', () => {
   })
 
   it('says that the data directory is in use and by whom', async () => {
-    const running = await sharedWeir()
+    const running = await wholeWeir()
     const { code, stderr } = await runWeir(['up', '--data', running.dir, '--ports', 'auto'])
     expect(code).toBe(1)
     expect(stderr).toContain(`${running.dir} is in use by process ${running.line.launcher}`)

@@ -5,8 +5,8 @@ import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { beforeAll, expect, test } from 'vitest'
-import { sharedWeir } from '../support/shared-weir.ts'
 import { runWeir } from '../support/weir-up.ts'
+import { wholeWeir } from '../support/whole-weir.ts'
 
 /** What each example prints behind its first line; a star stands for any text. */
 const printed: Readonly<Record<string, readonly string[]>> = {
@@ -78,10 +78,10 @@ const names = readdirSync(inProject('examples'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && entry.name !== 'node_modules')
   .map(({ name }) => name)
 
-let weir: Awaited<ReturnType<typeof sharedWeir>>
+let weir: Awaited<ReturnType<typeof wholeWeir>>
 let before: unknown
 beforeAll(async () => {
-  weir = await sharedWeir()
+  weir = await wholeWeir()
   before = await policy()
 })
 

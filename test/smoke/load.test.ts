@@ -1,12 +1,12 @@
 import type { LoadReport } from '@weir/cli/load/report.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { beforeAll, expect, test } from 'vitest'
-import { sharedWeir } from '../support/shared-weir.ts'
 import { runWeir } from '../support/weir-up.ts'
+import { wholeWeir } from '../support/whole-weir.ts'
 
-let weir: Awaited<ReturnType<typeof sharedWeir>>
+let weir: Awaited<ReturnType<typeof wholeWeir>>
 beforeAll(async () => {
-  weir = await sharedWeir()
+  weir = await wholeWeir()
 })
 
 const load = (...args: readonly string[]) => runWeir(['load', '--data', weir.dir, ...args])

@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** Global set-up: one whole Weir for the files of a tier that share it. The first of them starts it: `shared-weir.ts`. */
+/** Global set-up: one whole Weir for all files of a tier that take `whole-weir.ts`. The first of them starts it. */
 export default async (project: TestProject) => {
   let weir: Promise<RunningWeir> | undefined
   const server = createServer(async (_, response) => {
