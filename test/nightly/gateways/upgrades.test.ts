@@ -3,10 +3,7 @@ import { createServer, type IncomingMessage, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startCaddy } from '../../support/gateways/caddy.ts'
-import { startEnvoy } from '../../support/gateways/envoy.ts'
-import { startHaproxy } from '../../support/gateways/haproxy.ts'
-import { startNginx } from '../../support/gateways/nginx.ts'
+import { type GatewayName, gatewayStarts } from '../../support/gateways/all-gateways.ts'
 import type { Gateway } from '../../support/gateways/start-gateway.ts'
 import { openWeirApps, type WeirApps } from '../../support/gateways/weir-apps.ts'
 import { listen } from '../../support/listen.ts'
@@ -28,17 +25,14 @@ upstream.on('upgrade', ({ headers }: IncomingMessage, socket: Duplex) => {
   socket.end(`${switched}\r\n${accept}\r\n\r\n`)
 })
 
+const names: readonly GatewayName[] = ['nginx', 'caddy', 'caddy, short', 'haproxy', 'envoy']
 let weir: WeirApps
 const gateways = new Map<string, Gateway>()
 
 beforeAll(async () => {
   weir = await openWeirApps(policy)
-  const behind = { weirApi: weir.api, upstream: `http://127.0.0.1:${await listen(upstream)}` }
-  gateways.set('nginx', await startNginx(behind))
-  gateways.set('caddy', await startCaddy(behind))
-  gateways.set('caddy, short', await startCaddy(behind, 'weir-short.caddyfile'))
-  gateways.set('haproxy', await startHaproxy(behind))
-  gateways.set('envoy', await startEnvoy(behind))
+  const behind = { weirApi: weir.api, grpc: weir.grpc, upstream: `http://127.0.0.1:${await listen(upstream)}` }
+  for (const name of names) gateways.set(name, await gatewayStarts[name](behind))
 }, 180_000)
 afterAll(async () => {
   for (const gateway of gateways.values()) await gateway.close()
@@ -76,7 +70,7 @@ async function statusOf(name: string, connection: string, protocols: readonly st
   return status
 }
 
-test.each(['nginx', 'caddy', 'caddy, short', 'haproxy', 'envoy'])(
+test.each(names)(
   'no tunnel is opened through %s but a WebSocket: requests in others would not be decided',
   async (name) => {
     const asked = [
