@@ -75,7 +75,6 @@ const longest = [
   'test/nightly/rights/clickhouse.test.ts',
   'test/servers/docs/commands.test.ts',
   'test/nightly/rights/kafka.test.ts',
-  'test/nightly/rights/secured-pipeline.test.ts',
   'test/servers/metering/faults.test.ts',
   'test/servers/client/outbound-limit.test.ts',
   'test/nightly/stand-ins/kafka.test.ts',

@@ -1,16 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { folderForFile } from '../support/for-file.ts'
 import { runWeir } from '../support/weir-up.ts'
 import { wholeWeir } from '../support/whole-weir.ts'
 
-let dir = ''
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'weir-bad-'))
-})
-afterAll(() => rm(dir, { recursive: true, force: true }))
+const dir = await folderForFile('bad')
 
 const badPolicy = `version: 1
 plans:
@@ -48,6 +44,19 @@ describe('weir up with something wrong', () => {
       2,
       expect.stringContaining('nowhere.yaml cannot be read: there is no such file'),
     ])
+  })
+
+  it('is known before: weir check finds the environment of a service right, or names what is missing', async () => {
+    const { kafka, clickhouse } = (await wholeWeir()).line
+    const check = (env: NodeJS.ProcessEnv) => runWeir(['check', '--service', 'metering'], env)
+    expect(await check({ WEIR_KAFKA_BROKERS: kafka, WEIR_CLICKHOUSE_URL: clickhouse })).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('environment: right for metering\n'),
+    })
+    expect(await check({ WEIR_KAFKA_BROKERS: kafka })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('WEIR_CLICKHOUSE_URL'),
+    })
   })
 
   it('says that the data directory is in use and by whom', async () => {

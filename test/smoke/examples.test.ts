@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runWeir } from '../support/weir-up.ts'
 import { wholeWeir } from '../support/whole-weir.ts'
 
@@ -78,12 +78,8 @@ const names = readdirSync(inProject('examples'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && entry.name !== 'node_modules')
   .map(({ name }) => name)
 
-let weir: Awaited<ReturnType<typeof wholeWeir>>
-let before: unknown
-beforeAll(async () => {
-  weir = await wholeWeir()
-  before = await policy()
-})
+const weir = await wholeWeir()
+const before = await policy()
 
 async function policy(): Promise<unknown> {
   const headers = { authorization: `Bearer ${weir.line.adminToken}` }

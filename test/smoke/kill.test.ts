@@ -1,18 +1,15 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { compareWhenThere, openCounter } from '../support/failure/count.ts'
 import { packId } from '../support/failure/ledger.ts'
 import { untilSettled } from '../support/failure/until-settled.ts'
+import { forFile } from '../support/for-file.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 
-let up: RunningWeir
-beforeAll(async () => {
-  up = await weirUp()
-})
-afterAll(() => up?.close())
+const up = await forFile(weirUp())
 
 /**
  * Until a killed part is back and everything that depends on it works again. Kafka takes longest: 3 s, then the group

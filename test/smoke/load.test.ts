@@ -1,13 +1,10 @@
 import type { LoadReport } from '@weir/cli/load/report.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runWeir } from '../support/weir-up.ts'
 import { wholeWeir } from '../support/whole-weir.ts'
 
-let weir: Awaited<ReturnType<typeof wholeWeir>>
-beforeAll(async () => {
-  weir = await wholeWeir()
-})
+const weir = await wholeWeir()
 
 const load = (...args: readonly string[]) => runWeir(['load', '--data', weir.dir, ...args])
 

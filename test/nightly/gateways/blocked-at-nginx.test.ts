@@ -6,18 +6,18 @@ import { topics } from '@weir/contracts/topics.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
+import { forFile } from '../../support/for-file.ts'
 import { startNginx } from '../../support/gateways/nginx.ts'
-import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
-import { type Gateway, snippet } from '../../support/gateways/start-gateway.ts'
+import { snippet } from '../../support/gateways/start-gateway.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
-import type { RunningConsole } from '../../support/start-console.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import { startIngress } from '../../support/start-ingress.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const policy = {
@@ -29,33 +29,20 @@ const policy = {
   subjects: { acme: { plan: 'free', keys: [{ sha256: sha256('acme-key'), id: 'app' }] } },
 }
 
-let redis: RunningServer
-let stack: Awaited<ReturnType<typeof startConsoleStack>>
-let desk: RunningConsole
-let ingress: RunningIngress
-let upstream: PlainUpstream
-let nginx: Gateway
 const services: ServiceProcess[] = []
-beforeAll(async () => {
-  redis = await startServer(redisServer)
-  stack = await startConsoleStack({ policy, environment: { WEIR_REDIS_URL: redis.address } })
-  desk = stack.desk
-  const addresses = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_REDIS_URL: redis.address }
-  const servers = { ...addresses, WEIR_POLICY_FILE: join(redis.dir, 'weir.yaml') }
-  await writeFile(servers.WEIR_POLICY_FILE, JSON.stringify(policy))
-  const withTables = { ...servers, WEIR_CLICKHOUSE_URL: stack.tables.url }
-  for (const name of ['metering', 'alerting'] as const) services.push(await startServiceProcess(name, withTables))
-  ingress = await startIngress(servers)
-  upstream = await startPlainUpstream()
-  nginx = await startNginx({ weirApi: ingress.api, upstream: upstream.url, refusesBlocked: true })
-}, 180_000)
+const redis = await forFile(startServer(redisServer))
+const stack = await forFile(startConsoleStack({ policy, environment: { WEIR_REDIS_URL: redis.address } }))
+const desk = stack.desk
+const addresses = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_REDIS_URL: redis.address }
+const servers = { ...addresses, WEIR_POLICY_FILE: join(redis.dir, 'weir.yaml') }
+await writeFile(servers.WEIR_POLICY_FILE, JSON.stringify(policy))
+const withTables = { ...servers, WEIR_CLICKHOUSE_URL: stack.tables.url }
+for (const name of ['metering', 'alerting'] as const) services.push(await startServiceProcess(name, withTables))
+const ingress = await forFile(startIngress(servers))
+const upstream = await forFile(startPlainUpstream())
+const nginx = await forFile(startNginx({ weirApi: ingress.api, upstream: upstream.url, refusesBlocked: true }))
 afterAll(async () => {
-  await nginx?.close()
-  await ingress?.close()
   for (const service of services) await service.kill('SIGTERM')
-  await upstream?.close()
-  await stack?.close()
-  await redis?.close()
 })
 
 const blocked = ['127.0.0.11', '127.0.0.12', '127.0.0.13']

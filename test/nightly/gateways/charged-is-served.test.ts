@@ -1,7 +1,8 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { type GatewayName, type Gateways, gatewayStarts, openGateways } from '../../support/gateways/all-gateways.ts'
+import { forFile } from '../../support/for-file.ts'
+import { type GatewayName, gatewayStarts, openGateways } from '../../support/gateways/all-gateways.ts'
 import type { Seen } from '../../support/gateways/plain-upstream.ts'
 
 countAttempts(
@@ -23,11 +24,7 @@ subjects: { acme: { plan: free, keys: [{ sha256: "${sha256(key)}", id: k1 }] } }
 `
 
 const names = (Object.keys(gatewayStarts) as GatewayName[]).filter((name) => name !== 'envoy, gRPC, open')
-let all: Gateways
-beforeAll(async () => {
-  all = await openGateways(policy, names)
-}, 180_000)
-afterAll(() => all?.close())
+const all = await forFile(openGateways(policy, names))
 
 interface Case {
   readonly method?: string

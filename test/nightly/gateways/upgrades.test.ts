@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { type GatewayName, gatewayStarts } from '../../support/gateways/all-gateways.ts'
 import type { Gateway } from '../../support/gateways/start-gateway.ts'
-import { openWeirApps, type WeirApps } from '../../support/gateways/weir-apps.ts'
+import { openWeirApps } from '../../support/gateways/weir-apps.ts'
 import { listen } from '../../support/listen.ts'
 
 const policy = `
@@ -26,17 +27,13 @@ upstream.on('upgrade', ({ headers }: IncomingMessage, socket: Duplex) => {
 })
 
 const names: readonly GatewayName[] = ['nginx', 'caddy', 'caddy, short', 'haproxy', 'envoy']
-let weir: WeirApps
 const gateways = new Map<string, Gateway>()
 
-beforeAll(async () => {
-  weir = await openWeirApps(policy)
-  const behind = { weirApi: weir.api, grpc: weir.grpc, upstream: `http://127.0.0.1:${await listen(upstream)}` }
-  for (const name of names) gateways.set(name, await gatewayStarts[name](behind))
-}, 180_000)
+const weir = await forFile(openWeirApps(policy))
+const behind = { weirApi: weir.api, grpc: weir.grpc, upstream: `http://127.0.0.1:${await listen(upstream)}` }
+for (const name of names) gateways.set(name, await gatewayStarts[name](behind))
 afterAll(async () => {
   for (const gateway of gateways.values()) await gateway.close()
-  await weir?.close()
   upstream.closeAllConnections()
   upstream.close()
 })

@@ -2,33 +2,23 @@ import { createTopics } from '@weir/cli/commands/topics.ts'
 import { kafkaFrom } from '@weir/cli/find-servers.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { documentedRights } from '../../support/documented-rights.ts'
+import { forFile } from '../../support/for-file.ts'
 import { openCommands } from '../../support/rights/commands.ts'
 import { Rounds } from '../../support/rights/rounds.ts'
-import {
-  type SecuredWeir,
-  type ServiceName,
-  serviceNames,
-  startSecuredWeir,
-} from '../../support/rights/secured-weir.ts'
+import { type ServiceName, serviceNames, startSecuredWeir } from '../../support/rights/secured-weir.ts'
 
-let weir: SecuredWeir
-let rounds: Rounds
 /** What the closing line prints: who, without which right, and where or how it is named. */
 const table: string[] = []
 
-beforeAll(async () => {
-  const silent = () => undefined
-  weir = await startSecuredWeir((environment) => createTopics(kafkaFrom(environment, 'weir-topics'), silent))
-  rounds = new Rounds(weir)
-  await rounds.finish(await rounds.begin())
-}, 180_000)
-afterAll(async () => {
-  process.stdout.write(`\n${table.join('\n')}\n`)
-  await rounds?.close()
-  await weir?.close()
-})
+const silent = () => undefined
+const weir = await forFile(
+  startSecuredWeir((environment) => createTopics(kafkaFrom(environment, 'weir-topics'), silent)),
+)
+const rounds = await forFile(new Rounds(weir))
+await rounds.finish(await rounds.begin())
+afterAll(() => void process.stdout.write(`\n${table.join('\n')}\n`))
 
 /**
  * Until the service's log and /readyz name the right; and the console's answers, where it was asked for what needs the

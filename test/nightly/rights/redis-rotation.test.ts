@@ -7,26 +7,23 @@ import { buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { Redis } from 'ioredis'
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { untilDecides } from '../../support/open-topology.ts'
-import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
+import { startTlsRedis } from '../../support/servers/redis-tls.ts'
 
-let server: TlsServer
-let dir: string
-let admin: Redis
-beforeAll(async () => {
-  server = await startTlsRedis(['user default on nopass ~* &* +@all', 'user weir on >old ~* &* +@all'], 'yes')
-  dir = await mkdtemp(join(tmpdir(), 'weir-test-rotation-'))
-  admin = connectRedis(`rediss://127.0.0.1:${server.port}`, {
-    role: 'queue',
-    onError: () => undefined,
-    tls: server.files,
-  })
-  return async () => {
-    admin.disconnect()
-    await server.close()
-    await rm(dir, { recursive: true })
-  }
+const server = await forFile(
+  startTlsRedis(['user default on nopass ~* &* +@all', 'user weir on >old ~* &* +@all'], 'yes'),
+)
+const dir = await mkdtemp(join(tmpdir(), 'weir-test-rotation-'))
+const admin = connectRedis(`rediss://127.0.0.1:${server.port}`, {
+  role: 'queue',
+  onError: () => undefined,
+  tls: server.files,
+})
+afterAll(async () => {
+  admin.disconnect()
+  await rm(dir, { recursive: true })
 })
 
 const urlOf = (password: string, port = server.port) => `rediss://weir:${password}@127.0.0.1:${port}`

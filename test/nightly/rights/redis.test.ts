@@ -8,33 +8,26 @@ import { lackingOf, redisProblem } from '@weir/redis/connection-state.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { clusterRights, type RedisUse, redisRights, rightsOf, sentinelRights } from '@weir/redis/redis-rights.ts'
-import type { Redis } from 'ioredis'
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { untilDecides } from '../../support/open-topology.ts'
 import { workOf } from '../../support/redis/user-work.ts'
 import { startCluster } from '../../support/servers/redis-cluster.ts'
 import { startSentinels } from '../../support/servers/redis-sentinel.ts'
-import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
+import { startTlsRedis } from '../../support/servers/redis-tls.ts'
 
 const page = await readFile(join(import.meta.dirname, '../../../docs/configuration.md'), 'utf8')
 const documented = new Map(
   [...page.matchAll(/^ACL SETUSER weir-(\w+) on >PASSWORD resetchannels (.*)$/gm)].map(([, use, rule]) => [use, rule]),
 )
 
-let server: TlsServer
-let admin: Redis
-beforeAll(async () => {
-  server = await startTlsRedis(['maxmemory-policy allkeys-lru'], 'yes')
-  admin = connectRedis(`rediss://127.0.0.1:${server.port}`, {
-    role: 'queue',
-    onError: () => undefined,
-    tls: server.files,
-  })
-  return async () => {
-    admin.disconnect()
-    await server.close()
-  }
+const server = await forFile(startTlsRedis(['maxmemory-policy allkeys-lru'], 'yes'))
+const admin = connectRedis(`rediss://127.0.0.1:${server.port}`, {
+  role: 'queue',
+  onError: () => undefined,
+  tls: server.files,
 })
+afterAll(() => void admin.disconnect())
 
 const setUser = (name: string, rule: string) => admin.acl('SETUSER', name, 'reset', 'on', '>p@ss', ...rule.split(' '))
 

@@ -2,16 +2,11 @@ import { createHash } from 'node:crypto'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack, webhookSecret } from '../../support/alerting/open-alerting.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
-
-let stack: AlertingStack
-let admin: RunningConsole
-let ingress: RunningIngress
-let hashFile: string
-let secretFile: string
+import { expect, test } from 'vitest'
+import { openAlertingStack, webhookSecret } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
+import { startConsole } from '../../support/start-console.ts'
+import { startIngress } from '../../support/start-ingress.ts'
 
 /** As tools replace a file that others read. */
 async function replace(file: string, text: string): Promise<void> {
@@ -20,27 +15,23 @@ async function replace(file: string, text: string): Promise<void> {
 }
 const hashOf = (token: string) => `${createHash('sha256').update(token).digest('hex')}\n`
 
-beforeAll(async () => {
-  stack = await openAlertingStack(['ops'], { subjects: { acme: { plan: 'free' }, other: { plan: 'free' } } })
-  hashFile = join(stack.kafka.dir, 'admin-token-hash')
-  secretFile = join(stack.kafka.dir, 'ops-secret')
-  await replace(hashFile, hashOf('first-token'))
-  await replace(secretFile, `${webhookSecret}\n`)
-  const servers = {
-    WEIR_REDIS_URL: stack.redis.address,
-    WEIR_KAFKA_BROKERS: stack.kafka.address,
-    WEIR_CLICKHOUSE_URL: stack.tables.url,
-    WEIR_POLICY_FILE: '/nowhere/weir.yaml',
-    WEIR_ADMIN_TOKEN_SHA256: '',
-    WEIR_ADMIN_TOKEN_SHA256_FILE: hashFile,
-  }
-  admin = await startConsole(servers)
-  ingress = await startIngress(servers)
-}, 120_000)
-afterAll(async () => {
-  await Promise.all([ingress?.close(), admin?.close()])
-  await stack?.close()
-})
+const stack = await forFile(
+  openAlertingStack(['ops'], { subjects: { acme: { plan: 'free' }, other: { plan: 'free' } } }),
+)
+const hashFile = join(stack.kafka.dir, 'admin-token-hash')
+const secretFile = join(stack.kafka.dir, 'ops-secret')
+await replace(hashFile, hashOf('first-token'))
+await replace(secretFile, `${webhookSecret}\n`)
+const servers = {
+  WEIR_REDIS_URL: stack.redis.address,
+  WEIR_KAFKA_BROKERS: stack.kafka.address,
+  WEIR_CLICKHOUSE_URL: stack.tables.url,
+  WEIR_POLICY_FILE: '/nowhere/weir.yaml',
+  WEIR_ADMIN_TOKEN_SHA256: '',
+  WEIR_ADMIN_TOKEN_SHA256_FILE: hashFile,
+}
+const admin = await forFile(startConsole(servers))
+const ingress = await forFile(startIngress(servers))
 
 const askConsole = async (token: string) =>
   (await admin.ask('GET /v1/policy', undefined, { accept: 'application/json', authorization: `Bearer ${token}` }))

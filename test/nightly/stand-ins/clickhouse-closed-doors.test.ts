@@ -2,36 +2,30 @@ import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
+import { forFile } from '../../support/for-file.ts'
 import { listen } from '../../support/listen.ts'
-import { type LocalClickhouse, startClickhouse } from '../../support/servers/clickhouse.ts'
+import { startClickhouse } from '../../support/servers/clickhouse.ts'
 
 countAttempts(
   'SQL and web pages against the local ClickHouse',
   'no file, address or server is reached; pages are refused',
 )
 
-let clickhouse: LocalClickhouse
-let secret: string
 /** Counts connections: nothing that a statement names may be asked over the network. */
 const asked = { count: 0, port: 0 }
 const listener = createServer((socket) => {
   asked.count++
   socket.destroy()
 })
-beforeAll(async () => {
-  clickhouse = await startClickhouse()
-  secret = join(clickhouse.server.dir, 'secret.txt')
-  writeFileSync(secret, 'a secret of this machine\n')
-  asked.port = await listen(listener)
-  await clickhouse.ask('CREATE DATABASE attack')
-  await clickhouse.ask('CREATE TABLE attack.t (a UInt8, b String) ENGINE = MergeTree ORDER BY a')
-})
-afterAll(async () => {
-  listener.close()
-  await clickhouse.close()
-})
+const clickhouse = await forFile(startClickhouse())
+const secret = join(clickhouse.server.dir, 'secret.txt')
+writeFileSync(secret, 'a secret of this machine\n')
+asked.port = await listen(listener)
+await clickhouse.ask('CREATE DATABASE attack')
+await clickhouse.ask('CREATE TABLE attack.t (a UInt8, b String) ENGINE = MergeTree ORDER BY a')
+afterAll(() => void listener.close())
 
 /** `fetch` sets Host itself, so this one goes out by hand. */
 function status(headers: Record<string, string>): Promise<number> {

@@ -13,12 +13,13 @@ import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { topicSpec } from '../../support/servers/kafka-topics.ts'
 import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { testConsumer } from '../../support/servers/read-topic.ts'
-import { type SecureKafka, startSecureKafka } from '../../support/servers/secure-kafka.ts'
+import { startSecureKafka } from '../../support/servers/secure-kafka.ts'
 import { startTokenServer } from '../../support/servers/token-server.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -30,18 +31,11 @@ const mayAll = [
 ] as const
 
 const dir = mkdtempSync(join(tmpdir(), 'weir-test-secure-'))
-let kafka: SecureKafka
-let tokens: Awaited<ReturnType<typeof startTokenServer>>
-beforeAll(async () => {
-  tokens = await startTokenServer(user, 600)
-  kafka = await startSecureKafka({ plainUsers: { [user]: 'plain' } })
-  await kafka.setPassword(user, password)
-  await kafka.grant(user, mayAll)
-})
-afterAll(async () => {
-  await Promise.all([kafka?.close(), tokens?.close()])
-  rmSync(dir, { recursive: true, force: true })
-})
+const tokens = await forFile(startTokenServer(user, 600))
+const kafka = await forFile(startSecureKafka({ plainUsers: { [user]: 'plain' } }))
+await kafka.setPassword(user, password)
+await kafka.grant(user, mayAll)
+afterAll(() => void rmSync(dir, { recursive: true, force: true }))
 
 /** A file of the test's own, which it may replace. */
 function file(of: { readonly text: string } | { readonly copy: string }): string {

@@ -16,61 +16,58 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { checkConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { listen } from '../../support/listen.ts'
 import { readMetric } from '../../support/read-metric.ts'
-import { type Authority, createAuthority } from '../../support/servers/certificates.ts'
+import { createAuthority } from '../../support/servers/certificates.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 import { startConsole } from '../../support/start-console.ts'
 import { startIngress } from '../../support/start-ingress.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
-let kafka: RunningServer
 let dir: string
-let servers: Authority
-let clients: Authority
-let trust: ConnectionOptions
-let environment: Record<string, string>
 /** Answers at once, but for `/slow`, whose answers wait here. */
 const slow: ServerResponse[] = []
 const upstream = createServer((asked, response) =>
   asked.url === '/slow' ? slow.push(response) : response.end('served'),
 )
 
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  ;({ dir } = kafka)
-  const policy = {
-    version: 1,
-    identity: { anonymous: 'visitors' },
-    plans: { visitors: { limits: [] } },
-    upstreams: { api: { url: `http://127.0.0.1:${await listen(upstream)}`, hosts: ['*'] } },
-    subjects: { app: { plan: 'visitors' } },
-    tokens: { app: { sha256: sha256('token'), scopes: ['check'] } },
-  }
-  await writeFile(`${dir}/weir.yaml`, JSON.stringify(policy))
-  servers = await createAuthority(dir, 'servers')
-  clients = await createAuthority(dir, 'clients')
-  const { certFile, keyFile } = await servers.issue('server')
-  const mine = await clients.issue('client')
-  trust = { ca: await readFile(servers.caFile), cert: await readFile(mine.certFile), key: await readFile(mine.keyFile) }
-  environment = {
-    WEIR_TLS_CERT: certFile,
-    WEIR_TLS_KEY: keyFile,
-    WEIR_TLS_CLIENT_CA: clients.caFile,
-    WEIR_KAFKA_BROKERS: kafka.address,
-    WEIR_REDIS_URL: inject('redisUrl'),
-    WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
-    WEIR_POLICY_FILE: `${dir}/weir.yaml`,
-    WEIR_SHARE_PORTS: 'yes',
-  }
-}, 180_000)
+const kafka = await forFile(startServer(kafkaServer))
+await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+;({ dir } = kafka)
+const policy = {
+  version: 1,
+  identity: { anonymous: 'visitors' },
+  plans: { visitors: { limits: [] } },
+  upstreams: { api: { url: `http://127.0.0.1:${await listen(upstream)}`, hosts: ['*'] } },
+  subjects: { app: { plan: 'visitors' } },
+  tokens: { app: { sha256: sha256('token'), scopes: ['check'] } },
+}
+await writeFile(`${dir}/weir.yaml`, JSON.stringify(policy))
+const servers = await createAuthority(dir, 'servers')
+const clients = await createAuthority(dir, 'clients')
+const { certFile, keyFile } = await servers.issue('server')
+const mine = await clients.issue('client')
+const trust: ConnectionOptions = {
+  ca: await readFile(servers.caFile),
+  cert: await readFile(mine.certFile),
+  key: await readFile(mine.keyFile),
+}
+const environment = {
+  WEIR_TLS_CERT: certFile,
+  WEIR_TLS_KEY: keyFile,
+  WEIR_TLS_CLIENT_CA: clients.caFile,
+  WEIR_KAFKA_BROKERS: kafka.address,
+  WEIR_REDIS_URL: inject('redisUrl'),
+  WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
+  WEIR_POLICY_FILE: `${dir}/weir.yaml`,
+  WEIR_SHARE_PORTS: 'yes',
+}
 afterAll(async () => {
   upstream.closeAllConnections()
   upstream.close()
-  await kafka?.close()
 })
 
 /** Both processes, with client certificates asked for at every listener. */

@@ -4,21 +4,14 @@ import { createServer } from 'node:tls'
 import { buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
-import { beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { openTopology } from '../../support/open-topology.ts'
-import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
+import { startTlsRedis } from '../../support/servers/redis-tls.ts'
 
-let server: TlsServer
-let other: TlsServer
-beforeAll(async () => {
-  const user = 'user weir on >p@ss ~* &* +@all'
-  server = await startTlsRedis(['bind 127.0.0.1 127.0.0.2', 'user default off', user], 'yes')
-  other = await startTlsRedis()
-  return async () => {
-    await server.close()
-    await other.close()
-  }
-})
+const user = 'user weir on >p@ss ~* &* +@all'
+const server = await forFile(startTlsRedis(['bind 127.0.0.1 127.0.0.2', 'user default off', user], 'yes'))
+const other = await forFile(startTlsRedis())
 
 const urlOf = (password = 'p@ss', host = `127.0.0.1:${server.port}`) =>
   `rediss://weir:${encodeURIComponent(password)}@${host}`

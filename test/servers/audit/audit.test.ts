@@ -5,10 +5,11 @@ import { type AuditPorts, auditAll } from '@weir/cli/audit/audit-all.ts'
 import { repair } from '@weir/cli/audit/repair.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { decisionInput } from '../../support/audit/decisions.ts'
 import { meterAll, openTestJournal } from '../../support/audit/pipeline.ts'
-import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { startAuditStack } from '../../support/audit/stack.ts'
+import { forFile } from '../../support/for-file.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -25,15 +26,10 @@ subjects: { acme: { plan: free, timeZone: ${timeZone} }, other: { plan: free, ti
 `
 const quota = [{ name: 'day', unit: 'day', timeZone } as const]
 
-let stack: AuditStack
-let policyFile: string
-beforeAll(async () => {
-  stack = await startAuditStack()
-  policyFile = join(stack.kafka.dir, 'weir.yaml')
-  await writeFile(policyFile, policy)
-  await publishHours()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startAuditStack())
+const policyFile = join(stack.kafka.dir, 'weir.yaml')
+await writeFile(policyFile, policy)
+await publishHours()
 
 /** Two journals, marks, records that were sent twice, a dead letter, and what Redis counted for all that. */
 async function publishHours(): Promise<void> {

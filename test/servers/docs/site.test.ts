@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorFacts } from '@weir/core/errors.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { tree } from '../../repo/read-tree.ts'
 import { codeMetrics } from '../../repo/rules/names-in-code.ts'
-import { openBrowser, openWatchedPage, type WatchedPage } from '../../support/browser/open-browser.ts'
-import { type BuiltSite, buildSite, deadLinks } from '../../support/docs/built-site.ts'
+import { openBrowser, openWatchedPage } from '../../support/browser/open-browser.ts'
+import { buildSite, deadLinks } from '../../support/docs/built-site.ts'
+import { forFile } from '../../support/for-file.ts'
 
 /** What people ask, and the page that one of the first three results must be of. */
 const questions: Readonly<Record<string, string>> = {
@@ -23,17 +23,8 @@ const questions: Readonly<Record<string, string>> = {
   corrections: 'check-api.html',
 }
 
-let site: BuiltSite
-let browser: Browser
-let watched: WatchedPage
-beforeAll(async () => {
-  ;[site, browser] = await Promise.all([buildSite(), openBrowser()])
-  watched = await openWatchedPage(browser, { origin: site.origin })
-})
-afterAll(async () => {
-  await browser?.close()
-  await site?.close()
-})
+const [site, browser] = await Promise.all([forFile(buildSite()), forFile(openBrowser())])
+const watched = await openWatchedPage(browser, { origin: site.origin })
 
 it('the site of the documents builds without a dead link, anchor or picture', () => {
   expect(deadLinks(site.folder)).toEqual([])

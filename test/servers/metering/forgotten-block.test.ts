@@ -1,12 +1,9 @@
 import { quoted } from '@weir/clickhouse/audit/rollups.ts'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { endSessions, type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
+import { endSessions, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
-let stack: MeteringStack
-beforeAll(async () => {
-  stack = await openMeteringStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(openMeteringStack())
 
 interface Totals {
   readonly raw: string

@@ -3,25 +3,14 @@ import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'
 import { until } from '../../support/until.ts'
 import { holdFirstInsert } from './held-insert.ts'
-import {
-  endSessions,
-  type MeteringStack,
-  newJournal,
-  once,
-  openMeteringStack,
-  settled,
-  type TestJournal,
-} from './open-metering.ts'
+import { endSessions, newJournal, once, openMeteringStack, settled, type TestJournal } from './open-metering.ts'
 
-let stack: MeteringStack
-beforeAll(async () => {
-  stack = await openMeteringStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(openMeteringStack())
 
 const partitions = [0, 1, 2, 3, 4, 5]
 const month = (ms: number) => new Date(ms).toISOString().slice(0, 7)
