@@ -1,8 +1,8 @@
 import { decisionColumns } from '@weir/contracts/decision-columns.ts'
 import type { ValueOf } from '@weir/contracts/schema.ts'
-import { decisionDimensions } from '@weir/core/usage/decision-query.ts'
 import Type, { type TUnsafe } from 'typebox'
 import { answer, media, operation } from './operation.ts'
+import { decisionDimensions } from './query/decision-query.ts'
 import {
   anyObjectOrNull,
   flag,

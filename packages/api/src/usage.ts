@@ -1,9 +1,9 @@
-import { answerFormats, streamTypes } from '@weir/core/usage/answer-form.ts'
-import { orders } from '@weir/core/usage/ranking.ts'
-import { outcomeDimensions, querySteps, type UsageDimension, usageDimensions } from '@weir/core/usage/usage-query.ts'
-import { utilizationFilters, utilizationOrders } from '@weir/core/usage/utilization-query.ts'
 import Type, { type TSchema } from 'typebox'
 import { answer, media, noBody, type Operation, operation } from './operation.ts'
+import { answerFormats, streamTypes } from './query/answer-form.ts'
+import { orders } from './query/ranking.ts'
+import { outcomeDimensions, querySteps, type UsageDimension, usageDimensions } from './query/usage-query.ts'
+import { utilizationFilters, utilizationOrders } from './query/utilization-query.ts'
 import {
   described,
   flag,
