@@ -1,4 +1,5 @@
-import type { UsageRow, UtilizationRow } from '@weir/api/usage.ts'
+import type { UsageRow } from '@weir/api/usage.ts'
+import type { UtilizationRow } from '@weir/api/utilization.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count, percent } from '../format.ts'
 import { html } from '../html.ts'

@@ -1,6 +1,6 @@
 import type { GivenParameters } from '@weir/api/query/read-parameters.ts'
 import { isUtilizationPlace, parseUtilizationQuery, utilizationPlace } from '@weir/api/query/utilization-query.ts'
-import { getUtilization, utilizationCountNames } from '@weir/api/usage.ts'
+import { getUtilization, utilizationCountNames } from '@weir/api/utilization.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
