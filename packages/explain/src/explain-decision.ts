@@ -24,7 +24,7 @@ export interface ExplainedLimit {
   readonly needed: number
   readonly refused: boolean
   readonly by: Readonly<Record<string, string>>
-  /** When all of it is free again if nothing more is used. */
+  /** When all of it is unused, without further requests. */
   readonly reset_at: string
 }
 
@@ -45,7 +45,7 @@ const skewMsMax = 1_000
 const minuteMs = 60_000
 
 /**
- * Returns when all of a limit is free again: of a fixed window or a period its very end, which the clocks of a record
+ * Returns when all of a limit is unused: of a fixed window or a period its very end, which the clocks of a record
  * miss by their difference. A block ends where it ends.
  */
 function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): number {

@@ -102,7 +102,7 @@ function checkRaw(
   if (toMs - fromMs > rawSpanMaxMs) problems.push(`${names} it, so from and to may be at most 31 days apart`)
 }
 
-/** When, and of whom, a query is asked. */
+/** When a query is asked, and about whose rows. */
 export interface AskedAt {
   readonly nowMs: number
   /** Whether the caller reads the rows of some subjects only. */

@@ -20,7 +20,7 @@ declare module 'fastify' {
     scope?: TokenScope
     /** Another scope that opens the route as well: what its holder may change, the holder may find. */
     orScope?: TokenScope
-    /** `own`: also open to callers who are limited to subjects, for what is of these. Others are closed to them. */
+    /** `own`: also open to callers who are limited to subjects, for these. Others are closed to them. */
     reach?: 'own'
     /** An answer without an end. */
     isLive?: true
