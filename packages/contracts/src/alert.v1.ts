@@ -53,8 +53,8 @@ export const alertFields = {
   'weir.allowed.high': rate,
   'weir.allowed.dropped': rate,
   /**
-   * The alerts of a subject in a day or a week (`digest`: `daily` or `weekly`), at most 200, for addresses of its contact
-   * that got them together; `endpoint` is the one of type `subject` that sends it.
+   * The alerts of a subject in a day or a week (`digest`: `daily` or `weekly`), at most 200, for addresses of its
+   * contact that got them together; `endpoint` is the one of type `subject` that sends it.
    */
   'weir.alerts.digest': { endpoint: 'text', digest: 'text', period_start: 'time', period_end: 'time', count: 'count' },
   /** An endpoint answered that it accepts nothing more. */
