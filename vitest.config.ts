@@ -2,12 +2,15 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { nightlyTiers } from './test/runner/tiers.ts'
 import { isLarge } from './test/support/failure/is-large.ts'
 import { testEnvironment } from './test/support/programs/environment.ts'
 import { givenEnv, isGiven } from './test/support/servers/given-clickhouse.ts'
 
-/** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
+/** Tests wait for servers and for clocks more than they compute: at any time more workers than there are cores. */
 const maxWorkers = availableParallelism() + 1
+/** Tests of servers mostly wait. */
+const maxWaiting = availableParallelism() + 2
 
 /** Tests start services and commands hundreds of times, from the same sources. */
 const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'), ...testEnvironment, ...givenEnv }
@@ -29,7 +32,7 @@ interface TierOptions {
   readonly setup?: string
   /** Files at once; 1 for those that take all cores, kill what others use, or hold times to the millisecond. */
   readonly maxWorkers: number
-  /** False where a worker keeps the modules that it has loaded for the next file. */
+  /** True where files mock modules: else a worker keeps those that it has loaded for the next file. */
   readonly isolate?: boolean
   /** Projects of different numbers of workers run one after another, in this order. */
   readonly groupOrder: number
@@ -47,7 +50,7 @@ const tier = (name: string, options: TierOptions) => ({
     expect: { poll: { timeout: 10_000 } },
     env,
     maxWorkers: options.maxWorkers,
-    isolate: options.isolate ?? true,
+    isolate: options.isolate ?? false,
     sequence: { groupOrder: options.groupOrder },
     globalSetup: options.setup ?? (options.servers ?? []).map((server) => `test/support/servers/provide-${server}.ts`),
     setupFiles: ['unit', 'repo', 'packaging', 'docker'].includes(name) ? [] : ['test/support/report-failure.ts'],
@@ -69,16 +72,14 @@ const alone = [
 
 /** Files of a minute and more: were they to begin last, each would run alone at the end. */
 const longest = [
-  'test/servers/clickhouse/least-rights.test.ts',
+  'test/nightly/rights/clickhouse.test.ts',
   'test/servers/docs/commands.test.ts',
-  'test/servers/kafka/least-rights.test.ts',
-  'test/servers/metering/crash-points.test.ts',
-  'test/servers/secured-pipeline.test.ts',
+  'test/nightly/rights/kafka.test.ts',
   'test/servers/metering/faults.test.ts',
   'test/servers/client/outbound-limit.test.ts',
-  'test/servers/kafka/local-kafka.test.ts',
+  'test/nightly/stand-ins/kafka.test.ts',
   'test/servers/admin/weir-up.test.ts',
-  'test/servers/proxy/over-tls.test.ts',
+  'test/nightly/tls/proxy.test.ts',
 ]
 
 /** In a new checkout vitest knows only how large each file is. */
@@ -94,19 +95,17 @@ export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
     projects: [
-      // Unit tests are functions of values, or open what they use: they may share a worker's modules.
       tier('unit', {
         include: ['{packages,services,infra}/**/*.test.ts'],
         timeoutMs: 20_000,
         maxWorkers,
-        isolate: false,
         groupOrder: 1,
       }),
       tier('lua', {
         include: ['test/lua/**/*.test.ts'],
         timeoutMs: 60_000,
         servers: ['redis'],
-        maxWorkers,
+        maxWorkers: maxWaiting,
         groupOrder: 2,
       }),
       tier('servers', {
@@ -114,11 +113,27 @@ export default defineConfig({
         exclude: alone,
         timeoutMs: 120_000,
         servers: all,
-        maxWorkers: isGiven ? 1 : maxWorkers,
+        maxWorkers: isGiven ? 1 : maxWaiting,
         groupOrder: isGiven ? 3 : 2,
       }),
       tier('servers-alone', { include: alone, timeoutMs: 120_000, servers: all, maxWorkers: 1, groupOrder: 3 }),
-      tier('smoke', { include: ['test/smoke/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 4 }),
+      ...nightlyTiers.map((name) =>
+        tier(name, {
+          include: [`test/nightly/${name}/**/*.test.ts`],
+          timeoutMs: 120_000,
+          servers: all,
+          maxWorkers: isGiven ? 1 : maxWaiting,
+          groupOrder: isGiven ? 3 : 2,
+          isolate: name === 'tls',
+        }),
+      ),
+      tier('smoke', {
+        include: ['test/smoke/**/*.test.ts'],
+        timeoutMs: 300_000,
+        setup: 'test/support/provide-weir.ts',
+        maxWorkers: 1,
+        groupOrder: 4,
+      }),
       tier('browser', { include: ['test/browser/**/*.test.ts'], timeoutMs: 120_000, maxWorkers: 1, groupOrder: 5 }),
       // It mostly waits, for parts to come back and for sessions to end: two of its stacks run at once.
       tier('failure', {

@@ -1,23 +1,17 @@
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { openWatchedPage, untilLoaded } from '../support/browser/open-browser.ts'
-import { type PageStack, startPageStack } from '../support/browser/page-stack.ts'
+import { startPageStack } from '../support/browser/page-stack.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: PageStack
-let foreign: Server
-beforeAll(async () => {
-  stack = await startPageStack()
-  foreign = createServer((_, reply) =>
-    reply.setHeader('content-type', 'text/html').end('<!doctype html><title>x</title>'),
-  )
-  await new Promise<void>((done) => foreign.listen(0, '127.0.0.1', done))
-})
-afterAll(async () => {
-  await stack?.close()
-  foreign?.close()
-})
+const stack = await forFile(startPageStack())
+const foreign = createServer((_, reply) =>
+  reply.setHeader('content-type', 'text/html').end('<!doctype html><title>x</title>'),
+)
+await new Promise<void>((done) => foreign.listen(0, '127.0.0.1', done))
+afterAll(() => void foreign.close())
 
 /** Asks from within a page, with its cookies; the status, or `failed`. */
 const askFrom = (page: Page, method: string, url: string, headers: object = {}) => {

@@ -1,17 +1,14 @@
 import autocannon, { type Client } from 'autocannon'
 import type { CDPSession, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type PageStack, startPageStack } from '../support/browser/page-stack.ts'
+import { expect, it } from 'vitest'
+import { startPageStack } from '../support/browser/page-stack.ts'
+import { forFile } from '../support/for-file.ts'
 
 /** Five minutes prove more; WEIR_TEST_LIVE_SECONDS says how long. */
 const seconds = Number(process.env.WEIR_TEST_LIVE_SECONDS ?? 20)
 const perSecond = 1_000
 
-let stack: PageStack
-beforeAll(async () => {
-  stack = await startPageStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startPageStack())
 
 /** So long a stretch has some frames, and one or two times at which the page draws what came. */
 const stretchMs = 250

@@ -1,16 +1,13 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { untilLoaded } from '../support/browser/open-browser.ts'
-import { type PageStack, startPageStack } from '../support/browser/page-stack.ts'
+import { startPageStack } from '../support/browser/page-stack.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: PageStack
-beforeAll(async () => {
-  stack = await startPageStack()
-  await stack.ask('acme')
-  await stack.untilCounted('acme', 1)
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startPageStack())
+await stack.ask('acme')
+await stack.untilCounted('acme', 1)
 
 /** Panels ask every 15 s, and the console waits for a server for up to 30 s. */
 const noticedMs = 60_000

@@ -1,17 +1,15 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { openWatchedPage, seriousFindings, signIn, untilLoaded } from '../support/browser/open-browser.ts'
-import { type PageStack, refusingKinds, startPageStack } from '../support/browser/page-stack.ts'
+import { refusingKinds, startPageStack } from '../support/browser/page-stack.ts'
 import { fillShowcase, keepAsking, showcaseEnv, showcasePolicy } from '../support/browser/showcase.ts'
+import { forFile } from '../support/for-file.ts'
 
 /** Where pictures of all pages go, if anywhere: a run leaves no change otherwise. */
 const pictures = process.env.WEIR_TEST_PICTURES
 
-let stack: PageStack
-let stopAsking = () => {}
-let portalToken = ''
 const paths = ['/', '/live', '/usage', '/usage?compare=previous&split=off&span=7d', '/usage?view=answers', '/subjects']
 paths.push('/usage?by=subject%2Croute&top=5', '/policy?kind=limits&name=trial-day')
 paths.push(
@@ -32,34 +30,29 @@ paths.push('/invoices/x', '/prices', '/system', '/subjects/northwind')
 for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'spend'])
   paths.push(`/subjects/northwind?tab=${tab}`)
 
-beforeAll(async () => {
-  stack = await startPageStack(showcasePolicy, showcaseEnv)
-  await fillShowcase(stack, Date.now())
-  stopAsking = keepAsking(stack)
-  const ids: string[] = []
-  for (const subject of refusingKinds) {
-    for (let at = 0; at < 5; at += 1) {
-      const { status, headers } = await stack.ask(subject)
-      if (status === 429 && at === 3) ids.push(headers.get('weir-decision') ?? '')
-    }
+const stack = await forFile(startPageStack(showcasePolicy, showcaseEnv))
+await fillShowcase(stack, Date.now())
+const stopAsking = keepAsking(stack)
+const ids: string[] = []
+for (const subject of refusingKinds) {
+  for (let at = 0; at < 5; at += 1) {
+    const { status, headers } = await stack.ask(subject)
+    if (status === 429 && at === 3) ids.push(headers.get('weir-decision') ?? '')
   }
-  for (let at = 0; at < 45; at += 1) await stack.ask('acme')
-  await stack.untilCounted('acme', 45)
-  await stack.untilCounted('blocking', 4)
-  const firstOf = async (path: string) => (await stack.api<{ items: { id: string }[] }>(`GET ${path}`)).items[0]?.id
-  const alert = await waitUntil(() => firstOf('/v1/alerts?limit=1&subject=acme'), { deadlineMs: 20_000 })
-  const [failed, change] = await Promise.all([
-    firstOf('/v1/alerts?limit=1&subject=quarry'),
-    firstOf('/v1/changes?limit=1'),
-  ])
-  paths.push(...ids.map((id) => `/decisions/${id}`), `/alerts/${alert}`, `/alerts/${failed}`)
-  paths.push(`/changes/${change}`)
-  portalToken = (await stack.api<{ token: string }>('POST /v1/subjects/northwind/portal', {})).token
-})
-afterAll(async () => {
-  stopAsking()
-  await stack?.close()
-})
+}
+for (let at = 0; at < 45; at += 1) await stack.ask('acme')
+await stack.untilCounted('acme', 45)
+await stack.untilCounted('blocking', 4)
+const firstOf = async (path: string) => (await stack.api<{ items: { id: string }[] }>(`GET ${path}`)).items[0]?.id
+const alert = await waitUntil(() => firstOf('/v1/alerts?limit=1&subject=acme'), { deadlineMs: 20_000 })
+const [failed, change] = await Promise.all([
+  firstOf('/v1/alerts?limit=1&subject=quarry'),
+  firstOf('/v1/changes?limit=1'),
+])
+paths.push(...ids.map((id) => `/decisions/${id}`), `/alerts/${alert}`, `/alerts/${failed}`)
+paths.push(`/changes/${change}`)
+const portalToken = (await stack.api<{ token: string }>('POST /v1/subjects/northwind/portal', {})).token
+afterAll(() => void stopAsking())
 
 describe.each([
   [1_440, 'light'],

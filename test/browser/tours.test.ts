@@ -1,13 +1,10 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { untilLoaded } from '../support/browser/open-browser.ts'
-import { type PageStack, refusingKinds, startPageStack } from '../support/browser/page-stack.ts'
+import { refusingKinds, startPageStack } from '../support/browser/page-stack.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: PageStack
-beforeAll(async () => {
-  stack = await startPageStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startPageStack())
 
 const textOf = async (page: Page) => (await page.locator('main').textContent()) ?? ''
 

@@ -1,17 +1,14 @@
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { settledLedger } from '../support/alerting/alert-ledger.ts'
-import { type AlertingStack, openAlertingStack } from '../support/alerting/open-alerting.ts'
+import { openAlertingStack } from '../support/alerting/open-alerting.ts'
+import { forFile } from '../support/for-file.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
 import { startCluster } from '../support/servers/redis-cluster.ts'
 import { startSentinels } from '../support/servers/redis-sentinel.ts'
 
-let stack: AlertingStack
-beforeAll(async () => {
-  stack = await openAlertingStack(['ops'])
-}, 120_000)
-afterAll(() => stack?.close())
+const stack = await forFile(openAlertingStack(['ops']))
 
 /** One in twenty uses up its quota with one decision, which raises the higher alert alone. */
 const jumps = (at: number) => at % 20 === 0

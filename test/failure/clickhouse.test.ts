@@ -1,14 +1,11 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startStack } from '../support/failure/stack.ts'
 import { keepDown, logOf } from '../support/failure/strikes.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startStack())
 
 /** Longer than a group's session: a process that waits for ClickHouse must not lose its partitions. */
 const downMs = 15_000

@@ -1,15 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startStack } from '../support/failure/stack.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startStack())
 
 /** Forward, back beyond the truth, and home again. */
 const stepsMs = [30_000, -30_000, 3_600_000, -3_600_000, 0]

@@ -1,18 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import { type CrashStep, crashScenarios, crashSteps, elsewhere } from '../support/failure/crash-steps.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startStack } from '../support/failure/stack.ts'
 import { crashTwiceAt } from '../support/failure/strikes.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack({ oneOfEach: true })
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startStack({ oneOfEach: true }))
 
 /** Where orders of effects are written. */
 const folders = ['services', 'packages/journal/src']

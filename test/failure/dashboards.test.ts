@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { createRlsClient } from '../support/envoy-ratelimit/rls-client.ts'
 import { failurePolicy, keyOf, quotaSize, subjectId } from '../support/failure/failure-policy.ts'
 import { isLarge } from '../support/failure/is-large.ts'
-import { type Prometheus, startPrometheus } from '../support/failure/prometheus.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startPrometheus } from '../support/failure/prometheus.ts'
+import { startStack } from '../support/failure/stack.ts'
 import { mastersOf, openStackRedis } from '../support/failure/stack-redis.ts'
 
 const dashboards = resolve('infra/grafana/dashboards')
@@ -28,12 +28,7 @@ function mixedPolicy(): string {
   return JSON.stringify(policy)
 }
 
-let stack: Stack
-let prometheus: Prometheus
-let clickhouse: ClickHouseClient
-let startedMs: number
 const stopping = new AbortController()
-let loads: Promise<unknown>
 
 async function ask(port: number, path: string, key: string, body?: object): Promise<unknown> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
@@ -85,13 +80,11 @@ async function load() {
   rls.close()
 }
 
-beforeAll(async () => {
-  stack = await startStack({ policy: mixedPolicy() })
-  clickhouse = connectClickhouse(stack.addresses.clickhouse, 'monitoring-test')
-  prometheus = await startPrometheus(stack)
-  startedMs = Date.now()
-  loads = load()
-}, 240_000)
+const stack = await startStack({ policy: mixedPolicy() })
+const clickhouse = connectClickhouse(stack.addresses.clickhouse, 'monitoring-test')
+const prometheus = await startPrometheus(stack)
+const startedMs = Date.now()
+const loads = load()
 
 afterAll(async () => {
   stopping.abort()

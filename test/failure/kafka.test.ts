@@ -1,17 +1,14 @@
 import { createTopics } from '@weir/cli/commands/topics.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type KafkaOffsets, openKafkaOffsets } from '../support/failure/kafka-offsets.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startStack } from '../support/failure/stack.ts'
 import { keepDown } from '../support/failure/strikes.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startStack())
 
 const downMs = 60_000
 

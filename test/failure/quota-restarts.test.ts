@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { loseData } from '../support/failure/lost-data.ts'
 import { onAll, QuotaSequence, sequencesPolicy } from '../support/failure/quota-sequences.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
@@ -22,12 +22,11 @@ const names = Array.from({ length: subjects }, (_, at) => `sequence-${at}`)
 /** Restoring goes on for half a minute after a loss. */
 const equalDeadlineMs = 60_000
 
-let upstream: Server
-beforeAll(async () => {
-  upstream = createServer((request, response) => void request.resume().on('end', () => response.writeHead(503).end()))
-  upstream.listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
-})
+const upstream = createServer(
+  (request, response) => void request.resume().on('end', () => response.writeHead(503).end()),
+)
+upstream.listen(0, '127.0.0.1')
+await once(upstream, 'listening')
 afterAll(() => void upstream.close())
 
 async function open(environment: Readonly<Record<string, string>> = {}) {

@@ -1,21 +1,14 @@
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
-import { type ClusterNode, type ClusterSetup, startCluster } from '../support/servers/redis-cluster.ts'
+import { startStack } from '../support/failure/stack.ts'
+import { forFile } from '../support/for-file.ts'
+import { type ClusterNode, startCluster } from '../support/servers/redis-cluster.ts'
 
-let cluster: ClusterSetup
-let stack: Stack
-beforeAll(async () => {
-  cluster = await startCluster({ replicas: 1 })
-  stack = await startStack({ environment: { WEIR_REDIS_URL: cluster.urlOfAll } })
-})
-afterAll(async () => {
-  await stack?.close()
-  await cluster?.close()
-})
+const cluster = await forFile(startCluster({ replicas: 1 }))
+const stack = await forFile(startStack({ environment: { WEIR_REDIS_URL: cluster.urlOfAll } }))
 
 const kills = 4
 

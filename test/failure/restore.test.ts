@@ -3,16 +3,17 @@ import { join } from 'node:path'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import type { RunningLoad } from '../support/failure/drive-load.ts'
 import { quotaSize } from '../support/failure/failure-policy.ts'
 import { type HandDamage, openHandDamage, weirAudit } from '../support/failure/hand-damage.ts'
 import { backupStatements, loseData, moveGroupBack, runInEngine } from '../support/failure/lost-data.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startStack } from '../support/failure/stack.ts'
 import { weirOn } from '../support/failure/stack-command.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
+import { forFile } from '../support/for-file.ts'
 
 const perSecond = 300
 const [fullBackup = '', nightlyBackup = '', restore = ''] = backupStatements
@@ -27,12 +28,8 @@ const withoutNewestMigration = [
   "DELETE FROM weir.schema_migrations WHERE name = 'limits_15m'",
 ]
 
-let stack: Stack
-beforeAll(async () => {
-  // Nothing is killed but servers: no session has to end soon, and a backlog may be inserted in large blocks.
-  stack = await startStack({ environment: { WEIR_KAFKA_SESSION_MS: '30000' } })
-})
-afterAll(() => stack?.close())
+// Nothing is killed but servers: no session has to end soon, and a backlog may be inserted in large blocks.
+const stack = await forFile(startStack({ environment: { WEIR_KAFKA_SESSION_MS: '30000' } }))
 
 const stop = (...names: readonly string[]) => Promise.all(names.map((name) => stack.stop(name)))
 const release = (...names: readonly string[]) => Promise.all(names.map((name) => stack.release(name)))

@@ -1,16 +1,13 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { openCounter } from '../support/failure/count.ts'
 import { keyOf, subjectId } from '../support/failure/failure-policy.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startStack } from '../support/failure/stack.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack({ oneOfEach: true })
-  await untilRestored(stack)
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startStack({ oneOfEach: true }))
+await untilRestored(stack)
 
 const decisions = 20
 const [charged, cost] = [5, 3]

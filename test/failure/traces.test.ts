@@ -2,8 +2,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { afterAll, expect, it } from 'vitest'
+import { startStack } from '../support/failure/stack.ts'
+import { forFile } from '../support/for-file.ts'
 import { openOtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts'
 
 const key = 'weir_traced_acme_0123456789abcdef'
@@ -20,14 +21,12 @@ async function openServer() {
   return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
 }
 
-let collector: Awaited<ReturnType<typeof openOtlpReceiver>>
 let [upstream, receiver]: Awaited<ReturnType<typeof openServer>>[] = []
-let stack: Stack
-beforeAll(async () => {
-  collector = await openOtlpReceiver()
-  upstream = await openServer()
-  receiver = await openServer()
-  stack = await startStack({
+const collector = await forFile(openOtlpReceiver())
+upstream = await openServer()
+receiver = await openServer()
+const stack = await forFile(
+  startStack({
     // Nothing is traced but what the proxy in front has sampled.
     environment: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_TRACES_SAMPLER_ARG: '0' },
     policy: `version: 1
@@ -39,11 +38,9 @@ upstreams: { shop: { url: "${upstream.url}", hosts: ["*"] } }
 endpoints: { hook: { url: "${receiver.url}", secretEnv: WEIR_DEMO_WEBHOOK_SECRET, allowPrivate: true } }
 subjects: { acme: { plan: small, keys: [{ sha256: "${sha256}" }] } }
 `,
-  })
-})
+  }),
+)
 afterAll(async () => {
-  await stack?.close()
-  await collector?.close()
   for (const { server } of [upstream, receiver].flatMap((one) => one ?? [])) server.close()
 })
 

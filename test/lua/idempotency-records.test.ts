@@ -5,15 +5,12 @@ import { memoryPorts } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../support/for-file.ts'
+import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
-let server: RunningServer
-beforeAll(async () => {
-  server = await startServer(redisServer)
-  return () => server.close()
-})
+const server = await forFile(startServer(redisServer))
 
 const policyText = `
 version: 1

@@ -2,16 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createProcessCount, type ProcessCount } from '@weir/redis/layers/process-count.ts'
 import type { Redis } from 'ioredis'
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../support/for-file.ts'
+import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
-let server: RunningServer
 let redis: Redis
-beforeAll(async () => {
-  server = await startServer(redisServer)
-  return () => server.close()
-})
+const server = await forFile(startServer(redisServer))
 
 const soon = { timeout: 10_000, interval: 10 }
 

@@ -9,15 +9,12 @@ import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-l
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../support/for-file.ts'
+import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
-let server: RunningServer
-beforeAll(async () => {
-  server = await startServer(redisServer)
-  return () => server.close()
-})
+const server = await forFile(startServer(redisServer))
 
 const deadlineMs = 25
 /** Where a busy machine must not make the store give up. */

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { environmentProblems } from '../repo/environment-problems.ts'
 import { readConfigs } from '../repo/read-configs.ts'
+import { folderForFile } from '../support/for-file.ts'
 import { chartFolder, programsOfChart } from './chart-files.ts'
 import { goTools, type Manifest, manifestsOf, render, runTool } from './chart-tools.ts'
 import { immutableDifferences } from './immutable-fields.ts'
@@ -19,23 +19,19 @@ const newest = ['--kube-version', '1.30']
 const configs = await readConfigs()
 const programs = await programsOfChart()
 
-let scratch = ''
 /** What each file of values gives, rendered once. */
 const rendered = new Map<string, readonly Manifest[]>()
 
-beforeAll(async () => {
-  execFileSync('npm', ['run', 'chart'])
-  scratch = await mkdtemp(join(tmpdir(), 'weir-chart-'))
-  for (const version of versions) {
-    await mkdir(join(scratch, version))
-    for (const name of valueFiles) {
-      const text = await render(chart, values(name), '--kube-version', version)
-      await writeFile(join(scratch, version, name), text)
-      rendered.set(name, manifestsOf(text))
-    }
+execFileSync('npm', ['run', 'chart'])
+const scratch = await folderForFile('chart')
+for (const version of versions) {
+  await mkdir(join(scratch, version))
+  for (const name of valueFiles) {
+    const text = await render(chart, values(name), '--kube-version', version)
+    await writeFile(join(scratch, version, name), text)
+    rendered.set(name, manifestsOf(text))
   }
-}, 600_000)
-afterAll(() => rm(scratch, { recursive: true, force: true }))
+}
 
 /** The operator's own definitions of its kinds, in its Go module. */
 function operatorDefinitions(): string {

@@ -1,16 +1,13 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { folderForFile } from '../support/for-file.ts'
 
 const folder = resolve('infra/systemd')
 const install = 'systemd-analyze does not run: apt-get install -y systemd'
 const units = ['weir-ingress@', 'weir-metering@', 'weir-alerting@', 'weir-console']
-
-/** A system of its own: systemd's units, and Weir's as docs/deploy/systemd.md installs them. */
-let root = ''
 
 async function systemdAnalyze(...args: string[]): Promise<{ code: number; text: string }> {
   try {
@@ -23,19 +20,16 @@ async function systemdAnalyze(...args: string[]): Promise<{ code: number; text: 
   }
 }
 
-beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'weir-systemd-'))
-  const installed = join(root, 'etc/systemd/system')
-  await cp('/usr/lib/systemd/system', join(root, 'usr/lib/systemd/system'), { recursive: true })
-  await cp(folder, installed, {
-    recursive: true,
-    filter: (path) => !/\.(?:env|sysusers\.conf|tmpfiles\.conf)$/.test(path),
-  })
-  const node = join(root, 'opt/weir/node_modules/node/bin')
-  await mkdir(node, { recursive: true })
-  await writeFile(join(node, 'node'), '', { mode: 0o755 })
+const root = await folderForFile('systemd')
+const installed = join(root, 'etc/systemd/system')
+await cp('/usr/lib/systemd/system', join(root, 'usr/lib/systemd/system'), { recursive: true })
+await cp(folder, installed, {
+  recursive: true,
+  filter: (path) => !/\.(?:env|sysusers\.conf|tmpfiles\.conf)$/.test(path),
 })
-afterAll(() => rm(root, { recursive: true, force: true }))
+const node = join(root, 'opt/weir/node_modules/node/bin')
+await mkdir(node, { recursive: true })
+await writeFile(join(node, 'node'), '', { mode: 0o755 })
 
 const inRoot = (unit: string) => join(root, 'etc/systemd/system', unit)
 

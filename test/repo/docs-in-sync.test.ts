@@ -2,6 +2,7 @@ import { retired } from '@weir/cli/retired.ts'
 import { errorFacts } from '@weir/core/errors.ts'
 import { isPage, parts } from '@weir/docs/pages.ts'
 import { describe, expect, test } from 'vitest'
+import { tierWords } from '../runner/tiers.ts'
 import { readConfigs } from './read-configs.ts'
 import { textOf, tree } from './read-tree.ts'
 import { checkCommands } from './rules/commands-in-docs.ts'
@@ -122,7 +123,7 @@ test('every command that a document shows can be called', () => {
     retired: Object.keys(retired),
     flags: all(main, /'(--[a-z-]+)/g),
     scripts: Object.keys(scripts),
-    tiers: [...all(textOf('vitest.config.ts'), /tier\('(\w+)'/g), 'check', 'changed'],
+    tiers: tierWords,
     benches: tree.flatMap(({ path }) => all(path, /^test\/bench\/([\w-]+)\.bench\.ts$/g)),
   }
   expect(known.commands).toContain('up')

@@ -5,12 +5,15 @@ import { WeirError } from '@weir/core/errors.ts'
 
 const usage = `Usage: weir test [TIER...]
        weir test changed [BASE]
+       weir test nightly
+       weir test recent
        weir bench [NAME] [--rounds N] [--json]
        weir bench pipeline [--rate N...] [--partitions N...] [--tree DIR...]
        weir bench usage [--rows N] [--data DIR]
 
 test    runs the tests: types, lint and all tiers that need no name, or the tiers named; changed runs the test files that
-        import, start or read what differs from BASE (main if not given)
+        import, start or read what differs from BASE (main if not given); nightly runs the tiers of test/nightly; recent
+        runs all that needs no name, and of test/nightly what the commits of the last day touch
 bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them;
         pipeline takes rates and partitions as 200,1000 or one by one, and other checkouts, which take turns;
         usage keeps what it fills in DIR, and asks what an earlier run has filled there`

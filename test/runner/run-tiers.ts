@@ -6,19 +6,20 @@ import type { CommandContext } from '@weir/cli/command-context.ts'
 import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { isLarge } from '../support/failure/is-large.ts'
+import {
+  changedWord,
+  checkWord,
+  folderOf,
+  nightlyTiers,
+  nightlyWord,
+  recentWord,
+  tiers,
+  tiersByName,
+  tierWords,
+} from './tiers.ts'
 
-/** In the order in which a failure is cheapest to find. */
-const tiers = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
-/** Only when asked for: they take from minutes to as long as one likes. */
-const tiersByName = ['browser', 'packaging', 'docker', 'failure', 'soak'] as const
-/** Not tests: the type checker, the linter and the repo's own rules. */
-const checkWord = 'check'
-/** What the changes since a commit touch. */
-const changedWord = 'changed'
-
-/** Where the files of a tier lie; `servers` has those that run side by side, and those that run alone. */
+/** `servers` has files that run side by side, and files that run alone. */
 const projectsOf: Readonly<Record<string, readonly string[]>> = { servers: ['servers', 'servers-alone'] }
-const folderOf = (tier: string) => (tier === 'unit' ? /^(?:packages|services|infra)\// : new RegExp(`^test/${tier}/`))
 
 const slowestMax = 10
 
@@ -52,6 +53,25 @@ const git = (...args: string[]) =>
     .split('\n')
     .filter((line) => line !== '')
 
+/** Of these tiers, the test files that the changed files touch. */
+async function touchedSteps(of: readonly string[], changed: readonly string[], context: CommandContext) {
+  const [{ tree }, { testsTouchedBy }] = await Promise.all([
+    import('../repo/read-tree.ts'),
+    import('./changed-tests.ts'),
+  ])
+  const picked = testsTouchedBy(changed, tree)
+  const steps: Step[] = []
+  for (const tier of of) {
+    const isOfTier = (path: string) => path.endsWith('.test.ts') && folderOf(tier).test(path)
+    const [files, all] = [picked.filter(isOfTier), tree.filter(({ path }) => isOfTier(path))]
+    const isAll = files.length === all.length
+    context.report(`${tier}: ${isAll ? 'all' : `${files.length} of`} ${all.length}`)
+    if (!isAll) for (const file of files) context.report(`  ${file}`)
+    if (files.length > 0) steps.push(tierStep(tier, isAll ? [] : files))
+  }
+  return steps
+}
+
 /** The checks, the repository's rules, and the tests that the changes since `base` touch, committed or not. */
 async function changedSteps(base: string, context: CommandContext): Promise<Step[]> {
   let changed: string[]
@@ -61,32 +81,31 @@ async function changedSteps(base: string, context: CommandContext): Promise<Step
   } catch (error) {
     throw new WeirError('CONFIG_INVALID', `git cannot compare with ${base}: ${error}`)
   }
-  const [{ tree }, { testsTouchedBy }] = await Promise.all([
-    import('../repo/read-tree.ts'),
-    import('./changed-tests.ts'),
-  ])
-  const picked = testsTouchedBy(changed, tree)
   context.report(`files that differ from ${base}: ${changed.length}. Beside types, lint and repo these test files run:`)
-  const steps: Step[] = []
-  for (const tier of tiers.filter((one) => one !== 'repo')) {
-    const isOfTier = (path: string) => path.endsWith('.test.ts') && folderOf(tier).test(path)
-    const [files, all] = [picked.filter(isOfTier), tree.filter(({ path }) => isOfTier(path))]
-    const isAll = files.length === all.length
-    context.report(`${tier}: ${isAll ? 'all' : `${files.length} of`} ${all.length}`)
-    if (!isAll) for (const file of files) context.report(`  ${file}`)
-    if (files.length > 0) steps.push(tierStep(tier, isAll ? [] : files))
-  }
-  return [...checks, tierStep('repo'), ...steps]
+  const others = [...tiers, ...nightlyTiers].filter((one) => one !== 'repo')
+  return [...checks, tierStep('repo'), ...(await touchedSteps(others, changed, context))]
 }
+
+/** Together the nightly tiers take some minutes: a day that touches all of them stays within what CI may take. */
+async function recentSteps(context: CommandContext): Promise<Step[]> {
+  // A merge is what it brought to the branch, however old the commits are that it merged.
+  const log = ['log', '--since=1 day ago', '--first-parent', '-m', '--name-only', '--no-renames', '--format=']
+  const changed = new Set(git(...log))
+  context.report(`files in commits of the last day: ${changed.size}. Of the nightly tiers these test files run:`)
+  return [...defaultSteps(), ...(await touchedSteps(nightlyTiers, [...changed], context))]
+}
+
+const defaultSteps = () => [...checks, ...tiers.map((tier) => tierStep(tier))]
 
 async function stepsFor(words: readonly string[], context: CommandContext): Promise<Step[]> {
   const [first, base = 'main', ...more] = words
   if (first === changedWord && more.length === 0) return changedSteps(base, context)
-  const known: readonly string[] = [checkWord, ...tiers, ...tiersByName]
+  if (first === recentWord && words.length === 1) return recentSteps(context)
+  const known: readonly string[] = [checkWord, nightlyWord, ...tiers, ...tiersByName]
   const unknown = words.filter((word) => !known.includes(word))
   if (unknown.length > 0) {
-    const all = [...known, `${changedWord} [BASE]`]
-    throw new WeirError('CONFIG_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${all.join(', ')}`)
+    const all = tierWords.join(', ')
+    throw new WeirError('CONFIG_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${all}`)
   }
   if (words.includes('failure') && !isLarge) {
     context.report('test/failure/ha.test.ts is left out: it runs with WEIR_TEST_TOPOLOGY=ha (test/README.md)')
@@ -96,8 +115,11 @@ async function stepsFor(words: readonly string[], context: CommandContext): Prom
       'ClickHouse is its engine as a library; WEIR_CLICKHOUSE_URL=http://USER:PASSWORD@HOST:8123 npm test -- servers takes a server (test/README.md)',
     )
   }
-  if (words.length === 0) return [...checks, ...tiers.map((tier) => tierStep(tier))]
-  const steps = words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))
+  if (words.length === 0) return defaultSteps()
+  const steps = words.flatMap((word) => {
+    if (word === checkWord) return [...checks, tierStep('repo')]
+    return (word === nightlyWord ? nightlyTiers : [word]).map((tier) => tierStep(tier))
+  })
   return [...new Map(steps.map((step) => [step.name, step])).values()]
 }
 

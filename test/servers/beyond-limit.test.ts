@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type PlainUpstream, startPlainUpstream } from '../support/gateways/plain-upstream.ts'
+import { expect, test } from 'vitest'
+import { forFile } from '../support/for-file.ts'
+import { startPlainUpstream } from '../support/gateways/plain-upstream.ts'
 import { send } from '../support/gateways/send.ts'
-import { type IngressStack, openIngressStack } from '../support/ingress-stack.ts'
+import { openIngressStack } from '../support/ingress-stack.ts'
 import { readMetric } from '../support/read-metric.ts'
 import { countOf, readDecisions } from '../support/servers/read-decisions.ts'
 import type { RunningIngress } from '../support/start-ingress.ts'
@@ -29,16 +30,8 @@ const policyOf = (upstream: string) => ({
   subjects: Object.fromEntries([subject('own', 'own'), ...['a', 'b', 'c'].map((id) => subject('stop', `stop-${id}`))]),
 })
 
-let stack: IngressStack
-let upstream: PlainUpstream
-beforeAll(async () => {
-  upstream = await startPlainUpstream()
-  stack = await openIngressStack(policyOf(upstream.url))
-}, 180_000)
-afterAll(async () => {
-  await stack?.close()
-  await upstream?.close()
-})
+const upstream = await forFile(startPlainUpstream())
+const stack = await forFile(openIngressStack(policyOf(upstream.url)))
 
 /** The status that a client gets, 0 for none. */
 async function statusOf(ingress: RunningIngress, key: string): Promise<number> {

@@ -1,12 +1,12 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
+import { forFile } from '../support/for-file.ts'
 import { send } from '../support/gateways/send.ts'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
-import type { RunningConsole } from '../support/start-console.ts'
+import { startServer } from '../support/servers/start-server.ts'
+import { startServiceProcess } from '../support/service-process.ts'
 import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { runWeir } from '../support/weir-up.ts'
@@ -34,27 +34,19 @@ const policy = {
   },
 }
 
-let redis: RunningServer
-let stack: Awaited<ReturnType<typeof startConsoleStack>>
-let desk: RunningConsole
-let metering: ServiceProcess
 const ingresses = new Map<Form, RunningIngress>()
-beforeAll(async () => {
-  redis = await startServer(redisServer)
-  stack = await startConsoleStack({ policy, environment: { WEIR_REDIS_URL: redis.address } })
-  desk = stack.desk
-  const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_REDIS_URL: redis.address }
-  metering = await startServiceProcess('metering', { ...servers, WEIR_CLICKHOUSE_URL: stack.tables.url })
-  for (const form of forms) {
-    const of = { ...servers, WEIR_POLICY_FILE: '/nowhere/weir.yaml', WEIR_RECORD_ADDRESS: form }
-    ingresses.set(form, await startIngress(of))
-  }
-}, 180_000)
+const redis = await forFile(startServer(redisServer))
+const stack = await forFile(startConsoleStack({ policy, environment: { WEIR_REDIS_URL: redis.address } }))
+const desk = stack.desk
+const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_REDIS_URL: redis.address }
+const metering = await startServiceProcess('metering', { ...servers, WEIR_CLICKHOUSE_URL: stack.tables.url })
+for (const form of forms) {
+  const of = { ...servers, WEIR_POLICY_FILE: '/nowhere/weir.yaml', WEIR_RECORD_ADDRESS: form }
+  ingresses.set(form, await startIngress(of))
+}
 afterAll(async () => {
   for (const ingress of ingresses.values()) await ingress.close()
-  await metering?.kill('SIGTERM')
-  await stack?.close()
-  await redis?.close()
+  await metering.kill('SIGTERM')
 })
 
 async function ask(form: Form, address: string, more: Readonly<Record<string, string>> = {}): Promise<number> {

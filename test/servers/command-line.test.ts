@@ -1,11 +1,11 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
+import { folderForFile } from '../support/for-file.ts'
 import { listen } from '../support/listen.ts'
 import { runWeir } from '../support/weir-up.ts'
 
@@ -16,16 +16,11 @@ const server = createServer((request, response) => {
   asked += 1
   respond?.(request, response)
 })
-let environment: Record<string, string>
-let dir: string
-beforeAll(async () => {
-  environment = { WEIR_CONSOLE_URL: `http://127.0.0.1:${await listen(server)}`, WEIR_ADMIN_TOKEN: 'weir_token' }
-  dir = await mkdtemp(join(tmpdir(), 'weir-test-command-line-'))
-})
+const environment = { WEIR_CONSOLE_URL: `http://127.0.0.1:${await listen(server)}`, WEIR_ADMIN_TOKEN: 'weir_token' }
+const dir = await folderForFile('command-line')
 afterAll(async () => {
   server.closeAllConnections()
   server.close()
-  await rm(dir, { recursive: true, force: true })
 })
 
 /** The commands below one, by its help; none of a command that does something itself. */

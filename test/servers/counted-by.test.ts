@@ -1,16 +1,13 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type PlainUpstream, startPlainUpstream } from '../support/gateways/plain-upstream.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../support/for-file.ts'
+import { startPlainUpstream } from '../support/gateways/plain-upstream.ts'
 import { send } from '../support/gateways/send.ts'
 import { startIngressStack } from '../support/ingress-stack.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { type Issuer, openIssuer } from './identity/open-issuer.ts'
 
-let upstream: PlainUpstream
-beforeAll(async () => {
-  upstream = await startPlainUpstream()
-}, 180_000)
-afterAll(() => upstream?.close())
+const upstream = await forFile(startPlainUpstream())
 
 /** Two of each value, and longer than any run. */
 const two = { algorithm: 'fixed_window', window: '7d', size: 2, onUnavailable: 'deny' }

@@ -1,9 +1,10 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { parseList } from 'structured-headers'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type PlainUpstream, startPlainUpstream } from '../support/gateways/plain-upstream.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../support/for-file.ts'
+import { startPlainUpstream } from '../support/gateways/plain-upstream.ts'
 import { type Sent, send } from '../support/gateways/send.ts'
-import { type IngressStack, openIngressStack } from '../support/ingress-stack.ts'
+import { openIngressStack } from '../support/ingress-stack.ts'
 import type { Answer } from '../support/openapi-answers.ts'
 import { countOf, readDecisions } from '../support/servers/read-decisions.ts'
 
@@ -19,16 +20,8 @@ const policyOf = (upstream: string) => ({
   subjects: { acme: { plan: 'free', keys: [{ sha256: sha256('acme') }] } },
 })
 
-let stack: IngressStack
-let upstream: PlainUpstream
-beforeAll(async () => {
-  upstream = await startPlainUpstream()
-  stack = await openIngressStack(policyOf(upstream.url))
-}, 180_000)
-afterAll(async () => {
-  await stack?.close()
-  await upstream?.close()
-})
+const upstream = await forFile(startPlainUpstream())
+const stack = await forFile(openIngressStack(policyOf(upstream.url)))
 
 interface Door {
   ask(key?: string, sent?: Sent): Promise<Answer>

@@ -6,55 +6,45 @@ import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inProject } from '@weir/cli/project.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { folderForFile } from '../support/for-file.ts'
 import { createAuthority } from '../support/servers/certificates.ts'
 
 const body = randomBytes(300_000)
 const path = '/maven2/org/example/thing/1.0/thing-1.0.jar'
-let dir = ''
-let ca = ''
-let mirrors: { readonly plain: string; readonly tls: string }
-let proxy: { readonly url: string; readonly asked: string[] }
 const closing: (() => void)[] = []
 
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'weir-fetched-'))
-  const authority = await createAuthority(dir)
-  ca = authority.caFile
-  const { certFile, keyFile } = await authority.issue('mirror')
-  const serve = (request: IncomingMessage, answer: import('node:http').ServerResponse) => {
-    answer.statusCode = request.url === path ? 200 : 404
-    answer.end(request.url === path ? body : '')
-  }
-  const plain = createServer(serve).listen(0, '127.0.0.1')
-  const tls = createTlsServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, serve).listen(
-    0,
-    '127.0.0.1',
-  )
-  const forward = createServer().listen(0, '127.0.0.1')
-  const asked: string[] = []
-  forward.on('connect', (request: IncomingMessage, client: Socket) => {
-    asked.push(request.url ?? '')
-    const { port } = tls.address() as AddressInfo
-    const target = connect(port, '127.0.0.1', () => client.write('HTTP/1.1 200 OK\r\n\r\n'))
-    target.on('error', () => client.destroy())
-    client.on('error', () => target.destroy())
-    client.pipe(target).pipe(client)
-  })
-  await Promise.all([plain, tls, forward].map((server) => once(server, 'listening')))
-  closing.push(...[plain, tls, forward].map((server) => () => server.closeAllConnections()))
-  closing.push(...[plain, tls, forward].map((server) => () => server.close()))
-  const portOf = (server: { address(): unknown }) => (server.address() as AddressInfo).port
-  mirrors = { plain: `http://127.0.0.1:${portOf(plain)}/maven2`, tls: `https://localhost:${portOf(tls)}/maven2/` }
-  proxy = { url: `http://127.0.0.1:${portOf(forward)}`, asked }
+const dir = await folderForFile('fetched')
+const authority = await createAuthority(dir)
+const ca = authority.caFile
+const { certFile, keyFile } = await authority.issue('mirror')
+const serve = (request: IncomingMessage, answer: import('node:http').ServerResponse) => {
+  answer.statusCode = request.url === path ? 200 : 404
+  answer.end(request.url === path ? body : '')
+}
+const plain = createServer(serve).listen(0, '127.0.0.1')
+const tls = createTlsServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, serve).listen(0, '127.0.0.1')
+const forward = createServer().listen(0, '127.0.0.1')
+const asked: string[] = []
+forward.on('connect', (request: IncomingMessage, client: Socket) => {
+  asked.push(request.url ?? '')
+  const { port } = tls.address() as AddressInfo
+  const target = connect(port, '127.0.0.1', () => client.write('HTTP/1.1 200 OK\r\n\r\n'))
+  target.on('error', () => client.destroy())
+  client.on('error', () => target.destroy())
+  client.pipe(target).pipe(client)
 })
+await Promise.all([plain, tls, forward].map((server) => once(server, 'listening')))
+closing.push(...[plain, tls, forward].map((server) => () => server.closeAllConnections()))
+closing.push(...[plain, tls, forward].map((server) => () => server.close()))
+const portOf = (server: { address(): unknown }) => (server.address() as AddressInfo).port
+const mirrors = { plain: `http://127.0.0.1:${portOf(plain)}/maven2`, tls: `https://localhost:${portOf(tls)}/maven2/` }
+const proxy = { url: `http://127.0.0.1:${portOf(forward)}`, asked }
 
 afterAll(async () => {
   for (const close of closing) close()
-  await rm(dir, { recursive: true, force: true })
 })
 
 const program = `

@@ -1,12 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type IngressStack, openIngressStack } from '../support/ingress-stack.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../support/for-file.ts'
+import { openIngressStack } from '../support/ingress-stack.ts'
 import { readMetric } from '../support/read-metric.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { type ReadRecord, readTopic } from '../support/servers/read-topic.ts'
@@ -19,11 +21,7 @@ const policy = {
   subjects: Object.fromEntries(subjects.map((name) => [name, { plan: 'free', keys: [{ sha256: sha256(name) }] }])),
 }
 
-let stack: IngressStack
-beforeAll(async () => {
-  stack = await openIngressStack(policy)
-}, 180_000)
-afterAll(() => stack?.close())
+const stack = await forFile(openIngressStack(policy))
 
 const start = (journalDir: string) => stack.start({ WEIR_JOURNAL_DIR: journalDir })
 

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
@@ -9,10 +9,11 @@ import { buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-l
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createModelEngine } from '../support/decide-engines.ts'
+import { forFile } from '../support/for-file.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
-import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+import { runWeir, weirUp } from '../support/weir-up.ts'
 
 const window = (algorithm: string, size: number, length: string, more: object = {}) => ({
   algorithm,
@@ -51,18 +52,10 @@ const policyOf = (isEdited: boolean) => {
 }
 const [policy, edited] = [policyOf(false), JSON.stringify(policyOf(true))]
 
-let weir: RunningWeir
-let clickhouse: ClickHouseClient
-beforeAll(async () => {
-  const file = join(tmpdir(), `weir-impact-${process.pid}.yaml`)
-  await writeFile(file, JSON.stringify(policy))
-  weir = await weirUp(['--policy', file])
-  clickhouse = connectClickhouse(weir.line.clickhouse, 'test')
-}, 180_000)
-afterAll(async () => {
-  await clickhouse?.close()
-  await weir?.close()
-})
+const file = join(tmpdir(), `weir-impact-${process.pid}.yaml`)
+await writeFile(file, JSON.stringify(policy))
+const weir = await forFile(weirUp(['--policy', file]))
+const clickhouse = await forFile(connectClickhouse(weir.line.clickhouse, 'test'))
 
 interface Counts {
   readonly before: number

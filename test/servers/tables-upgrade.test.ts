@@ -1,24 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { forFile } from '../support/for-file.ts'
 import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
-import type { RunningServer } from '../support/servers/start-server.ts'
 
-// The database's name is fixed, so these tests have a server of their own.
-let server: RunningServer
-let client: ClickHouseClient
-beforeAll(async () => {
-  server = await startOwnClickhouse()
-  client = connectClickhouse(server.address, 'test')
-})
-afterAll(async () => {
-  await client?.close()
-  await server?.close()
-})
+const server = await forFile(startOwnClickhouse())
+const client = await forFile(connectClickhouse(server.address, 'test'))
 
 const rows = async <T>(query: string): Promise<T[]> => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
 const journal = randomUUID()

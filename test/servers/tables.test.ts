@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { askPeriodUsage } from '@weir/clickhouse/billing-queries.ts'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations, schemaMissing } from '@weir/clickhouse/migrate.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
@@ -14,23 +14,14 @@ import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { forFile } from '../support/for-file.ts'
 import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
-import type { RunningServer } from '../support/servers/start-server.ts'
 
 const folder = join(projectRoot, 'infra/clickhouse/migrations')
 
-// The database's name is fixed, so these tests have a server of their own.
-let server: RunningServer
-let client: ClickHouseClient
-beforeAll(async () => {
-  server = await startOwnClickhouse()
-  client = connectClickhouse(server.address, 'test')
-})
-afterAll(async () => {
-  await client?.close()
-  await server?.close()
-})
+const server = await forFile(startOwnClickhouse())
+const client = await forFile(connectClickhouse(server.address, 'test'))
 
 const rows = async <T>(query: string): Promise<T[]> => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
 

@@ -22,7 +22,7 @@ import {
 import { comparable, filledModel, metBy, modelOf, sumsOf } from '../support/usage/usage-model.ts'
 
 /** Over the tables of a cluster each takes several times as long. */
-const questions = isOnCluster ? 60 : 500
+const questions = isOnCluster ? 60 : 150
 const all = withIds(fc.sample(decision, { numRuns: 400, seed: 20 }))
 
 /** The fields of each line of CSV, by RFC 4180. */

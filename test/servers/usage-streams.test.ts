@@ -7,7 +7,7 @@ import { askUsage, usageSource } from '@weir/clickhouse/usage-queries.ts'
 import { openUsageStream } from '@weir/clickhouse/usage-stream.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery } from '@weir/core/usage/usage-query.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
 import { listenForTest } from '../support/listen.ts'
 import { runWeir } from '../support/weir-up.ts'
@@ -15,17 +15,15 @@ import { runWeir } from '../support/weir-up.ts'
 /** Far more bytes than the sockets between ClickHouse and a reader that waits can hold. */
 const subjects = 400_000
 const { tables, desk, close } = await startConsoleStack()
-beforeAll(async () => {
-  await tables.client.command({
-    query: `INSERT INTO weir.usage_15m (ts, subject, route, method, outcome, count, cost)
-      SELECT '2026-11-01 00:00:00', concat('subject-', leftPad(toString(number), 60, '0')), 'GET /', 'GET', 'allow', 1, 5
-      FROM numbers(${subjects})`,
-  })
-  await tables.client.command({
-    query: `INSERT INTO weir.usage_15m (ts, subject, route, method, outcome, count, cost) VALUES
-      ('2026-11-02 00:00:00', '=1+1', 'GET /', 'GET', 'allow', 1, 5), ('2026-11-02 00:00:00', 'acme', 'GET /', 'GET', 'deny', 2, 5)`,
-  })
-}, 180_000)
+await tables.client.command({
+  query: `INSERT INTO weir.usage_15m (ts, subject, route, method, outcome, count, cost)
+    SELECT '2026-11-01 00:00:00', concat('subject-', leftPad(toString(number), 60, '0')), 'GET /', 'GET', 'allow', 1, 5
+    FROM numbers(${subjects})`,
+})
+await tables.client.command({
+  query: `INSERT INTO weir.usage_15m (ts, subject, route, method, outcome, count, cost) VALUES
+    ('2026-11-02 00:00:00', '=1+1', 'GET /', 'GET', 'allow', 1, 5), ('2026-11-02 00:00:00', 'acme', 'GET /', 'GET', 'deny', 2, 5)`,
+})
 afterAll(close)
 
 const large = '/v1/usage?from=2026-11-01&to=2026-11-02&by=subject&step=total'

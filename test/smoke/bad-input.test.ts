@@ -1,20 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+import { describe, expect, it } from 'vitest'
+import { folderForFile } from '../support/for-file.ts'
+import { runWeir } from '../support/weir-up.ts'
+import { wholeWeir } from '../support/whole-weir.ts'
 
-let dir = ''
-let running: RunningWeir
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'weir-bad-'))
-  running = await weirUp()
-})
-afterAll(async () => {
-  await running?.close()
-  await rm(dir, { recursive: true, force: true })
-})
+const dir = await folderForFile('bad')
 
 const badPolicy = `version: 1
 plans:
@@ -54,7 +46,21 @@ describe('weir up with something wrong', () => {
     ])
   })
 
+  it('is known before: weir check finds the environment of a service right, or names what is missing', async () => {
+    const { kafka, clickhouse } = (await wholeWeir()).line
+    const check = (env: NodeJS.ProcessEnv) => runWeir(['check', '--service', 'metering'], env)
+    expect(await check({ WEIR_KAFKA_BROKERS: kafka, WEIR_CLICKHOUSE_URL: clickhouse })).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('environment: right for metering\n'),
+    })
+    expect(await check({ WEIR_KAFKA_BROKERS: kafka })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('WEIR_CLICKHOUSE_URL'),
+    })
+  })
+
   it('says that the data directory is in use and by whom', async () => {
+    const running = await wholeWeir()
     const { code, stderr } = await runWeir(['up', '--data', running.dir, '--ports', 'auto'])
     expect(code).toBe(1)
     expect(stderr).toContain(`${running.dir} is in use by process ${running.line.launcher}`)

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+import { expect, test } from 'vitest'
+import { runWeir } from '../support/weir-up.ts'
+import { wholeWeir } from '../support/whole-weir.ts'
 
 /** What each example prints behind its first line; a star stands for any text. */
 const printed: Readonly<Record<string, readonly string[]>> = {
@@ -77,13 +78,8 @@ const names = readdirSync(inProject('examples'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && entry.name !== 'node_modules')
   .map(({ name }) => name)
 
-let weir: RunningWeir
-let before: unknown
-beforeAll(async () => {
-  weir = await weirUp()
-  before = await policy()
-})
-afterAll(() => weir?.close())
+const weir = await wholeWeir()
+const before = await policy()
 
 async function policy(): Promise<unknown> {
   const headers = { authorization: `Bearer ${weir.line.adminToken}` }

@@ -1,15 +1,15 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterEach, describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { compareWhenThere, openCounter } from '../support/failure/count.ts'
 import { packId } from '../support/failure/ledger.ts'
 import { untilSettled } from '../support/failure/until-settled.ts'
+import { forFile } from '../support/for-file.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 
-let weir: RunningWeir | undefined
-afterEach(() => weir?.close())
+const up = await forFile(weirUp())
 
 /**
  * Until a killed part is back and everything that depends on it works again. Kafka takes longest: 3 s, then the group
@@ -95,67 +95,58 @@ async function expectExactCounts(
   }
 }
 
-describe('kill -9', () => {
-  it('of each part in turn under load: it is started again, and every answered decision is counted once', async () => {
-    weir = await weirUp()
-    const up = weir
-    expect(await worksAgain(up)).toBe(true)
-    const ledger = keepLedger(up)
-    for (const name of Object.keys(up.line.pids)) {
-      const before = (await up.state()).pids[name]
-      process.kill(before ?? 0, 'SIGKILL')
-      const restarted = async () => {
-        const now = (await up.state()).pids[name]
-        return now !== undefined && now !== before
-      }
-      expect([name, await waitUntil(restarted, { deadlineMs: 10_000 })]).toEqual([name, true])
-      expect([name, await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })]).toEqual([name, true])
-      expect(up.said()).toContain(`${name} ended (SIGKILL)`)
+it('While a server is stopped, the ingress still answers, and the rest says what is missing', async () => {
+  const pids = (await up.state()).pids
+  process.kill(pids.clickhouse ?? 0, 'SIGSTOP')
+  process.kill(pids.kafka ?? 0, 'SIGSTOP')
+  expect(await send(up)).toBe(200)
+  const readyz = await fetch(`${up.line.ops.metering}/readyz`)
+  expect([readyz.status, await readyz.text()]).toEqual([503, expect.stringContaining('clickhouse: ')])
+  const usage = await fetch(`${up.line.console}/v1/usage`, {
+    headers: { authorization: `Bearer ${up.line.adminToken}` },
+    signal: AbortSignal.timeout(30_000),
+  })
+  expect([usage.status, usage.headers.get('content-type')]).toEqual([503, 'application/problem+json'])
+  process.kill(pids.clickhouse ?? 0, 'SIGCONT')
+  process.kill(pids.kafka ?? 0, 'SIGCONT')
+  expect(await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })).toBe(true)
+})
+
+it('kill -9 of each part in turn under load: it is started again, and every answered decision is counted once', async () => {
+  expect(await worksAgain(up)).toBe(true)
+  const ledger = keepLedger(up)
+  for (const name of Object.keys(up.line.pids)) {
+    const before = (await up.state()).pids[name]
+    process.kill(before ?? 0, 'SIGKILL')
+    const restarted = async () => {
+      const now = (await up.state()).pids[name]
+      return now !== undefined && now !== before
     }
-    await ledger.stop()
-    expect(ledger.answers.size).toBeGreaterThan(100)
-    // Asked outside the ledger: a few, each with a record of its own.
-    await expectExactCounts(up, ledger.answers, ledger.cutOff() + asked)
-    expect(await up.end('SIGTERM')).toBe(0)
-    expect(up.processes()).toEqual([])
-  })
+    expect([name, await waitUntil(restarted, { deadlineMs: 10_000 })]).toEqual([name, true])
+    expect([name, await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })]).toEqual([name, true])
+    expect(up.said()).toContain(`${name} ended (SIGKILL)`)
+  }
+  await ledger.stop()
+  expect(ledger.answers.size).toBeGreaterThan(100)
+  // Asked outside the ledger: a few, each with a record of its own.
+  await expectExactCounts(up, ledger.answers, ledger.cutOff() + asked)
+})
 
-  it('of the launcher: no process of the data directory is left, and the same data comes up again', async () => {
-    weir = await weirUp()
-    const up = weir
-    expect(up.processes().length).toBeGreaterThanOrEqual(7)
-    await send(up)
-    await waitUntil(async () => (await decisions(up)) === 1, { deadlineMs: 5_000 })
-    await up.end('SIGKILL')
-    expect(await waitUntil(() => up.processes().length === 0, { deadlineMs: 5_000 })).toBe(true)
+it('kill -9 of the launcher: no process of the data directory is left, and the same data comes up again', async () => {
+  expect(up.processes().length).toBeGreaterThanOrEqual(7)
+  const counted = await decisions(up)
+  await up.end('SIGKILL')
+  expect(await waitUntil(() => up.processes().length === 0, { deadlineMs: 5_000 })).toBe(true)
 
-    const again = await weirUp(['--data', up.dir, '--timings'])
-    try {
-      expect(again.line.demoKey).toBe(up.line.demoKey)
-      expect(again.said()).toMatch(/ s {2}kafka\n.* s {2}policy\n.* s {2}ingress\n/s)
-      expect(await decisions(again)).toBe(1)
-      expect(await waitUntil(() => worksAgain(again), { deadlineMs: recoveryDeadlineMs })).toBe(true)
-    } finally {
-      await again.close()
-    }
-  })
-
-  it('while a server is stopped, the ingress still answers, and the rest says what is missing', async () => {
-    weir = await weirUp()
-    const up = weir
-    const pids = (await up.state()).pids
-    process.kill(pids.clickhouse ?? 0, 'SIGSTOP')
-    process.kill(pids.kafka ?? 0, 'SIGSTOP')
-    expect(await send(up)).toBe(200)
-    const readyz = await fetch(`${up.line.ops.metering}/readyz`)
-    expect([readyz.status, await readyz.text()]).toEqual([503, expect.stringContaining('clickhouse: ')])
-    const usage = await fetch(`${up.line.console}/v1/usage`, {
-      headers: { authorization: `Bearer ${up.line.adminToken}` },
-      signal: AbortSignal.timeout(30_000),
-    })
-    expect([usage.status, usage.headers.get('content-type')]).toEqual([503, 'application/problem+json'])
-    process.kill(pids.clickhouse ?? 0, 'SIGCONT')
-    process.kill(pids.kafka ?? 0, 'SIGCONT')
-    expect(await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })).toBe(true)
-  })
+  const again = await weirUp(['--data', up.dir, '--timings'])
+  try {
+    expect(again.line.demoKey).toBe(up.line.demoKey)
+    expect(again.said()).toMatch(/ s {2}kafka\n.* s {2}policy\n.* s {2}ingress\n/s)
+    expect(await decisions(again)).toBe(counted)
+    expect(await waitUntil(() => worksAgain(again), { deadlineMs: recoveryDeadlineMs })).toBe(true)
+    expect(await again.end('SIGTERM')).toBe(0)
+    expect(again.processes()).toEqual([])
+  } finally {
+    await again.close()
+  }
 })

@@ -1,13 +1,10 @@
 import type { LoadReport } from '@weir/cli/load/report.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+import { expect, test } from 'vitest'
+import { runWeir } from '../support/weir-up.ts'
+import { wholeWeir } from '../support/whole-weir.ts'
 
-let weir: RunningWeir
-beforeAll(async () => {
-  weir = await weirUp()
-}, 180_000)
-afterAll(() => weir?.close())
+const weir = await wholeWeir()
 
 const load = (...args: readonly string[]) => runWeir(['load', '--data', weir.dir, ...args])
 

@@ -1,15 +1,8 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  openBrowser,
-  openWatchedPage,
-  seriousFindings,
-  signIn,
-  untilLoaded,
-  type WatchedPage,
-} from '../support/browser/open-browser.ts'
-import { type RunningWeir, weirUp } from '../support/weir-up.ts'
+import { expect, it } from 'vitest'
+import { openBrowser, openWatchedPage, seriousFindings, signIn, untilLoaded } from '../support/browser/open-browser.ts'
+import { forFile } from '../support/for-file.ts'
+import { weirUp } from '../support/weir-up.ts'
 
 /** What a first visit may load, with all headers. */
 const bytesMax = 200_000
@@ -29,33 +22,24 @@ const shown: Readonly<Record<string, RegExp>> = {
   System: /metering/,
 }
 
-let weir: RunningWeir
-let browser: Browser
-let watched: WatchedPage
-beforeAll(async () => {
-  ;[browser, weir] = await Promise.all([openBrowser(), weirUp()])
-  watched = await openWatchedPage(browser, { origin: weir.line.console })
-  const { ingress, demoKey, demoSmallKey } = weir.line
-  const ask = async (key: string | null) => {
-    const answer = await fetch(`${ingress}/hello`, { headers: { 'x-api-key': key ?? '' } })
-    await answer.arrayBuffer()
-    return answer.status
-  }
-  for (let at = 0; at < 100; at += 1) await ask(demoKey)
-  const statuses = []
-  for (let at = 0; at < 45; at += 1) statuses.push(await ask(demoSmallKey))
-  expect(statuses.filter((status) => status === 429)).toHaveLength(25)
-  const headers = { authorization: `Bearer ${weir.line.adminToken}` }
-  const says = async (path: string, text: RegExp) =>
-    text.test(await (await fetch(weir.line.console + path, { headers })).text())
-  const isThere = async () =>
-    (await says('/v1/usage?step=total', /"allowed":120,"denied":25/)) && says('/v1/alerts', /demo-small/)
-  expect(await waitUntil(isThere, { deadlineMs: 20_000 })).toBe(true)
-})
-afterAll(async () => {
-  await browser?.close()
-  await weir?.close()
-})
+const [browser, weir] = await Promise.all([forFile(openBrowser()), forFile(weirUp())])
+const watched = await openWatchedPage(browser, { origin: weir.line.console })
+const { ingress, demoKey, demoSmallKey } = weir.line
+const ask = async (key: string | null) => {
+  const answer = await fetch(`${ingress}/hello`, { headers: { 'x-api-key': key ?? '' } })
+  await answer.arrayBuffer()
+  return answer.status
+}
+for (let at = 0; at < 100; at += 1) await ask(demoKey)
+const statuses = []
+for (let at = 0; at < 45; at += 1) statuses.push(await ask(demoSmallKey))
+expect(statuses.filter((status) => status === 429)).toHaveLength(25)
+const headers = { authorization: `Bearer ${weir.line.adminToken}` }
+const says = async (path: string, text: RegExp) =>
+  text.test(await (await fetch(weir.line.console + path, { headers })).text())
+const isThere = async () =>
+  (await says('/v1/usage?step=total', /"allowed":120,"denied":25/)) && says('/v1/alerts', /demo-small/)
+expect(await waitUntil(isThere, { deadlineMs: 20_000 })).toBe(true)
 
 it('the page opens by its token with less than 200 kB, shows every page with what was counted, and nothing goes wrong', async () => {
   const { page, faults } = watched

@@ -8,31 +8,25 @@ import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { readMarkdown } from '../repo/rules/markdown.ts'
 import { checkMetrics } from '../support/check-metrics.ts'
-import { expectHundredOfThousand, expectTwoAlerts, type Pipeline } from '../support/pipeline.ts'
+import { forFile } from '../support/for-file.ts'
+import { expectHundredOfThousand, expectTwoAlerts } from '../support/pipeline.ts'
 import { metricIn } from '../support/read-metric.ts'
-import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+import { runWeir, weirUp } from '../support/weir-up.ts'
 
-let weir: RunningWeir
-let pipeline: Pipeline
-beforeAll(async () => {
-  weir = await weirUp()
-  const { ingress, receiver, demoKey, demoSmallKey, kafka, clickhouse } = weir.line
-  pipeline = {
-    ingress,
-    receiver,
-    demoKey: demoKey ?? '',
-    demoSmallKey: demoSmallKey ?? '',
-    kafka: { brokers: [kafka], clientId: 'smoke', log: createLogger('smoke', 'silent') },
-    clickhouse: connectClickhouse(clickhouse, 'smoke'),
-  }
-})
-afterAll(async () => {
-  await pipeline?.clickhouse.close()
-  await weir?.close()
-})
+const weir = await forFile(weirUp())
+const { ingress, receiver, demoKey, demoSmallKey, kafka, clickhouse } = weir.line
+const pipeline = {
+  ingress,
+  receiver,
+  demoKey: demoKey ?? '',
+  demoSmallKey: demoSmallKey ?? '',
+  kafka: { brokers: [kafka], clientId: 'smoke', log: createLogger('smoke', 'silent') },
+  clickhouse: connectClickhouse(clickhouse, 'smoke'),
+}
+afterAll(() => pipeline.clickhouse.close())
 
 const pageOf = async (ops: string) => (await fetch(`${ops}/metrics`)).text()
 

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { disorderedSubjects } from '../support/failure/order.ts'
 import { comparePhases, type Phase, watchPhase } from '../support/failure/phases.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
-import { type Stack, startStack } from '../support/failure/stack.ts'
+import { startStack } from '../support/failure/stack.ts'
+import { forFile } from '../support/for-file.ts'
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startStack())
 
 /** Of each kind, in turn, so that a machine that is busy for a while is busy for both. */
 const rounds = 4

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import type { RunningLoad } from '../support/failure/drive-load.ts'
 import { type Finding, weirAudit } from '../support/failure/hand-damage.ts'
@@ -6,6 +6,7 @@ import { isLarge } from '../support/failure/is-large.ts'
 import { watchOutages } from '../support/failure/outages.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { forFile } from '../support/for-file.ts'
 
 /** `WEIR_SOAK_MINUTES`; ten unless it says otherwise. */
 const minutes = Number(process.env.WEIR_SOAK_MINUTES ?? 10)
@@ -16,11 +17,7 @@ const [perSecondAsked, perSecondMin] = isLarge ? [500, 300] : [2_600, 2_000]
 const [downMinMs, downMaxMs] = [3_000, 12_000]
 const drainedWithinSeconds = 120
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startStack())
 
 /** The ingress and those behind it die as often as each other; on a large topology, each process of them. */
 function victimsOf({ names }: Stack): readonly [string, ...string[]] {

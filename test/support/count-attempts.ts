@@ -19,7 +19,7 @@ export interface AttemptsRow {
 }
 
 export const lineOf = ({ area, attempts, holds, file }: AttemptsRow): string =>
-  `| ${area} | ${attempts.toLocaleString('en-US')} | ${holds} | [${file.slice('test/servers/'.length)}](../${file}) |`
+  `| ${area} | ${attempts.toLocaleString('en-US')} | ${holds} | [${file.replace(/^test\/(?:servers|nightly)\//, '')}](../${file}) |`
 
 const testsOf = (task: RunnerTask): readonly RunnerTask[] =>
   task.type === 'suite' ? task.tasks.flatMap(testsOf) : [task]

@@ -3,7 +3,7 @@ import type { RedisAddress } from './redis-url.ts'
 
 /**
  * The least that the user of each kind of connection must be allowed, as `ACL SETUSER` takes it. docs/configuration.md
- * has the same lines, and test/servers/redis/least-rights.test.ts shows that each right is needed.
+ * has the same lines, and test/nightly/rights/redis.test.ts shows that each right is needed.
  */
 export const redisRights = {
   ingress: `~weir:* -@all +evalsha +eval +ping +info +time +mget +get +getrange +set +setrange +pexpireat +pexpire +zadd +zremrangebyscore +zcard +zrem`,

@@ -146,12 +146,7 @@ async function startWeir(weir: Weir, servers: SharedServers, dir: string): Promi
 }
 
 /** A server of test/bench/servers that asks an ingress by @weir/client, and that ingress. */
-export async function startAsking(
-  label: string,
-  file: string,
-  servers: SharedServers,
-  dir: string,
-): Promise<Contestant> {
+async function startAsking(label: string, file: string, servers: SharedServers, dir: string): Promise<Contestant> {
   const policy = policyText(2, servers.upstream)
   const behind = await startWeir({ label: 'weir', asking: askCheck, recorded: true, policy }, servers, dir)
   try {

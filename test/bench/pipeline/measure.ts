@@ -1,5 +1,5 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { delays, type Row, type Sight } from '../metering/latency.ts'
+import { delays, type Row, type Sight } from './delays.ts'
 import { startPacedLoad } from './paced-load.ts'
 import { measureStretch, type Stretch } from './sample.ts'
 import type { Stack } from './stack.ts'

@@ -1,14 +1,13 @@
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { monthOf, periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { afterAll, expect, test } from 'vitest'
+import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
 import { until } from '../../support/until.ts'
 
-let stack: AlertingStack
-let redis: Redis
-beforeAll(async () => {
-  stack = await openAlertingStack(['ops'], {
+const stack = await forFile(
+  openAlertingStack(['ops'], {
     prices: { api: { currency: 'EUR', lines: [{ name: 'all', measure: 'units', tiers: [{ unit_amount: '0.01' }] }] } },
     plans: { paid: { limits: [], prices: 'api', budget: { amount: '20.00', thresholds: ['50%', '80%', '100%'] } } },
     subjects: {
@@ -17,13 +16,10 @@ beforeAll(async () => {
       cars: { plan: 'paid' },
       ...Object.fromEntries(Array.from({ length: 1_200 }, (_, at) => [`subject-${at}`, { plan: 'paid' }])),
     },
-  })
-  redis = new Redis(stack.redis.address)
-}, 120_000)
-afterAll(async () => {
-  redis?.disconnect()
-  await stack?.close()
-})
+  }),
+)
+const redis = new Redis(stack.redis.address)
+afterAll(() => void redis.disconnect())
 
 /** The subjects' months: those that run, and the first instants after them. */
 const own = { acme: ['Asia/Kathmandu', 15] as const, other: ['UTC', 1] as const }

@@ -14,14 +14,11 @@ import { problemOf } from '@weir/redis/limit-connection.ts'
 import { rightsOf } from '@weir/redis/redis-rights.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { type ClusterSetup, startCluster } from '../../support/servers/redis-cluster.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
+import { startCluster } from '../../support/servers/redis-cluster.ts'
 
-let cluster: ClusterSetup
-beforeAll(async () => {
-  cluster = await startCluster({ replicas: 1 })
-  return () => cluster.close()
-})
+const cluster = await forFile(startCluster({ replicas: 1 }))
 
 const until = { timeout: 20_000, interval: 20 }
 const closeMs = 10_000

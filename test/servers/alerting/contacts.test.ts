@@ -4,23 +4,20 @@ import { join } from 'node:path'
 import { inTurn } from '@weir/clickhouse/delivery-order.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { startMailSink } from '../../support/alerting/mail-sink.ts'
-import { type AlertingStack, openAlertingStack, type Received } from '../../support/alerting/open-alerting.ts'
+import { openAlertingStack, type Received } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { startConsole } from '../../support/start-console.ts'
 import { until } from '../../support/until.ts'
 
 const acmeSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const templates = mkdtempSync(join(tmpdir(), 'weir-test-templates-'))
-let stack: AlertingStack
-let sink: Awaited<ReturnType<typeof startMailSink>>
-let admin: RunningConsole
-let environment: Readonly<Record<string, string>>
 let alerting: ServiceProcess
-beforeAll(async () => {
-  sink = await startMailSink()
-  stack = await openAlertingStack(['ops'], (url) => ({
+const sink = await forFile(startMailSink())
+const stack = await forFile(
+  openAlertingStack(['ops'], (url) => ({
     endpoints: { customers: { type: 'subject', templates: 'customers', only: { types: ['weir.quota.reached'] } } },
     subjects: {
       acme: {
@@ -35,27 +32,22 @@ beforeAll(async () => {
       // As a release before 0.11 stored it.
       dart: { plan: 'free', contact: { email: ['dart@dart.example'], digest: 'daily', language: 'de' } },
     },
-  }))
-  mkdirSync(join(templates, 'customers'))
-  const words = 'Subject: {{limit}}: {{percent}} % used\n\nhttps://portal.example/{{subject_in_url}}\n'
-  writeFileSync(join(templates, 'customers', 'weir.quota.reached.txt'), words)
-  const links = { WEIR_UNSUBSCRIBE_KEY: 'a key that is long enough to sign mails' }
-  const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }
-  admin = await startConsole({ ...links, ...servers })
-  environment = {
-    ...links,
-    WEIR_SMTP_URL: sink.url,
-    ACME_SECRET: acmeSecret,
-    WEIR_TEMPLATES_DIR: templates,
-    WEIR_CONSOLE_PUBLIC_URL: admin.environment.WEIR_CONSOLE_URL,
-  }
-}, 120_000)
-afterAll(async () => {
-  await admin?.close()
-  await stack?.close()
-  await sink?.close()
-  rmSync(templates, { recursive: true })
-})
+  })),
+)
+mkdirSync(join(templates, 'customers'))
+const words = 'Subject: {{limit}}: {{percent}} % used\n\nhttps://portal.example/{{subject_in_url}}\n'
+writeFileSync(join(templates, 'customers', 'weir.quota.reached.txt'), words)
+const links = { WEIR_UNSUBSCRIBE_KEY: 'a key that is long enough to sign mails' }
+const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }
+const admin = await forFile(startConsole({ ...links, ...servers }))
+const environment = {
+  ...links,
+  WEIR_SMTP_URL: sink.url,
+  ACME_SECRET: acmeSecret,
+  WEIR_TEMPLATES_DIR: templates,
+  WEIR_CONSOLE_PUBLIC_URL: admin.environment.WEIR_CONSOLE_URL,
+}
+afterAll(() => void rmSync(templates, { recursive: true }))
 
 const mailsTo = (address: string) => sink.mails.filter(({ to }) => to.includes(address))
 const at = (path: string) => stack.received.filter((one) => one.path === path)

@@ -1,18 +1,12 @@
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type AlertingStack,
-  openAlertingStack,
-  type Received,
-  webhookSecret,
-} from '../../support/alerting/open-alerting.ts'
+import { expect, test } from 'vitest'
+import { openAlertingStack, type Received, webhookSecret } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
 import { until } from '../../support/until.ts'
 
-let stack: AlertingStack
-beforeAll(async () => {
-  stack = await openAlertingStack(['good', 'fine', 'hangs', 'fails', 'redirects', 'busy', 'gone', 'endless'])
-}, 120_000)
-afterAll(() => stack?.close())
+const stack = await forFile(
+  openAlertingStack(['good', 'fine', 'hangs', 'fails', 'redirects', 'busy', 'gone', 'endless']),
+)
 
 const at = (path: string) => stack.received.filter((one) => one.path === path)
 const bodyOf = ({ body }: Received) => JSON.parse(body)

@@ -1,13 +1,10 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { expect, test } from 'vitest'
+import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
 import { until } from '../../support/until.ts'
 
-let stack: AlertingStack
-beforeAll(async () => {
-  stack = await openAlertingStack(['ops'])
-}, 120_000)
-afterAll(() => stack?.close())
+const stack = await forFile(openAlertingStack(['ops']))
 
 const received = (subject: string) => stack.received.filter(({ body }) => JSON.parse(body).data.subject === subject)
 

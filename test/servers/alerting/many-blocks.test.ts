@@ -7,13 +7,10 @@ import { findFurtherBlocks } from '@weir/alerting/watch/further-blocks.ts'
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { claimKey } from '@weir/core/alerts/claim.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, expect, inject, test } from 'vitest'
 
-let redis: ReturnType<typeof connectRedis>
-beforeAll(async () => {
-  redis = connectRedis(inject('redisUrl'), { role: 'claims', onError: () => undefined })
-  await new Promise((ready) => redis.once('ready', ready))
-})
+const redis = connectRedis(inject('redisUrl'), { role: 'claims', onError: () => undefined })
+await new Promise((ready) => redis.once('ready', ready))
 afterAll(() => redis.disconnect())
 
 const hourMs = 3_600_000

@@ -7,24 +7,17 @@ import { readUnfinished } from '@weir/clickhouse/alert-queries.ts'
 import { readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import type { ServiceProcess } from '../../support/service-process.ts'
-import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { expect, test } from 'vitest'
+import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
+import { startConsole } from '../../support/start-console.ts'
 import { until } from '../../support/until.ts'
 
-let stack: AlertingStack
-let admin: RunningConsole
-let alerting: ServiceProcess
-beforeAll(async () => {
-  stack = await openAlertingStack(['ops', 'gone'])
-  alerting = await stack.start()
-  admin = await startConsole({ WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url })
-}, 120_000)
-afterAll(async () => {
-  await admin?.close()
-  await stack?.close()
-})
+const stack = await forFile(openAlertingStack(['ops', 'gone']))
+const alerting = await stack.start()
+const admin = await forFile(
+  startConsole({ WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }),
+)
 
 /** A command's context, with what it printed and said. */
 function commandContext() {

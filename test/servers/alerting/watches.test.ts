@@ -2,12 +2,12 @@ import { formatTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { expect, test } from 'vitest'
+import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
 
-let stack: AlertingStack
-beforeAll(async () => {
-  stack = await openAlertingStack(['ops'], {
+const stack = await forFile(
+  openAlertingStack(['ops'], {
     watches: {
       refusals: { alert: 'weir.denied_rate.high', factor: 3 },
       surges: { alert: 'weir.allowed.high', factor: 3 },
@@ -15,9 +15,8 @@ beforeAll(async () => {
       traffic: { alert: 'weir.allowed.dropped', factor: 3 },
       everything: { alert: 'weir.denied_rate.high', per: 'all', factor: 2 },
     },
-  })
-}, 120_000)
-afterAll(() => stack?.close())
+  }),
+)
 
 const minuteMs = 60_000
 const second = (ms: number) => Math.floor(ms / 1_000)

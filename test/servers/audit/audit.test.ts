@@ -5,10 +5,11 @@ import { type AuditPorts, auditAll } from '@weir/cli/audit/audit-all.ts'
 import { repair } from '@weir/cli/audit/repair.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { decisionInput } from '../../support/audit/decisions.ts'
 import { meterAll, openTestJournal } from '../../support/audit/pipeline.ts'
-import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { startAuditStack } from '../../support/audit/stack.ts'
+import { forFile } from '../../support/for-file.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -25,15 +26,10 @@ subjects: { acme: { plan: free, timeZone: ${timeZone} }, other: { plan: free, ti
 `
 const quota = [{ name: 'day', unit: 'day', timeZone } as const]
 
-let stack: AuditStack
-let policyFile: string
-beforeAll(async () => {
-  stack = await startAuditStack()
-  policyFile = join(stack.kafka.dir, 'weir.yaml')
-  await writeFile(policyFile, policy)
-  await publishHours()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startAuditStack())
+const policyFile = join(stack.kafka.dir, 'weir.yaml')
+await writeFile(policyFile, policy)
+await publishHours()
 
 /** Two journals, marks, records that were sent twice, a dead letter, and what Redis counted for all that. */
 async function publishHours(): Promise<void> {
@@ -180,8 +176,8 @@ describe('an audit', () => {
     const more = Buffer.from(before)
     more.writeDoubleBE(before.readDoubleBE(9) + 2, 9)
     await stack.redis.set(key, more, 'KEEPTTL')
-    const { code, report } = await weirAudit()
-    expect([code, report.findings, report.above]).toEqual([0, [], { counts: 1, units: 2 }])
+    const { findings, above } = await auditAll(ports(), span)
+    expect({ findings, above }).toEqual({ findings: [], above: { counts: 1, units: 2 } })
     await stack.redis.set(key, before, 'KEEPTTL')
   })
 
@@ -251,6 +247,7 @@ describe('an audit', () => {
   it('with --repair, does not name among what it repaired the records that ClickHouse refuses', async () => {
     const command = (query: string) => stack.clickhouse.command({ query })
     await remove('decisions', "subject = 'other'")
+    await stack.redis.del('weir:1:{other}:day') // an audit waits for records of a count that is above them
     await command("ALTER TABLE weir.decisions ADD CONSTRAINT not_other CHECK subject != 'other'")
     const { code, report } = await weirAudit('--repair')
     await command('ALTER TABLE weir.decisions DROP CONSTRAINT not_other')

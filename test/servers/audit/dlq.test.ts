@@ -1,5 +1,4 @@
-import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
@@ -8,14 +7,13 @@ import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { decisionInput } from '../../support/audit/decisions.ts'
-import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { startAuditStack } from '../../support/audit/stack.ts'
+import { folderForFile, forFile } from '../../support/for-file.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
-let stack: AuditStack
-let dir: string
 let stopMetering: () => Promise<void>
 
 const deadlineMs = 60_000
@@ -43,28 +41,22 @@ const whole = (seq: number, more: object = {}) => {
   return JSON.stringify({ ...record, ...more, journal, seq })
 }
 
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'weir-test-dlq-'))
-  stack = await startAuditStack()
-  const sender = createRecordSender(kafkaOptions(stack.kafka.address))
-  // Good ones around two that are none: more than 1 % bad would stop the partition.
-  const values = [
-    ...Array.from({ length: 300 }, (_, seq) => whole(seq)),
-    '{"v":1,"id":',
-    whole(301, { outcome: 'maybe' }),
-  ]
-  await sender.send(
-    topics.decisions,
-    values.map((value) => ({ key: subject, value })),
-  )
-  await sender.close()
-  stopMetering = await startMetering()
-})
-afterAll(async () => {
-  await stopMetering?.()
-  await stack?.close()
-  await rm(dir, { recursive: true, force: true })
-})
+const dir = await folderForFile('dlq')
+const stack = await forFile(startAuditStack())
+const sender = createRecordSender(kafkaOptions(stack.kafka.address))
+// Good ones around two that are none: more than 1 % bad would stop the partition.
+const values = [
+  ...Array.from({ length: 300 }, (_, seq) => whole(seq)),
+  '{"v":1,"id":',
+  whole(301, { outcome: 'maybe' }),
+]
+await sender.send(
+  topics.decisions,
+  values.map((value) => ({ key: subject, value })),
+)
+await sender.close()
+stopMetering = await startMetering()
+afterAll(() => stopMetering?.())
 
 const dlq = (...args: string[]) => runWeir(['dlq', ...args], stack.environment)
 

@@ -6,7 +6,8 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { decisionInput, rowsOf } from '../../support/audit/decisions.ts'
-import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { startAuditStack } from '../../support/audit/stack.ts'
+import { forFile } from '../../support/for-file.ts'
 import { readMetric } from '../../support/read-metric.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 import { runWeir } from '../../support/weir-up.ts'
@@ -25,11 +26,7 @@ subjects:
   himal: { plan: free, timeZone: Asia/Kathmandu }
 `
 
-let stack: AuditStack
-beforeAll(async () => {
-  stack = await startAuditStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startAuditStack())
 
 const quotas = (timeZone = 'UTC') => [
   { name: 'minute', unit: 'minute', timeZone } as const,

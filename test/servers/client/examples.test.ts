@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type InstalledClient, installClient } from '../../support/client/install-client.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { installClient } from '../../support/client/install-client.ts'
+import { forFile } from '../../support/for-file.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { listenForTest } from '../../support/listen.ts'
 
@@ -26,16 +27,8 @@ const policy = {
   tokens: { app: { sha256: sha256('app-token'), scopes: ['check'] } },
 }
 
-let weir: Awaited<ReturnType<typeof startIngressStack>>
-let client: InstalledClient
-beforeAll(async () => {
-  weir = await startIngressStack(policy)
-  client = await installClient()
-}, 180_000)
-afterAll(async () => {
-  await client?.close()
-  await weir?.close()
-})
+const weir = await forFile(startIngressStack(policy))
+const client = await forFile(installClient())
 
 /** Runs an example as it was packed; what it has printed so far, and whether it has ended. */
 function runExample(file: string, environment: Readonly<Record<string, string>>) {

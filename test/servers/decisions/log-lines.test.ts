@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
+import { expect, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
+import { openIngressStack } from '../../support/ingress-stack.ts'
 import { countOf, readDecisions } from '../../support/servers/read-decisions.ts'
 import type { RunningIngress } from '../../support/start-ingress.ts'
 
@@ -30,11 +31,7 @@ const policy = {
   tokens: { app: { sha256: sha256(secrets.token), scopes: ['check'] } },
 }
 
-let stack: IngressStack
-beforeAll(async () => {
-  stack = await openIngressStack(policy)
-}, 180_000)
-afterAll(() => stack?.close())
+const stack = await forFile(openIngressStack(policy))
 
 const start = (which: string) => stack.start({ WEIR_LOG_DECISIONS: which, WEIR_LOG_LEVEL: 'warn' })
 

@@ -1,25 +1,14 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type LiveConsole, openLiveConsole } from '../../support/decisions/live-console.ts'
+import { expect, test } from 'vitest'
+import { openLiveConsole } from '../../support/decisions/live-console.ts'
+import { folderForFile, forFile } from '../../support/for-file.ts'
 import { listen } from '../../support/listen.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
-let live: LiveConsole
-/** A home without settings of anybody's. */
-let home: string
-beforeAll(async () => {
-  live = await openLiveConsole()
-  home = await mkdtemp(join(tmpdir(), 'weir-test-home-'))
-}, 180_000)
-afterAll(async () => {
-  await live?.close()
-  await rm(home, { recursive: true, force: true })
-})
+const live = await forFile(openLiveConsole())
+const home = await folderForFile('home')
 
 test('weir alone says what runs, whether all is well, and what to try next', async () => {
   const { code, stdout, stderr } = await runWeir([], live.desk.environment)

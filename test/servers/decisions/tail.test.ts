@@ -1,19 +1,14 @@
 import { connect, createServer } from 'node:net'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type LiveConsole, openLiveConsole } from '../../support/decisions/live-console.ts'
+import { expect, test } from 'vitest'
+import { openLiveConsole } from '../../support/decisions/live-console.ts'
+import { forFile } from '../../support/for-file.ts'
 import { listen } from '../../support/listen.ts'
-import type { RunningConsole } from '../../support/start-console.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
-let live: LiveConsole
-let desk: RunningConsole
-beforeAll(async () => {
-  live = await openLiveConsole()
-  desk = live.desk
-}, 180_000)
-afterAll(() => live?.close())
+const live = await forFile(openLiveConsole())
+const desk = live.desk
 
 const ids: Record<string, string> = {}
 /** A decision that only Kafka has, only the tables have, or both. */

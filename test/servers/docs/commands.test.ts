@@ -2,17 +2,14 @@ import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { blockMaxMs, type DocumentedStack, startDocumentedStack } from '../../support/docs/documented-stack.ts'
+import { describe, expect, it } from 'vitest'
+import { blockMaxMs, startDocumentedStack } from '../../support/docs/documented-stack.ts'
 import { allFences, placeOfFence } from '../../support/docs/fences.ts'
+import { forFile } from '../../support/for-file.ts'
 
 const commands = allFences.filter(({ language, notRun }) => language === 'sh' && notRun === undefined)
 
-let stack: DocumentedStack
-beforeAll(async () => {
-  stack = await startDocumentedStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(startDocumentedStack())
 
 describe.concurrent('the documents', () => {
   it.each(commands.map((fence) => [placeOfFence(fence), fence] as const))(

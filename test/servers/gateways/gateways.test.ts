@@ -2,16 +2,16 @@ import { createHash, randomBytes } from 'node:crypto'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { parseList } from 'structured-headers'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { startCaddy } from '../../support/gateways/caddy.ts'
 import { startEnvoy } from '../../support/gateways/envoy.ts'
 import { startHaproxy } from '../../support/gateways/haproxy.ts'
 import { startNginx } from '../../support/gateways/nginx.ts'
-import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { type Answer, type Sent, send } from '../../support/gateways/send.ts'
 import type { Gateway, GatewayOptions } from '../../support/gateways/start-gateway.ts'
-import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
-import type { RunningIngress } from '../../support/start-ingress.ts'
+import { openIngressStack } from '../../support/ingress-stack.ts'
 import { callerOf, policyOf } from './policy.ts'
 
 interface Kind {
@@ -35,23 +35,16 @@ const upload = randomBytes(2_000_000)
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex')
 const longPath = `/v1/long?q=${'x'.repeat(8_192)}`
 
-let stack: IngressStack
-let weir: RunningIngress
-let upstream: PlainUpstream
 const gateways = new Map<string, Gateway>()
 
-beforeAll(async () => {
-  upstream = await startPlainUpstream()
-  stack = await openIngressStack(policyOf(Object.keys(kinds)))
-  weir = await stack.start({ WEIR_COST_EXCEEDS_STATUS: '413' })
-  for (const [name, { start }] of Object.entries(kinds)) {
-    gateways.set(name, await start({ weirApi: weir.api, upstream: upstream.url }))
-  }
-}, 180_000)
+const upstream = await forFile(startPlainUpstream())
+const stack = await forFile(openIngressStack(policyOf(Object.keys(kinds))))
+const weir = await stack.start({ WEIR_COST_EXCEEDS_STATUS: '413' })
+for (const [name, { start }] of Object.entries(kinds)) {
+  gateways.set(name, await start({ weirApi: weir.api, upstream: upstream.url }))
+}
 afterAll(async () => {
   for (const gateway of gateways.values()) await gateway.close()
-  await stack?.close()
-  await upstream?.close()
 })
 
 const remaining = ({ headers }: Answer, limit: string) =>

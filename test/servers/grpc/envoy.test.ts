@@ -1,12 +1,12 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createRlsClient, type RlsRequest } from '../../support/envoy-ratelimit/rls-client.ts'
+import { forFile } from '../../support/for-file.ts'
 import { startEnvoyOverGrpc } from '../../support/gateways/envoy.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
-import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
+import { openIngressStack } from '../../support/ingress-stack.ts'
 import { countOf, readDecisions } from '../../support/servers/read-decisions.ts'
-import type { RunningIngress } from '../../support/start-ingress.ts'
 
 const subject = 'grpc'
 const key = `key-of-${subject}`
@@ -23,13 +23,8 @@ const policy = {
   subjects: { [subject]: { plan: 'free', keys: [{ sha256: sha256(key), id: 'one' }] } },
 }
 
-let stack: IngressStack
-let weir: RunningIngress
-beforeAll(async () => {
-  stack = await openIngressStack(policy)
-  weir = await stack.start({ WEIR_ADMIN_TOKEN_SHA256: sha256('root') })
-}, 180_000)
-afterAll(() => stack?.close())
+const stack = await forFile(openIngressStack(policy))
+const weir = await stack.start({ WEIR_ADMIN_TOKEN_SHA256: sha256('root') })
 
 test("Envoy's filter, Envoy's own client and the entry points over HTTP share one limit, and every decision has its record", async () => {
   const upstream = await startPlainUpstream()

@@ -1,7 +1,8 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { send } from '../../support/gateways/send.ts'
-import { openWeirApps, type WeirApps } from '../../support/gateways/weir-apps.ts'
+import { openWeirApps } from '../../support/gateways/weir-apps.ts'
 
 const policy = `
 version: 1
@@ -10,11 +11,7 @@ plans: { free: { limits: [] } }
 subjects: { acme: { plan: free, keys: [{ sha256: "${sha256('good')}", id: k1 }] } }
 tokens: { asks: { sha256: "${sha256('token')}", scopes: [check] } }
 `
-let weir: WeirApps
-beforeAll(async () => {
-  weir = await openWeirApps(policy)
-})
-afterAll(() => weir?.close())
+const weir = await forFile(openWeirApps(policy))
 
 const repeated: readonly (readonly string[])[] = [
   ['Authorization', 'Bearer good', 'Authorization', 'Bearer nope'],

@@ -1,6 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LoadReport } from '@weir/cli/load/report.ts'
 import { projectRoot } from '@weir/cli/project.ts'
@@ -14,13 +13,14 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { afterAll, expect, test } from 'vitest'
+import { folderForFile } from '../../support/for-file.ts'
+import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { listenForTest } from '../../support/listen.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import { startServer } from '../../support/servers/start-server.ts'
+import { startIngress } from '../../support/start-ingress.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket']
@@ -40,45 +40,35 @@ const policyOf = (upstream: string) => ({
   tokens: { app: { sha256: sha256('app-token'), scopes: ['check'] } },
 })
 
-let dir: string
-let policyFile: string
-let kafka: RunningServer
-let upstream: PlainUpstream
 const opened: { close(): Promise<void> }[] = []
-let ingress: RunningIngress
-/** Two processes behind one port, each with a Redis of its own. */
-let twoApi: string
 const own = <T extends { close(): Promise<void> }>(one: T): T => {
   opened.push(one)
   return one
 }
-beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'weir-test-load-'))
-  policyFile = join(dir, 'weir.yaml')
-  const [first, second, port = 0] = [
-    ...(await Promise.all([startServer(redisServer), startServer(redisServer)])),
-    ...(await freePorts(1)),
-  ]
-  own(first)
-  own(second)
-  kafka = own(await startServer(kafkaServer))
-  upstream = own(await startPlainUpstream())
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  await writeFile(policyFile, JSON.stringify(policyOf(upstream.url)))
-  const common = { WEIR_POLICY_FILE: policyFile, WEIR_KAFKA_BROKERS: kafka.address }
-  const shared = { ...common, WEIR_API_PORT: `${port}`, WEIR_SHARE_PORTS: 'yes' }
-  const started = await Promise.all([
-    startIngress({ ...common, WEIR_REDIS_URL: first.address }),
-    startIngress({ ...shared, WEIR_REDIS_URL: first.address }),
-    startIngress({ ...shared, WEIR_REDIS_URL: second.address }),
-  ])
-  for (const one of started) own(one)
-  ingress = started[0]
-  twoApi = `http://127.0.0.1:${port}`
-}, 180_000)
+const dir = await folderForFile('load')
+const policyFile = join(dir, 'weir.yaml')
+const [first, second, port = 0] = [
+  ...(await Promise.all([startServer(redisServer), startServer(redisServer)])),
+  ...(await freePorts(1)),
+]
+own(first)
+own(second)
+const kafka = own(await startServer(kafkaServer))
+const upstream = own(await startPlainUpstream())
+await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+await writeFile(policyFile, JSON.stringify(policyOf(upstream.url)))
+const common = { WEIR_POLICY_FILE: policyFile, WEIR_KAFKA_BROKERS: kafka.address }
+const shared = { ...common, WEIR_API_PORT: `${port}`, WEIR_SHARE_PORTS: 'yes' }
+const started = await Promise.all([
+  startIngress({ ...common, WEIR_REDIS_URL: first.address }),
+  startIngress({ ...shared, WEIR_REDIS_URL: first.address }),
+  startIngress({ ...shared, WEIR_REDIS_URL: second.address }),
+])
+for (const one of started) own(one)
+const ingress = started[0]
+const twoApi = `http://127.0.0.1:${port}`
 afterAll(async () => {
   for (const one of opened.toReversed()) await one.close()
-  await rm(dir, { recursive: true, force: true })
 })
 
 const environment = () => ({ WEIR_ADMIN_TOKEN: 'app-token', INIT_CWD: dir })

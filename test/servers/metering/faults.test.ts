@@ -2,16 +2,13 @@ import { seekMetering } from '@weir/cli/commands/metering.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { until } from '../../support/until.ts'
-import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
-let stack: MeteringStack
-beforeAll(async () => {
-  stack = await openMeteringStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(openMeteringStack())
 
 /** Killed without a word when the test ends, so that the next one starts with dead members. */
 async function start(environment: Readonly<Record<string, string>> = {}) {

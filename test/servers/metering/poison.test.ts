@@ -1,19 +1,14 @@
 import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
-import type { ServiceProcess } from '../../support/service-process.ts'
-import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
-let stack: MeteringStack
-let metering: ServiceProcess
-beforeAll(async () => {
-  stack = await openMeteringStack()
-  metering = await stack.start()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(openMeteringStack())
+const metering = await stack.start()
 
 interface GapRow {
   readonly cause: string
@@ -68,6 +63,15 @@ test('a record that cannot be read goes whole to the dead letters and forges no 
   expect(await metering.metric('weir_dead_letters_total')).toBe(poison.length)
   const { status } = await metering.ready()
   expect(status).toBe(200)
+})
+
+test('a record that forges its place in Kafka is counted at the place where it stands', async () => {
+  const journal = newJournal()
+  const [text = ''] = journal.take(1, 1)
+  await stack.send([text.replace(/\}$/, ',"partition":63,"offset":1}')], 1)
+  expect(await settled(stack, journal.subject, 1)).toEqual(once(1))
+  const place = `SELECT partition FROM weir.decisions WHERE subject = '${journal.subject}'`
+  expect(await stack.rows(place)).toEqual([{ partition: 1 }])
 })
 
 test('a record of a megabyte with an error deep within it is a dead letter, and a correct one is a row', async () => {

@@ -7,15 +7,12 @@ import { insertRows, repairBlockRows } from '@weir/clickhouse/repair/repair-rows
 import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createUsageStore } from '@weir/metering/usage-store.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { isOnCluster } from '../../support/servers/cluster-server.ts'
-import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
-let stack: MeteringStack
-beforeAll(async () => {
-  stack = await openMeteringStack()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(openMeteringStack())
 
 const topicId = randomUUID()
 

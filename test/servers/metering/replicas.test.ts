@@ -3,12 +3,13 @@ import { quoted } from '@weir/clickhouse/audit/rollups.ts'
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
+import { createClient } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { clusterName, clusterServer } from '../../support/servers/cluster-server.ts'
 import { prepareCluster } from '../../support/servers/cluster-tables.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
@@ -24,28 +25,20 @@ interface ShardServer {
   readonly all: ClickHouseClient
 }
 
-let kafka: RunningServer
-let options: KafkaOptions
-let shards: readonly ShardServer[]
-let producer: ReturnType<ReturnType<typeof createClient>['producer']>
-
 const startShard = async (name: string): Promise<ShardServer> => {
   const server = await startServer(clusterServer(name))
   return { server, ...(await prepareCluster(server.address)) }
 }
 
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  shards = await Promise.all(['s1', 's2', 's3'].map(startShard))
-  options = kafkaOptions(kafka.address)
-  await ensureTopics(options, await readTopics())
-  producer = createClient(options, { retries: 20 }).producer({ allowAutoTopicCreation: false })
-  await producer.connect()
-})
+const kafka = await forFile(startServer(kafkaServer))
+const shards = await Promise.all(['s1', 's2', 's3'].map(startShard))
+const options = kafkaOptions(kafka.address)
+await ensureTopics(options, await readTopics())
+const producer = createClient(options, { retries: 20 }).producer({ allowAutoTopicCreation: false })
+await producer.connect()
 afterAll(async () => {
-  await producer?.disconnect()
+  await producer.disconnect()
   for (const { local, all, server } of shards ?? []) await Promise.all([local.close(), all.close(), server.close()])
-  await kafka?.close()
 })
 
 const addressOf = (at: number) => shards[at]?.server.address ?? ''

@@ -4,16 +4,15 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { clusterServer, isOnCluster } from '../../support/servers/cluster-server.ts'
 import { startServer } from '../../support/servers/start-server.ts'
-import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
-let stack: MeteringStack
-beforeAll(async () => {
-  stack = await openMeteringStack(undefined, () => startServer(isOnCluster ? clusterServer() : clickhouseServer))
-})
-afterAll(() => stack?.close())
+const stack = await forFile(
+  openMeteringStack(undefined, () => startServer(isOnCluster ? clusterServer() : clickhouseServer)),
+)
 
 async function start() {
   const one = await stack.start()

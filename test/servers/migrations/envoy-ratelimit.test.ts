@@ -13,10 +13,11 @@ import {
   type RlsClient,
   type RlsRequest,
 } from '../../support/envoy-ratelimit/rls-client.ts'
+import { forFile } from '../../support/for-file.ts'
 import { startEnvoyWith } from '../../support/gateways/envoy.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
-import { openPolicyServers, type PolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
+import { openPolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
 import { guideFile } from '../../support/migrations/start-program.ts'
 
 /** An example with the answers of `envoyproxy/ratelimit`; the file says how they are written. */
@@ -35,11 +36,7 @@ function imported(texts: readonly string[]) {
   return result
 }
 
-let servers: PolicyServers
-beforeAll(async () => {
-  servers = await openPolicyServers()
-}, 180_000)
-afterAll(() => servers?.close())
+const servers = await forFile(openPolicyServers())
 
 /** Descriptors from the form in which the file of examples has them. */
 const descriptorsOf = (asked: string): Descriptor[] =>

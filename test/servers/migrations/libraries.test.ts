@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { forFile } from '../../support/for-file.ts'
 import { listenForTest } from '../../support/listen.ts'
 import { playTraffic, type Seen, type Step } from '../../support/migrations/play-traffic.ts'
-import { openPolicyServers, type PolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
+import { openPolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
 import { guideFile, startGuideProgram } from '../../support/migrations/start-program.ts'
 import { readMetric } from '../../support/read-metric.ts'
 
@@ -33,11 +34,7 @@ const runs: readonly Run[] = parse(answers, (key, value) => (key === 'body' ? Bu
 const policyOf = (guide: string, name: string) => readFileSync(guideFile(`${guide}/${name}.yaml`), 'utf8')
 const hourMs = 60 * 60_000
 
-let servers: PolicyServers
-beforeAll(async () => {
-  servers = await openPolicyServers()
-}, 180_000)
-afterAll(() => servers?.close())
+const servers = await forFile(openPolicyServers())
 
 test.each(runs)('The guide from $guide: two processes with Weir answer $about as recorded', async (run) => {
   const { guide, token, windowHours, environment, steps } = run

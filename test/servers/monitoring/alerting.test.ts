@@ -1,16 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import type { ServiceProcess } from '../../support/service-process.ts'
+import { expect, test } from 'vitest'
+import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/for-file.ts'
 
-let stack: AlertingStack
-let alerting: ServiceProcess
-beforeAll(async () => {
-  stack = await openAlertingStack(['ops', 'gone'])
-  alerting = await stack.start()
-}, 120_000)
-afterAll(() => stack?.close())
+const stack = await forFile(openAlertingStack(['ops', 'gone']))
+const alerting = await stack.start()
 
 const metric = (name: string) => alerting.metric(`weir_${name}`)
 const until = async (name: string, value: number) =>

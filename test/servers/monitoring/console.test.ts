@@ -4,34 +4,26 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { metricIn } from '../../support/read-metric.ts'
 import { startSecondBroker } from '../../support/servers/changed-kafka.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startCluster } from '../../support/servers/redis-cluster.ts'
 import { startSentinels } from '../../support/servers/redis-sentinel.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
+import { startServer } from '../../support/servers/start-server.ts'
+import { startTables } from '../../support/servers/tables.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 import { until } from '../../support/until.ts'
 
 const letters = topics.outcomesDeadLetters
-let kafka: RunningServer
-let second: RunningServer
-let tables: Tables
-beforeAll(async () => {
-  ;[kafka, tables] = await Promise.all([startServer(kafkaServer), startTables()])
-  second = await startSecondBroker(kafka)
-  // One of two partitions is on the second broker alone.
-  const specs = (await readTopics()).map((spec) =>
-    spec.name === letters ? { ...spec, partitions: 2, replicationFactor: 1 } : spec,
-  )
-  await ensureTopics(kafkaOptions(kafka.address), specs)
-})
-afterAll(async () => {
-  await second?.close()
-  await Promise.all([kafka?.close(), tables?.close()])
-})
+const [kafka, tables] = await Promise.all([forFile(startServer(kafkaServer)), forFile(startTables())])
+const second = await forFile(startSecondBroker(kafka))
+// One of two partitions is on the second broker alone.
+const specs = (await readTopics()).map((spec) =>
+  spec.name === letters ? { ...spec, partitions: 2, replicationFactor: 1 } : spec,
+)
+await ensureTopics(kafkaOptions(kafka.address), specs)
 
 const environment = () => ({ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url })
 async function start(more: Readonly<Record<string, string>> = {}): Promise<RunningConsole> {

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ServiceProcess } from '../../support/service-process.ts'
+import { expect, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { until } from '../../support/until.ts'
-import { type MeteringStack, newJournal, openMeteringStack, settled } from '../metering/open-metering.ts'
+import { newJournal, openMeteringStack, settled } from '../metering/open-metering.ts'
 
-let stack: MeteringStack
-let metering: ServiceProcess
-beforeAll(async () => {
-  stack = await openMeteringStack()
-  metering = await stack.start()
-})
-afterAll(() => stack?.close())
+const stack = await forFile(openMeteringStack())
+const metering = await stack.start()
 
 const of = (partition: number) => `{group="weir-metering",topic="weir.decisions.v1",partition="${partition}"}`
 const lagOf = (partition: number) =>

@@ -6,23 +6,20 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { changesOf, emptyDir, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 import { startServiceProcess } from '../../support/service-process.ts'
 import { startIngress } from '../../support/start-ingress.ts'
 import { until } from '../../support/until.ts'
 
-let kafka: RunningServer
-beforeAll(async () => {
-  kafka = await startServer(kafkaServer)
-  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
-  const writer = createPolicyWriter(kafkaOptions(kafka.address))
-  await writer.publish(wholeChange(changesOf(policyOfSize(1_000))))
-  await writer.close()
-}, 120_000)
-afterAll(() => kafka?.close())
+const kafka = await forFile(startServer(kafkaServer))
+await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+const writer = createPolicyWriter(kafkaOptions(kafka.address))
+await writer.publish(wholeChange(changesOf(policyOfSize(1_000))))
+await writer.close()
 
 const apiKey = 'weir_a-key-that-comes-and-goes'
 const keyChange = putEntity({

@@ -5,9 +5,9 @@ import { pipeline } from 'node:stream/promises'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type IngressStack, openIngressStack } from '../../support/ingress-stack.ts'
-import type { RunningIngress } from '../../support/start-ingress.ts'
+import { afterAll, expect, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
+import { openIngressStack } from '../../support/ingress-stack.ts'
 import { megabyte, streamOf } from './megabytes.ts'
 
 /** 2 GiB: more than a signed 32-bit number counts, and more than a process that kept it could hide. */
@@ -16,34 +16,25 @@ const bytes = 2 * 1_024 * megabyte
 const growthMax = 100 * megabyte
 const key = 'gigabyte-key'
 
-let stack: IngressStack
-let ingress: RunningIngress
-let upstream: ReturnType<typeof spawnBound>
-
-beforeAll(async () => {
-  upstream = spawnBound([process.execPath, resolve(import.meta.dirname, 'gigabyte-upstream.ts')], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  let said = ''
-  upstream.stdout?.on('data', (chunk: Buffer) => {
-    said += chunk.toString()
-  })
-  await waitUntil(() => said.includes('\n'), { deadlineMs: 60_000 })
-  const policy = {
-    version: 1,
-    plans: { free: { limits: [] } },
-    limits: {},
-    routes: [],
-    upstreams: { big: { url: `http://127.0.0.1:${said.trim()}` } },
-    subjects: { acme: { plan: 'free', keys: [{ sha256: sha256(key) }] } },
-  }
-  stack = await openIngressStack(policy)
-  ingress = await stack.start()
-}, 180_000)
-afterAll(async () => {
-  upstream?.kill()
-  await stack?.close()
+const upstream = spawnBound([process.execPath, resolve(import.meta.dirname, 'gigabyte-upstream.ts')], {
+  stdio: ['ignore', 'pipe', 'inherit'],
 })
+let said = ''
+upstream.stdout?.on('data', (chunk: Buffer) => {
+  said += chunk.toString()
+})
+await waitUntil(() => said.includes('\n'), { deadlineMs: 60_000 })
+const policy = {
+  version: 1,
+  plans: { free: { limits: [] } },
+  limits: {},
+  routes: [],
+  upstreams: { big: { url: `http://127.0.0.1:${said.trim()}` } },
+  subjects: { acme: { plan: 'free', keys: [{ sha256: sha256(key) }] } },
+}
+const stack = await forFile(openIngressStack(policy))
+const ingress = await stack.start()
+afterAll(() => void upstream.kill())
 
 /** Resident memory of the ingress, from the kernel. */
 function residentBytes(): number {

@@ -1,14 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { expect, it } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 
-let server: RunningServer
-beforeAll(async () => {
-  server = await startServer(redisServer)
-})
-afterAll(() => server.close())
+const server = await forFile(startServer(redisServer))
 
 const ask = async (url: string) => {
   const redis = new Redis(url, {

@@ -1,19 +1,16 @@
 import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { Redis } from 'ioredis'
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { openTopology, untilDecides } from '../../support/open-topology.ts'
-import { type RedisFamily, startFamily } from '../../support/servers/redis-process.ts'
+import { startFamily } from '../../support/servers/redis-process.ts'
 
 const deadlineMs = 500
 const recoveryMs = { timeout: 10_000, interval: 20 }
 const request = buildLimitRequest({ limits: [buildLimit({ onUnavailable: 'allow' })] })
 
-let family: RedisFamily
-beforeAll(async () => {
-  family = await startFamily('states')
-  return () => family.close()
-})
+const family = await forFile(startFamily('states'))
 
 async function open(lines: (port: number) => readonly string[]) {
   const [port = 0, busPort = 0] = await freePorts(2)

@@ -2,21 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { limitKey } from '@weir/redis/keys.ts'
-import { beforeAll, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { openTopology } from '../../support/open-topology.ts'
 import { runLoad } from '../../support/run-load.ts'
-import { type ClusterSetup, startCluster } from '../../support/servers/redis-cluster.ts'
+import { startCluster } from '../../support/servers/redis-cluster.ts'
 
 /** A slot on the move answers TRYAGAIN for some milliseconds, and two cores are few. */
 const deadlineMs = 1_000
 const size = 3_000
 const day = { kind: 'window', ms: 86_400_000 } as const
 
-let cluster: ClusterSetup
-beforeAll(async () => {
-  cluster = await startCluster()
-  return () => cluster.close()
-})
+const cluster = await forFile(startCluster())
 
 const isAdmitted = ({ decision }: { decision: { allowed: boolean } }) => decision.allowed
 

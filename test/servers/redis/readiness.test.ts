@@ -2,15 +2,12 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 
-let server: RunningServer
-beforeAll(async () => {
-  server = await startServer(redisServer)
-  return () => server.close()
-})
+const server = await forFile(startServer(redisServer))
 
 async function openStore(aheadMs = 0) {
   const redis = await openLimiterRedis(server.address)

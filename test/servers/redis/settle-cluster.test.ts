@@ -9,15 +9,12 @@ import { settlementKey } from '@weir/redis/keys.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { parseMarker } from '@weir/redis/settlement-marker.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { forFile } from '../../support/for-file.ts'
 import { untilDecides } from '../../support/open-topology.ts'
-import { type ClusterSetup, startCluster } from '../../support/servers/redis-cluster.ts'
+import { startCluster } from '../../support/servers/redis-cluster.ts'
 
-let cluster: ClusterSetup
-beforeAll(async () => {
-  cluster = await startCluster()
-  return () => cluster.close()
-})
+const cluster = await forFile(startCluster())
 
 const deadlineMs = 5_000
 const day = { kind: 'window', ms: 86_400_000 } as const

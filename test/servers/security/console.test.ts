@@ -1,6 +1,6 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { tokenScopes } from '@weir/policy/policy.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
 
@@ -13,15 +13,12 @@ const policy = {
   tokens: Object.fromEntries(scopes.map((scope) => [scope, { sha256: sha256(`${scope}-token`), scopes: [scope] }])),
 }
 
-let url: string
 const { tables, desk: admin, close } = await startConsoleStack({ policy })
-beforeAll(async () => {
-  url = admin.environment.WEIR_CONSOLE_URL
-  await tables.client.command({
-    query: `INSERT INTO weir.decisions (ts, subject, outcome, cost, count, limits)
-      SELECT now64(3) - 60, 'acme', 'allow', 1, 1, [('minute', 100, 1, 99, 0, map())]`,
-  })
-}, 180_000)
+const url = admin.environment.WEIR_CONSOLE_URL
+await tables.client.command({
+  query: `INSERT INTO weir.decisions (ts, subject, outcome, cost, count, limits)
+    SELECT now64(3) - 60, 'acme', 'allow', 1, 1, [('minute', 100, 1, 99, 0, map())]`,
+})
 afterAll(close)
 
 interface Sent {

@@ -3,10 +3,11 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { createRlsClient, type RlsClient } from '../../support/envoy-ratelimit/rls-client.ts'
-import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { forFile } from '../../support/for-file.ts'
+import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { readMetric } from '../../support/read-metric.ts'
@@ -39,19 +40,10 @@ const policyOf = (upstream: string) => ({
   tokens: Object.fromEntries(scopes.map((scope) => [scope, { sha256: sha256(`${scope}-token`), scopes: [scope] }])),
 })
 
-let upstream: PlainUpstream
-let stack: Awaited<ReturnType<typeof startIngressStack>>
-let grpc: RlsClient
-beforeAll(async () => {
-  upstream = await startPlainUpstream()
-  stack = await startIngressStack(policyOf(upstream.url))
-  grpc = await createRlsClient(stack.ingress.grpc)
-}, 180_000)
-afterAll(async () => {
-  grpc?.close()
-  await stack?.close()
-  await upstream?.close()
-})
+const upstream = await forFile(startPlainUpstream())
+const stack = await forFile(startIngressStack(policyOf(upstream.url)))
+const grpc = await createRlsClient(stack.ingress.grpc)
+afterAll(() => void grpc.close())
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 async function post(path: string, credential: string, value: object) {

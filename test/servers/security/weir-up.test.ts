@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { type RunningWeir, weirUp } from '../../support/weir-up.ts'
+import { forFile } from '../../support/for-file.ts'
+import { weirUp } from '../../support/weir-up.ts'
 
 /** Files of the data directory that are there to hold them. */
 const known = ['state.json', 'secrets.json', 'redis/password', 'redis/password.conf', 'clickhouse/password']
@@ -21,7 +22,6 @@ const names = [
   ] as const),
 ]
 
-let weir: RunningWeir
 const secrets = new Map<string, string>()
 const filesIn = (dir: string): string[] =>
   readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
@@ -44,44 +44,40 @@ const at = (url: string, path: string, headers: Record<string, string>, body?: o
   })
 
 /** Every secret is used, rightly and wrongly, at every door, so that it had a chance to be written somewhere. */
-beforeAll(async () => {
-  weir = await weirUp()
-  const { line } = weir
-  const admin = { authorization: `Bearer ${line.adminToken}` }
-  const made = async (path: string, body: object) =>
-    JSON.parse(await (await at(line.console, path, admin, body)).text())
-  const given: Record<(typeof names)[number], unknown> = {
-    demoKey: line.demoKey,
-    demoSmallKey: line.demoSmallKey,
-    adminToken: line.adminToken,
-    webhookSecret: JSON.parse(readFileSync(join(weir.dir, 'secrets.json'), 'utf8')).webhookSecret,
-    redis: new URL(line.redis).password,
-    clickhouse: new URL(line.clickhouse).password,
-    madeKey: (await made('/v1/subjects/demo/keys', {})).key,
-    madeToken: (await made('/v1/tokens', { name: 'tried', scopes: ['check', 'usage', 'read'] })).token,
-  }
-  for (const [name, value] of Object.entries(given)) secrets.set(name, `${value}`)
-  // First, because an address that sends many wrong credentials has new ones looked at no more.
-  expect((await at(line.ingress, '/v1/x', { 'x-api-key': `${line.demoKey}` })).status).toBe(200)
-  const tried = [...secrets.values()].flatMap((secret) =>
-    [line.ingress, line.api, line.console].flatMap((url) =>
-      ['/v1/x', '/v1/%zz', '/v1/check', '/v1/usage?subject=demo', '/v1/plans/none'].flatMap((path) =>
-        [{ 'x-api-key': secret }, { authorization: `Bearer ${secret}` }, { authorization: secret }].map((headers) => {
-          const body = path === '/v1/check' ? { key: secret } : undefined
-          return async () => (await at(url, path, headers, body)).body?.cancel()
-        }),
-      ),
+const weir = await forFile(weirUp())
+const { line } = weir
+const admin = { authorization: `Bearer ${line.adminToken}` }
+const made = async (path: string, body: object) => JSON.parse(await (await at(line.console, path, admin, body)).text())
+const given: Record<(typeof names)[number], unknown> = {
+  demoKey: line.demoKey,
+  demoSmallKey: line.demoSmallKey,
+  adminToken: line.adminToken,
+  webhookSecret: JSON.parse(readFileSync(join(weir.dir, 'secrets.json'), 'utf8')).webhookSecret,
+  redis: new URL(line.redis).password,
+  clickhouse: new URL(line.clickhouse).password,
+  madeKey: (await made('/v1/subjects/demo/keys', {})).key,
+  madeToken: (await made('/v1/tokens', { name: 'tried', scopes: ['check', 'usage', 'read'] })).token,
+}
+for (const [name, value] of Object.entries(given)) secrets.set(name, `${value}`)
+// First, because an address that sends many wrong credentials has new ones looked at no more.
+expect((await at(line.ingress, '/v1/x', { 'x-api-key': `${line.demoKey}` })).status).toBe(200)
+const tried = [...secrets.values()].flatMap((secret) =>
+  [line.ingress, line.api, line.console].flatMap((url) =>
+    ['/v1/x', '/v1/%zz', '/v1/check', '/v1/usage?subject=demo', '/v1/plans/none'].flatMap((path) =>
+      [{ 'x-api-key': secret }, { authorization: `Bearer ${secret}` }, { authorization: secret }].map((headers) => {
+        const body = path === '/v1/check' ? { key: secret } : undefined
+        return async () => (await at(url, path, headers, body)).body?.cancel()
+      }),
     ),
-  )
-  await Promise.all(tried.map((ask) => ask()))
-  const counted = async () => {
-    const answer = await at(line.console, '/v1/usage?subject=demo&step=total', admin)
-    const { rows } = JSON.parse(await answer.text())
-    return Number(rows?.[0]?.count ?? 0) > 0
-  }
-  expect(await waitUntil(counted, { deadlineMs: 60_000, everyMs: 200 })).toBe(true)
-}, 300_000)
-afterAll(() => weir?.close())
+  ),
+)
+await Promise.all(tried.map((ask) => ask()))
+const counted = async () => {
+  const answer = await at(line.console, '/v1/usage?subject=demo&step=total', admin)
+  const { rows } = JSON.parse(await answer.text())
+  return Number(rows?.[0]?.count ?? 0) > 0
+}
+expect(await waitUntil(counted, { deadlineMs: 60_000, everyMs: 200 })).toBe(true)
 
 const pidOf = (part: string) => weir.line.pids[part] ?? 0
 const secretOf = (name: string) => {

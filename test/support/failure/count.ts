@@ -8,8 +8,6 @@ export interface Counter {
   rawTotal(): Promise<number | undefined>
   /** Whether one of these decisions is there. */
   hasAny(uuids: readonly string[]): Promise<boolean>
-  /** Where the rows of a decision say that they stand. */
-  partitionsOf(uuid: string): Promise<readonly number[]>
   /** By decision, of rows since then. */
   rawById(sinceTs: string): Promise<ReadonlyMap<string, { readonly rows: number; readonly count: number }>>
   rollupTotals(): Promise<Readonly<Record<string, number>>>
@@ -75,11 +73,6 @@ export function openCounter(url: string): Counter {
       const list = uuids.map((uuid) => `'${uuid}'`).join(', ')
       const query = `SELECT count() AS n FROM weir.decisions WHERE id IN (${list})`
       return (await one(client, query).catch(() => 0)) > 0
-    },
-    async partitionsOf(uuid) {
-      const query = `SELECT partition FROM weir.decisions WHERE id = '${uuid}'`
-      const rows = await (await client.query({ query, format: 'JSONEachRow' })).json<{ partition: number }>()
-      return rows.map(({ partition }) => partition)
     },
     async rawById(sinceTs) {
       const query = `SELECT id, count(), sum(count) FROM weir.decisions WHERE ts >= '${sinceTs}' AND count > 0 GROUP BY id`

@@ -32,8 +32,6 @@ export interface StackOptions {
   readonly moreMetering?: number
   /** For every service; the group's session is 6 s unless it says otherwise. */
   readonly environment?: Readonly<Record<string, string>>
-  /** For one service beside that, by its name; and for the commands `topics` and `migrate`. */
-  readonly environmentOf?: (name: string) => Readonly<Record<string, string>>
   /** The checkout that its services are started from; else this one. */
   readonly root?: string
   /** The text of its policy; else `failurePolicy`. */
@@ -123,10 +121,7 @@ async function planStack(options: StackOptions) {
   writeFileSync(policyFile, policy.text)
   const opsPorts = await opsPortsOf(ports, options.ingress ?? usual)
   const serviceOptions = { environment, data, ports, servers, policyFile, watch: false, opsPorts }
-  const services = serviceProcesses(serviceOptions).map((part) => ({
-    ...fromTree(part, options.root ?? projectRoot),
-    env: { ...part.env, ...options.environmentOf?.(part.name) },
-  }))
+  const services = serviceProcesses(serviceOptions).map((part) => fromTree(part, options.root ?? projectRoot))
   const more = [
     ...(await moreOf(services, 'metering', options.moreMetering ?? usual - 1)),
     ...(await moreOf(services, 'alerting', usual - 1)),
@@ -135,8 +130,6 @@ async function planStack(options: StackOptions) {
   const demo = demoProcess(serviceOptions)
   const withKafka = { ...environment, ...servers.kafkaVariables }
   const kafka = kafkaFrom(withKafka, 'failure-suite')
-  /** What a command of that name has. */
-  const as = (name: string) => ({ ...withKafka, ...options.environmentOf?.(name) })
   return {
     dir,
     environment,
@@ -146,7 +139,7 @@ async function planStack(options: StackOptions) {
     ports,
     servers,
     kafka,
-    as,
+    withKafka,
     policy,
     opsPorts,
     demo,
@@ -163,8 +156,8 @@ async function startParts(plan: Plan, start: (parts: readonly ProcessDefinition[
   const { servers, report, ports, data, policy, demo, services, more, large } = plan
   await start([...servers.processes, ...(large?.processes ?? [])])
   await large?.join()
-  await createTopics(kafkaFrom(plan.as('topics'), 'weir-topics'), report)
-  await applyMigrations(findClickhouse(plan.as('migrate'), servers.addresses.clickhouse), report)
+  await createTopics(kafkaFrom(plan.withKafka, 'weir-topics'), report)
+  await applyMigrations(findClickhouse(plan.withKafka, servers.addresses.clickhouse), report)
   const isConsole = ({ name }: ProcessDefinition) => name === 'console'
   await start([demo, ...services.filter(isConsole)])
   const console = { url: `http://127.0.0.1:${ports.console}`, token: data.secrets.adminToken }

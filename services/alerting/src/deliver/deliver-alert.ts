@@ -1,5 +1,6 @@
-import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
+import type { DeliveryOutcome } from '@weir/core/alerts/alert-types.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { endpointNameOf, findTarget } from '@weir/policy/contact-targets.ts'
 import type { Policy, Target } from '@weir/policy/policy.ts'

@@ -1,4 +1,4 @@
-import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
+import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { parseTrace } from '@weir/contracts/trace-context.ts'
 import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { runsOutMs } from '@weir/core/alerts/forecast.ts'

@@ -1,4 +1,5 @@
-import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { shortestPeriodMs } from '@weir/core/limits/limit.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'

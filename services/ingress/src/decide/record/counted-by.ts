@@ -1,4 +1,4 @@
-import type { LimitRecordV1 } from '@weir/contracts/decision.v1.ts'
+import type { LimitRecordV1 } from '@weir/contracts/decision-columns.ts'
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { type Limit, partText, type ScopePart } from '@weir/core/limits/limit.ts'
 import { type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'

@@ -1,0 +1,18 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+
+/** What the tests of a file share: it is closed behind them, the last one first. */
+export async function forFile<T extends { close(): unknown }>(opened: T | Promise<T>): Promise<T> {
+  const one = await opened
+  afterAll(async () => void (await one.close()))
+  return one
+}
+
+/** An empty folder that is removed behind the tests of a file. */
+export async function folderForFile(name: string): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), `weir-test-${name}-`))
+  afterAll(() => rm(dir, { recursive: true, force: true }))
+  return dir
+}
