@@ -92,6 +92,15 @@ export interface DeliveryJob {
   readonly giveUpMs: number
 }
 
+/** The outcome of one run of a job. */
+export type JobOutcome =
+  /** The alert was delivered, or will never be sent. */
+  | { readonly kind: 'over' }
+  /** Every attempt failed: the job becomes a dead letter. */
+  | { readonly kind: 'given_up'; readonly reason: string }
+  /** The job runs again at `atMs`, with the data in `job`. */
+  | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
+
 /**
  * An alert is tried for this long from its first attempt, including the time in which its endpoint's circuit was open.
  */
