@@ -22,6 +22,8 @@ const requestMsDefault = 20_000
 /** Enough for every partition's insert and a few queries at the same time. */
 const connectionsMax = 16
 
+export type { ClickHouseSettings }
+
 /** The library's client, and what Weir needs beyond it. */
 export interface ClickHouseClient extends Client {
   /** Where statements find tables that they name without a database. */

@@ -113,7 +113,7 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       return describeDigest(alert)
     case 'weir.endpoint.disabled':
       return {
-        title: `The endpoint ${alert.data.endpoint} takes no more alerts, and gets none`,
+        title: `The endpoint ${alert.data.endpoint} is disabled: it gets no more alerts`,
         lines: [`It said: ${alert.data.reason}`, 'weir alerts test-endpoint enables it once it takes a test.'],
       }
     case 'weir.endpoint.test':

@@ -11,7 +11,7 @@ export interface Candidate {
   readonly endMs: number
   /** How long its claims live. */
   readonly lifetimeMs: number
-  /** Whether its claims are free again after they expired, for another alert. */
+  /** Whether its claims may be made again after they expired, for another alert. */
   readonly isRecurring: boolean
   /** Highest first; each with the key that claims it. A block, a forecast and a rate change have one. */
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]

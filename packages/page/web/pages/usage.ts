@@ -64,7 +64,7 @@ const upper = (text: string) => text.replace(/^./, (first) => first.toUpperCase(
 const rowKey = (by: readonly string[]) => (row: UsageRow, at: number) =>
   `${at} ${by.map((name) => row[name as 'subject']).join(' ')}`
 
-/** What the address asks: of whom, by what, the first how many. */
+/** What the address asks: which subjects, by which columns, how many. */
 function useQuestion() {
   const { params } = usePlace()
   const span = useSpan()

@@ -74,7 +74,7 @@ export const tooManyStreams = (of: StreamRefusal): Problem =>
     429,
   )(`There are as many streams ${of} as there may be. End one, or try again after Retry-After.`)
 
-/** As many questions are being answered as may be, or they come too fast. */
+/** The limit of concurrent questions is reached, or they come too fast. */
 export const tooManyQuestions = problem(problemType('too-many-questions'), 'Too many questions', 429)
 
 /** One thing that is wrong with a change, with its position in the file where one was sent. */

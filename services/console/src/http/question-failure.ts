@@ -1,7 +1,7 @@
 import { pageMsMax, QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
-import { streamRowsMax } from '@weir/clickhouse/usage-stream.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { streamRowsMax } from '../usage/usage-stream.ts'
 import { answerProblem } from './problems.ts'
 
 const questionTooLarge = problem(

@@ -1,4 +1,3 @@
-import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
@@ -8,6 +7,7 @@ import { noPlan, type Policy } from '@weir/policy/policy.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import type { LimitNow } from '@weir/redis/limits-now.ts'
 import { networkScope } from '@weir/runtime/address-scope.ts'
+import type { DecisionRow } from '../decisions/decision-queries.ts'
 
 /** Looks at limits in Redis. Rejects when Redis does not answer. */
 export type PeekLimits = (asked: AskedLimits, cost: number) => Promise<readonly LimitNow[]>
