@@ -137,6 +137,11 @@ export function connectClickhouse(
 /** Counts as numbers where they stay far below 2^53; without it 64-bit integers are text. */
 export const countsAsNumbers: ClickHouseSettings = { output_format_json_quote_64bit_integers: 0 }
 
+/** How rows of decisions are written: numbers as numbers, limits by name. */
+export const decisionFormat = {
+  clickhouse_settings: { ...countsAsNumbers, output_format_json_named_tuples_as_objects: 1 as const },
+}
+
 /** Returns the rows of a query. `params` are values for its `{name:Type}`. Rejects with ClickHouse's error. */
 export async function readRows<Row>(
   client: ClickHouseClient,

@@ -1,10 +1,10 @@
 import type { DecisionQuery } from '@weir/api/query/decision-query.ts'
-import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, decisionFormat, readRows } from '@weir/clickhouse/connect.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
 import { withinReach } from '@weir/clickhouse/within-reach.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { filtersOf, seenColumn } from '../usage/filters.ts'
-import { type DecisionRelated, type DecisionRow, decisionFormat, decisionSelect } from './decision-queries.ts'
+import { type DecisionRelated, type DecisionRow, decisionSelect } from './decision-queries.ts'
 
 /** A decision of a list, with what came after it. */
 export interface ListedDecision {

@@ -1,4 +1,4 @@
-import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, decisionFormat, readRows } from '@weir/clickhouse/connect.ts'
 import { withinReach } from '@weir/clickhouse/within-reach.ts'
 import { decisionColumns, type StoredDecision, storedColumns } from '@weir/contracts/decision-columns.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
@@ -18,11 +18,6 @@ export const decisionSelect = storedColumns
   .filter((name) => name !== 'v' && name !== 'journal' && name !== 'seq')
   .map(sqlOf)
   .join(', ')
-
-/** How rows of decisions are written: numbers as numbers, limits by name. */
-export const decisionFormat = {
-  clickhouse_settings: { ...countsAsNumbers, output_format_json_named_tuples_as_objects: 1 as const },
-}
 
 /** A record is written within the deadline of its decision; clocks differ, and a coalesced one has its first time. */
 const beforeMs = 60_000

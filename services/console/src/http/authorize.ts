@@ -107,7 +107,7 @@ function differBeyond(keys: readonly string[], before: JsonObject | undefined, a
 /** Returns whether the name is of a variable of Weir's own processes: addresses with passwords, tokens, secrets. */
 const isServiceVariable = (name: JsonValue | undefined) => typeof name === 'string' && name.startsWith('WEIR_')
 
-/** Returns whether an endpoint reaches private addresses, or sends the value of a service variable, by any key. */
+/** Returns whether an endpoint reaches private addresses, or sends a service variable, by any key. */
 const reachesInside = ({ allowPrivate = false, ...others }: JsonObject) =>
   allowPrivate !== false || Object.entries(others).some(([key, name]) => key.endsWith('Env') && isServiceVariable(name))
 

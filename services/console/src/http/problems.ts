@@ -1,7 +1,9 @@
 import type { PolicyFault } from '@weir/policy/entities.ts'
 import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
-import type { StreamRefusal } from '../decisions/live-decisions.ts'
+
+/** Whose bound a further stream or question meets. */
+export type StreamRefusal = 'of the console' | 'of the credential'
 
 /** The seconds after which a caller may repeat a request that failed because a server is down, or had no room. */
 const retryAfterS = 5

@@ -1,7 +1,6 @@
-import { pageMsMax, QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
+import { pageMsMax, QuestionBoundMet, streamRowsMax } from '@weir/clickhouse/question-bounds.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { streamRowsMax } from '../usage/usage-stream.ts'
 import { answerProblem } from './problems.ts'
 
 const questionTooLarge = problem(

@@ -1,7 +1,6 @@
-import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, decisionFormat, readRows } from '@weir/clickhouse/connect.ts'
 import { withinReach } from '@weir/clickhouse/within-reach.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import { decisionFormat } from '../decisions/decision-queries.ts'
 
 /** Which blocks are asked for. */
 export interface BlockQuery {

@@ -3,12 +3,10 @@ import type { StreamFormat } from '@weir/api/query/answer-form.ts'
 import type { FilledSteps } from '@weir/api/query/fill.ts'
 import type { RollupQuery } from '@weir/api/query/usage-query.ts'
 import type { ClickHouseClient, ClickHouseSettings } from '@weir/clickhouse/connect.ts'
-import { questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
+import { questionBounds, streamRowsMax, throwBound } from '@weir/clickhouse/question-bounds.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ColumnWriter, type RollupSource, rollupSql } from './rollup-sql.ts'
 
-/** Rows of one stream: a table of some hundred MB, which programs still load whole. */
-export const streamRowsMax = 10_000_000
 /** A stream may take so long altogether; who reads slower asks for less, or in pages. */
 export const streamMsMax = 120_000
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
-import type { ReadyLine } from '../up/ready-line.ts'
+import type { ReadyLine } from './up/ready-line.ts'
 
 /** The state file of the last `weir up` on the data directory; nothing of it where there is none. */
 function readState(dataDir: string): Readonly<Record<string, unknown>> {
