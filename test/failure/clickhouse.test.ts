@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { keepDown, logOf } from '../support/failure/strikes.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startStack())
 

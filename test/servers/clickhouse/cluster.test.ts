@@ -14,7 +14,8 @@ import { clickhouseAt } from '@weir/clickhouse/variables.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { parseUsageQuery } from '@weir/core/usage/usage-query.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { clusterServer, doubleClusterName } from '../../support/servers/cluster-server.ts'
 import { forOneServer, prepareCluster } from '../../support/servers/cluster-tables.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
@@ -123,8 +124,7 @@ test('The largest group and the sum of all others are answered over one shard, a
   const rows = ['large', 'large', 'one', 'other'].map((subject, at) => ({ ...decision(10 + at), subject, ts }))
   await insertBlock(local, { table: 'decisions', dedupToken: randomUUID(), lines: linesOf(rows) })
   const double = { ...clickhouseAt(server.address), clickhouseDatabase: 'double', clickhouseCluster: doubleClusterName }
-  const twice = connectClickhouse(double, 'test')
-  onTestFinished(() => twice.close())
+  const twice = await forTest(connectClickhouse(double, 'test'))
   await all.command({ query: 'CREATE DATABASE double' })
   for (const table of ['usage_15m', 'decisions']) {
     const engine = `Distributed('${doubleClusterName}', 'weir_local', '${table}')`

@@ -6,10 +6,10 @@ import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { createRlsClient, type RlsClient } from '../../support/envoy-ratelimit/rls-client.ts'
-import { forFile } from '../../support/for-file.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
+import { forFile } from '../../support/opened.ts'
 import { readMetric } from '../../support/read-metric.ts'
 
 const day = { algorithm: 'fixed_window', window: '7d' }

@@ -10,9 +10,6 @@ import { startServer } from '../servers/start-server.ts'
 import { startTables } from '../servers/tables.ts'
 import { startConsole } from '../start-console.ts'
 
-/** A console whose stream and tables a test fills with decisions. */
-export type LiveConsole = Awaited<ReturnType<typeof openLiveConsole>>
-
 /** Opens a console with a Kafka and tables of its own. */
 export async function openLiveConsole() {
   const kafka = await startServer(kafkaServer)
