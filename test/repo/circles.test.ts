@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { tree } from './read-tree.ts'
-import { checkCircles, checkTestingFolders } from './rules/circles.ts'
-import { circlesYet } from './rules/layer-table.ts'
+import { checkCircles, checkFolderCircles, checkTestingFolders } from './rules/circles.ts'
+import { circlesYet, folderCirclesYet } from './rules/layer-table.ts'
 import { type Finding, formatFindings, type SourceFile } from './rules/source-file.ts'
 
 /** A small tree: the texts by their paths. */
@@ -15,6 +15,10 @@ const placeOf = ([finding, second]: readonly Finding[]) => (second === undefined
 
 test('no files import each other in a circle', () => {
   expect(formatFindings(checkCircles(tree, circlesYet))).toEqual([])
+})
+
+test('no folders of a package import each other in a circle', () => {
+  expect(formatFindings(checkFolderCircles(tree, folderCirclesYet))).toEqual([])
 })
 
 test('running code imports nothing from a testing folder', () => {
@@ -53,6 +57,40 @@ describe('what the rules find', () => {
     expect(checkCircles(treeOf(circle), ['packages/redis/src/a'])).toHaveLength(2)
     const more = checkCircles(treeOf(circle), ['packages/redis/src/', 'packages/core/src/'])
     expect(placeOf(more)).toBe('packages/core/src/')
+  })
+
+  const folders = {
+    'services/a/src/watch/look.ts': "import '../raise/claim.ts'",
+    'services/a/src/raise/claim.ts': "import type { Row } from '../record/tables/row.ts'",
+    'services/a/src/record/tables/row.ts': "import type { Look } from '../../watch/look.ts'",
+  }
+
+  test('folders that import each other by any of their files are found, though no files do', () => {
+    const apart = { ...folders, 'services/a/src/watch/other.ts': '' }
+    const row = { 'services/a/src/record/tables/row.ts': "import '../../watch/other.ts'" }
+    expect(checkCircles(treeOf({ ...apart, ...row }), [])).toEqual([])
+    expect(whats(checkFolderCircles(treeOf({ ...apart, ...row }), []))).toEqual([
+      'these folders import each other: services/a/src/raise, services/a/src/record, services/a/src/watch',
+    ])
+  })
+
+  test('a folder may import its parts, and they its files; another package is none of its folders', () => {
+    const whole = {
+      'services/a/src/main.ts': "import './watch/look.ts'",
+      'services/a/src/watch/look.ts': "import './rates/rate.ts'\nimport '../types.ts'\nimport '@weir/b/watch/look.ts'",
+      'services/a/src/watch/rates/rate.ts': "import '../rounds.ts'",
+      'services/a/src/types.ts': '',
+      'services/a/src/watch/rounds.ts': '',
+      'packages/b/package.json': JSON.stringify({ name: '@weir/b' }),
+      'packages/b/src/watch/look.ts': "import '@weir/a/watch/rounds.ts'",
+      'services/a/package.json': JSON.stringify({ name: '@weir/a' }),
+    }
+    expect(checkFolderCircles(treeOf(whole), [])).toEqual([])
+  })
+
+  test('a circle of folders is left alone only where it is known, and there must be one', () => {
+    expect(checkFolderCircles(treeOf(folders), ['services/a/src/'])).toEqual([])
+    expect(checkFolderCircles(treeOf(folders), ['services/a/src/watch', 'services/b/src/'])).toHaveLength(3)
   })
 
   test('running code that imports from a testing folder is found; tests and the folder itself may', () => {

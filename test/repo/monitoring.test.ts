@@ -21,6 +21,18 @@ const runbook = textOf('docs/runbook.md')
 /** Where the site of the documents has it. */
 const pageOfRunbook = placeOf('docs/runbook.md').replace(/\.md$/, '.html')
 
+/** It registers what it counts in four files: they become one with the console's features. */
+const consoleYet = 'services/console/'
+
+test('A service registers its metrics in one file, metrics.ts', () => {
+  const registering = tree.filter(({ path, text }) => path.startsWith('services/') && text.includes('registerScraped('))
+  expect(registering.map(({ path }) => path).filter((path) => !path.startsWith(consoleYet))).toEqual([
+    'services/alerting/src/metrics.ts',
+    'services/ingress/src/metrics.ts',
+    'services/metering/src/metrics.ts',
+  ])
+})
+
 describe('docs/runbook.md', () => {
   const headings = readMarkdown({ path: 'docs/runbook.md', text: runbook }).headings.map(({ text }) => text)
 

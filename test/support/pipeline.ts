@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'

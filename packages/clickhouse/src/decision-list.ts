@@ -1,7 +1,7 @@
 import type { DecisionQuery } from '@weir/core/usage/decision-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
-import { type DecisionRelated, type DecisionRow, decisionColumns, decisionFormat } from './decision-queries.ts'
+import { type DecisionRelated, type DecisionRow, decisionFormat, decisionSelect } from './decision-queries.ts'
 import { filtersOf, seenColumn } from './filters.ts'
 import { pageMsMax, questionBounds, throwBound } from './question-bounds.ts'
 import { withinReach } from './within-reach.ts'
@@ -66,7 +66,7 @@ export async function listDecisions(
     readRows<Row>(client, text, { ...params, ...more }, settings).catch(throwBound)
   const behind = after === undefined ? '' : `AND (d.ts, toString(d.id)) < (${timeOf('after_ms')}, {after_id:String})`
   const rows = await read<DecisionRow>(
-    `SELECT ${decisionColumns} FROM decisions AS d WHERE ${sql} ${behind}
+    `SELECT ${decisionSelect} FROM decisions AS d WHERE ${sql} ${behind}
      ORDER BY d.ts DESC, toString(d.id) DESC LIMIT ${rowsMax}`,
     { after_ms: after?.tsMs ?? 0, after_id: after?.id ?? '' },
   )

@@ -1,50 +1,23 @@
+import { decisionColumns, type StoredDecision, storedColumns } from '@weir/contracts/decision-columns.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 import { type AlertReach, alertsWithin } from './delivery-queries.ts'
 import { withinReach } from './within-reach.ts'
 
-/** One limit in a row of `weir.decisions`. */
-interface LimitColumns {
-  readonly name: string
-  readonly size: number
-  readonly used: number
-  readonly remaining: number
-  readonly reset_ms: number
-  readonly by: Readonly<Record<string, string>>
-}
-
 /** A row of `weir.decisions`. Its numbers are safe integers: the contract of the record holds them to that. */
-export interface DecisionRow {
-  readonly id: string
-  readonly ts_ms: number
-  readonly subject: string
-  readonly key_id: string
-  readonly plan: string
-  readonly route: string
-  readonly method: string
-  readonly cost: number
-  readonly count: number
-  readonly outcome: string
-  readonly reason: string
-  readonly mode: string
-  readonly charged: string
-  readonly denied_by: string
-  readonly shadowed_by: string
-  readonly limits: readonly LimitColumns[]
-  /** -1: unknown. */
-  readonly policy: number
-  readonly retry_ms: number
-  readonly ip: string
-  /** All zeros: it is no correction. */
-  readonly corrects: string
-  readonly adjustment: number
-}
+export type DecisionRow = StoredDecision
 
+const sqlOf = (name: (typeof storedColumns)[number]) => {
+  const { schema } = decisionColumns[name]
+  const format = 'format' in schema ? schema.format : undefined
+  if (name === 'ts') return `toInt64(toUnixTimestamp64Milli(d.${name})) AS ${name}_ms`
+  return format === 'uuid' ? `toString(d.${name}) AS ${name}` : `d.${name} AS ${name}`
+}
 /** The columns of a `DecisionRow`, of `decisions` as `d`. */
-export const decisionColumns = `toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS ts_ms, d.subject AS subject, d.key_id AS key_id,
-  d.plan AS plan, d.route AS route, d.method AS method, d.cost AS cost, d.count AS count, d.outcome AS outcome, d.reason AS reason,
-  d.mode AS mode, d.charged AS charged, d.denied_by AS denied_by, d.shadowed_by AS shadowed_by, d.limits AS limits,
-  d.policy AS policy, d.retry_ms AS retry_ms, d.ip AS ip, toString(d.corrects) AS corrects, d.adjustment AS adjustment`
+export const decisionSelect = storedColumns
+  .filter((name) => name !== 'v' && name !== 'journal' && name !== 'seq')
+  .map(sqlOf)
+  .join(', ')
 
 /** How rows of decisions are written: numbers as numbers, limits by name. */
 export const decisionFormat = {
@@ -66,7 +39,7 @@ export async function findDecision(
   const within = withinReach(reach, 'd.subject')
   const [row] = await readRows<DecisionRow>(
     client,
-    `SELECT ${decisionColumns} FROM decisions AS d
+    `SELECT ${decisionSelect} FROM decisions AS d
      WHERE d.id = {id:UUID} AND ${within.sql}
        AND d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.ts < fromUnixTimestamp64Milli({to:Int64})
      LIMIT 1`,

@@ -1,89 +1,9 @@
-import { type Charged, type LimitState, type Reason, reasons } from '@weir/core/limits/decision.ts'
-import { type Checks, isCount, isFields, isOneOf, isOptional, isText, isTs, parseJson, wrongField } from './fields.ts'
+import type { LimitState } from '@weir/core/limits/decision.ts'
+import { type DecisionRecordV1, decisionColumns, type LimitRecordV1, requiredColumns } from './decision-columns.ts'
+import { type Checks, isFields, isTs, parseJson, wrongField } from './fields.ts'
 import { jsonText } from './json-text.ts'
+import { checksOf } from './schema.ts'
 import { formatTs, parseTs } from './timestamp.ts'
-
-/** One limit as the record carries it. */
-export interface LimitRecordV1 {
-  readonly name: string
-  readonly size: number
-  readonly used: number
-  readonly remaining: number
-  readonly reset_ms: number
-  /**
-   * What it counted by beyond the subject, by the texts of its scope: `{"ip":"192.0.2.1"}`. Values of headers, query
-   * parameters and the like are hashed unless the limit says otherwise. Absent for none, and in older records.
-   */
-  readonly by?: Readonly<Record<string, string>>
-}
-
-/** The decision record of `weir.decisions.v1` and, column by column, of ClickHouse. Key = subject. */
-export interface DecisionRecordV1 {
-  readonly v: 1
-  /** UUID version 7. */
-  readonly id: string
-  /** `YYYY-MM-DD hh:mm:ss.SSS`, UTC, by the clock of the ingress. */
-  readonly ts: string
-  readonly subject: string
-  readonly key_id: string
-  readonly plan: string
-  /** The template, never the path of the request. */
-  readonly route: string
-  readonly method: string
-  readonly cost: number
-  /** 1 unless denials were coalesced. */
-  readonly count: number
-  /** The outcome that the request really got. */
-  readonly outcome: 'allow' | 'deny'
-  readonly reason: Reason
-  /** `shadow`: it was allowed, and `reason` and `denied_by` name a shadow limit that would have denied it. */
-  readonly mode: 'enforce' | 'shadow'
-  readonly charged: Charged
-  /**
-   * Name of the limit that denied; of an allowed request, of the limit that degraded it or else of the one in shadow;
-   * else empty.
-   */
-  readonly denied_by: string
-  /**
-   * Of an allowed request: name of the first limit in shadow that would have denied it. Absent for none, and in older
-   * records.
-   */
-  readonly shadowed_by?: string
-  /** The limits of the decision, those in shadow too. */
-  readonly limits: readonly LimitRecordV1[]
-  /**
-   * Offset in `weir.policy.v1` of the last change that the ingress had taken over. Absent where no change is known, and
-   * in older records.
-   */
-  readonly policy?: number
-  /**
-   * Of a denial: milliseconds after which the request would be admitted if no other comes first; -1 where waiting does
-   * not help. Absent for what was allowed, and in older records.
-   */
-  readonly retry_ms?: number
-  /**
-   * The caller's address as `WEIR_RECORD_ADDRESS` says. Absent unless a limit of the decision counts by address, and in
-   * older records.
-   */
-  readonly ip?: string
-  /**
-   * Of a decision that is traced: the ids of the trace and of the span that the request is, `TRACE-SPAN` in hex. Not
-   * stored.
-   */
-  readonly trace?: string
-  /**
-   * Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`.
-   */
-  readonly corrects?: string
-  /**
-   * Units by which it changes what that decision's requests count as used; 0 when only Redis's counters were corrected.
-   */
-  readonly adjustment?: number
-  /** Process start that wrote the record. */
-  readonly journal: string
-  /** Contiguous per journal and partition. */
-  readonly seq: number
-}
 
 /**
  * The fields that make a record a correction of an earlier decision. Caller, route and `ts` of such a record are the
@@ -186,43 +106,9 @@ export type ParsedDecision =
   | { readonly kind: 'decision'; readonly decision: DecisionRecordV1; readonly tsMs: number }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-const isTexts = (value: unknown) => isFields(value) && Object.values(value).every(isText)
-
-const limitFields: Checks = {
-  name: isText,
-  size: isCount,
-  used: isCount,
-  remaining: isCount,
-  reset_ms: isCount,
-  by: isOptional(isTexts),
-}
-
-const fields: Checks = {
-  v: isOneOf([1]),
-  id: isText,
-  ts: isTs,
-  subject: isText,
-  key_id: isText,
-  plan: isText,
-  route: isText,
-  method: isText,
-  cost: isCount,
-  count: isCount,
-  outcome: isOneOf(['allow', 'deny']),
-  reason: isOneOf(reasons),
-  mode: isOneOf(['enforce', 'shadow']),
-  charged: isOneOf(['yes', 'no', 'unknown']),
-  denied_by: isText,
-  shadowed_by: isOptional(isText),
-  limits: (value) => Array.isArray(value) && value.every((one) => wrongField(one, limitFields) === undefined),
-  policy: isOptional(isCount),
-  retry_ms: isOptional((value) => value === -1 || isCount(value)),
-  ip: isOptional(isText),
-  trace: isOptional(isText),
-  journal: isText,
-  seq: isCount,
-}
-const correctionFields: Checks = { ...fields, corrects: isText, adjustment: Number.isSafeInteger }
+const schemas = Object.fromEntries(Object.entries(decisionColumns).map(([name, { schema }]) => [name, schema]))
+const correctionFields: Checks = { ...checksOf(schemas, [...requiredColumns, 'corrects', 'adjustment']), ts: isTs }
+const { corrects: _, adjustment: __, ...fields }: Checks = { ...checksOf(schemas, requiredColumns), ts: isTs }
 
 /** Returns the first field that is missing or wrong. A correction has both of its fields, any other record none. */
 const wrongIn = (value: unknown) =>

@@ -1,27 +1,8 @@
+import { type DeliveryOutcome, deliveryOutcomes } from '@weir/core/alerts/alert-types.ts'
 import { type Checks, isCount, isOneOf, isText, isTs, isUuid, parseJson, wrongField } from './fields.ts'
 
-/** The outcomes of a step of a delivery. */
-export const deliveryOutcomes = [
-  /** It waits in the queue for its first attempt. */
-  'queued',
-  /** A person requested it again; the first attempt follows. */
-  'requested',
-  /** The endpoint accepted it. */
-  'delivered',
-  /** The endpoint did not accept it, and another attempt follows at `next_try`. */
-  'failed',
-  /** The last attempt failed: the alert is a dead letter until a person redelivers it. */
-  'given_up',
-  /** Nothing was sent: the endpoint is disabled, or no longer in the policy. */
-  'dropped',
-  /** Nothing was sent, for a silence; `error` names it. */
-  'silenced',
-] as const
 /** Attempts that are made at most before a delivery is given up; fewer if its time is over earlier. */
 export const deliveryAttemptsMax = 10
-
-/** The outcome of a step of a delivery. */
-export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
 
 /**
  * One step of a delivery, mostly an attempt: the value of a record in `weir.deliveries.v1`, whose key is the alert's

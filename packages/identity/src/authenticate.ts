@@ -47,7 +47,7 @@ export function createAuthenticator(options: {
     const hash = fingerprintOf(credential, request.socket)
     const key = keyInForce(policy, hash, clock.nowMs())
     if (key !== undefined) {
-      return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn: credential.place } as const
+      return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn: credential.location } as const
     }
     if (!credential.mayBeToken || hash === '') return wrong(rules, request)
     const settle = (caller: Caller | undefined): Caller => caller ?? wrong(rules, request)
@@ -81,10 +81,10 @@ function withoutCredential(policy: Policy, rules: IdentityRules, request: Caller
   const { trusted, identity } = rules
   const id = trusted === undefined ? undefined : request.headers[trusted.subject]
   if (trusted !== undefined && id !== undefined && id !== '' && mayNameSubjects(request.socket, rules)) {
-    const { planHeader, plan, place } = trusted
+    const { planHeader, plan, location } = trusted
     const planName = planHeader === undefined ? undefined : request.headers[planHeader]
     const subject = isRepeated(id) ? undefined : namedSubject(policy, { id, planName, plan })
-    return subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: place }
+    return subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: location }
   }
   if (identity.anonymousPlan === undefined) return unauthenticated
   const scope = callerAddress(request, rules)

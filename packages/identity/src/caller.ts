@@ -11,7 +11,7 @@ export interface CallerRequest {
 }
 
 /** Where the credential was. It is for Weir alone and never forwarded. */
-export interface CredentialPlace {
+export interface CredentialLocation {
   readonly kind: 'header' | 'query'
   readonly name: string
 }
@@ -26,7 +26,7 @@ export type Caller =
       readonly subject: Subject
       /** Empty for callers that have no API key. */
       readonly keyId: string
-      readonly carriedIn: CredentialPlace | undefined
+      readonly carriedIn: CredentialLocation | undefined
       /** Absent for callers that have no token. */
       readonly claims?: Claims
     }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ApiKey, Policy } from '@weir/policy/policy.ts'
 import { fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
-import type { CredentialPlace } from './caller.ts'
+import type { CredentialLocation } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'
 
 /** Tokens with many claims have 2 to 4 kB; a longer text is neither hashed nor parsed. */
@@ -11,14 +11,14 @@ const tokenLengthMax = 8_192
 
 /** What a request carries to authenticate its caller. */
 export interface Credential {
-  readonly place: CredentialPlace
+  readonly location: CredentialLocation
   readonly text: string
   /** It came as a Bearer, has the form of a signed token, and nothing else may be a key. */
   readonly mayBeToken: boolean
 }
 
 /** Where signed tokens are. */
-export const bearerToken: CredentialPlace = { kind: 'header', name: 'authorization' }
+export const bearerToken: CredentialLocation = { kind: 'header', name: 'authorization' }
 
 /**
  * The one credential that decides: the first key in the policy's order of headers, then in the query, then a token. A
@@ -27,22 +27,22 @@ export const bearerToken: CredentialPlace = { kind: 'header', name: 'authorizati
  */
 export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders, url: string): Credential | undefined {
   const hasIssuers = rules.issuers.size > 0
-  for (const place of rules.keyHeaders) {
-    const { name } = place
+  for (const location of rules.keyHeaders) {
+    const { name } = location
     const value = headers[name]
     if (typeof value !== 'string' || value === '') continue
-    if (name !== 'authorization') return { place, text: value, mayBeToken: false }
+    if (name !== 'authorization') return { location, text: value, mayBeToken: false }
     const text = bearerOf(value)
     if (text === undefined || (hasIssuers && looksSigned(text))) continue
-    return { place, text, mayBeToken: false }
+    return { location, text, mayBeToken: false }
   }
   if (rules.keyQuery !== undefined) {
     const text = queryValue(url, rules.keyQuery.name)
-    if (text !== undefined) return { place: rules.keyQuery, text, mayBeToken: false }
+    if (text !== undefined) return { location: rules.keyQuery, text, mayBeToken: false }
   }
   if (!hasIssuers || headers.authorization === undefined) return undefined
   const text = bearerOf(headers.authorization)
-  return text === undefined ? undefined : { place: bearerToken, text, mayBeToken: looksSigned(text) }
+  return text === undefined ? undefined : { location: bearerToken, text, mayBeToken: looksSigned(text) }
 }
 
 /**

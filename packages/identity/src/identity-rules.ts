@@ -1,16 +1,16 @@
 import { BlockList, isIPv4 } from 'node:net'
 import type { Identity, JwtIssuer, TrustedHeaders } from '@weir/policy/policy.ts'
-import type { CredentialPlace } from './caller.ts'
+import type { CredentialLocation } from './caller.ts'
 
 /** What a policy says about callers, computed once. */
 export interface IdentityRules {
   readonly identity: Identity
   /** In the order in which they are tried; `authorization` means its Bearer token. */
-  readonly keyHeaders: readonly CredentialPlace[]
-  readonly keyQuery: CredentialPlace | undefined
+  readonly keyHeaders: readonly CredentialLocation[]
+  readonly keyQuery: CredentialLocation | undefined
   /** By the `iss` of their tokens. */
   readonly issuers: ReadonlyMap<string, JwtIssuer>
-  readonly trusted: (TrustedHeaders & { readonly place: CredentialPlace; readonly peers: AddressSet }) | undefined
+  readonly trusted: (TrustedHeaders & { readonly location: CredentialLocation; readonly peers: AddressSet }) | undefined
   /** Undefined when there are none: then no header is believed about addresses. */
   readonly proxies: AddressSet | undefined
 }
@@ -48,7 +48,7 @@ export function identityRules(identity: Identity): IdentityRules {
     issuers: new Map(jwt.map((one) => [one.issuer, one])),
     trusted: trustedHeaders && {
       ...trustedHeaders,
-      place: { kind: 'header', name: trustedHeaders.subject },
+      location: { kind: 'header', name: trustedHeaders.subject },
       peers: compileAddresses(trustedHeaders.from),
     },
     proxies: trustedProxies.length === 0 ? undefined : compileAddresses(trustedProxies),

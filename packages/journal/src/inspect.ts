@@ -30,7 +30,7 @@ export interface JournalReport {
   readonly oldestMs?: number
   /** On disk, with what was taken ahead. */
   readonly bytes: number
-  /** Places where nothing could be read. */
+  /** Positions where nothing could be read. */
   readonly damage: readonly CorruptRange[]
   readonly holes: readonly Hole[]
   /** Why it cannot be read at all. */
@@ -78,14 +78,14 @@ function bytesIn(path: string): number {
     .reduce((sum, { name }) => sum + (statSync(join(path, name), { throwIfNoEntry: false })?.blocks ?? 0) * 512, 0)
 }
 
-const placesOf = ({ damage, holes }: Contents) => JSON.stringify([damage, holes])
+const positionsOf = ({ damage, holes }: Contents) => JSON.stringify([damage, holes])
 
 function look(path: string, state: JournalReport['state']): Contents & { readonly bytes: number } {
   let contents = readContents(path)
   for (let looks = 1; looks < looksMax && contents.damage.length + contents.holes.length > 0; looks += 1) {
     if (state === 'dead') break
     const again = readContents(path)
-    if (placesOf(again) === placesOf(contents)) break
+    if (positionsOf(again) === positionsOf(contents)) break
     contents = again
   }
   return { ...contents, bytes: bytesIn(path) }

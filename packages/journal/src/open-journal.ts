@@ -111,7 +111,7 @@ export class Journal {
     return this.#parts.directory.journal
   }
 
-  /** By its place in the list of topics. */
+  /** By its index in the list of topics. */
   log(topic: number): RecordLog {
     return this.#parts.writer.log(topic)
   }
@@ -144,7 +144,7 @@ export class Journal {
     return state.get(field, 0) + state.get(field, 1)
   }
 
-  /** The same of one topic, by its place in the list, and what its callers gave. */
+  /** The same of one topic, by its index in the list, and what its callers gave. */
   countsOf(topic: number) {
     const { writer } = this.#parts
     const { state } = writer

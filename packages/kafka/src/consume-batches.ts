@@ -122,7 +122,7 @@ function createConsumer(options: ConsumeOptions): Consumer {
   })
 }
 
-interface Place {
+interface TopicPartition {
   readonly topic: string
   readonly partition: number
 }
@@ -140,7 +140,7 @@ export class BatchConsumer {
   readonly #admin: PartitionAdmin
   #consumer: Consumer | undefined
   /** Starts a partition of the assignment in force. */
-  #begin: (place: Place) => void = () => undefined
+  #begin: (assigned: TopicPartition) => void = () => undefined
 
   constructor(options: ConsumeOptions) {
     this.#options = options
@@ -210,12 +210,12 @@ export class BatchConsumer {
     const isFenced = () =>
       this.#stopping.signal.aborted || this.#assignment.joins !== joins || !isMemberCurrent(memberId)
     const commit = (topic: string, commits: readonly OffsetCommit[]) => commitAsMember(memberId, topic, commits)
-    this.#begin = (place) => {
+    this.#begin = (assigned) => {
       if (onAssigned === undefined) return
-      startPartition(place, { consumer, admin: this.#admin, commit, onAssigned, isFenced, log })
+      startPartition(assigned, { consumer, admin: this.#admin, commit, onAssigned, isFenced, log })
         .then((reason) => {
-          if (reason !== undefined) this.#stopPartition(consumer, place, reason)
-          else if (!isFenced()) this.#assignment.goOn(place)
+          if (reason !== undefined) this.#stopPartition(consumer, assigned, reason)
+          else if (!isFenced()) this.#assignment.goOn(assigned)
         })
         .catch((error: unknown) => this.#crash(error))
     }
@@ -227,13 +227,13 @@ export class BatchConsumer {
     }
   }
 
-  #stopPartition(consumer: Consumer, place: Place, reason: string): void {
-    consumer.pause([{ topic: place.topic, partitions: [place.partition] }])
-    this.#assignment.stop({ ...place, reason })
-    this.#options.log.error({ ...place, reason }, 'partition stopped')
+  #stopPartition(consumer: Consumer, assigned: TopicPartition, reason: string): void {
+    consumer.pause([{ topic: assigned.topic, partitions: [assigned.partition] }])
+    this.#assignment.stop({ ...assigned, reason })
+    this.#options.log.error({ ...assigned, reason }, 'partition stopped')
     const { mayGoOn, sessionTimeoutMs } = this.#options
     const begin = this.#begin
-    if (mayGoOn?.(reason) === true) setTimeout(() => begin(place), 2 * sessionTimeoutMs).unref()
+    if (mayGoOn?.(reason) === true) setTimeout(() => begin(assigned), 2 * sessionTimeoutMs).unref()
   }
 
   /** Runs one kafkajs consumer to its end and says what ended it. */
@@ -257,7 +257,8 @@ export class BatchConsumer {
         eachBatchAutoResolve: false,
         partitionsConsumedConcurrently: onRound === undefined ? partitionsAtOnce : roundMax,
         eachBatch: (payload) => {
-          const onStopped = (place: Place, reason: string) => this.#stopPartition(consumer, place, reason)
+          const onStopped = (assigned: TopicPartition, reason: string) =>
+            this.#stopPartition(consumer, assigned, reason)
           return handleBatch(payload, { onBatch, assignment: this.#assignment, onHandlerFault, onStopped, log })
         },
       })

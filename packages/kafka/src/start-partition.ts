@@ -42,14 +42,14 @@ interface StartOptions {
   readonly log: KafkaLog
 }
 
-type Place = Readonly<Pick<AssignedPartition, 'topic' | 'partition'>>
+type TopicPartition = Readonly<Pick<AssignedPartition, 'topic' | 'partition'>>
 
-async function askOnce(place: Place, options: StartOptions): Promise<Start> {
+async function askOnce(assigned: TopicPartition, options: StartOptions): Promise<Start> {
   const { admin, commit, onAssigned, isFenced } = options
-  const { topic, partition } = place
+  const { topic, partition } = assigned
   const what = `partition ${partition} of ${topic}`
   return onAssigned({
-    ...place,
+    ...assigned,
     facts: (other) => admin.describe(topic, other),
     committed: (partitions) => admin.committed(topic, partitions),
     isFenced,
@@ -69,22 +69,22 @@ async function askOnce(place: Place, options: StartOptions): Promise<Start> {
  * Asks where a partition begins until there is an answer, or the assignment is over, and lets it be read from there.
  * Gives the reason why it is not read, if so. Rejects with a fault that no repetition fixes.
  */
-export async function startPartition(place: Place, options: StartOptions): Promise<string | undefined> {
+export async function startPartition(assigned: TopicPartition, options: StartOptions): Promise<string | undefined> {
   const { consumer, isFenced, log } = options
   await delay(0) // the join that assigned the partition is not over yet
   for (let failures = 1; !isFenced(); failures += 1) {
     try {
-      const start = await askOnce(place, options)
+      const start = await askOnce(assigned, options)
       if (isFenced()) return undefined
       if (start.kind === 'stop') return start.reason
-      consumer.seek({ ...place, offset: String(start.offset) })
-      consumer.resume([{ topic: place.topic, partitions: [place.partition] }])
+      consumer.seek({ ...assigned, offset: String(start.offset) })
+      consumer.resume([{ topic: assigned.topic, partitions: [assigned.partition] }])
       return undefined
     } catch (error) {
       if (isFenced()) return undefined
       if (error instanceof WeirError && error.code === 'PARTITION_STOPPED') return error.message
       if (!mayPass(error)) throw error
-      log.warn({ ...place, reason: reasonOf(error), failures }, 'partition not started, trying again')
+      log.warn({ ...assigned, reason: reasonOf(error), failures }, 'partition not started, trying again')
       await delay(retryDelayMs(failures))
     }
   }

@@ -4,7 +4,7 @@ const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
 
 /** A count. Counts beyond 2^53 come as text. */
-export function count(value: number | string | null | undefined): string {
+export function count(value: number | bigint | string | null | undefined): string {
   if (value === null || value === undefined) return '–'
   return grouped.format(typeof value === 'string' ? BigInt(value) : value)
 }

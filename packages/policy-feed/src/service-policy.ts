@@ -131,7 +131,7 @@ export function policyReadiness(
     return rule.onStalePolicy === 'refuse' ? `${stale}; requests are refused` : { warning: stale }
   }
   if (refused !== undefined) return { warning: refused }
-  return why === '' ? undefined : { warning: `${why}; the one in force is that of the ${placeOf[source]}` }
+  return why === '' ? undefined : { warning: `${why}; the one in force is that of the ${nameOf[source]}` }
 }
 
-const placeOf = { none: 'process', seed: 'file', snapshot: 'snapshot', topic: 'topic as it was' } as const
+const nameOf = { none: 'process', seed: 'file', snapshot: 'snapshot', topic: 'topic as it was' } as const

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Contact, Endpoint, Policy, SubjectEndpoint, Target } from './policy.ts'
+import type { Contact, Endpoint, EndpointOf, Policy, Target } from './policy.ts'
 
 /** Digits of the hash: one contact has some addresses, and rows of deliveries must not repeat them. */
 const digits = 12
@@ -30,7 +30,7 @@ type TargetSources = Pick<Policy, 'contacts' | 'unsubscribed'>
  * name in every process and at every time. Addresses that unsubscribed are left out.
  */
 export function targetsOf(
-  endpoint: SubjectEndpoint,
+  endpoint: EndpointOf<'subject'>,
   { contacts, unsubscribed }: TargetSources,
   subject: string,
 ): readonly Target[] {

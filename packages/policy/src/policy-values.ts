@@ -1,6 +1,5 @@
 import ipaddr from 'ipaddr.js'
 import { Temporal } from 'temporal-polyfill'
-import type { CostSource } from './policy.ts'
 
 /** A duration as people write it, in milliseconds; undefined for anything else. One number and one unit. */
 export function parseDurationMs(text: string): number | undefined {
@@ -120,6 +119,13 @@ export const isPointer = (text: string): boolean =>
 
 /** As `isPointer` reads it, but for lengths and letters beyond ASCII, as JSON Schema has it. */
 const pointerPattern = '(/([\\x21-.0-}]|~[01])*)+'
+
+/** A part of a request that says how many units it consumes. */
+export type CostSource =
+  | { readonly kind: 'header'; readonly name: string }
+  | { readonly kind: 'query'; readonly name: string }
+  /** JSON Pointer (RFC 6901) to an array, whose length counts, or to a whole number. */
+  | { readonly kind: 'json'; readonly pointer: string }
 
 /** The same as `parseCostSource` reads, but for lengths, as JSON Schema has it. */
 export const costPattern = `^(header:[\\w!#$%&'*+.^\`|~-]{1,64}|query:[\\x21-\\x7e]{1,64}|json:${pointerPattern})$`

@@ -4,6 +4,8 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Refusal, Refusals } from '@weir/core/limits/refusal.ts'
 import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
+import type { CostSource } from './policy-values.ts'
+import type { EndpointKeys } from './reader/endpoint-keys.ts'
 
 /**
  * What people write in weir.yaml, checked, with names resolved and defaults filled in. Immutable: a change is a new
@@ -100,13 +102,6 @@ export interface Route {
   /** How its requests are answered that are refused; absent for as everywhere. */
   readonly refusals?: Refusals
 }
-
-/** A part of a request that says how many units it consumes. */
-export type CostSource =
-  | { readonly kind: 'header'; readonly name: string }
-  | { readonly kind: 'query'; readonly name: string }
-  /** JSON Pointer (RFC 6901) to an array, whose length counts, or to a whole number. */
-  | { readonly kind: 'json'; readonly pointer: string }
 
 /** What a route without limits of its own has. */
 export const noRouteLimits: readonly Limit[] = []
@@ -322,7 +317,7 @@ export interface Silence {
 export interface Contact {
   /** Each address gets a mail of its own. Never empty. */
   readonly email?: readonly string[] | undefined
-  readonly webhook?: Pick<WebhookEndpoint, 'url' | 'secretEnv' | 'allowPrivate'> | undefined
+  readonly webhook?: Pick<EndpointOf<'webhook'>, 'url' | 'secretEnv' | 'allowPrivate'> | undefined
 }
 
 /** What all endpoints have. */
@@ -333,44 +328,16 @@ interface AnyEndpoint {
   readonly isPaused: boolean
 }
 
-/** Gets alerts as signed webhooks. */
-export interface WebhookEndpoint extends AnyEndpoint {
-  readonly type: 'webhook'
-  readonly url: string
-  /** The environment variable that holds the `whsec_…` secret. */
-  readonly secretEnv: string
-  /** Allows loopback and private addresses; off by default against request forgery. */
-  readonly allowPrivate: boolean
-}
+type OptionalKeys<T> = { [K in keyof T]: undefined extends T[K] ? K : never }[keyof T]
 
-/** A channel of Slack, or of another program that accepts Slack's incoming webhooks. */
-export interface SlackEndpoint extends AnyEndpoint {
-  readonly type: 'slack'
-  /** The folder of its templates; absent for Weir's own words. */
-  readonly templates?: string | undefined
-  /** The environment variable that holds the URL, which is a secret. */
-  readonly urlEnv: string
-  readonly allowPrivate: boolean
-}
-
-/** Gets alerts as mail. */
-export interface EmailEndpoint extends AnyEndpoint {
-  readonly type: 'email'
-  /** Never empty. */
-  readonly to: readonly string[]
-  /** As of Slack. */
-  readonly templates?: string | undefined
-}
-
-/** An address that alerts are sent to. */
-export type Target = WebhookEndpoint | SlackEndpoint | EmailEndpoint
-
-/** Sends each alert to the contact of the subject that it is about. */
-export interface SubjectEndpoint extends AnyEndpoint {
-  readonly type: 'subject'
-  /** As of Slack; mail alone has them. */
-  readonly templates?: string | undefined
-}
+/** An endpoint of a type, with the keys that the type has in `reader/endpoint-keys.ts`. */
+export type EndpointOf<T extends keyof EndpointKeys> = T extends unknown
+  ? AnyEndpoint & { readonly type: T } & Omit<EndpointKeys[T], OptionalKeys<EndpointKeys[T]>> &
+      Partial<Pick<EndpointKeys[T], OptionalKeys<EndpointKeys[T]>>>
+  : never
 
 /** Where alerts go. */
-export type Endpoint = Target | SubjectEndpoint
+export type Endpoint = EndpointOf<keyof EndpointKeys>
+
+/** An address that alerts are sent to, by one of the channels. */
+export type Target = EndpointOf<Exclude<keyof EndpointKeys, 'subject'>>

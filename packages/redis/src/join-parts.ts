@@ -37,8 +37,8 @@ export function partCharge({ positions }: Pick<SlotPart, 'positions'>, { atUs, e
 /** The refusal that stands for all of them. */
 function foremost(refused: readonly PartDecision[], request: LimitRequest): Decision | undefined {
   const rank = ({ decision }: PartDecision) => precedence.indexOf(decision.reason)
-  const place = ({ decision }: PartDecision) => request.limits.findIndex(({ name }) => name === decision.deniedBy)
-  return [...refused].sort((a, b) => rank(a) - rank(b) || place(a) - place(b))[0]?.decision
+  const index = ({ decision }: PartDecision) => request.limits.findIndex(({ name }) => name === decision.deniedBy)
+  return [...refused].sort((a, b) => rank(a) - rank(b) || index(a) - index(b))[0]?.decision
 }
 
 /** One decision out of those over its parts, none of which may be missing or unavailable. */

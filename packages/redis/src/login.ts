@@ -30,7 +30,7 @@ function addressOf(url: string): RedisAddress {
   return parsed.address
 }
 
-const placeOf = ({ username, password, ...place }: RedisAddress) => JSON.stringify(place)
+const serverText = ({ username, password, ...server }: RedisAddress) => JSON.stringify(server)
 
 const tlsNames = 'WEIR_REDIS_TLS_CA, WEIR_REDIS_TLS_CERT and WEIR_REDIS_TLS_KEY'
 
@@ -61,7 +61,7 @@ export function openLogin(
   const secureContext = tlsReader(tls)
   const read = (url: string): Credentials => {
     const now = addressOf(url)
-    if (placeOf(now) !== placeOf(address)) {
+    if (serverText(now) !== serverText(address)) {
       throw new Error(`${secret.variable} names another Redis than at the start: restart this process to use it`)
     }
     const { username, password, isTls } = now

@@ -168,4 +168,4 @@ export function createStandingBlocks({ serverOf, all }: BlockServers) {
 }
 
 /** Finds blocks, see `createStandingBlocks`. */
-export type StandingBlocks = ReturnType<typeof createStandingBlocks>
+type StandingBlocks = ReturnType<typeof createStandingBlocks>

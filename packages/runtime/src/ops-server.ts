@@ -13,13 +13,13 @@ export type Readiness = string | { readonly warning: string } | undefined
 /** Returns the readiness of a part of the process. */
 export type ReadinessCheck = () => Readiness | Promise<Readiness>
 
-interface Found {
+interface Report {
   readonly isReady: boolean
   readonly lines: readonly string[]
   readonly warnings: number
 }
 
-async function askParts(readiness: Readonly<Record<string, ReadinessCheck>>): Promise<Found> {
+async function askParts(readiness: Readonly<Record<string, ReadinessCheck>>): Promise<Report> {
   const answers = await Promise.all(
     Object.entries(readiness).map(async ([name, check]) => [name, await check()] as const),
   )
@@ -44,8 +44,8 @@ function shared<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /** Looks at readiness until the server closes, and shows in the metrics what was found last. */
-function watchReadiness(server: Server, metrics: Registry, look: () => Promise<Found>): () => Promise<Found> {
-  let last: Found = { isReady: false, lines: [], warnings: 0 }
+function watchReadiness(server: Server, metrics: Registry, look: () => Promise<Report>): () => Promise<Report> {
+  let last: Report = { isReady: false, lines: [], warnings: 0 }
   registerScraped(metrics, {
     weir_ready: { help: 'Whether /readyz last answered that the service is ready', read: () => Number(last.isReady) },
     weir_ready_warnings: { help: 'Warnings that it showed', read: () => last.warnings },

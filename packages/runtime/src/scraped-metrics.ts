@@ -36,7 +36,7 @@ export interface ScrapedHistograms {
 
 type Metric = Scraped | ScrapedBy | ScrapedCells | ScrapedHistogram | ScrapedHistograms
 
-type Named = Readonly<Record<`weir_${string}`, Metric>>
+type MetricSet = Readonly<Record<`weir_${string}`, Metric>>
 
 interface Sample {
   readonly labels: Record<string, string>
@@ -50,7 +50,7 @@ interface Sample {
  * pays nothing for them. Names that end in `_total` are counters, others gauges or histograms. What is 0 is shown from
  * the start, so that a rate counts the first event too.
  */
-export function registerScraped(register: Registry, metrics: Named): void {
+export function registerScraped(register: Registry, metrics: MetricSet): void {
   for (const [name, metric] of Object.entries(metrics)) registerOne(register, name, metric)
 }
 

@@ -6,7 +6,7 @@ import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Deliveries } from './deliver/open-deliveries.ts'
 import { repeatUntilDone } from './repeat.ts'
-import type { Crossing } from './watch/crossings.ts'
+import type { Crossing } from './types.ts'
 
 const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
 

@@ -37,7 +37,7 @@ export const alertingVariables = {
   outgoingProxy: secret(
     url({
       name: 'WEIR_OUTGOING_PROXY',
-      about: 'the proxy through which webhooks and Slack are reached; empty for none',
+      about: 'the proxy through which endpoints are reached, but mail; empty for none',
       protocols: ['http:', 'https:'],
       emptyAllowed: true,
       fallback: '',

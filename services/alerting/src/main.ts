@@ -21,15 +21,15 @@ import { openTracing } from '@weir/runtime/tracing.ts'
 import { createBatchHandlers } from './batch-handlers.ts'
 import { alertingVariables } from './config.ts'
 import { createAlertTemplates } from './deliver/alert-templates.ts'
-import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
-import { findSilence } from './deliver/find-silence.ts'
+import { createProblemFinder } from './deliver/endpoint-problems.ts'
 import { openDeliveries } from './deliver/open-deliveries.ts'
-import { createUnsubscribeUrl } from './deliver/unsubscribe-url.ts'
+import { findSilence } from './deliver/silence.ts'
 import { type Counters, noCounts, registerMetrics } from './metrics.ts'
 import { createClaimStore } from './raise/claim-store.ts'
-import { AlertRaiser, type PublishAlerts } from './raise/raise-alerts.ts'
+import { AlertRaiser } from './raise/raise-alerts.ts'
 import { createAlertHistory } from './record/alert-table.ts'
 import { createRecordLog } from './record/record-log.ts'
+import type { PublishAlerts } from './types.ts'
 import { startFurtherBlocks } from './watch/further-blocks.ts'
 import { startBudgetWatch } from './watch/watch-budgets.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
@@ -80,9 +80,9 @@ async function openRedis(config: Config<typeof alertingVariables>, { run, log, c
 /** Returns how mail and webhooks leave: servers and keys, which may be replaced while the process runs. */
 async function openWays(config: Config<typeof alertingVariables>, service: Service) {
   const { smtpUrl, outgoingProxy, unsubscribeKey } = alertingVariables
-  const keyOfLinks = await ownSecret(config.unsubscribeKey, unsubscribeKey, service)
   return {
-    unsubscribeUrl: createUnsubscribeUrl(keyOfLinks, config.consoleUrl),
+    unsubscribeKeys: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
+    consoleUrl: config.consoleUrl,
     smtp: { smtpUrl: await ownSecret(config.smtpUrl, smtpUrl, service), from: config.smtpFrom },
     proxyUrl: await ownSecret(config.outgoingProxy, outgoingProxy, service),
   }
@@ -114,11 +114,12 @@ await startService(
     const feed = await ownPolicyFeed(config, kafka, service)
     const first = await feed.firstPolicy()
     const policyInForce = () => feed.policy ?? first
-    const secrets = createEndpointSecrets(policyInForce, process.env, log)
-    feed.onChange(({ isReplaced }) => isReplaced && secrets.findProblems())
-    const templates = createAlertTemplates({ dir: config.templatesDir, policyInForce, clock: systemClock, log })
+    const templates = createAlertTemplates({ dir: config.templatesDir, policyInForce, clock: systemClock })
+    const findProblems = createProblemFinder({ policyInForce, environment: process.env, templates, log })
+    feed.onChange(({ isReplaced }) => isReplaced && findProblems())
+    findProblems()
     checkReady('endpoints', () => {
-      const problems = [...secrets.findProblems(), ...templates.findProblems()]
+      const problems = findProblems()
       return problems.length > 0 ? { warning: problems.join('; ') } : undefined
     })
     const counters = noCounts()
@@ -131,7 +132,7 @@ await startService(
     const publish = createPublisher(sender, counters)
     const shared = { counters, tracing, clock: systemClock, crash, stopping: run.stopping, log }
     const ways = await openWays(config, service)
-    const around = { queueRedis, clickhouse, sender, publish, policyInForce, secrets, templates }
+    const around = { queueRedis, clickhouse, sender, publish, policyInForce, environment: process.env, templates }
     const queueing = openDeliveries({ ...shared, ...around, ...ways })
     const deliveries = await run.own('deliveries', queueing, (one) => one.close())
     const queue = startPolling('queue of deliveries', { ...queueLook, ask: deliveries.queueState }, service)

@@ -4,12 +4,10 @@ import { buckets, Histogram } from '@weir/runtime/histogram.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Polled } from '@weir/runtime/start-polling.ts'
 import type { Registry } from 'prom-client'
+import { channelNames } from './deliver/channels/channels.ts'
 
-/** `unknown`: the policy has the endpoint no more. */
-const deliveryTypes = ['webhook', 'slack', 'email', 'unknown'] as const satisfies readonly (
-  | Target['type']
-  | 'unknown'
-)[]
+/** The channels, and `unknown` where the policy has the endpoint no more. */
+const deliveryTypes: readonly (Target['type'] | 'unknown')[] = [...channelNames, 'unknown']
 
 /** The console publishes these, for alerting to deliver. */
 const publishedElsewhere = 'weir.endpoint.test'
@@ -33,7 +31,7 @@ export const noCounts = () => ({
   /** From a decision until Kafka has the alert about it. */
   alertSeconds: new Histogram(buckets.pipeline),
   deliveries: Object.fromEntries(deliveryTypes.map((type) => [type, noDeliveries()])) as Record<
-    (typeof deliveryTypes)[number],
+    Target['type'] | 'unknown',
     Deliveries
   >,
 })

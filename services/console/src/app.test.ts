@@ -3,8 +3,9 @@ import { Readable } from 'node:stream'
 import type { PagePlace } from '@weir/clickhouse/usage-queries.ts'
 import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { describe, expect, it } from 'vitest'
-import type { Ports } from './ports.ts'
+import type { Sources } from './sources.ts'
 import { nowMs, openConsole, smallPolicy } from './testing/open-console.ts'
+import type { UsageSource } from './usage/usage-source.ts'
 
 /** A token of acme's alone, as a line of a policy. */
 const limited = `  limited: { sha256: ${hash('sha256', 'limited-token', 'hex')}, scopes: [usage], subjects: [acme] }`
@@ -99,7 +100,7 @@ describe('GET /v1/usage', () => {
     const rows = ['a', 'b', 'c'].map((route) => ({ route, count: '1', allowed: '1', denied: '0', cost: '1' }))
     const asked: [UsageQuery, PagePlace][] = []
     const clock = { nowMs: () => nowMs + asked.length * 60_000 }
-    const askUsage: Ports['askUsage'] = async (_, query, place) => {
+    const askUsage: UsageSource['askUsage'] = async (_, query, place = { rowsMax: 0 }) => {
       asked.push([query, place])
       return rows.filter(({ route }) => route > (place.after?.at(-1) ?? '')).slice(0, place.rowsMax)
     }
@@ -172,7 +173,7 @@ describe('GET /v1/usage', () => {
     const filled: unknown[] = []
     const { ask } = openConsole({
       askCompleteness: async () => ({ completeThroughMs: Date.parse('2026-11-02T00:00:00Z'), silent: [] }),
-      askUsage: async (_reach, _query, place) => {
+      askUsage: async (_reach, _query, place = { rowsMax: 0 }) => {
         filled.push(place.filled)
         return JSON.parse('[{"count":null,"allowed":null,"denied":null,"cost":null}]')
       },

@@ -7,7 +7,16 @@ import { answerErrorsAndUnrouted, boundHeaders, listenerOptions } from '@weir/ru
 import { serveDescription } from '@weir/runtime/serve-description.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { PolicyChanger } from './change-policy.ts'
+import { registerKeys } from './access/keys.ts'
+import { registerPortal } from './access/portal.ts'
+import { registerSession } from './access/session.ts'
+import { registerTokens } from './access/tokens.ts'
+import { registerUnsubscribe } from './access/unsubscribe.ts'
+import { registerAlerts } from './alerts/alerts.ts'
+import { registerSilences } from './alerts/silences.ts'
+import { registerDecisions } from './decisions/decisions.ts'
+import { registerDecisionList } from './decisions/list-decisions.ts'
+import { registerDecisionStream } from './decisions/stream-decisions.ts'
 import { answerPrivately } from './http/answer-privately.ts'
 import { requireCallers } from './http/authorize.ts'
 import { createCallerFinder } from './http/caller.ts'
@@ -18,33 +27,24 @@ import { boundQuestions } from './http/places.ts'
 import { admitPortalPages } from './http/portal-pages.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import { Sessions } from './http/sessions.ts'
-import type { Ports } from './ports.ts'
-import { registerAlerts } from './routes/alerts.ts'
-import { registerBlocks } from './routes/blocks.ts'
-import { registerChange } from './routes/change.ts'
-import { registerChanges } from './routes/changes.ts'
-import { registerDecisions } from './routes/decisions.ts'
-import { registerDimensions } from './routes/dimensions.ts'
-import { registerEntities } from './routes/entities.ts'
-import { registerUsageExport } from './routes/export-usage.ts'
-import { registerKeys } from './routes/keys.ts'
-import { registerBlockLift } from './routes/lift-block.ts'
-import { registerLimitChanges } from './routes/limits.ts'
-import { registerDecisionList } from './routes/list-decisions.ts'
-import { registerPolicy } from './routes/policy.ts'
-import { registerPortal } from './routes/portal.ts'
-import { registerPrices } from './routes/prices.ts'
-import { registerSearch } from './routes/search.ts'
-import { registerSession } from './routes/session.ts'
-import { registerSilences } from './routes/silences.ts'
-import { registerSpend } from './routes/spend.ts'
-import { registerStatus } from './routes/status.ts'
-import { registerDecisionStream } from './routes/stream-decisions.ts'
-import { registerSubjectLimits } from './routes/subject-limits.ts'
-import { registerTokens } from './routes/tokens.ts'
-import { registerUnsubscribe } from './routes/unsubscribe.ts'
-import { registerUsage } from './routes/usage.ts'
-import { registerUtilization } from './routes/utilization.ts'
+import { registerBlocks } from './limits/blocks.ts'
+import { registerBlockLift } from './limits/lift-block.ts'
+import { registerLimitChanges } from './limits/limit-changes.ts'
+import { registerSubjectLimits } from './limits/subject-limits.ts'
+import { registerUsageExport } from './money/export-usage.ts'
+import { registerPrices } from './money/prices.ts'
+import { registerSpend } from './money/spend.ts'
+import { registerChange } from './policy/change.ts'
+import { PolicyChanger } from './policy/change-policy.ts'
+import { registerChanges } from './policy/changes.ts'
+import { registerEntities } from './policy/entities.ts'
+import { registerPolicy } from './policy/policy.ts'
+import type { Sources } from './sources.ts'
+import { registerSearch } from './status/search.ts'
+import { registerStatus } from './status/status.ts'
+import { registerDimensions } from './usage/dimensions.ts'
+import { registerUsage } from './usage/usage.ts'
+import { registerUtilization } from './usage/utilization.ts'
 
 /** Names stand in paths percent-encoded: an id of 255 characters is three times as long there, a route longer still. */
 const nameLengthMax = 4_096
@@ -75,7 +75,7 @@ const [compileParameters, compileBody] = [schemaCompiler('array'), schemaCompile
 
 /** Builds the usage API and the admin API. Opens no port: tests use `inject`. */
 export function buildApp(
-  ports: Ports,
+  sources: Sources,
   logger: Logger,
   adminTokenSha256: () => string,
   tls?: ListenerTls,
@@ -91,51 +91,51 @@ export function buildApp(
   answerErrorsAndUnrouted(app, 'GET /openapi.json lists them')
   readJson(app)
   boundHeaders(app, maxHeaderSize)
-  const nowMs = () => ports.clock.nowMs()
+  const nowMs = () => sources.clock.nowMs()
   const findCredential = createCallerFinder({
     rootSha256: adminTokenSha256,
-    portalKey: ports.portalKey,
-    policy: () => ports.policy.state?.policy,
+    portalKey: sources.access.portalKey,
+    policy: () => sources.policy.state?.policy,
     nowMs,
   })
-  const sessions = new Sessions({ publicUrl: ports.publicUrl, hasTls: tls !== undefined }, nowMs)
-  admitPortalPages(app, ports.portalOrigins)
+  const sessions = new Sessions({ publicUrl: sources.access.publicUrl, hasTls: tls !== undefined }, nowMs)
+  admitPortalPages(app, sources.access.portalOrigins)
   // Once these are in: a preflight has no credential.
   app.after(() => {
     requireCallers(app, findCredential, sessions)
-    boundQuestions(app, ports.places.questions)
+    boundQuestions(app, sources.places.questions)
     answerPrivately(app)
     compressAnswers(app)
   })
-  const changer = new PolicyChanger(ports, logger)
+  const changer = new PolicyChanger(sources, logger)
   app.register(swagger, description)
   app.register(async (api) => {
     registerSession(api, sessions, findCredential)
-    registerUsage(api, ports)
-    registerUsageExport(api, ports)
-    registerDimensions(api, ports)
-    registerUtilization(api, ports)
-    registerDecisions(api, ports)
-    registerDecisionList(api, ports)
-    registerDecisionStream(api, ports)
-    registerAlerts(api, ports)
-    registerPolicy(api, ports, changer)
-    registerEntities(api, ports, changer)
-    registerPrices(api, ports)
-    registerSpend(api, ports)
-    registerKeys(api, ports, changer)
-    registerSubjectLimits(api, ports)
-    registerLimitChanges(api, ports, changer)
-    registerBlocks(api, ports)
-    registerBlockLift(api, ports, changer)
-    registerTokens(api, ports, changer)
-    registerPortal(api, ports, changer)
-    registerSilences(api, ports, changer)
-    registerUnsubscribe(api, ports, changer)
-    registerChanges(api, ports)
-    registerChange(api, ports)
-    registerStatus(api, ports)
-    registerSearch(api, ports)
+    registerUsage(api, sources)
+    registerUsageExport(api, sources)
+    registerDimensions(api, sources)
+    registerUtilization(api, sources)
+    registerDecisions(api, sources)
+    registerDecisionList(api, sources)
+    registerDecisionStream(api, sources)
+    registerAlerts(api, sources)
+    registerPolicy(api, sources, changer)
+    registerEntities(api, sources, changer)
+    registerPrices(api, sources)
+    registerSpend(api, sources)
+    registerKeys(api, sources, changer)
+    registerSubjectLimits(api, sources)
+    registerLimitChanges(api, sources, changer)
+    registerBlocks(api, sources)
+    registerBlockLift(api, sources, changer)
+    registerTokens(api, sources, changer)
+    registerPortal(api, sources, changer)
+    registerSilences(api, sources, changer)
+    registerUnsubscribe(api, sources, changer)
+    registerChanges(api, sources)
+    registerChange(api, sources)
+    registerStatus(api, sources)
+    registerSearch(api, sources)
     registerPage(api)
     serveDescription(api, () => api.swagger())
   })

@@ -1,32 +1,17 @@
-import { askExport, askPeriodUsage, readCountedOffsets } from '@weir/clickhouse/billing-queries.ts'
 import { findChange } from '@weir/clickhouse/change-queries.ts'
-import { type ClickHouseClient, clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { listDecisions } from '@weir/clickhouse/decision-list.ts'
-import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
-import { type ImpactQuestion, replayImpact } from '@weir/clickhouse/impact/replay-impact.ts'
-import { readCompleteness, readGaps, readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
-import { readFormerPolicies, readPolicyAt } from '@weir/clickhouse/policy-history.ts'
+import { clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
-import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
-import { openUsageStream, type StreamQuestion, streamMsMax } from '@weir/clickhouse/usage-stream.ts'
-import { askUtilization } from '@weir/clickhouse/utilization-queries.ts'
-import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
-import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
+import { streamMsMax } from '@weir/clickhouse/usage-stream.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import type { Period } from '@weir/core/prices/forecast.ts'
-import type { Reach } from '@weir/core/usage/reach.ts'
 import { TopicFollower } from '@weir/kafka/follow-topic.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
-import { limitKey } from '@weir/redis/keys.ts'
-import { changeLimits, createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { mastersOf, problemOf, serverFinder } from '@weir/redis/limit-connection.ts'
-import { peekLimits } from '@weir/redis/limits-now.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
@@ -37,17 +22,21 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
-import { createAlertAdmin } from './alert-admin.ts'
+import { createAlertAdmin } from './alerts/alert-admin.ts'
 import { buildApp } from './app.ts'
-import { AuditLog } from './audit-log.ts'
-import { openBlocks } from './blocks/open-blocks.ts'
 import { consoleVariables } from './config.ts'
-import { PolicyHistory } from './history/policy-history.ts'
+import { openDecisionSource } from './decisions/decision-source.ts'
+import { LiveDecisions } from './decisions/live-decisions.ts'
 import { createPlaces } from './http/places.ts'
-import { LiveDecisions } from './live/live-decisions.ts'
-import { openMonitor } from './monitor/open-monitor.ts'
-import { openQuotaRestorer } from './quota-restorer.ts'
+import { openLimitSource } from './limits/limit-source.ts'
+import { openQuotaRestorer } from './limits/quota-restorer.ts'
+import { openMoneySource } from './money/money-source.ts'
+import { AuditLog } from './policy/audit-log.ts'
+import { PolicyHistory } from './policy/policy-history.ts'
+import type { Sources } from './sources.ts'
 import { askProcesses } from './status/ask-processes.ts'
+import { openMonitor } from './status/open-monitor.ts'
+import { openUsageSource } from './usage/usage-source.ts'
 
 /** A person waits for the answer. ClickHouse ends questions about usage before, and says by which bound. */
 const questionMs = pageMsMax + 5_000
@@ -74,21 +63,6 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   return { redis, problem }
 }
 
-/** What is asked of the rollups. Streams have a client of their own: they rest while their readers do. */
-async function openQuestions(clickhouse: ClickHouseClient, config: ClickhouseServer, { run }: Service) {
-  const streams = connectClickhouse(config, 'weir-console', streamMsMax)
-  await run.own('streams', streams, (client) => client.close())
-  return {
-    askUsage: askUsage.bind(undefined, clickhouse),
-    askUsageTotals: askUsageTotals.bind(undefined, clickhouse),
-    askOutcomes: askOutcomes.bind(undefined, clickhouse),
-    askUtilization: askUtilization.bind(undefined, clickhouse),
-    openStream: (reach: Reach, question: StreamQuestion, signal: AbortSignal) =>
-      openUsageStream(streams, reach, question, signal),
-    askImpact: (edit: PolicyEdit, question: ImpactQuestion) => replayImpact(streams, edit, question, limitKey),
-  }
-}
-
 /** Makes the places of questions and exports, with a metric of all that are taken. */
 function openPlaces(live: LiveDecisions, { metrics }: Service) {
   const places = createPlaces()
@@ -97,12 +71,6 @@ function openPlaces(live: LiveDecisions, { metrics }: Service) {
   registerScraped(metrics, { weir_places_taken: { help, label: 'kind', readAll } })
   return places
 }
-
-const openExports = (clickhouse: ClickHouseClient) => ({
-  askExport: askExport.bind(undefined, clickhouse),
-  readCountedOffsets: readCountedOffsets.bind(undefined, clickhouse),
-  readFormerPolicies: readFormerPolicies.bind(undefined, clickhouse, topics.policy),
-})
 
 await startService(
   'console',
@@ -131,49 +99,43 @@ await startService(
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
     const limiter = await openRedis(config, service)
-    const serverOf = limiter === undefined ? undefined : serverFinder(limiter.redis)
-    const servers = limiter && serverOf && { serverOf, all: () => mastersOf(limiter.redis) }
+    const servers = limiter && { serverOf: serverFinder(limiter.redis), all: () => mastersOf(limiter.redis) }
     if (servers !== undefined) await openQuotaRestorer(servers, config, () => feed.policy, service)
     await openMonitor({ clickhouse, kafka, servers }, service)
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
     checkReady('live decisions', () => (live.problem === undefined ? undefined : { warning: live.problem }))
     const { portalKey, unsubscribeKey } = consoleVariables
-    const ports = {
-      portalKey: await ownSecret(config.portalKey, portalKey, service),
-      unsubscribeKey: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
-      publicUrl: config.publicUrl,
-      portalOrigins: config.portalOrigins,
-      policy: feed,
-      publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
-      audit,
-      clock: systemClock,
-      ...(await openQuestions(clickhouse, config, service)),
-      askPeriodUsage: askPeriodUsage.bind(undefined, clickhouse),
-      exports: openExports(clickhouse),
-      askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
-      readGaps: (rows: 'decisions' | 'outcomes', span: Period) => readGaps(clickhouse, topics[rows], span),
-      decisions: {
-        list: listDecisions.bind(undefined, clickhouse),
-        find: findDecision.bind(undefined, clickhouse),
-        related: readRelated.bind(undefined, clickhouse),
-        policyAt: readPolicyAt.bind(undefined, clickhouse, topics.policy),
-      },
-      blocks: servers && openBlocks(clickhouse, servers),
-      live,
-      places: openPlaces(live, service),
-      findChange: findChange.bind(undefined, clickhouse, topics.policy),
+    const streams = connectClickhouse(config, 'weir-console', streamMsMax)
+    await run.own('streams', streams, (client) => client.close())
+    const sources: Sources = {
+      usage: openUsageSource(clickhouse, streams),
+      decisions: openDecisionSource(clickhouse, streams, live),
+      limits: servers && openLimitSource(clickhouse, servers),
+      money: openMoneySource(clickhouse),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
-      statusSources: {
+      policy: feed,
+      changes: {
+        publish: (messages) => writer.publish(messages),
+        audit,
+        findChange: findChange.bind(undefined, clickhouse, topics.policy),
+      },
+      status: {
         recentGaps: readRecentGaps.bind(undefined, clickhouse),
         redisProblem: async () => limiter?.problem(),
         processes: () => askProcesses(config.statusUrls),
       },
-      peekLimits: serverOf === undefined ? undefined : peekLimits.bind(undefined, createLimitAdmin(serverOf)),
-      changeCounts: serverOf === undefined ? undefined : changeLimits.bind(undefined, createLimitAdmin(serverOf)),
+      access: {
+        portalKey: await ownSecret(config.portalKey, portalKey, service),
+        unsubscribeKey: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
+        publicUrl: config.publicUrl,
+        portalOrigins: config.portalOrigins,
+      },
+      places: openPlaces(live, service),
+      clock: systemClock,
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
     const tls = listenerTls(config, 'tls')
-    const app = await run.own('http', buildApp(ports, log, adminToken, tls), (server) => server.close())
+    const app = await run.own('http', buildApp(sources, log, adminToken, tls), (server) => server.close())
     app.server.keepAliveTimeout = config.idleTimeoutMs
     await followCertificates([['console', app.server, tls]], service)
     await app.listen({ host: config.consoleHost, port: config.consolePort })

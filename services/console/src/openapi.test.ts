@@ -165,7 +165,7 @@ it('describes itself as OpenAPI 3.1, and every answer is as described', async ()
   const { ask } = await openWithPolicy({ unsubscribeKey: () => unsubscribeKey })
   const api: OpenApi = (await ask('/openapi.json')).json()
   expect(api.openapi).toBe('3.1.0')
-  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  const ajv = new Ajv2020({ strict: false, allErrors: true, formats: { uuid: true } })
   const met = new Set<string>()
   for (const [request, path, options = {}] of asked) {
     const answer = await ask(request, options)
@@ -207,7 +207,7 @@ const bodyOf = ({ requestBody }: Operation) => Object.values(requestBody?.conten
 it('describes the parts of a policy by the rules of the file, and bodies that may be left out as such', async () => {
   const { ask } = await openWithPolicy()
   const { paths }: OpenApi = (await ask('/openapi.json')).json()
-  const ajv = new Ajv2020({ strict: false })
+  const ajv = new Ajv2020({ strict: false, formats: { uuid: true } })
   for (const path of ['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'subjects']) {
     const { items } = (await ask(`/v1/${path}`)).json()
     const put = paths[`/v1/${path}/{name}`]?.put

@@ -25,10 +25,9 @@ import { ingressVariables } from './config.ts'
 import { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 import { followPolicy } from './follow-policy.ts'
 import { logDecisions } from './log-decisions.ts'
-import { registerDecisionService, registerMetrics } from './metrics.ts'
+import { registerApps, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { connectPatienceMs, redisReadiness } from './redis-readiness.ts'
-import { registerDecisions, registerHttp } from './request-metrics.ts'
 import { acceptProxyHeaders } from './routes/proxy/proxy-protocol.ts'
 import { RequestTraces } from './trace/request-trace.ts'
 import { warmUp } from './warm-up.ts'
@@ -96,10 +95,8 @@ await startService(
       adminToken,
       tls,
     )
-    registerDecisionService(metrics, apps, idempotencyRecords)
     const inForce = () => policy.view.policy
-    registerDecisions(metrics, apps.decisionService.metrics, inForce)
-    registerHttp(metrics, apps.metrics, inForce)
+    registerApps(metrics, apps, idempotencyRecords, inForce)
     await listen(apps, config, tls, service, inForce)
   },
 )

@@ -1,13 +1,20 @@
+import { reasons } from '@weir/core/limits/decision.ts'
 import type { Authenticator } from '@weir/identity/authenticate.ts'
+import type { Journal } from '@weir/journal/open-journal.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import type { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import type { ProcessCount } from '@weir/redis/layers/process-count.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import type { LabelCells } from '@weir/runtime/label-cells.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { Apps } from './app.ts'
+import type { DecisionMetrics, Outcomes } from './decide/decision-metrics.ts'
+import { UncountedShare } from './decide/uncounted-share.ts'
+import type { HttpMetrics } from './http/timed-response.ts'
 
-/** What the ingress counts. docs/monitoring.md says what each is for. */
+/** Registers what is counted of callers and of Redis. docs/monitoring.md says what each metric is for. */
 export function registerMetrics(
   register: Registry,
   parts: {
@@ -53,12 +60,15 @@ export function registerMetrics(
   })
 }
 
-/** Registers what is counted of records, of corrections and of requests that exceed a limit. */
-export function registerDecisionService(
+/** Registers what the listeners count: decisions, records, corrections, and the times of answers. */
+export function registerApps(
   register: Registry,
-  { decisionService, settling }: Apps,
+  { decisionService, settling, metrics }: Apps,
   idempotencyRecords: RedisIdempotencyRecords,
+  policy: () => Policy,
 ): void {
+  registerDecisions(register, decisionService.metrics, policy)
+  registerHttp(register, metrics, policy)
   registerScraped(register, {
     weir_denials_summed_total: {
       help: 'Denials from memory and of unknown callers that share a record',
@@ -101,5 +111,139 @@ function registerIdentity(register: Registry, { counters }: Authenticator): void
       label: 'result',
       readAll: () => ({ ok: counters.keysFetched, failed: counters.keyFetchesFailed }),
     },
+  })
+}
+
+/** The reasons that an outcome can have. */
+const reasonsOf = { allow: ['ok', 'limit', 'unavailable'], deny: reasons.filter((reason) => reason !== 'ok') } as const
+
+type Series<Value> = readonly (readonly [labels: readonly string[], value: Value])[]
+
+const seriesOf = <Cell, Value>(cells: LabelCells<Cell>, of: (name: string, cell: Cell) => Series<Value>) =>
+  Array.from(cells.entries(), ([name, cell]) => of(name, cell)).flat()
+
+const outcomes = (name: string, { allow, deny }: Outcomes): Series<number> => [
+  [[name, 'allow'], allow],
+  [[name, 'deny'], deny],
+]
+
+/** Registers what is counted of every decision. */
+function registerDecisions(register: Registry, metrics: DecisionMetrics, policy: () => Policy): void {
+  const { entryPoints, sources } = metrics
+  const uncounted = new UncountedShare(sources)
+  /** Shows the names of the policy in force before their first event. */
+  const named = () => {
+    metrics.addNames(policy())
+    return metrics
+  }
+  registerScraped(register, {
+    weir_decisions_total: {
+      help: 'Decisions, peeks left out',
+      labels: ['entry_point', 'outcome', 'reason'],
+      cells: () =>
+        Object.entries(entryPoints).flatMap(([name, cell]) =>
+          (['allow', 'deny'] as const).flatMap((outcome) =>
+            reasonsOf[outcome].map((reason) => [[name, outcome, reason], cell[outcome][reason]] as const),
+          ),
+        ),
+    },
+    weir_decision_source_total: { help: 'Decisions by where they were made', label: 'source', readAll: () => sources },
+    weir_decisions_without_redis_ratio: {
+      help: 'Share of the decisions of the last five minutes that Redis did not count',
+      read: () => uncounted.ratio,
+    },
+    weir_decision_duration_seconds: {
+      help: 'From the head of a request until its decision is recorded, without the time in which it waited for capacity',
+      labels: ['entry_point'],
+      histograms: () => Object.entries(entryPoints).map(([name, { duration }]) => [[name], duration] as const),
+    },
+    weir_limit_decisions_total: {
+      help: 'Decisions that asked a limit; deny for the one that refused',
+      labels: ['limit', 'outcome'],
+      cells: () => seriesOf(named().limits, outcomes),
+    },
+    weir_limit_utilization_ratio: {
+      help: 'Used part of a limit after each decision that asked it',
+      labels: ['limit'],
+      histograms: () => seriesOf(named().limits, (name, { utilization }) => [[[name], utilization]]),
+    },
+    weir_route_decisions_total: {
+      help: 'Decisions by route',
+      labels: ['route', 'outcome'],
+      cells: () => seriesOf(named().routes, outcomes),
+    },
+    weir_plan_decisions_total: {
+      help: "Decisions by the subject's plan",
+      labels: ['plan', 'outcome'],
+      cells: () => seriesOf(named().plans, outcomes),
+    },
+  })
+}
+
+/** Registers the times of answers and of upstreams. */
+function registerHttp(register: Registry, { answers, upstreams }: HttpMetrics, policy: () => Policy): void {
+  registerScraped(register, {
+    weir_http_request_duration_seconds: {
+      help: 'From the head of a request until the end of its answer',
+      labels: ['entry_point', 'code'],
+      histograms: () =>
+        Object.entries(answers).flatMap(([name, { byCode }]) =>
+          byCode.map(([code, duration]) => [[name, code], duration] as const),
+        ),
+    },
+    weir_upstream_duration_seconds: {
+      help: 'From the sending of a request to its upstream until the end of the answer',
+      labels: ['upstream'],
+      histograms: () => {
+        for (const name of policy().upstreams.keys()) upstreams.of(name)
+        return seriesOf(upstreams, (name, duration) => [[[name], duration]])
+      },
+    },
+  })
+}
+
+/** Registers what is counted of the journal and of its publisher; `names` are its topics, by their index in it. */
+export function registerJournal(register: Registry, journal: Journal, names: readonly string[]): void {
+  const byTopic = (count: keyof ReturnType<Journal['countsOf']>) => ({
+    label: 'topic',
+    readAll: () => Object.fromEntries(names.map((name, at) => [name, journal.countsOf(at)[count]])),
+  })
+  registerScraped(register, {
+    weir_journal_records_appended_total: { help: 'Records taken', ...byTopic('appended') },
+    weir_journal_records_sent_total: { help: 'Records acknowledged by Kafka', ...byTopic('sent') },
+    weir_journal_records_refused_total: { help: 'Records that the journal did not take', ...byTopic('refused') },
+    weir_journal_records_quarantined_total: { help: 'Records that Kafka refused for good', ...byTopic('quarantined') },
+    weir_journal_records_waiting: { help: 'Records not acknowledged yet', read: () => journal.backlog.records },
+    weir_journal_oldest_waiting_seconds: {
+      help: 'Age of the oldest of them',
+      read: () => {
+        const { oldestAppendMs } = journal.backlog
+        return oldestAppendMs === undefined ? 0 : Math.max(0, Date.now() - oldestAppendMs) / 1_000
+      },
+    },
+    weir_journal_write_duration_seconds: { help: 'Writes to the disk', histogram: journal.durations.write },
+    weir_journal_publish_duration_seconds: {
+      help: "From the append of a batch's oldest record until Kafka has the batch",
+      histogram: journal.durations.publish,
+    },
+    weir_journal_publish_failures_total: {
+      help: 'Batches not acknowledged, each sent again',
+      read: () => journal.counters.failedAttempts,
+    },
+    weir_journal_bytes: { help: 'Bytes of the journal on disk', read: () => journal.backlog.bytes },
+    weir_journal_max_bytes: { help: 'Bytes it may have', read: () => journal.maxBytes },
+    weir_journal_gaps_total: {
+      help: 'Decisions answered without a record, each counted in a gap',
+      read: () => journal.counters.gaps,
+    },
+    weir_journal_slow_writes_total: {
+      help: 'Writes that the disk was slow at',
+      read: () => journal.counters.slowWrites,
+    },
+    weir_journal_failed_writes_total: {
+      help: 'Writes that the disk refused',
+      read: () => journal.counters.failedWrites,
+    },
+    weir_journals_adopted: { help: 'Journals of dead processes being sent', read: () => journal.adopted },
   })
 }

@@ -6,12 +6,11 @@ import type { TracedBatch } from '@weir/journal/publish/traced-batch.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import type { Config } from '@weir/runtime/read-config.ts'
-import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import type { Tracing } from '@weir/runtime/tracing.ts'
-import type { Registry } from 'prom-client'
 import type { ingressVariables } from './config.ts'
 import type { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
+import { registerJournal } from './metrics.ts'
 
 /** The journal's topics, by their index in it. */
 export const journalTopics = { decisions: 0, outcomes: 1 } as const
@@ -61,7 +60,7 @@ export async function ownJournal(
       if (left > 0) log.warn({ left }, 'records wait on disk: the next process to start here sends them')
     },
   )
-  registerJournal(metrics, journal)
+  registerJournal(metrics, journal, recordedTopics)
   checkReady('journal', () => healthOf(journal))
   return journal
 }
@@ -104,49 +103,4 @@ export function healthOf({ trouble, isOutOfSpace, backlog, maxBytes, unsentFor, 
   if (lacksCopies)
     return { warning: 'Kafka has several brokers and keeps one copy of records: weir topics names the topics' }
   return undefined
-}
-
-function registerJournal(register: Registry, journal: Journal): void {
-  const byTopic = (count: keyof ReturnType<Journal['countsOf']>) => ({
-    label: 'topic',
-    readAll: () => Object.fromEntries(recordedTopics.map((name, at) => [name, journal.countsOf(at)[count]])),
-  })
-  registerScraped(register, {
-    weir_journal_records_appended_total: { help: 'Records taken', ...byTopic('appended') },
-    weir_journal_records_sent_total: { help: 'Records acknowledged by Kafka', ...byTopic('sent') },
-    weir_journal_records_refused_total: { help: 'Records that the journal did not take', ...byTopic('refused') },
-    weir_journal_records_quarantined_total: { help: 'Records that Kafka refused for good', ...byTopic('quarantined') },
-    weir_journal_records_waiting: { help: 'Records not acknowledged yet', read: () => journal.backlog.records },
-    weir_journal_oldest_waiting_seconds: {
-      help: 'Age of the oldest of them',
-      read: () => {
-        const { oldestAppendMs } = journal.backlog
-        return oldestAppendMs === undefined ? 0 : Math.max(0, Date.now() - oldestAppendMs) / 1_000
-      },
-    },
-    weir_journal_write_duration_seconds: { help: 'Writes to the disk', histogram: journal.durations.write },
-    weir_journal_publish_duration_seconds: {
-      help: "From the append of a batch's oldest record until Kafka has the batch",
-      histogram: journal.durations.publish,
-    },
-    weir_journal_publish_failures_total: {
-      help: 'Batches not acknowledged, each sent again',
-      read: () => journal.counters.failedAttempts,
-    },
-    weir_journal_bytes: { help: 'Bytes of the journal on disk', read: () => journal.backlog.bytes },
-    weir_journal_max_bytes: { help: 'Bytes it may have', read: () => journal.maxBytes },
-    weir_journal_gaps_total: {
-      help: 'Decisions answered without a record, each counted in a gap',
-      read: () => journal.counters.gaps,
-    },
-    weir_journal_slow_writes_total: {
-      help: 'Writes that the disk was slow at',
-      read: () => journal.counters.slowWrites,
-    },
-    weir_journal_failed_writes_total: {
-      help: 'Writes that the disk refused',
-      read: () => journal.counters.failedWrites,
-    },
-    weir_journals_adopted: { help: 'Journals of dead processes being sent', read: () => journal.adopted },
-  })
 }

@@ -30,10 +30,10 @@ function tracesOf(parts: readonly TracedPart[]): TraceContext[] {
   for (const run of parts.flatMap((part) => [...runsOf(part)])) {
     const [first, last] = [run[0], run.at(-1)]
     if (first === undefined || last === undefined) continue
-    let place = 0
+    let index = 0
     for (const { trace, at } of findTraces(first.bytes, first.valueStart, last.valueEnd)) {
-      while ((run[place]?.valueEnd ?? Number.POSITIVE_INFINITY) <= at) place += 1
-      if (at < (run[place]?.valueStart ?? Number.POSITIVE_INFINITY)) continue
+      while ((run[index]?.valueEnd ?? Number.POSITIVE_INFINITY) <= at) index += 1
+      if (at < (run[index]?.valueStart ?? Number.POSITIVE_INFINITY)) continue
       found.push(trace)
       if (found.length >= tracedMax) return found
     }

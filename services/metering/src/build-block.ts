@@ -162,7 +162,7 @@ class BlockBuilder {
     this.deadLetters.push({ message: record, reason })
     if (known !== undefined) this.#addNumber(known.journal, known.seq, position)
     this.#gaps.push({
-      ...this.#place(),
+      ...this.#topicPartition(),
       cause: 'dead_letter',
       journal: known?.journal ?? noJournal,
       from_seq: known?.seq ?? 0,
@@ -183,7 +183,7 @@ class BlockBuilder {
     if (!/^[0-9a-f-]{36}$/.test(journal) || (parseTs(mark.mark) ?? 0) > record.timestampMs + watermarkAheadMsMax) {
       return 'a mark of no journal, or of a time to come'
     }
-    const { topic, partition } = this.#place()
+    const { topic, partition } = this.#topicPartition()
     this.#watermarks.set(journal, { topic, partition, journal, mark: mark.mark, seq, end })
     return undefined
   }
@@ -197,7 +197,7 @@ class BlockBuilder {
     if (!this.#accept(this.#options.sequences.find(journal), seq, record.position)) return undefined
     this.#addNumber(journal, seq, record.position)
     this.#gaps.push({
-      ...this.#place(),
+      ...this.#topicPartition(),
       cause: gap.gap,
       journal,
       from_seq: seq,
@@ -212,21 +212,21 @@ class BlockBuilder {
     return undefined
   }
 
-  #place() {
+  #topicPartition() {
     const { kind, topicId, partition } = this.#options
     return { topic: kind.topic, topic_id: topicId, partition }
   }
 
   #addNumber(journal: string, seq: number, position: number): void {
     const span = { from_offset: position, to_offset: position, from_seq: seq, to_seq: seq }
-    this.#numbers.push({ ...this.#place(), journal, ...span })
+    this.#numbers.push({ ...this.#topicPartition(), journal, ...span })
   }
 
   finish(first: BlockRecord, last: BlockRecord): InsertBlock {
     const at = formatTs(last.timestampMs)
     for (const { journal, fromSeq, toSeq, count } of this.missing) {
       this.#gaps.push({
-        ...this.#place(),
+        ...this.#topicPartition(),
         cause: 'lost',
         journal,
         from_seq: fromSeq,

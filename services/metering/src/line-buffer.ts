@@ -10,9 +10,9 @@ export class LineBuffer {
   #at = 0
   rows = 0
 
-  /** `place`: the text that is spliced in before the offset's digits. */
-  constructor(place: string, bytes: number) {
-    this.#splice = Buffer.from(place, 'latin1')
+  /** `splice`: the text that is spliced in before the offset's digits. */
+  constructor(splice: string, bytes: number) {
+    this.#splice = Buffer.from(splice, 'latin1')
     this.#bytes = Buffer.allocUnsafeSlow(bytes)
   }
 
@@ -28,9 +28,9 @@ export class LineBuffer {
     let digits = 1
     for (let rest = position; rest >= 10; rest = Math.floor(rest / 10)) digits += 1
     let rest = position
-    for (let place = at + digits - 1; place >= at; place -= 1) {
+    for (let digitAt = at + digits - 1; digitAt >= at; digitAt -= 1) {
       const next = Math.floor(rest / 10)
-      target[place] = 48 + (rest - next * 10)
+      target[digitAt] = 48 + (rest - next * 10)
       rest = next
     }
     at += digits

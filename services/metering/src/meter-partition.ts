@@ -23,7 +23,7 @@ export class PartitionMeter {
   readonly partition: number
   readonly #options: BlockOptions
   readonly #assigned: AssignedPartition
-  #place: TopicIdPartition
+  #topicPartition: TopicIdPartition
   #sequences = new SequenceTracker(new Map())
   #poison = new PoisonBudget()
   #seekOverrideUpTo: bigint | undefined
@@ -37,11 +37,11 @@ export class PartitionMeter {
     this.partition = assigned.partition
     this.#assigned = assigned
     this.#options = options
-    this.#place = { topic: assigned.topic, partition: assigned.partition, topicId: '' }
+    this.#topicPartition = { topic: assigned.topic, partition: assigned.partition, topicId: '' }
   }
 
   get topicId(): string {
-    return this.#place.topicId
+    return this.#topicPartition.topicId
   }
 
   /** Where it is committed and read on. */
@@ -77,14 +77,14 @@ export class PartitionMeter {
     const writer = new BlockWriter([this.partition], ownership, this.#options, shard)
     const { store } = this.#options
     const facts = await this.#assigned.facts(this.partition)
-    const lastInserted = await writer.retry(() => store.lastInserted(this.#place))
+    const lastInserted = await writer.retry(() => store.lastInserted(this.#topicPartition))
     const start = resolveStartOffset({ ...facts, partition: this.partition, lastInserted })
     if (start.kind === 'stop') {
       this.#state = 'stopped'
       return start
     }
     const { expired, seekOverrideUpTo, offset } = start
-    const highest = await writer.retry(() => store.numbersBefore(this.#place, undefined))
+    const highest = await writer.retry(() => store.numbersBefore(this.#topicPartition, undefined))
     if (expired !== undefined) await this.#recordExpired(writer, expired)
     this.#seekOverrideUpTo = seekOverrideUpTo
     this.#insertedUpTo = Number(lastInserted ?? -1n)
@@ -98,7 +98,7 @@ export class PartitionMeter {
 
   async #identify(): Promise<void> {
     const { topicId } = await this.#assigned.facts(this.partition)
-    this.#place = { ...this.#place, topicId }
+    this.#topicPartition = { ...this.#topicPartition, topicId }
   }
 
   /** Finishes a block of its own. Returns the partition whose block names this one and is not finished. */
@@ -200,10 +200,10 @@ export class PartitionMeter {
 
   /** Records offsets that Kafka deleted before they were read, before anything behind them is committed. */
   async #recordExpired(writer: BlockWriter, expired: ExpiredRange): Promise<void> {
-    const { topicId, partition } = this.#place
+    const { topicId, partition } = this.#topicPartition
     const { log, counters } = this.#options
     log.error({ partition, ...expired }, 'Kafka deleted records before they were read')
-    const gaps = [expiredRow(this.#place, expired)]
+    const gaps = [expiredRow(this.#topicPartition, expired)]
     const dedupToken = `${topicId}:${partition}:expired-${expired.to}`
     await writer.insertBookkeeping(dedupToken, { numbers: [], marks: [], gaps })
     counters.expired += Number(expired.to - expired.from) + 1

@@ -1,4 +1,5 @@
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { decisionColumns, storedColumns } from '@weir/contracts/decision-columns.ts'
 import { parseTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
 
@@ -32,33 +33,7 @@ const isInOurTime = (ts: string) => /^20\d\d/.test(ts)
 
 const unreadable = (reason: string): SlowRow => ({ kind: 'unreadable', reason })
 
-const decisionColumns = [
-  'v',
-  'id',
-  'ts',
-  'subject',
-  'key_id',
-  'plan',
-  'route',
-  'method',
-  'cost',
-  'count',
-  'outcome',
-  'reason',
-  'mode',
-  'charged',
-  'denied_by',
-  'shadowed_by',
-  'limits',
-  'policy',
-  'retry_ms',
-  'ip',
-  'corrects',
-  'adjustment',
-  'journal',
-  'seq',
-]
-const limitColumns = ['name', 'size', 'used', 'remaining', 'reset_ms', 'by']
+const limitColumns = Object.keys(decisionColumns.limits.schema.items.properties)
 
 /** The members of an object that have these names, in their order; one that is missing is undefined. */
 const pick = (from: object, names: readonly string[]): Fields =>
@@ -73,7 +48,7 @@ function readDecision(value: Buffer): SlowRow {
   if (!isInOurTime(ts)) return unreadable('ts is not of this century')
   if ((count === 0) !== (corrects !== undefined)) return unreadable('count is wrong')
   const limits = parsed.decision.limits.map((limit) => pick(limit, limitColumns))
-  const fields = pick({ ...parsed.decision, limits }, decisionColumns)
+  const fields = pick({ ...parsed.decision, limits }, storedColumns)
   return { kind: 'row', fields, journal: journal.toLowerCase(), seq, ts }
 }
 

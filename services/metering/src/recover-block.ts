@@ -135,8 +135,8 @@ export class BlockRecovery {
     for (const { partition, from, to, seekOverrideUpTo } of ranges) {
       // Among rows from before a person moved the offset back, those of the block cannot be told from the others.
       const before = to <= (seekOverrideUpTo ?? -1n) ? undefined : from
-      const place = { topic: kind.topic, topicId, partition }
-      const highest = await this.#writer.retry(() => store.numbersBefore(place, before))
+      const topicPartition = { topic: kind.topic, topicId, partition }
+      const highest = await this.#writer.retry(() => store.numbersBefore(topicPartition, before))
       const records = await this.#read(() => assigned.readRange(partition, from, to))
       if (records.length === 0) continue
       const part = {

@@ -7,13 +7,13 @@ const space = 0x20
 
 /** Returns the index of the quote that ends the text at `at`; -1 if none does, or it holds a control character. */
 function endOfText(bytes: Buffer, at: number, end: number): number {
-  for (let place = at + 1; place < end; place += 1) {
-    const byte = bytes[place] ?? 0
-    if (byte === quote) return place
+  for (let index = at + 1; index < end; index += 1) {
+    const byte = bytes[index] ?? 0
+    if (byte === quote) return index
     if (byte < space) return -1
     if (byte === backslash) {
-      place += 1
-      if ((bytes[place] ?? 0) < space) return -1
+      index += 1
+      if ((bytes[index] ?? 0) < space) return -1
     }
   }
   return -1

@@ -101,9 +101,9 @@ export class SequenceTracker {
   }
 
   #coverWithUnnumbered(missing: number, after: number, before: number): number {
-    const between = (place: number) => place > after && place < before
+    const between = (number: number) => number > after && number < before
     const used = this.#unnumbered.filter(between).slice(0, missing)
-    if (used.length > 0) this.#unnumbered = this.#unnumbered.filter((place) => !used.includes(place))
+    if (used.length > 0) this.#unnumbered = this.#unnumbered.filter((number) => !used.includes(number))
     return used.length
   }
 

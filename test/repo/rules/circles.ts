@@ -1,4 +1,4 @@
-import { findPackages, resolveImport } from './packages.ts'
+import { findPackages, packageOf, resolveImport } from './packages.ts'
 import { parseSource } from './parse-source.ts'
 import { type Finding, isTestPath, type SourceFile } from './source-file.ts'
 
@@ -47,19 +47,53 @@ function findCircles(edges: ReadonlyMap<string, readonly string[]>): string[][] 
 }
 
 /**
- * Reports every import circle of running code, by the first file of its path. `known` lists beginnings of paths below
- * which a circle may still be; one that has none any more is reported too, so that the list only shrinks.
+ * Reports the circles that are not below a path of `known`, and the paths of `known` that have no circle any more, so
+ * that the list only shrinks.
  */
-export function checkCircles(tree: readonly SourceFile[], known: readonly string[]): Finding[] {
-  const circles = findCircles(importsOf(tree))
-  const isBelow = (files: readonly string[], beginning: string) => files.every((path) => path.startsWith(beginning))
+function report(circles: readonly string[][], known: readonly string[], things: string): Finding[] {
+  const isBelow = (paths: readonly string[], beginning: string) => paths.every((path) => path.startsWith(beginning))
   const unknown = circles
-    .filter((files) => !known.some((beginning) => isBelow(files, beginning)))
-    .map((files) => ({ path: files[0] ?? '', line: 0, rule, what: `these import each other: ${files.join(', ')}` }))
+    .filter((paths) => !known.some((beginning) => isBelow(paths, beginning)))
+    .map((paths) => ({ path: paths[0] ?? '', line: 0, rule, what: `these ${things} each other: ${paths.join(', ')}` }))
   const gone = known
-    .filter((beginning) => !circles.some((files) => isBelow(files, beginning)))
+    .filter((beginning) => !circles.some((paths) => isBelow(paths, beginning)))
     .map((path) => ({ path, line: 0, rule, what: 'has no circle any more: take it off the list in layer-table.ts' }))
   return [...unknown, ...gone]
+}
+
+/** Reports every import circle of running code. `known` lists beginnings of paths below which one may still be. */
+export const checkCircles = (tree: readonly SourceFile[], known: readonly string[]): Finding[] =>
+  report(findCircles(importsOf(tree)), known, 'import')
+
+/**
+ * Returns the two folders, side by side in one folder, that hold both files; undefined if one of the files
+ * is directly in that folder: the files of a folder may use its parts, and the parts may use them.
+ */
+function foldersBetween(from: string, to: string): readonly [string, string] | undefined {
+  const [own, other] = [from.split('/'), to.split('/')]
+  const at = own.findIndex((part, index) => part !== other[index])
+  if (at === -1 || at >= own.length - 1 || at >= other.length - 1) return undefined
+  return [own.slice(0, at + 1).join('/'), other.slice(0, at + 1).join('/')]
+}
+
+/**
+ * Reports folders of a package that import each other in a circle: a folder imports what any file in it or below it
+ * imports. `known` is as for files.
+ */
+export function checkFolderCircles(tree: readonly SourceFile[], known: readonly string[]): Finding[] {
+  const packages = findPackages(tree)
+  const edges = new Map<string, string[]>()
+  for (const [path, targets] of importsOf(tree)) {
+    for (const target of targets) {
+      if (packageOf(path, packages) !== packageOf(target, packages)) continue
+      const [from, to] = foldersBetween(path, target) ?? []
+      if (from === undefined || to === undefined) continue
+      edges.set(from, [...(edges.get(from) ?? []), to])
+      // A folder that imports nothing is one of the graph all the same.
+      edges.set(to, edges.get(to) ?? [])
+    }
+  }
+  return report(findCircles(edges), known, 'folders import')
 }
 
 /** Reports running code that imports from a folder named `testing`: only tests, and the folder's own files, may. */

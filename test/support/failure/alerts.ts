@@ -8,7 +8,7 @@ import { quotaSize } from './failure-policy.ts'
 import { openKafkaOffsets } from './kafka-offsets.ts'
 import type { Stack } from './stack.ts'
 
-/** Deliveries are tried again after 5 s at first (services/alerting/src/deliver/delivery-job.ts). */
+/** Deliveries are tried again after 5 s at first (services/alerting/src/deliver/retry-schedule.ts). */
 const deliveredDeadlineMs = 60_000
 
 /** `subject percent`, one line per alert. */

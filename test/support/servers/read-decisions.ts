@@ -1,4 +1,5 @@
-import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { kafkaOptions } from './kafka-topics.ts'
 import { type ReadRecord, readTopic } from './read-topic.ts'

@@ -33,13 +33,13 @@ async function problemOf(path: string, { args, oldest }: NonNullable<Program['on
   }
 }
 
-interface Found {
+interface PathSearch {
   readonly path?: string
   /** Of those on the PATH that are not taken. */
   readonly problems: readonly string[]
 }
 
-async function findOnPath({ onPath }: Program, environment: FetchOptions['environment']): Promise<Found> {
+async function findOnPath({ onPath }: Program, environment: FetchOptions['environment']): Promise<PathSearch> {
   const problems: string[] = []
   if (onPath === undefined) return { problems }
   const home = onPath.home === undefined ? undefined : environment[onPath.home]

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { numberOf } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import type { DeadLetterPlace, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
+import type { DeadLetterPosition, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { offsetsSince, PartitionAdmin, type PartitionFacts } from '@weir/kafka/partition-admin.ts'
@@ -58,7 +58,7 @@ export async function describePartition(
 }
 
 /** A record that could not be read, as its dead-letter topic stores it. */
-export interface DeadLetter extends DeadLetterPlace {
+export interface DeadLetter extends DeadLetterPosition {
   /** The record itself; null for one that had no value. */
   readonly value: Buffer | null
   readonly reason: string
@@ -68,7 +68,7 @@ export interface DeadLetter extends DeadLetterPlace {
 const lettersPerRead = 200n
 
 /** Reads a dead letter's key, `topic:partition:offset`; undefined for a key that another program wrote. */
-function placeOf(key: string): DeadLetterPlace | undefined {
+function placeOf(key: string): DeadLetterPosition | undefined {
   const [, topic, partition, offset] = /^(.+):(\d+):(\d+)$/.exec(key) ?? []
   if (topic === undefined) return undefined
   return { topic, partition: Number(partition), offset: Number(offset) }
@@ -100,14 +100,14 @@ export async function* readDeadLetters(kafka: KafkaOptions, deadLetterTopic: str
 
 /** The numbers of a topic that no row has because their records became dead letters. */
 export interface DeadLetterNumbers {
-  readonly places: readonly DeadLetterPlace[]
+  readonly places: readonly DeadLetterPosition[]
   /** The numbers of those dead letters whose number can be read. */
   readonly known: readonly KnownMissing[]
 }
 
 /** Reads which sequence numbers the dead letters of a topic account for. */
 export async function readDeadLetterNumbers(kafka: KafkaOptions, deadLetterTopic: string): Promise<DeadLetterNumbers> {
-  const places: DeadLetterPlace[] = []
+  const places: DeadLetterPosition[] = []
   const known: KnownMissing[] = []
   for await (const { topic, partition, offset, value } of readDeadLetters(kafka, deadLetterTopic)) {
     places.push({ topic, partition, offset })

@@ -1,7 +1,9 @@
-import type { ListedDelivery } from '@weir/clickhouse/delivery-queries.ts'
+import type { Alert, ListedAlert } from '@weir/api/alerts.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
+import { printList } from '../console/listing.ts'
 import { textTable } from '../text-table.ts'
 
 interface Filter {
@@ -12,25 +14,6 @@ interface Filter {
   readonly endpoint?: string
 }
 
-interface Alert {
-  readonly id: string
-  readonly type: string
-  readonly subject: string
-  readonly time: string
-  readonly state: string
-  readonly data: Readonly<Record<string, unknown>>
-}
-
-interface ShownAlert extends Alert {
-  readonly attempts_max: number
-  readonly deliveries: readonly ListedDelivery[]
-}
-
-interface Page {
-  readonly items: readonly (Alert & { readonly deliveries: Readonly<Record<string, string>> })[]
-  readonly next: string | null
-}
-
 /** A test is delivered within milliseconds, and its row written within a second or two. */
 const testDeadlineMs = 30_000
 const testPollMs = 500
@@ -38,7 +21,7 @@ const testPollMs = 500
 const inPath = encodeURIComponent
 
 /** Says in few words what an alert is about. */
-function inWords({ type, data }: Alert): string {
+function inWords({ type, data }: Pick<Alert, 'type' | 'data'>): string {
   const { limit, percent, used, size, until, runs_out, endpoint, watch, count, usual } = data
   const { amount, budget, currency } = data
   if (type === 'weir.quota.reached') return `${limit}: ${percent} %, ${used} of ${size}`
@@ -57,18 +40,18 @@ export async function listAlerts(
 ): Promise<void> {
   const { subject, type, from, to, endpoint, limit, outcome } = options
   const query = { subject, type, from, to, endpoint, limit, outcome }
-  const { items, next } = await consoleAnswer<Page>(context, options, { path: '/v1/alerts', query })
-  if (options.json) return context.print(JSON.stringify(items))
-  const rows = items.map((alert) => {
+  const { items, next } = await consoleAnswer<Page<ListedAlert>>(context, options, { path: '/v1/alerts', query })
+  const cells = (alert: ListedAlert) => {
     const endpoints = Object.entries(alert.deliveries).map(([endpoint, outcome]) => `${endpoint} ${outcome}`)
     return [alert.time, alert.subject, alert.type, inWords(alert), endpoints.join(', ') || alert.state, alert.id]
-  })
-  if (rows.length === 0) context.report('There are no alerts.')
-  else context.print(textTable([['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID'], ...rows]))
+  }
+  const head = ['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID']
+  printList(items, { head, cells, none: 'There are no alerts.' }, options, context)
+  if (options.json) return
   if (next !== null) context.report(`there are more: ask for them with --to ${items.at(-1)?.time}`)
 }
 
-const deliveryRows = ({ deliveries, attempts_max: max }: ShownAlert) =>
+const deliveryRows = ({ deliveries, attempts_max: max }: Alert) =>
   deliveries.map(({ endpoint, attempt, at, outcome, status, ms, error, next_try }) => [
     at,
     endpoint,
@@ -82,7 +65,7 @@ const deliveryRows = ({ deliveries, attempts_max: max }: ShownAlert) =>
 
 /** Prints one alert with its deliveries. */
 export async function showAlert(id: string, options: CommonOptions, context: CommandContext): Promise<void> {
-  const alert = await consoleAnswer<ShownAlert>(context, options, { path: `/v1/alerts/${inPath(id)}` })
+  const alert = await consoleAnswer<Alert>(context, options, { path: `/v1/alerts/${inPath(id)}` })
   if (options.json) return context.print(JSON.stringify(alert))
   context.print(`${alert.time}  ${alert.type}  ${alert.subject}  ${inWords(alert)}  (${alert.state})\n`)
   const head = ['AT', 'ENDPOINT', 'ATTEMPT', 'OUTCOME', 'STATUS', 'MS', 'NEXT TRY', 'ERROR']
@@ -119,7 +102,7 @@ export async function testEndpoint(
   context.report(`a test is on its way to ${name}: alert ${id}`)
   const firstAttempt = async () => {
     const shown = { path: `/v1/alerts/${inPath(id)}`, signal: context.signal }
-    const found = await consoleAnswer<ShownAlert>(context, options, shown).catch(() => undefined)
+    const found = await consoleAnswer<Alert>(context, options, shown).catch(() => undefined)
     return found?.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
   }
   const waiting = { deadlineMs: testDeadlineMs, everyMs: testPollMs, signal: context.signal }

@@ -1,26 +1,26 @@
+import type { Block, BlockPage, LiftedBlock } from '@weir/api/limits.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
-import { textTable } from '../text-table.ts'
-
-interface Block {
-  readonly id: string
-  readonly limit: string
-  readonly subject: string | null
-  readonly scope: Readonly<Record<string, string>>
-  readonly since: string
-  readonly until: string
-  readonly refusals: number
-}
-interface Page {
-  readonly complete: boolean
-  readonly items: readonly Block[]
-  readonly next: string | null
-}
+import { allItems, type Listing, printList } from '../console/listing.ts'
 
 const countedBy = ({ scope }: Block) =>
   Object.entries(scope)
     .map(([part, value]) => `${part}=${value}`)
     .join(' ')
+
+const listing: Listing<Block> = {
+  head: ['UNTIL', 'LIMIT', 'SUBJECT', 'COUNTED BY', 'SINCE', 'REFUSED', 'ID'],
+  cells: (one) => [
+    one.until,
+    one.limit,
+    one.subject ?? '-',
+    countedBy(one) || '-',
+    one.since,
+    String(one.refusals),
+    one.id,
+  ],
+  none: 'No caller is blocked.',
+}
 
 /** Lists which callers are blocked now, those that were blocked last first. */
 export async function listBlocks(
@@ -28,37 +28,17 @@ export async function listBlocks(
   context: CommandContext,
 ): Promise<void> {
   const { limit, subject, ip } = options
-  const blocks: Block[] = []
   let isWhole = true
-  for (let after: string | undefined | null; after !== null; ) {
-    const query = { limit, subject, ip, after }
-    const page: Page = await consoleAnswer(context, options, { path: '/v1/blocks', query })
-    blocks.push(...page.items)
-    isWhole &&= page.complete
-    after = page.next
-  }
-  if (options.json) context.print(JSON.stringify(blocks))
-  else if (blocks.length === 0) context.report('No caller is blocked.')
-  else {
-    const rows = blocks.map((one) => [
-      one.until,
-      one.limit,
-      one.subject ?? '-',
-      countedBy(one) || '-',
-      one.since,
-      String(one.refusals),
-      one.id,
-    ])
-    context.print(textTable([['UNTIL', 'LIMIT', 'SUBJECT', 'COUNTED BY', 'SINCE', 'REFUSED', 'ID'], ...rows]))
-  }
+  const blocks = await allItems<Block, BlockPage>(
+    context,
+    options,
+    { path: '/v1/blocks', query: { limit, subject, ip } },
+    ({ complete }) => {
+      isWhole &&= complete
+    },
+  )
+  printList(blocks, listing, options, context)
   if (!isWhole) context.report('There may be more: the list ended at a bound. Ask for one --limit, --subject or --ip.')
-}
-
-interface Lifted {
-  readonly limit: string
-  readonly lifted: boolean
-  readonly forgotten: boolean
-  readonly used_up: boolean
 }
 
 /** Lifts a block; with `forget` its count begins again as well. */
@@ -69,7 +49,7 @@ export async function liftBlock(
 ): Promise<void> {
   const { forget } = options
   const path = `/v1/blocks/${encodeURIComponent(id)}/lift`
-  const done = await consoleAnswer<Lifted>(context, options, { method: 'POST', path, body: { forget } })
+  const done = await consoleAnswer<LiftedBlock>(context, options, { method: 'POST', path, body: { forget } })
   if (options.json) return context.print(JSON.stringify(done))
   const { limit, lifted, forgotten, used_up } = done
   context.print(`${limit}: ${lifted ? 'the block is lifted' : 'there was no block any more'}`)

@@ -1,6 +1,6 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import type { UsageExport } from '@weir/api/money.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import type { RatedUsage } from '@weir/core/prices/rated-usage.ts'
 import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
 import { eventOf, lagoBatches, stripeCsv } from '../billing/billing-events.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
@@ -21,16 +21,6 @@ interface ExportOptions extends CommonOptions {
 interface ExportState {
   readonly before: string | null
   readonly last: string
-}
-
-interface Page {
-  readonly from: string
-  readonly to: string
-  readonly cursor: string
-  readonly silent: readonly unknown[]
-  readonly unpriced: { readonly units: string; readonly decisions: string }
-  readonly items: readonly RatedUsage[]
-  readonly next: string | null
 }
 
 /** Rows of a page: the console's most. */
@@ -104,7 +94,7 @@ function createPrinter({ json, to, customers: file }: ExportOptions, { print }: 
     // `print` ends it by a line feed.
     if (text !== '') print(text.slice(0, -1), 'exactly')
   }
-  return ({ items, to: end }: Page): void => {
+  return ({ items, to: end }: UsageExport): void => {
     const unnamed = items.find(({ subject }) => customers !== undefined && !Object.hasOwn(customers, subject))
     if (unnamed !== undefined) {
       const subject = JSON.stringify(unnamed.subject)
@@ -140,7 +130,7 @@ export async function exportUsage(options: ExportOptions, context: CommandContex
   const range = rangeOf(options, state)
   const printPage = createPrinter(options, context)
   const ask = (query: Readonly<Record<string, string | number | undefined>>) =>
-    consoleAnswer<Page>(context, options, { path: '/v1/usage/export', query: { ...query, limit: pageRowsMax } })
+    consoleAnswer<UsageExport>(context, options, { path: '/v1/usage/export', query: { ...query, limit: pageRowsMax } })
   let page = await ask(range)
   if (file !== undefined && !again) {
     const written: ExportState = { before: range.since ?? null, last: page.cursor }

@@ -1,16 +1,7 @@
+import type { Key, MadeKey } from '@weir/api/access.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
-import { textTable } from '../text-table.ts'
-
-interface KeyFacts {
-  readonly id: string
-  readonly subject: string
-  readonly expires: string | null
-}
-
-interface MadeKey extends KeyFacts {
-  readonly key: string
-}
+import { allItems, printList } from '../console/listing.ts'
 
 const inPath = encodeURIComponent
 
@@ -42,7 +33,7 @@ export async function rotateKey(
   const { overlap, newId, expires } = options
   const body = { overlap, id: newId, expires }
   const request = { method: 'POST', path: `/v1/keys/${inPath(id)}/rotate`, body } as const
-  const made = await consoleAnswer<MadeKey & { readonly old: KeyFacts }>(context, options, request)
+  const made = await consoleAnswer<MadeKey & { readonly old: Key }>(context, options, request)
   if (!options.json) context.report(`key ${made.old.id} goes on until ${made.old.expires}`)
   show(made, options, context)
 }
@@ -59,16 +50,16 @@ export async function listKeys(
   options: CommonOptions & { readonly subject?: string },
   context: CommandContext,
 ): Promise<void> {
-  const keys: KeyFacts[] = []
-  for (let after: string | undefined | null; after !== null; ) {
-    const query = { limit: 1_000, subject: options.subject, after }
-    type Page = { readonly items: readonly KeyFacts[]; readonly next: string | null }
-    const page: Page = await consoleAnswer(context, options, { path: '/v1/keys', query })
-    keys.push(...page.items)
-    after = page.next
-  }
-  if (options.json) return context.print(JSON.stringify(keys))
-  if (keys.length === 0) return context.report('There are no keys.')
-  const rows = keys.map(({ id, subject, expires }) => [id, subject, expires ?? 'never'])
-  context.print(textTable([['ID', 'SUBJECT', 'EXPIRES'], ...rows]))
+  const query = { limit: 1_000, subject: options.subject }
+  const keys = await allItems<Key>(context, options, { path: '/v1/keys', query })
+  printList(
+    keys,
+    {
+      head: ['ID', 'SUBJECT', 'EXPIRES'],
+      cells: ({ id, subject, expires }) => [id, subject, expires ?? 'never'],
+      none: 'There are no keys.',
+    },
+    options,
+    context,
+  )
 }

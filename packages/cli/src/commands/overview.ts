@@ -1,8 +1,8 @@
+import type { Status } from '@weir/api/status.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
 import { readLauncher, readStateFile } from '../console/read-state-file.ts'
-import type { Status } from './status.ts'
 
 /** Who only asks what there is waits no longer than this. */
 const deadlineMs = 3_000

@@ -1,9 +1,10 @@
+import type { Applied, Impact } from '@weir/api/policy.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, consoleAnswer, requireConsole } from '../console/console-client.ts'
-import { type AppliedFile, changeLines, countsText } from '../console/file-changes.ts'
-import { impactNotes, impactTable, type PolicyImpact } from '../console/impact-table.ts'
+import { changeLines, countsText } from '../console/file-changes.ts'
+import { impactNotes, impactTable } from '../console/impact-table.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 import { effectivePolicyOf } from '../up/effective-policy.ts'
 
@@ -27,13 +28,13 @@ function fileToSend(options: PolicyOptions, context: CommandContext) {
   return { body: own?.text ?? text, revision: own?.revision }
 }
 
-async function send(options: PolicyOptions, context: CommandContext, how: HowApplied): Promise<AppliedFile> {
+async function send(options: PolicyOptions, context: CommandContext, how: HowApplied): Promise<Applied> {
   const { body, revision } = fileToSend(options, context)
   return consoleAnswer(context, options, { method: 'PUT', path: '/v1/policy', query: { ...how, revision }, body })
 }
 
 /** Asks what the file would have refused of the requests of the last days. */
-const askImpact = (options: DiffOptions, context: CommandContext): Promise<PolicyImpact> =>
+const askImpact = (options: DiffOptions, context: CommandContext): Promise<Impact> =>
   consoleAnswer(context, options, {
     method: 'POST',
     path: '/v1/policy/impact',

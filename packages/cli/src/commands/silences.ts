@@ -1,18 +1,7 @@
+import type { Silence } from '@weir/api/alerts.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
-import { textTable } from '../text-table.ts'
-
-interface Silence {
-  readonly name: string
-  readonly subjects?: readonly string[]
-  readonly limits?: readonly string[]
-  readonly types?: readonly string[]
-  readonly from: string
-  readonly until: string
-  readonly by: string
-  readonly reason?: string
-  readonly state: string
-}
+import { allItems, printList } from '../console/listing.ts'
 
 /** What a silence is for, as flags that may be repeated. */
 interface Choice {
@@ -47,16 +36,15 @@ export async function endSilence(name: string, options: CommonOptions, context: 
 
 /** Lists the silences there are, and those that ended within five days. */
 export async function listSilences(options: CommonOptions, context: CommandContext): Promise<void> {
-  const silences: Silence[] = []
-  for (let after: string | undefined | null; after !== null; ) {
-    type Page = { readonly items: readonly Silence[]; readonly next: string | null }
-    const query = { limit: 1_000, after }
-    const page: Page = await consoleAnswer(context, options, { path: '/v1/silences', query })
-    silences.push(...page.items)
-    after = page.next
-  }
-  if (options.json) return context.print(JSON.stringify(silences))
-  if (silences.length === 0) return context.report('There are no silences.')
-  const rows = silences.map((one) => [one.state, one.from, one.until, inWords(one), one.by, one.reason ?? '', one.name])
-  context.print(textTable([['STATE', 'FROM', 'UNTIL', 'ALERTS', 'BY', 'REASON', 'NAME'], ...rows]))
+  const silences = await allItems<Silence>(context, options, { path: '/v1/silences', query: { limit: 1_000 } })
+  printList(
+    silences,
+    {
+      head: ['STATE', 'FROM', 'UNTIL', 'ALERTS', 'BY', 'REASON', 'NAME'],
+      cells: (one) => [one.state, one.from, one.until, inWords(one), one.by, one.reason ?? '', one.name],
+      none: 'There are no silences.',
+    },
+    options,
+    context,
+  )
 }

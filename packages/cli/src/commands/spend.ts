@@ -1,28 +1,8 @@
+import type { Quote, Spend } from '@weir/api/money.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
-
-interface Quote {
-  readonly currency: string
-  readonly flat: string
-  readonly minimum_added: string
-  readonly total: string
-  readonly lines: readonly {
-    readonly name: string
-    readonly measure: string
-    readonly quantity: bigint
-    readonly amount: string
-  }[]
-}
-
-interface Spend {
-  readonly subject: string
-  readonly period: { readonly from: string; readonly to: string; readonly time_zone: string }
-  readonly complete_through: string | null
-  readonly quote: Quote
-  readonly forecast?: Quote
-}
 
 const quoteRows = ({ lines, flat, minimum_added, total, currency }: Quote) => [
   ['LINE', 'QUANTITY', 'OF', `AMOUNT ${currency}`],

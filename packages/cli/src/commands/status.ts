@@ -1,28 +1,14 @@
+import type { Status } from '@weir/api/status.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
-
-/** The console's answer about everything that runs. */
-export interface Status {
-  readonly at: string
-  readonly ok: boolean
-  readonly look: readonly string[]
-  readonly warnings: readonly string[]
-  readonly complete_through: string | null
-  readonly policy: { readonly change: string; readonly at: string; readonly by: string } | null
-  readonly processes: readonly {
-    readonly name: string
-    readonly ready: boolean
-    readonly metrics: Readonly<Record<string, number>>
-  }[]
-}
 
 /** A metric's name without what all have: `weir_consumer_lag_records` is `consumer_lag_records`. */
 const shortName = (metric: string) => metric.replace(/^weir_/, '')
 
 function rowsOf({ at, complete_through: through, policy, processes }: Status): string[][] {
   const behindS = through === null ? undefined : (Date.parse(at) - Date.parse(through)) / 1_000
-  const metrics = (of: Readonly<Record<string, number>>) =>
+  const metrics = (of: Status['processes'][number]['metrics']) =>
     Object.entries(of).map(([metric, value]) => `${shortName(metric)} ${value}`)
   return [
     ['counted until', behindS === undefined ? 'not known' : `${through} (${behindS.toFixed(1)} s ago)`],

@@ -1,16 +1,17 @@
 import { styleText } from 'node:util'
+import type { ShownDecision } from '@weir/api/decisions.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { requireConsole } from '../console/console-client.ts'
 import { requestName } from '../console/request-name.ts'
-import { type Decision, DecisionFeed, type FeedOptions } from '../live/decision-feed.ts'
+import { DecisionFeed, type FeedOptions } from '../live/decision-feed.ts'
 
 interface TailOptions extends CommonOptions, FeedOptions {
   readonly follow: boolean
 }
 
 /** A decision in words: time, sign, caller, request, cost, and the limit that refused. */
-function cellsOf({ ts, subject, route, method, cost, count, outcome, denied_by: name, limits = [] }: Decision) {
+function cellsOf({ ts, subject, route, method, cost, count, outcome, denied_by: name, limits = [] }: ShownDecision) {
   const isRefused = outcome === 'deny'
   const limit = limits.find((one) => one.name === name)
   const state = limit === undefined ? name : `${name} ${limit.used}/${limit.size}`
@@ -27,7 +28,7 @@ function cellsOf({ ts, subject, route, method, cost, count, outcome, denied_by: 
 }
 
 /** One decision as a line for people. */
-function lineOf(decision: Decision): string {
+function lineOf(decision: ShownDecision): string {
   const line = printable([...cellsOf(decision), decision.id].filter((part) => part !== '').join(' '))
   return decision.outcome === 'deny' && process.stdout.isTTY ? styleText('red', line) : line
 }

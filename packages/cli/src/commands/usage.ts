@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream'
+import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
@@ -24,30 +25,6 @@ interface UsageOptions extends CommonOptions {
   readonly [parameter: string]: string | number | boolean | readonly string[] | undefined
 }
 
-interface Row {
-  readonly [name: string]: unknown
-  readonly other?: boolean
-  readonly groups?: number
-  readonly count: string
-  readonly denied: string
-  readonly cost: string
-  /** With a comparison: from the span before to this one; null from nothing. */
-  readonly change?: number | null
-  /** With prices: null for a subject without a price list. */
-  readonly amount?: string | null
-  readonly currency?: string | null
-}
-
-interface Page {
-  readonly step: string
-  readonly complete_through: string | null
-  readonly silent: readonly { readonly since: string }[]
-  readonly gaps: readonly unknown[]
-  readonly next: string | null
-  readonly rows: readonly Row[]
-  readonly totals: Row
-}
-
 /** The most rows of a page. */
 const pageRowsMax = 10_000
 
@@ -61,16 +38,16 @@ function changeOf(change: number | null): string {
   if (change === null) return '-'
   return `${change > 0 ? '+' : ''}${(change * 100).toLocaleString('en', { maximumFractionDigits: 1 })} %`
 }
-const sumsOf = ({ cost, count, denied, change, amount, currency }: Row) => [
+const sumsOf = ({ cost, count, denied, change, amount, currency }: UsageRow) => [
   ...[cost, count, denied].map(grouped),
   ...(change === undefined ? [] : [changeOf(change)]),
   ...(amount === undefined ? [] : [amount ?? '-', currency ?? '-']),
 ]
 
-const namesOf = (row: Row, by: readonly string[]) =>
+const namesOf = (row: UsageRow, by: readonly string[]) =>
   row.other === true
     ? by.map((_, at) => (at === 0 ? `other (${grouped(String(row.groups ?? 0))})` : ''))
-    : by.map((name) => printable(String(row[name] ?? '')) || '-')
+    : by.map((name) => printable(String(row[name as keyof UsageRow] ?? '')) || '-')
 
 const lateJournals = (silent: number) =>
   silent === 1
@@ -135,10 +112,10 @@ export async function showUsage(
   }
   const ask = async (rowsMax: number, after: string | undefined) => {
     const query = { ...parameters, limit: rowsMax, after, numbers: json ? 'json' : 'text' }
-    return await askConsole<Page>(console, { path: '/v1/usage', query })
+    return await askConsole<Usage>(console, { path: '/v1/usage', query })
   }
-  const rows: Row[] = []
-  let page: Page | undefined
+  const rows: UsageRow[] = []
+  let page: Usage | undefined
   do {
     const { body, text } = await ask(Math.min(limit - rows.length, pageRowsMax), page?.next ?? undefined)
     page = body

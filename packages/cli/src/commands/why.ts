@@ -1,44 +1,9 @@
+import type { DecisionPage, Explanation, Remedy } from '@weir/api/decisions.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { requestName } from '../console/request-name.ts'
 import { textTable } from '../text-table.ts'
-
-interface Remedy {
-  readonly how: string
-  readonly ms?: number
-  readonly at_most?: number
-  readonly at_least?: number
-  readonly limit?: string
-  readonly plan?: string
-}
-
-interface Explanation {
-  readonly ts: string
-  readonly subject: string
-  readonly method: string
-  readonly route: string
-  readonly cost: number
-  readonly outcome: string
-  readonly summary: string
-  readonly limits: readonly {
-    readonly name: string
-    readonly used: number | null
-    readonly size: number
-    readonly needed: number
-    readonly remaining: number | null
-    readonly reset_at: string
-    readonly because: readonly string[]
-    readonly refused: boolean
-  }[]
-  readonly now: { readonly allowed: boolean | null; readonly denied_by: string } | null
-  readonly would_have_allowed: readonly Remedy[]
-  readonly policy: {
-    readonly change?: string
-    readonly exact: boolean
-    readonly since_changed: readonly { readonly kind: string; readonly name: string }[]
-  } | null
-}
 
 /** Says in few words what would have been enough. */
 function remedyText({ how, ms = 0, at_most: most, at_least: least, limit, plan }: Remedy): string {
@@ -81,10 +46,7 @@ async function pastedId(input: AsyncIterable<Buffer | string>): Promise<string> 
 async function lastRefusal(subject: string, options: CommonOptions, context: CommandContext): Promise<string> {
   const from = new Date(Date.now() - lastRefusalMs).toISOString()
   const query = { subject, outcome: 'deny', from, limit: 1 }
-  const { rows } = await consoleAnswer<{ readonly rows: readonly { readonly id: string }[] }>(context, options, {
-    path: '/v1/decisions',
-    query,
-  })
+  const { rows } = await consoleAnswer<DecisionPage>(context, options, { path: '/v1/decisions', query })
   const [row] = rows
   if (row !== undefined) return row.id
   throw new WeirError('CONSOLE_REFUSED', `${JSON.stringify(subject)} was not refused in the last 30 days`)

@@ -1,21 +1,6 @@
-/** The console's answer about a file that it applied, or would apply (docs/admin-api.md). */
-export interface AppliedFile {
-  readonly dry_run: boolean
-  readonly changed: boolean
-  readonly created: number
-  readonly updated: number
-  readonly deleted: number
-  readonly changes: readonly FileChange[]
-}
+import type { Applied } from '@weir/api/policy.ts'
 
-/** One entity that the file creates, changes, deletes, or leaves as the admin API made it. */
-export interface FileChange {
-  readonly action: 'create' | 'update' | 'delete' | 'keep'
-  readonly kind: string
-  readonly name: string
-  readonly before: Readonly<Record<string, unknown>> | null
-  readonly after: Readonly<Record<string, unknown>> | null
-}
+type FileChange = Applied['changes'][number]
 
 const signs = { create: '+', update: '~', delete: '-', keep: '=' } as const
 
@@ -37,7 +22,7 @@ function detail(change: FileChange): string {
 }
 
 /** Returns one line for each change: `~ limit minute  size: 100 → 200`. */
-export function changeLines({ changes, created, updated, deleted }: AppliedFile): string[] {
+export function changeLines({ changes, created, updated, deleted }: Applied): string[] {
   const lines = changes.map((change) =>
     `${signs[change.action]} ${change.kind} ${change.name}  ${detail(change)}`.trimEnd(),
   )
@@ -46,7 +31,7 @@ export function changeLines({ changes, created, updated, deleted }: AppliedFile)
 }
 
 /** Returns the counts in words: `3 created, 1 updated, none deleted`. */
-export const countsText = ({ created, updated, deleted }: AppliedFile): string =>
+export const countsText = ({ created, updated, deleted }: Applied): string =>
   [
     [created, 'created'],
     [updated, 'updated'],

@@ -1,3 +1,4 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { partText } from '@weir/core/limits/limit.ts'
 import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
@@ -93,7 +94,7 @@ export function durationText(ms: number): string {
 
 function sizeText({ size, capacity, window_ms, period, algorithm }: LimitReport): string {
   const per = window_ms === null ? `a ${period}` : `in ${durationText(window_ms)}`
-  return algorithm === 'token_bucket' ? `${size} ${per}, burst ${capacity}` : `${size} ${per}`
+  return algorithmFacts[algorithm].hasBurst ? `${size} ${per}, burst ${capacity}` : `${size} ${per}`
 }
 
 function stateTexts(limit: LimitReport, count: ReturnType<typeof countReport> | undefined): string[] {

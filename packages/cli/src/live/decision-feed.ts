@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { DecisionPage, ShownDecision } from '@weir/api/decisions.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { parseDurationMs } from '@weir/policy/policy-values.ts'
 import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
@@ -14,30 +15,9 @@ export interface FeedOptions {
   readonly since?: string
 }
 
-/** A decision, as the console lists and streams it. */
-export interface Decision {
-  readonly id: string
-  readonly ts: string
-  readonly subject: string
-  readonly key_id: string
-  readonly route: string
-  readonly method: string
-  readonly cost: number
-  readonly count: number
-  readonly outcome: string
-  readonly denied_by: string
-  readonly limits?: readonly { readonly name: string; readonly used: number; readonly size: number }[]
-}
-interface Page {
-  readonly rows: readonly Decision[]
-  readonly next: string | null
-  readonly to: string
-  readonly complete_through: string | null
-}
-
 /** What decisions are given to. */
 export interface FeedSink {
-  readonly decision: (decision: Decision) => void
+  readonly decision: (decision: ShownDecision) => void
   /** What is to be known between two decisions. */
   readonly note: (text: string) => void
   /** What is to be known about the feed itself. */
@@ -84,11 +64,12 @@ export class DecisionFeed {
     const ask = async (more: object) => {
       const query = { ...filterOf(this.#options), from, ...more }
       const request = { path: '/v1/decisions', query, ...(live === undefined ? {} : { signal: live }) }
-      return (await askConsole<Page>(this.#console, request)).body
+      return (await askConsole<DecisionPage>(this.#console, request)).body
     }
     let page = await ask({ limit: pageRowsMax })
     const followedMs = Date.parse(page.to)
-    const isComplete = ({ complete_through: through }: Page) => through !== null && Date.parse(through) >= followedMs
+    const isComplete = ({ complete_through: through }: DecisionPage) =>
+      through !== null && Date.parse(through) >= followedMs
     const endsMs = performance.now() + meteredWithinMs
     while (live !== undefined && !isComplete(page) && performance.now() < endsMs) {
       await delay(500, undefined, { signal: live })
@@ -129,7 +110,7 @@ export class DecisionFeed {
     if (event === 'dropped') this.#sink.note(`${JSON.parse(data).count} dropped`)
     if (event === 'gap') this.#sink.note('decisions are missing here')
     if (event !== 'decision') return
-    const decision: Decision = JSON.parse(data)
+    const decision: ShownDecision = JSON.parse(data)
     if (!this.#given.delete(decision.id)) this.#sink.decision(decision)
   }
 }

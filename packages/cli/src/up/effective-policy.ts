@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Applied } from '@weir/api/policy.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type AppliedDemo, applyDemo } from '@weir/policy/apply-demo.ts'
 import { parse } from 'yaml'
 import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
-import { type AppliedFile, countsText } from '../console/file-changes.ts'
+import { countsText } from '../console/file-changes.ts'
 import { readStateFile } from '../console/read-state-file.ts'
 import { type Secrets, secretsFile, sha256Hex } from './data-dir.ts'
 
@@ -62,7 +63,7 @@ export async function putPolicyInForce(options: {
 }): Promise<void> {
   const { console, policy, before, report } = options
   const path = `/v1/policy?if_changed=true&revision=${policy.revision}`
-  const { body, change } = await askConsole<AppliedFile>(console, { method: 'PUT', path, body: policy.text })
+  const { body, change } = await askConsole<Applied>(console, { method: 'PUT', path, body: policy.text })
   if (change !== undefined) {
     report(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
     return

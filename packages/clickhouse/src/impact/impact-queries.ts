@@ -7,8 +7,6 @@ import { questionBounds, throwBound } from '../question-bounds.ts'
 export const impactMsMax = 25_000
 /** Records that are decided again for one answer: some seconds of a core. */
 export const impactRowsMax = 1_000_000
-/** Subjects of one answer: each takes three statements, one after the other, within `impactMsMax`. */
-export const impactSubjectsMax = 100
 /** Spans begin and end with the buckets of the rollups that say how much of the traffic an answer is about. */
 export const impactStepMs = 900_000
 

@@ -1,5 +1,6 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { Replay, type ReplayParts } from '@weir/core/impact/replay.ts'
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
 import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
@@ -26,10 +27,10 @@ export interface ImpactQuestion extends TimeSpan {
 }
 
 /** When the oldest charge that a limit may count at an instant was made. */
-function countsFrom({ algorithm, span, size, capacity, blockMs }: Limit, periodStartMs: number, ms: number): number {
+function countsFrom(limit: Limit, periodStartMs: number, ms: number): number {
+  const { span, blockMs } = limit
   if (span.kind === 'period') return periodStartMs - blockMs
-  if (algorithm === 'token_bucket') return ms - Math.ceil((capacity * span.ms) / size) - blockMs
-  return ms - (ms % span.ms) - (algorithm === 'fixed_window' ? 0 : span.ms) - blockMs
+  return algorithmFacts[limit.algorithm].countsFromMs(limit, span.ms, ms) - blockMs
 }
 
 /** The state of one answer. */

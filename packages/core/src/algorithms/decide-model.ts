@@ -124,16 +124,16 @@ function nextBlock(cells: Cells, { limit, key }: ModelLimit, nowMs: number): Blo
   return { kind: 'block', ms, untilMs: nowMs + ms, count }
 }
 
-interface Planned extends ModelLimit {
+interface PlannedLimit extends ModelLimit {
   readonly bit: number
   readonly plan: Plan<CountCell>
   readonly blockedMs: number
 }
 
-const sumBits = (planned: readonly Planned[]) => planned.reduce((bits, { bit }) => bits + bit, 0)
+const sumBits = (planned: readonly PlannedLimit[]) => planned.reduce((bits, { bit }) => bits + bit, 0)
 const longest = (ms: readonly number[]) => Math.max(0, ...ms)
 
-function stateOf({ limit, plan, blockedMs }: Planned, charged: boolean): LimitState {
+function stateOf({ limit, plan, blockedMs }: PlannedLimit, charged: boolean): LimitState {
   const { used, remaining, resetMs } = plan
   const shut = blockedMs > 0 && !charged
   return {
@@ -152,7 +152,7 @@ export function decideModel(
   limits: readonly ModelLimit[],
   nowUs: number,
 ): ModelResult {
-  const planAll = (costFor: (limit: Limit) => number, from: Cells): readonly Planned[] =>
+  const planAll = (costFor: (limit: Limit) => number, from: Cells): readonly PlannedLimit[] =>
     limits.map((limit, at) => ({
       ...limit,
       bit: 2 ** at,
@@ -173,7 +173,7 @@ export function decideModel(
   }
 
   /** A peek that would be allowed changes nothing. */
-  const looked = (from: Cells, one: Planned): Planned => {
+  const looked = (from: Cells, one: PlannedLimit): PlannedLimit => {
     if (one.limit.override?.isPeek !== true || one.plan.waitMs !== 0) return one
     return { ...one, plan: { ...countOf(from, one).plan(argumentsOf(one), 0, nowUs), next: undefined } }
   }

@@ -40,13 +40,13 @@ function span(units: number, { size, windowMs }: Rate): Exact {
 const isLess = (one: Exact, other: Exact) => one.us < other.us || (one.us === other.us && one.part < other.part)
 const upUs = ({ us, part }: Exact) => us + (part > 0 ? 1 : 0)
 
-type Known = Pick<TokenBucketState, 'lowUs' | 'lowAfterUs' | 'sinceUs'>
+type LowMark = Pick<TokenBucketState, 'lowUs' | 'lowAfterUs' | 'sinceUs'>
 
-interface Backlog extends Exact, Known {
+interface Backlog extends Exact, LowMark {
   readonly rebased: boolean
 }
 
-const unknown = (nowUs: number): Known => ({ lowUs: lowNone, lowAfterUs: nowUs, sinceUs: nowUs })
+const unknown = (nowUs: number): LowMark => ({ lowUs: lowNone, lowAfterUs: nowUs, sinceUs: nowUs })
 
 function backlogOf(state: TokenBucketState | undefined, rate: Rate, burst: number, nowUs: number): Backlog {
   if (state === undefined) return { us: 0, part: 0, ...unknown(nowUs), rebased: false }

@@ -30,13 +30,13 @@ export interface KnownMissing {
 }
 
 /** Where a dead letter came from. */
-export interface DeadLetterPlace {
+export interface DeadLetterPosition {
   readonly topic: string
   readonly partition: number
   readonly offset: number
 }
 
-const samePlace = (one: { topic: string; partition: number }, other: { topic: string; partition: number }) =>
+const samePosition = (one: { topic: string; partition: number }, other: { topic: string; partition: number }) =>
   one.topic === other.topic && one.partition === other.partition
 
 /** The part of a missing range that neither a recorded gap nor dead letters between the rows around it explain. */
@@ -44,11 +44,12 @@ function lostOf(
   numbers: JournalNumbers,
   range: MissingRange,
   known: readonly Range[],
-  letters: readonly DeadLetterPlace[],
+  letters: readonly DeadLetterPosition[],
 ): Range[] {
   const lost = uncovered(range, known)
   const between = letters.filter(
-    (letter) => samePlace(letter, numbers) && letter.offset > range.afterOffset && letter.offset < range.beforeOffset,
+    (letter) =>
+      samePosition(letter, numbers) && letter.offset > range.afterOffset && letter.offset < range.beforeOffset,
   )
   return between.length >= countOf(lost) ? [] : lost
 }
@@ -57,12 +58,14 @@ function lostOf(
 export function numberDiscrepancies(
   journals: readonly JournalNumbers[],
   known: readonly KnownMissing[],
-  letters: readonly DeadLetterPlace[],
+  letters: readonly DeadLetterPosition[],
 ): Discrepancy[] {
   return journals.flatMap((one): Discrepancy[] => {
     const { topic, journal, partition, rows, numbers, missing } = one
     const where = `${topic}, partition ${partition}, journal ${journal}`
-    const ranges = known.filter((other) => samePlace(other, one) && other.journal === journal).map(({ range }) => range)
+    const ranges = known
+      .filter((other) => samePosition(other, one) && other.journal === journal)
+      .map(({ range }) => range)
     const lost = missing.flatMap((range) => lostOf(one, range, ranges, letters))
     const common = { check: 'numbers', where, expected: '0' } as const
     const notThere: Discrepancy = {

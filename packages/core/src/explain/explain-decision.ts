@@ -1,3 +1,4 @@
+import { algorithmFacts } from '../limits/algorithm-facts.ts'
 import { blockMsMaxOf } from '../limits/exceeding.ts'
 import {
   isCountedRefusal,
@@ -49,7 +50,12 @@ const minuteMs = 60_000
  */
 function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): number {
   const recordedMs = tsMs + resetMs
-  if (met?.limit.algorithm !== 'fixed_window' || (remaining === 0 && blockMsMaxOf(met.limit) > 0)) return recordedMs
+  if (
+    met === undefined ||
+    !algorithmFacts[met.limit.algorithm].resetsAtOnce ||
+    (remaining === 0 && blockMsMaxOf(met.limit) > 0)
+  )
+    return recordedMs
   const stepMs = met.limit.span.kind === 'window' ? met.limit.span.ms : minuteMs
   const endMs = Math.round(recordedMs / stepMs) * stepMs
   return Math.abs(endMs - recordedMs) <= Math.min(skewMsMax, stepMs / 4) ? endMs : recordedMs

@@ -1,3 +1,4 @@
+import { algorithmFacts } from '../limits/algorithm-facts.ts'
 import { refuses } from '../limits/exceeding.ts'
 import type { Limit } from '../limits/limit.ts'
 import {
@@ -47,7 +48,8 @@ function byCost(refused: readonly JudgedLimit[], assumed: readonly string[]): re
 function bySize(refused: readonly JudgedLimit[], cost: number, assumed: readonly string[]): readonly Remedy[] {
   const sizes = refused.map(({ name, used, met }) => {
     const atLeast = used === undefined || met === undefined ? Number.NaN : used + cost
-    return { name, atLeast, how: met?.limit.algorithm === 'token_bucket' ? ('burst' as const) : ('size' as const) }
+    const hasBurst = met !== undefined && algorithmFacts[met.limit.algorithm].hasBurst
+    return { name, atLeast, how: hasBurst ? ('burst' as const) : ('size' as const) }
   })
   if (sizes.some(({ atLeast }) => !Number.isSafeInteger(atLeast))) return []
   return sizes.map(({ name, atLeast, how }): Remedy => {

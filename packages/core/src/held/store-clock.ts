@@ -1,3 +1,4 @@
+import { algorithmFacts } from '../limits/algorithm-facts.ts'
 import { type Limit, type PeriodBoundaries, shortestPeriodMs } from '../limits/limit.ts'
 
 /** How far the clock of a limit's store is ahead of the client's, in milliseconds: at least and at most. */
@@ -19,8 +20,7 @@ export interface ClockReading {
 }
 
 /** Whether the limit's windows begin at times of a clock, so that a check of it must know that clock. */
-export const followsClock = ({ algorithm }: Pick<Limit, 'algorithm'>): boolean =>
-  algorithm === 'fixed_window' || algorithm === 'sliding_window'
+export const followsClock = ({ algorithm }: Pick<Limit, 'algorithm'>): boolean => algorithmFacts[algorithm].followsClock
 
 /** The end of a window or period that is nearest to a time. */
 function nearestEnd({ span }: Pick<Limit, 'span'>, ms: number, boundariesAt: (ms: number) => PeriodBoundaries): number {

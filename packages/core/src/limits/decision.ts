@@ -83,13 +83,13 @@ const unknown = {
   limits: [],
 } as const
 
-type Known = Partial<Omit<Decision, 'allowed' | 'reason'>>
+type Details = Partial<Omit<Decision, 'allowed' | 'reason'>>
 
 /** Builds a decision to allow that neither Redis nor a model made; only the `known` fields say anything. */
-export const allowed = (reason: Reason, known?: Known): Decision => ({ allowed: true, reason, ...unknown, ...known })
+export const allowed = (reason: Reason, known?: Details): Decision => ({ allowed: true, reason, ...unknown, ...known })
 
 /** Builds a decision to deny that neither Redis nor a model made; only the `known` fields say anything. */
-export const denied = (reason: Reason, known?: Known): Decision => ({ allowed: false, reason, ...unknown, ...known })
+export const denied = (reason: Reason, known?: Details): Decision => ({ allowed: false, reason, ...unknown, ...known })
 
 /**
  * Builds the denial by one limit where Redis was not asked. Nothing is said about the other limits of the request,

@@ -1,6 +1,9 @@
 import { allowed, type Decision } from './decision.ts'
 import { type Limit, limitsPerDecisionMax, partText, type ScopePart } from './limit.ts'
 
+/** Values of scopes with a name (`header:x-team`), by the scope's whole text. */
+export type NamedValues = ReadonlyMap<string, string>
+
 /** The values that scopes are filled from. `route` is the template, `ip` the address or IPv6 prefix as text. */
 export interface ScopeValues {
   readonly subject: string
@@ -8,8 +11,8 @@ export interface ScopeValues {
   readonly ip: string
   readonly route: string
   readonly method: string
-  /** Values of scopes with a name (`header:x-team`), by the scope's text; an absent one counts as empty. */
-  readonly named?: ReadonlyMap<string, string>
+  /** An absent one counts as empty. */
+  readonly named?: NamedValues
 }
 
 /** The text that one part of a scope counts by; empty for the subject, which every count of a subject has. */

@@ -1,3 +1,4 @@
+import { algorithmFacts } from './algorithm-facts.ts'
 import type { Decision, LimitState } from './decision.ts'
 import { blockMsMaxOf, refuses, shutOutMsOf } from './exceeding.ts'
 import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
@@ -61,7 +62,7 @@ const headText = (limit: Limit) => `["${limit.algorithm}",${modeOf(limit)},${blo
 function windowText(limit: Limit, ms: number): string {
   const known = windowTexts.get(limit)
   if (known !== undefined) return known
-  const burst = limit.algorithm === 'token_bucket' ? `,${limit.capacity}` : ''
+  const burst = algorithmFacts[limit.algorithm].hasBurst ? `,${limit.capacity}` : ''
   const text = `${headText(limit)},${ms}${burst}]`
   windowTexts.set(limit, text)
   return text

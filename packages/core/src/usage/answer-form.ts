@@ -5,6 +5,13 @@ export type AnswerFormat = (typeof answerFormats)[number]
 /** A format that comes as a stream. */
 export type StreamFormat = Exclude<AnswerFormat, 'json'>
 
+/** The media type of each format that is streamed. */
+export const streamTypes: Readonly<Record<StreamFormat, string>> = {
+  csv: 'text/csv; charset=utf-8; header=present',
+  jsonl: 'application/x-ndjson; charset=utf-8',
+  parquet: 'application/vnd.apache.parquet',
+}
+
 /** How the rows of an answer are written. */
 export interface AnswerForm {
   readonly format: AnswerFormat

@@ -13,7 +13,7 @@ export type Parsed<Query> =
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
 
 /** Rows of a page of a list unless `limit` says otherwise, and of the largest page. */
-export const [pageRows, pageRowsMax] = [100, 1_000]
+const [pageRows, pageRowsMax] = [100, 1_000]
 
 const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 

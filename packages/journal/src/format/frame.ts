@@ -49,7 +49,7 @@ export interface FrameHead {
   readonly seq: number
 }
 
-/** Frames written one after the other into one buffer, for one place in one segment. */
+/** Frames written one after the other into one buffer, for one position in one segment. */
 export class FrameBuffer {
   readonly bytes: Buffer
   readonly #view: DataView
@@ -96,7 +96,7 @@ export class FrameBuffer {
   }
 }
 
-/** What stands at a place: a frame, zeros (nothing was written there yet), not all of a frame, or something else. */
+/** What stands at a position: a frame, zeros (nothing was written there yet), not all of a frame, or something else. */
 export type FrameAt =
   | { readonly kind: 'frame'; readonly frame: Frame; readonly next: number }
   | { readonly kind: 'zeros' }

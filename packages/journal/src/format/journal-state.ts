@@ -1,6 +1,6 @@
 import { buckets, Histogram } from '@weir/runtime/histogram.ts'
 
-/** A place in a journal: a segment by its number, and bytes into it. */
+/** A position in a journal: a segment by its number, and bytes into it. */
 export interface Position {
   readonly segment: number
   readonly offset: number
@@ -13,10 +13,10 @@ export interface Committed {
 }
 
 /**
- * Places of the numbers that one side writes and the other reads. Counts are since the process started. `sent` and
+ * Indexes of the numbers that one side writes and the other reads. Counts are since the process started. `sent` and
  * `quarantined` have two, one for each topic.
  */
-const places = {
+const indexes = {
   // Written by the writer, on the main thread.
   committed: 0,
   watermarkMs: 1,
@@ -34,7 +34,7 @@ const places = {
 } as const
 const histogramAt = 13
 const bytes = 8 * histogramAt + 8 * Histogram.cellsOf(buckets.pipeline)
-type Field = Exclude<keyof typeof places, 'committed'>
+type Field = Exclude<keyof typeof indexes, 'committed'>
 
 /**
  * What the writer on the main thread and the publisher's thread know of each other, in shared memory: reading it costs
@@ -54,22 +54,22 @@ export class JournalState {
     if (shared === undefined) this.set('firstSegment', 1)
   }
 
-  /** `topic` is its place in the list of topics, for numbers that each topic has. */
+  /** `topic` is its index in the list of topics, for numbers that each topic has. */
   get(field: Field, topic = 0): number {
-    return Number(Atomics.load(this.#numbers, places[field] + topic))
+    return Number(Atomics.load(this.#numbers, indexes[field] + topic))
   }
 
   set(field: Field, value: number, topic = 0): void {
-    Atomics.store(this.#numbers, places[field] + topic, BigInt(value))
+    Atomics.store(this.#numbers, indexes[field] + topic, BigInt(value))
   }
 
   add(field: Field, value: number, topic = 0): void {
-    Atomics.add(this.#numbers, places[field] + topic, BigInt(value))
+    Atomics.add(this.#numbers, indexes[field] + topic, BigInt(value))
   }
 
   /** Writer: all up to here is in the file, whole frames only. One number, so that no reader sees half a change. */
   commit(segment: number, offset: number): void {
-    Atomics.store(this.#numbers, places.committed, (BigInt(segment) << 32n) | BigInt(offset))
+    Atomics.store(this.#numbers, indexes.committed, (BigInt(segment) << 32n) | BigInt(offset))
   }
 
   /** Writer: every record with an earlier time than this is committed. Never goes back. */
@@ -80,7 +80,7 @@ export class JournalState {
   /** Publisher: the watermark first, so that what is committed is at least what it speaks of. */
   read(): Committed {
     const watermarkMs = this.get('watermarkMs')
-    const both = Atomics.load(this.#numbers, places.committed)
+    const both = Atomics.load(this.#numbers, indexes.committed)
     return { watermarkMs, committed: { segment: Number(both >> 32n), offset: Number(both & 0xffffffffn) } }
   }
 }

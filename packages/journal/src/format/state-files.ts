@@ -16,7 +16,7 @@ export function replaceFile(path: string, text: string, sync = false): void {
   renameSync(next, path)
 }
 
-/** A topic that a journal carries, by its place in the list. */
+/** A topic that a journal carries, by its index in the list. */
 export interface JournalTopic {
   readonly name: string
   /** Over so many partitions its records are spread. */
@@ -34,7 +34,7 @@ const isTopic = (value: unknown): value is JournalTopic => {
 }
 
 /**
- * Writes next to the frames, or next to all journals, what a topic's place in the list means and over how many
+ * Writes next to the frames, or next to all journals, what a topic's index in the list means and over how many
  * partitions it is spread.
  */
 export function writeTopics(directory: string, topics: readonly JournalTopic[]): void {
@@ -58,7 +58,7 @@ const ackedName = 'acked'
 
 /** What Kafka is known to have. It may have more: what it is sent twice, metering drops by its number. */
 export interface AckedSequences {
-  /** Per topic, by its place in the list, and partition: the number that follows the last one acknowledged. */
+  /** Per topic, by its index in the list, and partition: the number that follows the last one acknowledged. */
   readonly next: readonly (readonly number[])[]
   /**
    * The same of the last one that a frame gives a number to, of those read by then. It differs in a dead directory,

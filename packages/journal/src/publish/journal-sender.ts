@@ -65,7 +65,7 @@ export class JournalSender {
     }
   }
 
-  /** Over how many partitions marks of a topic go, by its place in the list, since Kafka says so. */
+  /** Over how many partitions marks of a topic go, by its index in the list, since Kafka says so. */
   setPartitions(topic: number, partitions: number): void {
     this.#counts[topic] = partitions
   }

@@ -39,7 +39,7 @@ export type ToPublisher = 'drain' | 'end'
 
 /** What the publisher's thread reports. */
 export type FromPublisher =
-  /** Kafka says that a topic, by its place in the list, has so many partitions. */
+  /** Kafka says that a topic, by its index in the list, has so many partitions. */
   | { readonly kind: 'partitions'; readonly topic: number; readonly partitions: number }
   /** Why Kafka takes nothing, or not all; empty once it does. */
   | { readonly kind: 'trouble'; readonly reason: string }

@@ -12,7 +12,7 @@ const chunkBytes = 256 * 1024
 const lengthBytes = 4
 
 /**
- * A place at which neither a frame nor the end of what was written stands: a machine's death, or a disk that lost
+ * A position at which neither a frame nor the end of what was written stands: a machine's death, or a disk that lost
  * something.
  */
 export interface CorruptRange {
@@ -23,15 +23,15 @@ export interface CorruptRange {
 }
 
 /** A frame and the segment that it stands in. */
-export interface PlacedFrame {
+export interface LocatedFrame {
   readonly frame: Frame
   readonly segment: number
 }
 
 /**
- * Frames of a directory in order. Up to a committed place, or, of a dead one, to the end. What cannot be read is passed
- * over up to the next whole frame and reported, except at the very end, where a write was cut off before its records
- * were answered.
+ * Frames of a directory in order, up to a committed position, or to the end of a dead one. What cannot be read is
+ * passed over up to the next whole frame and reported, except at the very end, where a write was cut off before its
+ * records were answered.
  */
 export class FrameSource {
   readonly #directory: string
@@ -57,7 +57,7 @@ export class FrameSource {
   }
 
   /** The next frame before `committed`, or before the end of a dead directory; undefined when there is none. */
-  next(committed: Position | undefined): PlacedFrame | undefined {
+  next(committed: Position | undefined): LocatedFrame | undefined {
     for (;;) {
       const isPast = committed !== undefined && this.#segment === committed.segment && this.#offset >= committed.offset
       if (isPast) return undefined
@@ -74,7 +74,7 @@ export class FrameSource {
     }
   }
 
-  #frameBefore(end: number): PlacedFrame | undefined {
+  #frameBefore(end: number): LocatedFrame | undefined {
     while (this.#offset < end) {
       const frame = this.#frameHere(end)
       if (frame === 'end') return undefined

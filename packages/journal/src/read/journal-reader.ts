@@ -8,13 +8,13 @@ import { gapOpenLine, readGap } from '../format/gap-file.ts'
 import type { JournalState } from '../format/journal-state.ts'
 import { segmentPath } from '../format/segment-files.ts'
 import { type JournalTopic, readAcked, readTopicsCopy, writeAcked } from '../format/state-files.ts'
-import { type CorruptRange, FrameSource, type PlacedFrame } from './frame-source.ts'
+import { type CorruptRange, FrameSource, type LocatedFrame } from './frame-source.ts'
 import { SegmentRefs } from './segment-refs.ts'
 
-/** A place in the order of records: a sequence number of a partition. */
-type Place = Pick<Frame, 'topic' | 'partition' | 'seq'>
+/** A position in the order of records: a sequence number of a partition. */
+type Position = Pick<Frame, 'topic' | 'partition' | 'seq'>
 
-/** By topic, as its place in the list, and partition: the number that follows. */
+/** By topic, as its index in the list, and partition: the number that follows. */
 export class NextSequences {
   readonly rows: number[][]
 
@@ -27,7 +27,7 @@ export class NextSequences {
   }
 
   /** The next number follows this one, unless it is higher already. A topic that is not in the list has none. */
-  pass({ topic, partition, seq }: Place): void {
+  pass({ topic, partition, seq }: Position): void {
     const row = this.rows[topic]
     if (row !== undefined) row[partition] = Math.max(seq + 1, row[partition] ?? 0)
   }
@@ -42,7 +42,7 @@ interface ReadSum {
 
 /** A record as it goes to Kafka. */
 export interface JournalRecord {
-  /** Place in `JournalReader.topics`. */
+  /** Index in `JournalReader.topics`. */
   readonly topic: number
   readonly partition: number
   /** Contiguous in its topic and partition. */
@@ -74,7 +74,7 @@ export class JournalReader {
   /** After the last one that a frame gives. */
   readonly #numbered: NextSequences
   /** Gap records read and not acknowledged. */
-  #gaps: (Place & { readonly generation: number })[] = []
+  #gaps: (Position & { readonly generation: number })[] = []
   #gapGeneration: number
   #ackedGapGeneration: number
   #unacknowledged = 0
@@ -109,7 +109,7 @@ export class JournalReader {
     this.#ackedGapGeneration = acked.gapGeneration
   }
 
-  /** Places passed over because nothing could be read there; metering sees what is missing by the numbers. */
+  /** Positions passed over because nothing could be read there; metering sees what is missing by the numbers. */
   get damage(): readonly CorruptRange[] {
     return this.#source.damage
   }
@@ -123,12 +123,12 @@ export class JournalReader {
     const records: JournalRecord[] = []
     const committed = this.#state?.read().committed
     for (let bytes = 0; bytes < bytesMax && !this.#isEnded; ) {
-      const placed = this.#source.next(committed)
-      if (placed === undefined) {
+      const located = this.#source.next(committed)
+      if (located === undefined) {
         if (this.#state === undefined) records.push(...this.#end())
         break
       }
-      const record = this.#take(placed)
+      const record = this.#take(located)
       if (record === undefined) continue
       records.push(record)
       bytes += record.value.length + record.key.length
@@ -136,7 +136,7 @@ export class JournalReader {
     return records
   }
 
-  #take({ frame, segment }: PlacedFrame): JournalRecord | undefined {
+  #take({ frame, segment }: LocatedFrame): JournalRecord | undefined {
     if (isNumbered(frame)) this.#numbered.pass(frame)
     switch (frame.kind) {
       case frameKinds.record:
@@ -167,7 +167,7 @@ export class JournalReader {
     return this.#give(frame, segment, frame.key, frame.value.subarray(blank + 1))
   }
 
-  #noteGap({ topic, partition, seq }: Place, generation: number): void {
+  #noteGap({ topic, partition, seq }: Position, generation: number): void {
     this.#gapGeneration = Math.max(this.#gapGeneration, generation)
     this.#gaps.push({ topic, partition, seq, generation })
   }
@@ -201,7 +201,7 @@ export class JournalReader {
 
   /** Undefined for what Kafka is known to have. */
   #give(
-    head: Place & Pick<Frame, 'appendedMs'>,
+    head: Position & Pick<Frame, 'appendedMs'>,
     segment: number,
     key: Buffer,
     value: Buffer,
@@ -222,7 +222,7 @@ export class JournalReader {
     this.#isEnded = true
     // A copy: what is numbered here has no frame.
     const numbered = new NextSequences(this.topics.length, this.#numbered.rows)
-    const place = (topic: number, key: Buffer) => {
+    const position = (topic: number, key: Buffer) => {
       const partition = partitionOf(key, this.topics[topic]?.partitions ?? 1)
       const found = { topic, partition, seq: numbered.get(topic, partition) }
       numbered.pass(found)
@@ -234,14 +234,14 @@ export class JournalReader {
       .filter(({ count }) => count > 0)
       .map((sum) => {
         const { key, topic, appendedMs } = sum.frame
-        const head = { ...place(topic, key), appendedMs }
+        const head = { ...position(topic, key), appendedMs }
         return this.#give(head, segment, key, this.#sumLine(sum, head.seq))
       })
     for (const { frame } of sums) this.#forgetSum(frame.seq)
     const gap = readGap(this.#directory)
     if (gap.count > 0 && gap.generation > this.#gapGeneration) {
       const key = Buffer.from(this.journal)
-      const head = { ...place(0, key), appendedMs: gap.toMs }
+      const head = { ...position(0, key), appendedMs: gap.toMs }
       this.#noteGap(head, gap.generation)
       records.push(this.#give(head, segment, key, Buffer.from(gapOpenLine(gap) + this.#tail(head.seq))))
     }
@@ -249,7 +249,7 @@ export class JournalReader {
   }
 
   /**
-   * Kafka has them, or they are in quarantine and Kafka has a gap record in their place. In order within each
+   * Kafka has them, or they are in quarantine and Kafka has a gap record instead of them. In order within each
    * partition.
    */
   acknowledge(records: readonly JournalRecord[]): void {
@@ -262,7 +262,7 @@ export class JournalReader {
   }
 
   #acknowledgeGaps(): void {
-    const isAcked = ({ topic, partition, seq }: Place) => seq < this.#acked.get(topic, partition)
+    const isAcked = ({ topic, partition, seq }: Position) => seq < this.#acked.get(topic, partition)
     for (const gap of this.#gaps)
       if (isAcked(gap)) this.#ackedGapGeneration = Math.max(this.#ackedGapGeneration, gap.generation)
     this.#gaps = this.#gaps.filter((gap) => !isAcked(gap))

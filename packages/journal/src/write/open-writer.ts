@@ -125,7 +125,7 @@ export class JournalWriter {
     return { numbered: this.#sequences.given, gaps: this.#unrecorded.counted, ...this.#frames.counters }
   }
 
-  /** What a topic's callers gave, by its place in the list, since the process started. Denials alone are coalesced. */
+  /** What a topic's callers gave, by its index in the list, since the process started. Denials alone are coalesced. */
   countsOf(topic: number): { readonly appended: number; readonly refused: number } {
     const coalesced = topic === decisions ? this.#coalesced.closed : 0
     return { appended: (this.#appended[topic] ?? 0) + coalesced, refused: this.#refused[topic] ?? 0 }
@@ -151,7 +151,7 @@ export class JournalWriter {
     return this.#frames.usedBytes
   }
 
-  /** By its place in the list of topics. */
+  /** By its index in the list of topics. */
   log(topic: number): RecordLog {
     if (this.#sequences.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
     return {

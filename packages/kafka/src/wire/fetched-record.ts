@@ -120,8 +120,8 @@ const nothing = Buffer.alloc(0)
 /** One record that takes the place of a batch, at its last offset: all that a reader needs to go on behind it. */
 function standIn(head: BatchHead, value: Buffer): FetchedRecord {
   const position = head.firstOffset + head.context.lastOffsetDelta
-  const place = { position, bytes: value, keyStart: -1, valueStart: 0, valueEnd: value.length }
-  return Object.assign(new FetchedRecord(new ByteReader(nothing), head), place)
+  const parts = { position, bytes: value, keyStart: -1, valueStart: 0, valueEnd: value.length }
+  return Object.assign(new FetchedRecord(new ByteReader(nothing), head), parts)
 }
 
 /** Rejects with the reason when any of the records cannot be read. */

@@ -16,7 +16,7 @@ function sizeOf(value: number): number {
   return bytes
 }
 
-/** Writes Kafka's variable-length number. Returns the place behind it. */
+/** Writes Kafka's variable-length number. Returns the position behind it. */
 function writeNumber(target: Buffer, at: number, value: number): number {
   let rest = zigZag(value)
   while (rest > 0x7f) {
@@ -57,7 +57,7 @@ export function batchBytes(records: readonly RecordBytes[]): number {
 /**
  * One batch as Kafka stores it, all of one time; without compression, for gzip costs more processor time than it saves
  * (bench publish). Straight from the journal's bytes into the request's: kafkajs makes objects, lists and buffers for
- * each record, ten times the work. Gives the place behind it.
+ * each record, ten times the work. Gives the position behind it.
  */
 export function writeBatch(target: Buffer, start: number, records: readonly RecordBytes[], nowMs: number): number {
   let at = start + headerBytes

@@ -1,5 +1,7 @@
+import type { Alert } from '@weir/api/alerts.ts'
+import type { Entity } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
-import type { AlertWhole, Entity, Page } from '../answers.ts'
 import { send, useAnswer } from '../api.ts'
 import { ago, count, counted } from '../format.ts'
 import { html } from '../html.ts'
@@ -12,7 +14,7 @@ import { hrefOf } from '../place.ts'
 import { may, needs } from '../session.ts'
 import { isFailed, isSubject, outcome } from './alerts.ts'
 
-type Step = AlertWhole['deliveries'][number]
+type Step = Alert['deliveries'][number]
 
 /** What the facts of alerts are called, where the name of the field is not what one says. */
 const factNames: Readonly<Record<string, string>> = {
@@ -48,7 +50,7 @@ function fact(name: string, value: unknown) {
 }
 
 /** What an alert says: a time that begins and one that ends are one fact. */
-function Facts({ alert }: { readonly alert: AlertWhole }) {
+function Facts({ alert }: { readonly alert: Alert }) {
   const { type, subject, time, data } = alert
   const isEnd = (name: string) => name.endsWith('_end') && Object.hasOwn(data, name.replace(/_end$/, '_start'))
   return html`<dl class="facts">
@@ -166,7 +168,7 @@ function Steps({ steps, most, isPrivate }: StepsProps) {
 /** One alert: what it says, how it stands at each endpoint, and every step there. */
 export function AlertPage({ id }: { readonly id: string }) {
   const path = `/v1/alerts/${encodeURIComponent(id)}`
-  const asked = useAnswer<AlertWhole>(path, 5_000)
+  const asked = useAnswer<Alert>(path, 5_000)
   const { data, again } = asked
   const steps = data?.deliveries ?? []
   const isPrivate = usePrivate()
@@ -176,7 +178,7 @@ export function AlertPage({ id }: { readonly id: string }) {
       <div class="row"><${Copy} text=${location.href} label="Copy link" />${steps.length > 0 && html`<${Redeliver} path=${path} again=${again} />`}</div>
     </div>
     <${Panel} title="What it says" asked=${asked} path=${path} rows=${9}>
-      ${(alert: AlertWhole) => html`<${Facts} alert=${alert} />`}
+      ${(alert: Alert) => html`<${Facts} alert=${alert} />`}
     <//>
     ${
       data !== undefined &&

@@ -1,4 +1,6 @@
-import type { Alert, Entity, Page } from '../answers.ts'
+import type { ListedAlert } from '@weir/api/alerts.ts'
+import type { Entity } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { counted } from '../format.ts'
 import { html } from '../html.ts'
@@ -56,7 +58,7 @@ const isAt = (endpoint: string) => (name: string) =>
   endpoint === '' || name === endpoint || name.startsWith(`${endpoint}/`)
 
 /** The columns of a list of alerts; of deliveries those to one endpoint, if only these are asked for. */
-const columnsFor = (endpoint: string): readonly Column<Alert>[] => [
+const columnsFor = (endpoint: string): readonly Column<ListedAlert>[] => [
   { name: 'What', isPlain: true, cell: (alert) => html`<a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>` },
   { name: 'When', isPlain: true, cell: ({ time }) => html`<${Time} at=${time} />` },
   { name: 'Subject', isMinor: true, cell: ({ subject }) => isSubject(subject) && html`<${Subject} id=${subject} />` },
@@ -94,7 +96,7 @@ export function AlertsPage() {
   )
   const filters = { type, subject, endpoint, outcome: what === '' ? [] : what.split(',') }
   const path = pathOf('/v1/alerts', { ...range, ...filters, time_zone: zone, limit: '50', after })
-  const asked = useAnswer<Page<Alert>>(path, after === '' ? 5_000 : undefined)
+  const asked = useAnswer<Page<ListedAlert>>(path, after === '' ? 5_000 : undefined)
   const endpoints = useAnswer<Page<Entity>>('/v1/endpoints?limit=1000').data?.items.map(({ name }) => name) ?? []
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
   const types = { '': 'every type', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }
@@ -110,8 +112,8 @@ export function AlertsPage() {
       <${Field} isTool label="Deliveries" options=${outcomeChoices} value=${what} onValue=${set('outcome')} />
       <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${set('subject')} />
     </div>
-    <${Panel} title=${`What was told, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<Alert>) => (items.length > 0 ? undefined : html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`)}>
-      ${({ items, next }: Page<Alert>) => html`<${PagedTable} caption="Alerts" columns=${columnsFor(endpoint)} rows=${items} next=${next} keyOf=${({ id }: Alert) => id} />`}
+    <${Panel} title=${`What was told, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<ListedAlert>) => (items.length > 0 ? undefined : html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`)}>
+      ${({ items, next }: Page<ListedAlert>) => html`<${PagedTable} caption="Alerts" columns=${columnsFor(endpoint)} rows=${items} next=${next} keyOf=${({ id }: ListedAlert) => id} />`}
     <//>
   `
 }

@@ -1,4 +1,4 @@
-import type { OutcomeRow, Outcomes } from '../answers.ts'
+import type { OutcomeRow, Outcomes } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { count, length, percent, stepLabel, stepTick } from '../format.ts'
 import { html } from '../html.ts'

@@ -1,4 +1,5 @@
-import type { Block, Page } from '../answers.ts'
+import type { Block } from '@weir/api/limits.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { ago, count } from '../format.ts'
 import { html } from '../html.ts'

@@ -1,4 +1,5 @@
-import type { Change, ChangeWhole, Page } from '../answers.ts'
+import type { Change, ListedChange } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Copy, Panel } from '../parts/panel.ts'
@@ -9,15 +10,15 @@ import { Time } from '../parts/words.ts'
 import { hrefOf, usePlace } from '../place.ts'
 import { policyTabs } from './policy.ts'
 
-const wordsOf = ({ what, kind, name }: Change['summary'][number]) =>
+const wordsOf = ({ what, kind, name }: ListedChange['summary'][number]) =>
   kind === 'policy' ? `applied the file ${name.slice(0, 8)}` : `${what} ${kind} ${name}`
 const shownMax = 4
 
 /** A change in a line. */
-export const describeChange = ({ summary, total }: Pick<Change, 'summary' | 'total'>): string =>
+export const describeChange = ({ summary, total }: Pick<ListedChange, 'summary' | 'total'>): string =>
   `${summary.slice(0, shownMax).map(wordsOf).join(', ')}${total > shownMax ? `, and ${total - shownMax} more` : ''}`
 
-const columns: readonly Column<Change>[] = [
+const columns: readonly Column<ListedChange>[] = [
   {
     name: 'When',
     isPlain: true,
@@ -32,8 +33,8 @@ export function ChangesPage() {
   return html`
     <h1>Changes</h1>
     <${Tabs} of=${policyTabs} label="Policy" />
-    <${Panel} title="Who changed what" asked=${useAnswer<Page<Change>>(path)} path=${path} rows=${14} empty=${({ items }: Page<Change>) => (items.length === 0 ? 'Nothing was changed yet.' : undefined)}>
-      ${({ items, next }: Page<Change>) => html`<${PagedTable} caption="Changes" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: Change) => id} />`}
+    <${Panel} title="Who changed what" asked=${useAnswer<Page<ListedChange>>(path)} path=${path} rows=${14} empty=${({ items }: Page<ListedChange>) => (items.length === 0 ? 'Nothing was changed yet.' : undefined)}>
+      ${({ items, next }: Page<ListedChange>) => html`<${PagedTable} caption="Changes" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: ListedChange) => id} />`}
     <//>
   `
 }
@@ -43,8 +44,8 @@ export function ChangePage({ id }: { readonly id: string }) {
   const path = `/v1/changes/${encodeURIComponent(id)}`
   return html`
     <div class="head"><div><h1>Change</h1><code class="quiet">${id}</code></div><${Copy} text=${location.href} label="Copy link" /></div>
-    <${Panel} title="From what to what" asked=${useAnswer<ChangeWhole>(path)} path=${path} rows=${8}>
-      ${(data: ChangeWhole) => html`<div class="stack">
+    <${Panel} title="From what to what" asked=${useAnswer<Change>(path)} path=${path} rows=${8}>
+      ${(data: Change) => html`<div class="stack">
         <p><b>${data.by}</b>, <${Time} at=${data.at} isLong /></p>
         ${data.entities.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}
         ${data.entities.length === 0 && html`<p>${data.summary.map(wordsOf).join(', ')}${data.summary.some(({ kind }) => kind === 'silence') && html`. <a href=${hrefOf('/endpoints')}>Silences</a>`}</p>`}

@@ -1,4 +1,4 @@
-import type { Explained, Hint, LimitThen } from '../answers.ts'
+import type { ExplainedLimit, Explanation, Remedy } from '@weir/api/decisions.ts'
 import { useAnswer } from '../api.ts'
 import { count, counted, length, wait } from '../format.ts'
 import { html } from '../html.ts'
@@ -12,7 +12,7 @@ import { may } from '../session.ts'
 /** How many plans are named, at most. */
 const plansShown = 3
 
-function HintWords(hint: Hint) {
+function HintWords(hint: Remedy) {
   const { how, ms = 0, at_most: most, limit = '', at_least: least, plan = '', together_with: others = [] } = hint
   const { assumed_unused: unused = [] } = hint
   const assumed =
@@ -25,7 +25,7 @@ function HintWords(hint: Hint) {
 }
 
 /** What would have helped: each by itself, and of plans the first. */
-function Hints({ hints }: { readonly hints: readonly Hint[] }) {
+function Hints({ hints }: { readonly hints: readonly Remedy[] }) {
   const plans = hints.filter(({ how }) => how === 'plan')
   const shown = [...hints.filter(({ how }) => how !== 'plan'), ...plans.slice(0, plansShown)]
   const more = plans.length - plansShown
@@ -33,7 +33,7 @@ function Hints({ hints }: { readonly hints: readonly Hint[] }) {
 }
 
 const countedBy = 'Counted by'
-const limitColumns: readonly Column<LimitThen>[] = [
+const limitColumns: readonly Column<ExplainedLimit>[] = [
   {
     name: 'Limit',
     isPlain: true,
@@ -63,12 +63,12 @@ const limitColumns: readonly Column<LimitThen>[] = [
 ]
 
 /** A column without anything in it is left out. */
-const columnsFor = (limits: readonly LimitThen[]) =>
+const columnsFor = (limits: readonly ExplainedLimit[]) =>
   limits.some(({ by }) => Object.keys(by).length > 0)
     ? limitColumns
     : limitColumns.filter(({ name }) => name !== countedBy)
 
-function Policy({ policy }: { readonly policy: NonNullable<Explained['policy']> }) {
+function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']> }) {
   const { exact, change, at, since_changed: changed } = policy
   return html`<div class="stack">
     <p>
@@ -84,7 +84,7 @@ function Policy({ policy }: { readonly policy: NonNullable<Explained['policy']> 
   </div>`
 }
 
-function Facts({ data }: { readonly data: Explained }) {
+function Facts({ data }: { readonly data: Explanation }) {
   const { outcome_record: answered } = data
   return html`<dl class="facts">
     <dt>Subject</dt><dd><${Subject} id=${data.subject} /></dd>
@@ -99,7 +99,7 @@ function Facts({ data }: { readonly data: Explained }) {
   </dl>`
 }
 
-function Now({ data }: { readonly data: Explained }) {
+function Now({ data }: { readonly data: Explanation }) {
   if (data.now === null)
     return html`<p class="quiet">Redis or the policy cannot be asked, or there is no such subject.</p>`
   const { allowed, denied_by: by, limits } = data.now
@@ -109,7 +109,7 @@ function Now({ data }: { readonly data: Explained }) {
   </div>`
 }
 
-const headline = ({ outcome, mode, denied_by: by, reason }: Explained) => {
+const headline = ({ outcome, mode, denied_by: by, reason }: Explanation) => {
   if (outcome === 'deny')
     return html`<span class="word refused headline">${`✕ Refused${by === '' ? `: ${reason.replaceAll('_', ' ')}` : ` by ${by}`}`}</span>`
   return html`<span class="headline"><${Verdict} outcome=${outcome} mode=${mode} reason=${reason} /></span>`
@@ -118,7 +118,7 @@ const headline = ({ outcome, mode, denied_by: by, reason }: Explained) => {
 /** Why a request was allowed or refused, and what would have admitted it. */
 export function DecisionPage({ id }: { readonly id: string }) {
   const path = `/v1/decisions/${encodeURIComponent(id)}`
-  const asked = useAnswer<Explained>(path)
+  const asked = useAnswer<Explanation>(path)
   const { data } = asked
   return html`
     <div class="head">
@@ -126,12 +126,12 @@ export function DecisionPage({ id }: { readonly id: string }) {
       <${Copy} text=${location.href} label="Copy link" />
     </div>
     <${Panel} title="What was decided" asked=${asked} path=${path} rows=${8}>
-      ${(one: Explained) => html`<div class="stack">
+      ${(one: Explanation) => html`<div class="stack">
         <div class="row apart">${headline(one)}<${Time} at=${one.ts} isLong /></div>
         <p class="said">${one.summary}</p>
         ${one.blocked_by !== null && one.blocked_by !== undefined && html`<p>The block was set by <a href=${hrefOf(`/decisions/${one.blocked_by.id}`)}>the decision of <${Time} at=${one.blocked_by.ts} /></a>.</p>`}
         ${one.would_have_allowed.length > 0 && html`<${Hints} hints=${one.would_have_allowed} />`}
-        ${one.limits.length > 0 && html`<${Table} caption="Limits then" columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: LimitThen, at: number) => `${name} ${at}`} />`}
+        ${one.limits.length > 0 && html`<${Table} caption="Limits then" columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: ExplainedLimit, at: number) => `${name} ${at}`} />`}
       </div>`}
     <//>
     ${

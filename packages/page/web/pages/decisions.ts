@@ -1,4 +1,4 @@
-import type { DecisionRow, Decisions } from '../answers.ts'
+import type { DecisionPage, ListedDecision } from '@weir/api/decisions.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
@@ -10,7 +10,7 @@ import { Subject, Time, Verdict, valueName } from '../parts/words.ts'
 import { hrefOf, usePlace } from '../place.ts'
 
 /** Decisions one by one. */
-export const decisionColumns: readonly Column<DecisionRow>[] = [
+export const decisionColumns: readonly Column<ListedDecision>[] = [
   {
     name: 'Time',
     isPlain: true,
@@ -60,8 +60,8 @@ export function DecisionList({
     limit: String(rowsMax),
     after: params.get('after') ?? '',
   })
-  const asked = useAnswer<Decisions>(path)
-  const empty = ({ rows }: Decisions) =>
+  const asked = useAnswer<DecisionPage>(path)
+  const empty = ({ rows }: DecisionPage) =>
     rows.length === 0
       ? html`<${NothingHere} what="No decision in this span with these filters." mostMs=${isNarrow ? narrowMs : dayMs} />`
       : undefined
@@ -70,7 +70,7 @@ export function DecisionList({
   const columns = decisionColumns.filter(({ name }) => !same.includes(name))
   const span = isCut ? (isNarrow ? '30 days' : '24 hours') : label
   return html`<${Panel} title=${`${title}, ${span}`} asked=${asked} path=${path} rows=${Math.min(24, rowsMax)} empty=${empty}>
-    ${(data: Decisions) => html`<${PagedTable} caption=${title} columns=${columns} rows=${data.rows} next=${data.next} keyOf=${({ id }: DecisionRow) => id} />`}
+    ${(data: DecisionPage) => html`<${PagedTable} caption=${title} columns=${columns} rows=${data.rows} next=${data.next} keyOf=${({ id }: ListedDecision) => id} />`}
   <//>`
 }
 

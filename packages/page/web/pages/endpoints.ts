@@ -1,5 +1,8 @@
+import type { Silence } from '@weir/api/alerts.ts'
+import type { Entity } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
+import type { Status } from '@weir/api/status.ts'
 import { useState } from 'preact/hooks'
-import type { Entity, Page, Status } from '../answers.ts'
 import { send, useAnswer } from '../api.ts'
 import { counted } from '../format.ts'
 import { html } from '../html.ts'
@@ -45,7 +48,7 @@ const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] =
   {
     name: 'Where',
     cell: ({ body }) =>
-      html`<code>${String(body.url ?? body.urlEnv ?? inline(body.to ?? 'the contact of the subject'))}</code>`,
+      html`<code>${String(body.url ?? body.urlEnv ?? body.secretEnv ?? inline(body.to ?? 'the contact of the subject'))}</code>`,
   },
   {
     name: 'Which alerts',
@@ -61,17 +64,6 @@ const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] =
     </div>`,
   },
 ]
-
-interface Silence {
-  readonly name: string
-  readonly subjects?: readonly string[]
-  readonly limits?: readonly string[]
-  readonly types?: readonly string[]
-  readonly until: string
-  readonly by: string
-  readonly reason?: string
-  readonly state: string
-}
 
 function NewSilence({ again }: { readonly again: () => void }) {
   const [subject, setSubject] = useState('')

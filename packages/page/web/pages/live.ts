@@ -1,5 +1,5 @@
+import type { ListedDecision } from '@weir/api/decisions.ts'
 import { useState } from 'preact/hooks'
-import type { DecisionRow } from '../answers.ts'
 import { pathOf } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
@@ -48,7 +48,7 @@ export function LivePage() {
     </section>
     <section class="panel" aria-label="The last decisions">
       <header><h2>The last decisions${isPaused && ', paused'}</h2></header>
-      ${lines.length === 0 ? html`<p class="empty">Waiting for the next decision.</p>` : html`<${Table} caption="The last decisions" columns=${decisionColumns} rows=${lines} keyOf=${({ id }: DecisionRow) => id} />`}
+      ${lines.length === 0 ? html`<p class="empty">Waiting for the next decision.</p>` : html`<${Table} caption="The last decisions" columns=${decisionColumns} rows=${lines} keyOf=${({ id }: ListedDecision) => id} />`}
     </section>
   `
 }

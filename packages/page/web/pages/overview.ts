@@ -1,5 +1,9 @@
+import type { ListedAlert } from '@weir/api/alerts.ts'
+import type { Block } from '@weir/api/limits.ts'
+import type { Page } from '@weir/api/schema.ts'
+import type { Status } from '@weir/api/status.ts'
+import type { Usage } from '@weir/api/usage.ts'
 import { useEffect, useState } from 'preact/hooks'
-import type { Alert, Block, Page, Status, Usage } from '../answers.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { ago, change, count, counted, time } from '../format.ts'
 import { html } from '../html.ts'
@@ -69,13 +73,13 @@ function Now() {
 function NeedsALook() {
   const { range, label, zone } = useSpan()
   const path = pathOf('/v1/alerts', { ...range, time_zone: zone, limit: '6' })
-  const alerts = useAnswer<Page<Alert>>(path, freshMs)
+  const alerts = useAnswer<Page<ListedAlert>>(path, freshMs)
   const blocks = useAnswer<Page<Block>>('/v1/blocks', freshMs).data?.items ?? []
-  const hasFailed = ({ deliveries }: Alert) => Object.values(deliveries).some(isFailed)
-  const empty = ({ items }: Page<Alert>) =>
+  const hasFailed = ({ deliveries }: ListedAlert) => Object.values(deliveries).some(isFailed)
+  const empty = ({ items }: Page<ListedAlert>) =>
     items.length + blocks.length === 0 ? 'No alert was raised in this span.' : undefined
   return html`<${Panel} title=${`Needs a look, ${label}`} asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
-    ${({ items }: Page<Alert>) => html`<ul class="news">
+    ${({ items }: Page<ListedAlert>) => html`<ul class="news">
       ${blocks.length > 0 && html`<li><span class="small quiet">now</span><a href=${hrefOf('/blocks')}>${counted(blocks.length, 'caller')} shut out</a></li>`}
       ${items.map((alert) => html`<li key=${alert.id}><span class="small quiet"><${Time} at=${alert.time} /></span><span><a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>${hasFailed(alert) && html` <span class="word refused small">✕ not delivered</span>`}</span></li>`)}
     </ul>`}

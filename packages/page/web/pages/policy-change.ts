@@ -1,5 +1,6 @@
+import type { Change, ListedChange } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Change, ChangeWhole, Page } from '../answers.ts'
 import { ask, askText, Refusal, send } from '../api.ts'
 import { counted } from '../format.ts'
 import { type Children, html } from '../html.ts'
@@ -38,7 +39,7 @@ function Overtaken({
   onLoad,
   onKeep,
 }: {
-  readonly since: readonly ChangeWhole[]
+  readonly since: readonly Change[]
   readonly onLoad: () => void
   readonly onKeep: () => void
 }) {
@@ -56,11 +57,11 @@ function Overtaken({
 }
 
 /** The changes behind one, newest first; a page of them is more than anybody reads. */
-async function changesSince(base: string | undefined): Promise<readonly ChangeWhole[]> {
-  const { items } = await ask<Page<Change>>('/v1/changes?limit=20')
+async function changesSince(base: string | undefined): Promise<readonly Change[]> {
+  const { items } = await ask<Page<ListedChange>>('/v1/changes?limit=20')
   const at = items.findIndex(({ id }) => id === base)
-  const wholeOf = (one: Change) =>
-    ask<ChangeWhole>(`/v1/changes/${one.id}`).catch((): ChangeWhole => ({ ...one, entities: [] }))
+  const wholeOf = (one: ListedChange) =>
+    ask<Change>(`/v1/changes/${one.id}`).catch((): Change => ({ ...one, entities: [] }))
   return Promise.all(items.slice(0, at < 0 ? items.length : at).map(wholeOf))
 }
 
@@ -108,7 +109,7 @@ function usePlan(text: string | undefined) {
 export function PolicyChangePage() {
   const { base, setBase, text, setText, failed, load } = usePolicyText()
   const { plan, error, of } = usePlan(text)
-  const [since, setSince] = useState<readonly ChangeWhole[]>([])
+  const [since, setSince] = useState<readonly Change[]>([])
   const area = useRef<HTMLTextAreaElement>(null)
   const loadTheirs = () => {
     setSince([])

@@ -1,4 +1,5 @@
-import type { Entity, Page } from '../answers.ts'
+import type { Entity } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Panel } from '../parts/panel.ts'

@@ -1,5 +1,7 @@
+import type { Quote } from '@weir/api/money.ts'
+import type { Entity } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
-import type { Entity, Page, Quote } from '../answers.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
@@ -75,13 +77,13 @@ export function PricesPage() {
       name: 'Lines',
       isPlain: true,
       cell: ({ name, body }) =>
-        html`<${Table} caption=${`Lines of ${name}`} columns=${lineColumns} rows=${(body.lines ?? []) as readonly Line[]} keyOf=${(line: Line) => line.name} />`,
+        html`<${Table} caption=${`Lines of ${name}`} columns=${lineColumns} rows=${(body.lines ?? []) as unknown as readonly Line[]} keyOf=${(line: Line) => line.name} />`,
     },
     {
       name: '',
       isPlain: true,
       cell: ({ name, body }) =>
-        html`<div class="row end"><${QuoteOf} name=${name} lines=${(body.lines ?? []) as readonly Line[]} /></div>`,
+        html`<div class="row end"><${QuoteOf} name=${name} lines=${(body.lines ?? []) as unknown as readonly Line[]} /></div>`,
     },
   ]
   const empty = ({ items }: Page<Entity>) =>

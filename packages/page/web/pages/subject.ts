@@ -1,5 +1,5 @@
+import type { Entity } from '@weir/api/policy.ts'
 import { useState } from 'preact/hooks'
-import type { Entity } from '../answers.ts'
 import { send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'

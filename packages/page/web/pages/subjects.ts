@@ -1,4 +1,4 @@
-import type { NearLimit, UsageRow } from '../answers.ts'
+import type { UsageRow, UtilizationRow } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count, percent } from '../format.ts'
 import { html } from '../html.ts'
@@ -13,10 +13,10 @@ import { hrefOf, setParams, usePlace } from '../place.ts'
 interface Seen {
   readonly subject: string
   readonly usage: UsageRow | undefined
-  readonly near: NearLimit | undefined
+  readonly near: UtilizationRow | undefined
 }
 
-function Near({ near }: { readonly near: NearLimit }) {
+function Near({ near }: { readonly near: UtilizationRow }) {
   const { limit, share, used, size, runs_out: out } = near
   return html`<${Meter} used=${Number(used)} size=${Number(size)} /> ${share >= 1 ? '✕ ' : ''}${limit} ${percent(share, 1)}${
     share >= 1 ? ', full' : ''
@@ -64,21 +64,21 @@ function useSubjects(order: string, share: string, { given, begins }: Readonly<R
     order === nearestFirst
       ? pathOf('/v1/utilization', { ...texts, ...begins, order, share_from: share })
       : pathOf('/v1/usage', { ...usageOf, ...begins, top: '100', other: 'false', order })
-  const asked = useAnswer<{ readonly rows: readonly (NearLimit | UsageRow)[] }>(path)
+  const asked = useAnswer<{ readonly rows: readonly (UtilizationRow | UsageRow)[] }>(path)
   const all = [...new Set(asked.data?.rows.map(({ subject = '' }) => subject))]
   const subject = asFilter(all)
   const next =
     order === nearestFirst
       ? pathOf('/v1/usage', { ...usageOf, subject })
       : pathOf('/v1/utilization', { ...texts, subject, limit: '1000' })
-  const more = useAnswer<{ readonly rows: readonly (NearLimit | UsageRow)[] }>(all.length === 0 ? undefined : next)
+  const more = useAnswer<{ readonly rows: readonly (UtilizationRow | UsageRow)[] }>(all.length === 0 ? undefined : next)
   const rows = [...(asked.data?.rows ?? []), ...(more.data?.rows ?? [])]
   const seen = all.map((one): Seen => {
     const own = rows.filter((row) => row.subject === one)
     return {
       subject: one,
       usage: own.find((row): row is UsageRow => 'denied' in row),
-      near: own.find((row): row is NearLimit => 'limit' in row),
+      near: own.find((row): row is UtilizationRow => 'limit' in row),
     }
   })
   // Rows whose half comes later would change under the reader.

@@ -1,4 +1,4 @@
-import type { Status } from '../answers.ts'
+import type { Status } from '@weir/api/status.ts'
 import { useAnswer } from '../api.ts'
 import { ago, count, percent } from '../format.ts'
 import { html } from '../html.ts'

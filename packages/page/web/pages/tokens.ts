@@ -1,5 +1,6 @@
+import type { ListedToken } from '@weir/api/access.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
-import type { Page } from '../answers.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
@@ -11,13 +12,6 @@ import { Tabs } from '../parts/tabs.ts'
 import { usePlace } from '../place.ts'
 import { needs } from '../session.ts'
 import { credentialTabs } from './keys.ts'
-
-interface Token {
-  readonly name: string
-  readonly scopes: readonly string[]
-  readonly subjects?: readonly string[]
-  readonly expires?: string
-}
 
 const scopes: Readonly<Record<string, string>> = {
   read: 'the policy, alerts, blocks, the audit',
@@ -71,9 +65,9 @@ function Revoke({ name, again }: { readonly name: string; readonly again: () => 
 /** Who may use this API, and for what. */
 export function TokensPage() {
   const path = pathOf('/v1/tokens', { limit: '50', after: usePlace().params.get('after') ?? '' })
-  const asked = useAnswer<Page<Token>>(path)
+  const asked = useAnswer<Page<ListedToken>>(path)
   const { again } = asked
-  const columns: readonly Column<Token>[] = [
+  const columns: readonly Column<ListedToken>[] = [
     { name: 'Token', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
     { name: 'May', cell: (token) => token.scopes.join(', ') },
     {
@@ -88,13 +82,13 @@ export function TokensPage() {
       cell: ({ name }) => html`<div class="row end"><${Revoke} name=${name} again=${again} /></div>`,
     },
   ]
-  const empty = ({ items }: Page<Token>) =>
+  const empty = ({ items }: Page<ListedToken>) =>
     items.length === 0 ? 'There is only the token of the environment.' : undefined
   return html`
     <div class="head"><h1>Tokens</h1><${NewToken} again=${again} /></div>
     <${Tabs} of=${credentialTabs} label="Credentials" />
     <${Panel} title="Who may use this API" asked=${asked} path=${path} rows=${6} empty=${empty}>
-      ${({ items, next }: Page<Token>) => html`<${PagedTable} caption="Tokens" columns=${columns} rows=${items} next=${next} keyOf=${({ name }: Token) => name} />`}
+      ${({ items, next }: Page<ListedToken>) => html`<${PagedTable} caption="Tokens" columns=${columns} rows=${items} next=${next} keyOf=${({ name }: ListedToken) => name} />`}
     <//>
   `
 }

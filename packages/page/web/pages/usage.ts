@@ -1,4 +1,4 @@
-import type { Usage, UsageRow } from '../answers.ts'
+import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'

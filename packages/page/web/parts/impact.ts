@@ -1,3 +1,5 @@
+import type { Impact } from '@weir/api/policy.ts'
+
 import { useState } from 'preact/hooks'
 import { pathOf, type Refusal, send } from '../api.ts'
 import { count, counted, percent } from '../format.ts'
@@ -8,30 +10,10 @@ import { Panel } from './panel.ts'
 import { type Column, Table } from './table.ts'
 
 /** Refusals, as recorded and by the edited policy. */
-interface Refusals {
-  readonly before: number
-  readonly after: number
-}
-
-interface LimitImpact extends Refusals {
-  readonly limit: string
-  readonly edit: string
-  readonly subjects: readonly (Refusals & { readonly subject: string })[]
-}
-
-interface Impact {
-  readonly exact: boolean
-  readonly assumptions: readonly string[]
-  readonly subjects: number
-  readonly decisions: number
-  readonly share: number | null
-  readonly limits: readonly LimitImpact[]
-}
-
 /** Subjects that a row names. */
 const shownMax = 5
 
-const columns: readonly Column<LimitImpact>[] = [
+const columns: readonly Column<Impact['limits'][number]>[] = [
   { name: 'Limit', cell: ({ limit, edit }) => html`${limit} <span class="small quiet">${edit}</span>` },
   { name: 'Refused', isNumber: true, cell: ({ before }) => count(before) },
   { name: 'Would be', isNumber: true, cell: ({ after }) => count(after) },
@@ -55,7 +37,7 @@ function Told({ impact }: { readonly impact: Impact }) {
   const part = share === null ? '' : `, ${percent(share, 1)} of all`
   return html`<div class="stack">
     <p>Decided again: ${counted(decisions, 'decision')} of ${counted(subjects, 'subject')}${part}.</p>
-    <${Table} caption="Impact" columns=${columns} rows=${limits} keyOf=${({ limit }: LimitImpact) => limit} />
+    <${Table} caption="Impact" columns=${columns} rows=${limits} keyOf=${({ limit }: Impact['limits'][number]) => limit} />
     <details class="small quiet"><summary>${exact ? 'It assumes:' : 'An estimate. It assumes:'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
   </div>`
 }

@@ -1,5 +1,6 @@
+import type { Key } from '@weir/api/access.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
-import type { Key, Page } from '../answers.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, usePlace } from '../place.ts'

@@ -1,5 +1,5 @@
+import type { LimitState, SubjectLimits } from '@weir/api/limits.ts'
 import { useState } from 'preact/hooks'
-import type { LimitStands, Limits } from '../answers.ts'
 import { askText, send, useAnswer } from '../api.ts'
 import { count, length } from '../format.ts'
 import { html } from '../html.ts'
@@ -13,12 +13,12 @@ import { Because, Meter, Part } from './words.ts'
 
 const pathOfSubject = (id: string) => `/v1/subjects/${encodeURIComponent(id)}`
 
-const used = ({ used: now, capacity, by }: LimitStands) =>
+const used = ({ used: now, capacity, by }: LimitState) =>
   now === null
     ? html`<span class="quiet">counts by ${by.filter((one) => one !== 'subject').join(', ')}</span>`
     : html`<span class="row tight"><${Meter} used=${now} size=${capacity} />${count(now)} of ${count(capacity)}</span>`
 
-const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: units }: LimitStands) => {
+const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: units }: LimitState) => {
   if (blocked !== null && blocked > 0) return html`<span class="word refused">✕ shut out, for ${length(blocked)}</span>`
   if (mode === 'shadow') return html`<span class="word shadow">◌ in shadow</span>`
   if (remaining === 0)
@@ -27,7 +27,7 @@ const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: un
   return reset === 0 || units === 0 ? html`<span class="quiet">unused</span>` : `free again in ${length(reset)}`
 }
 
-const columns: readonly Column<LimitStands>[] = [
+const columns: readonly Column<LimitState>[] = [
   { name: 'Limit', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="limits" name=${name} /></b>` },
   { name: 'Used', isPlain: true, cell: used },
   { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
@@ -40,7 +40,7 @@ interface Done {
 }
 
 /** Forgets what a limit of a subject counted. */
-function Reset({ id, limit, again }: { readonly id: string; readonly limit: LimitStands; readonly again: () => void }) {
+function Reset({ id, limit, again }: { readonly id: string; readonly limit: LimitState; readonly again: () => void }) {
   const run = async () => {
     await send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
     again()
@@ -56,7 +56,7 @@ function LiftBlock({
   again,
 }: {
   readonly id: string
-  readonly limit: LimitStands
+  readonly limit: LimitState
   readonly again: () => void
 }) {
   const run = async () => {
@@ -73,9 +73,9 @@ function LiftBlock({
 /** How each limit of a subject stands; operators can give units back. */
 export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
   const path = `${pathOfSubject(id)}/limits`
-  const asked = useAnswer<Limits>(path, 5_000)
+  const asked = useAnswer<SubjectLimits>(path, 5_000)
   const { again } = asked
-  const act: Column<LimitStands> = {
+  const act: Column<LimitState> = {
     name: '',
     isPlain: true,
     cell: (limit) => html`<div class="row end">
@@ -83,15 +83,15 @@ export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly
       <${Reset} id=${id} limit=${limit} again=${again} />
     </div>`,
   }
-  const empty = ({ limits }: Limits) => (limits.length === 0 ? 'No limit applies.' : undefined)
+  const empty = ({ limits }: SubjectLimits) => (limits.length === 0 ? 'No limit applies.' : undefined)
   return html`<${Panel} title="Limits now" asked=${asked} path=${path} rows=${4} empty=${empty}>
-    ${({ limits }: Limits) => html`<${Table} caption="Limits now" columns=${isOwn ? columns.filter(({ isMinor }) => isMinor !== true) : [...columns, act]} rows=${limits} keyOf=${({ name }: LimitStands) => name} />`}
+    ${({ limits }: SubjectLimits) => html`<${Table} caption="Limits now" columns=${isOwn ? columns.filter(({ isMinor }) => isMinor !== true) : [...columns, act]} rows=${limits} keyOf=${({ name }: LimitState) => name} />`}
   <//>`
 }
 
 /** Gives one subject a larger version of a limit that it meets. */
 export function RaiseLimit({ id, onDone }: { readonly id: string; readonly onDone: () => void }) {
-  const { data } = useAnswer<Limits>(`${pathOfSubject(id)}/limits`)
+  const { data } = useAnswer<SubjectLimits>(`${pathOfSubject(id)}/limits`)
   const own = (data?.limits ?? []).filter(({ by }) => by.includes('subject') || by.includes('key'))
   const [name, setName] = useState('')
   const [size, setSize] = useState('')

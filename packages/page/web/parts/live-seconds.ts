@@ -1,5 +1,5 @@
+import type { ListedDecision } from '@weir/api/decisions.ts'
 import { useRef, useState } from 'preact/hooks'
-import type { DecisionRow } from '../answers.ts'
 import { type Connection, useStream } from './stream.ts'
 
 /** Seconds that a chart shows. */
@@ -19,7 +19,7 @@ export interface Seen {
   /** Since 1970, of the last of `seconds`. */
   readonly endS: number
   readonly seconds: readonly Second[]
-  readonly lines: readonly DecisionRow[]
+  readonly lines: readonly ListedDecision[]
   readonly dropped: number
   readonly gaps: number
 }
@@ -53,7 +53,7 @@ export function useLiveSeconds(path: string, isPaused = false): Seen & { readonl
     else if (event === 'dropped') own.seen = { ...before, dropped: before.dropped + JSON.parse(data).count }
     else if (event === 'gap') own.seen = { ...before, gaps: before.gaps + 1 }
     else if (event === 'decision' && !isPaused)
-      own.seen = { ...before, lines: [JSON.parse(data) as DecisionRow, ...before.lines].slice(0, linesMax) }
+      own.seen = { ...before, lines: [JSON.parse(data) as ListedDecision, ...before.lines].slice(0, linesMax) }
     else return
     if (own.isDue) return
     own.isDue = true

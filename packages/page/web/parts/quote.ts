@@ -1,4 +1,4 @@
-import type { Quote, QuoteLine, Spend } from '../answers.ts'
+import type { Quote, QuoteLine, Spend } from '@weir/api/money.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'

@@ -1,4 +1,5 @@
-import type { Alert, Page } from '../answers.ts'
+import type { ListedAlert } from '@weir/api/alerts.ts'
+import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, usePlace } from '../place.ts'
@@ -13,7 +14,7 @@ export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly 
   const after = usePlace().params.get('after') ?? ''
   const paged = isOwn ? { limit: '10' } : { subject: id, limit: '50', after }
   const path = pathOf('/v1/alerts', { ...range, time_zone: zone, ...paged })
-  const columns: readonly Column<Alert>[] = [
+  const columns: readonly Column<ListedAlert>[] = [
     {
       name: 'What',
       isPlain: true,
@@ -21,9 +22,9 @@ export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly 
     },
     { name: 'When', isPlain: true, cell: ({ time }) => html`<${Time} at=${time} />` },
   ]
-  const empty = ({ items }: Page<Alert>) =>
+  const empty = ({ items }: Page<ListedAlert>) =>
     items.length === 0 ? html`<${NothingHere} what="Nothing was told in this span." />` : undefined
-  return html`<${Panel} title=${`${isOwn ? 'What you were told' : 'Alerts'}, ${label}`} asked=${useAnswer<Page<Alert>>(path, 15_000)} path=${path} rows=${6} empty=${empty}>
-    ${({ items, next }: Page<Alert>) => (isOwn ? html`<${Table} caption="Alerts" columns=${columns} rows=${items} keyOf=${({ id: name }: Alert) => name} />` : html`<${PagedTable} caption="Alerts" columns=${columns} rows=${items} next=${next} keyOf=${({ id: name }: Alert) => name} />`)}
+  return html`<${Panel} title=${`${isOwn ? 'What you were told' : 'Alerts'}, ${label}`} asked=${useAnswer<Page<ListedAlert>>(path, 15_000)} path=${path} rows=${6} empty=${empty}>
+    ${({ items, next }: Page<ListedAlert>) => (isOwn ? html`<${Table} caption="Alerts" columns=${columns} rows=${items} keyOf=${({ id: name }: ListedAlert) => name} />` : html`<${PagedTable} caption="Alerts" columns=${columns} rows=${items} next=${next} keyOf=${({ id: name }: ListedAlert) => name} />`)}
   <//>`
 }

@@ -1,4 +1,4 @@
-import type { Usage, UsageRow } from '../answers.ts'
+import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { count, stepLabel, stepTick, time } from '../format.ts'
 import { html } from '../html.ts'
 import { Chart } from './chart.ts'

@@ -1,4 +1,4 @@
-import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Algorithm, Limit } from '@weir/core/limits/limit.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 
 /** Two cells are weighted by whole numbers below 2^53, window in ms × units: see lua/algorithms/sliding-window.lua. */
@@ -18,34 +18,48 @@ const inDays = (ms: number) => `${ms / dayMs}d`
  * are what was written of it; what is wrong by its default is reported at `at`.
  */
 export function isWithinBounds(reader: PolicyReader, at: SourcePosition, fields: Fields, limit: Limit): boolean {
-  const refuse = (key: string, message: string): false => {
+  const refuse: Refuse = (key, message) => {
     const field = fields.get(key)
     if (field === undefined) reader.problemAtKey(at, `${key}: ${message}`)
     else reader.problem(field, message)
     return false
   }
-  const { algorithm, size, capacity, span, lease } = limit
+  const { algorithm, size, span, lease } = limit
   // Nobody leases from what admits nothing; a subject's own size may be 0.
   if (lease > size && size > 0)
     return refuse('lease', `must be at most the size, ${size}: a process cannot hold more than there is`)
-  if (algorithm === 'sliding_window' && span.kind === 'window' && span.ms > slidingWindowMsMax) {
+  return span.kind === 'period' || bounds[algorithm](limit, span.ms, refuse)
+}
+
+type Refuse = (key: string, message: string) => false
+
+/** The bounds of each algorithm for limits with a window. */
+const bounds: Readonly<Record<Algorithm, (limit: Limit, windowMs: number, refuse: Refuse) => boolean>> = {
+  fixed_window: () => true,
+  sliding_window(_, windowMs, refuse) {
+    if (windowMs <= slidingWindowMsMax) return true
     const reason = 'its two cells could not be weighted exactly beyond'
     return refuse('window', `a sliding_window is at most ${inDays(slidingWindowMsMax)} long: ${reason}`)
-  }
-  if (algorithm === 'sliding_log' && size > slidingLogSizeMax) {
+  },
+  sliding_log({ size }, _, refuse) {
+    if (size <= slidingLogSizeMax) return true
     return refuse('size', `a sliding_log has at most ${slidingLogSizeMax} units: it keeps the time of every single one`)
-  }
-  if (algorithm !== 'token_bucket' || span.kind !== 'window') return true
-  const reason = 'its clock counts in fractions of that fineness'
-  if (size > tokenBucketUnitsMax) {
-    return refuse('size', `a token_bucket has a size of at most ${tokenBucketUnitsMax}: ${reason}`)
-  }
-  if (capacity > tokenBucketUnitsMax) {
-    return refuse('burst', `a token_bucket has a burst of at most ${tokenBucketUnitsMax}: ${reason}`)
-  }
-  if (BigInt(capacity) * BigInt(span.ms) > BigInt(size) * BigInt(windowMsMax)) {
-    const most = Math.floor(Number((BigInt(size) * BigInt(windowMsMax)) / BigInt(span.ms)))
-    return refuse('burst', `must be at most ${most}: an empty bucket must be full again within ${inDays(windowMsMax)}`)
-  }
-  return true
+  },
+  token_bucket({ size, capacity }, windowMs, refuse) {
+    const reason = 'its clock counts in fractions of that fineness'
+    if (size > tokenBucketUnitsMax) {
+      return refuse('size', `a token_bucket has a size of at most ${tokenBucketUnitsMax}: ${reason}`)
+    }
+    if (capacity > tokenBucketUnitsMax) {
+      return refuse('burst', `a token_bucket has a burst of at most ${tokenBucketUnitsMax}: ${reason}`)
+    }
+    if (BigInt(capacity) * BigInt(windowMs) > BigInt(size) * BigInt(windowMsMax)) {
+      const most = Math.floor(Number((BigInt(size) * BigInt(windowMsMax)) / BigInt(windowMs)))
+      return refuse(
+        'burst',
+        `must be at most ${most}: an empty bucket must be full again within ${inDays(windowMsMax)}`,
+      )
+    }
+    return true
+  },
 }

@@ -1,3 +1,4 @@
+import { algorithmFacts, algorithmsWith } from '@weir/core/limits/algorithm-facts.ts'
 import type { Algorithm, Limit, Span, Threshold } from '@weir/core/limits/limit.ts'
 import { parsePercent, percentPattern } from '../policy-values.ts'
 import type { Fields, PolicyReader } from './policy-reader.ts'
@@ -110,7 +111,7 @@ export const settingMembers = {
 export function membersByAlgorithm<M extends typeof settingMembers>(members: M) {
   const others: M = { ...members, size: { ...members.size, type: sizes.other } }
   return (algorithm: Algorithm | undefined): M =>
-    algorithm === undefined || algorithm === 'fixed_window' ? members : others
+    algorithm === undefined || algorithmFacts[algorithm].resetsAtOnce ? members : others
 }
 
 type LimitSettings = Pick<
@@ -135,8 +136,8 @@ export function checkSettings(
   const thresholdsAt = fields.get('thresholds')
   const size = fields.has('size') ? values.size : otherwise.size
   const mode = fields.has('mode') ? values.mode : otherwise.mode
-  if (of.algorithm !== undefined && of.algorithm !== 'token_bucket') {
-    reader.refuseKey(fields, 'burst', `only a token_bucket has a \`burst\`; this is a ${of.algorithm}`)
+  if (of.algorithm !== undefined && !algorithmFacts[of.algorithm].hasBurst) {
+    reader.refuseKey(fields, 'burst', `only a ${algorithmsWith('hasBurst')} has a \`burst\`; this is a ${of.algorithm}`)
   }
   if (mode === 'shadow') {
     reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` shuts nobody out; leave it out')

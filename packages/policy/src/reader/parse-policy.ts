@@ -113,7 +113,7 @@ export function readValues(
   return { policy: reader.problemCount > 0 ? undefined : policy, problems: reader.faults }
 }
 
-interface Kept {
+interface Reuse {
   readonly upstreams?: Policy['upstreams'] | undefined
   readonly routes?: ((known: RouteReferences) => readonly Route[]) | undefined
 }
@@ -139,7 +139,7 @@ export const emptyPolicy: Policy = {
   unsubscribed: new Map(),
 }
 
-function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Kept): Policy | undefined {
+function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Reuse): Policy | undefined {
   const fields = reader.fields(root, 'a policy', sectionNames, ['version'])
   if (fields === undefined) return undefined
   const version = fields.get('version')

@@ -39,7 +39,14 @@ test('Everything that the shipped policy has commented out is right once it is n
   expect([...limits.values()].map(({ algorithm }) => algorithm)).toContain('sliding_log')
   expect([...limits.values()].some(({ blockMs }) => blockMs > 0)).toBe(true)
   expect([watches.size, contacts.get('acme')?.email, read.remarks]).toEqual([1, ['ops@acme.example'], []])
-  expect([...endpoints.values()].map(({ type }) => type)).toEqual(['webhook', 'slack', 'email', 'subject'])
+  expect([...endpoints.values()].map(({ type }) => type)).toEqual([
+    'webhook',
+    'slack',
+    'teams',
+    'pagerduty',
+    'email',
+    'subject',
+  ])
 })
 
 /** Examples in the pages, those of a whole section as a policy without the others. */

@@ -1,33 +1,12 @@
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Contact, Endpoint } from '../policy.ts'
-import {
-  namePattern,
-  nameRule,
-  parseHttpUrl,
-  parsePercent,
-  percentPattern,
-  urlSchema,
-  variablePattern,
-} from '../policy-values.ts'
+import { namePattern, nameRule, parsePercent, percentPattern } from '../policy-values.ts'
+import { addresses, endpointKeys } from './endpoint-keys.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
-/** One message to all of them; a mailing list is one address. */
-const recipientsMax = 20
 /** Mails of one alert to one subject. */
 const contactAddressesMax = 5
-const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
-
-const variableRule = 'the name of an environment variable in capitals, such as OPS_SECRET (never the secret itself)'
-const variable = t.secretText(variableRule, (name) => (variablePattern.test(name) ? name : undefined), {
-  pattern: variablePattern.source,
-})
-const url = t.secretText(
-  'an http or https URL without credentials and fragment',
-  (one) => parseHttpUrl(one)?.href,
-  urlSchema,
-)
-
 /** What a choice of alerts names. */
 export const alertChoice = {
   types: t.optional('Types of alerts.', t.list('a list such as [weir.quota.reached]', t.oneOf(alertTypes))),
@@ -49,47 +28,15 @@ const common = {
   only: t.optional('Which alerts it gets; all without it.', choice),
   paused: t.withDefault('Alerts to it wait.', t.boolean, false),
 }
-const allowPrivate = t.withDefault('Lets the address be loopback or private.', t.boolean, false)
-
-const templates = t.optional(
-  "Folder of templates; Weir's own words without it.",
-  t.matching(`the name of a folder: ${nameRule}`, namePattern),
-)
-
-/** A list of addresses of mail. */
-const addresses = (max: number, rules: { readonly nameOf?: (address: string) => string } = {}) =>
-  t.list(
-    'a list of addresses such as [ops@example.com]',
-    t.matching('an address such as ops@example.com', addressForm),
-    { min: 1, max, ...rules, wrongCount: (count) => `must have 1 to ${max} addresses, but has ${count}` },
-  )
-
-const webhook = {
-  url: t.required('Where alerts are sent.', url),
-  secretEnv: t.required('Environment variable with the whsec_… secret.', variable),
-  allowPrivate,
-}
-
-/** The keys that each type has besides. */
-const own = {
-  webhook,
-  slack: {
-    urlEnv: t.required('Environment variable with the URL of the incoming webhook.', variable),
-    allowPrivate,
-    templates,
-  },
-  email: { to: t.required('Who gets the mail.', addresses(recipientsMax)), templates },
-  subject: { templates },
-} satisfies Record<Endpoint['type'], t.Members>
-const types = ['webhook', 'slack', 'email', 'subject'] as const
-const typeOf = t.withDefault('Default: webhook.', t.oneOf(types), 'webhook')
-const allKeys = ['type', ...Object.keys(common), ...new Set(types.flatMap((type) => Object.keys(own[type])))]
+const types = Object.keys(endpointKeys) as (keyof typeof endpointKeys)[]
+const defaultType = 'webhook'
+const typeOf = t.withDefault(`Default: ${defaultType}.`, t.oneOf(types), defaultType)
+const allKeys = ['type', ...Object.keys(common), ...new Set(types.flatMap((type) => Object.keys(endpointKeys[type])))]
 
 function schemaOf(type: Endpoint['type']) {
-  const isDefault = type === 'webhook'
   const constant = { schema: { const: type }, read: () => type }
-  const typeMember = isDefault ? t.optional('The default.', constant) : t.required('The type.', constant)
-  return t.objectSchema({ type: typeMember, ...own[type], ...common })
+  const typeMember = type === defaultType ? t.optional('The default.', constant) : t.required('The type.', constant)
+  return t.objectSchema({ type: typeMember, ...endpointKeys[type], ...common })
 }
 
 /** The section `endpoints`. */
@@ -104,7 +51,7 @@ export function readEndpoints(reader: PolicyReader, at: SourcePosition): Map<str
     const type = fields === undefined ? undefined : t.readMembers(reader, fields, { type: typeOf }).type
     if (fields === undefined || type === undefined || !hasItsKeys(reader, type, field, fields)) continue
     const { only = {}, paused: isPaused } = t.readMembers(reader, fields, common)
-    const members: t.Members = own[type]
+    const members: t.Members = endpointKeys[type]
     const endpoint = { name, only, isPaused, type, ...t.readMembers(reader, fields, members) }
     // Its keys are those of its type, and each is right if none was a problem.
     if (reader.problemCount === before) endpoints.set(name, endpoint as Endpoint)
@@ -114,10 +61,10 @@ export function readEndpoints(reader: PolicyReader, at: SourcePosition): Map<str
 
 function hasItsKeys(reader: PolicyReader, type: Endpoint['type'], at: SourcePosition, fields: Fields): boolean {
   const before = reader.problemCount
-  const members: t.Members = own[type]
+  const members: t.Members = endpointKeys[type]
   for (const [key, { isRequired }] of Object.entries(members)) {
     if (!isRequired || fields.has(key)) continue
-    reader.problemAtKey(at, `needs \`${key}\`${type === 'webhook' ? '' : `, as its type is ${type}`}`)
+    reader.problemAtKey(at, `needs \`${key}\`${type === defaultType ? '' : `, as its type is ${type}`}`)
   }
   for (const key of allKeys) {
     if (key === 'type' || key in common || key in members) continue
@@ -131,7 +78,7 @@ const contactMembers = {
     'Addresses of mail; each gets a mail of its own.',
     addresses(contactAddressesMax, { nameOf: (address) => address }),
   ),
-  webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', webhook)),
+  webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', endpointKeys.webhook)),
   digest: t.retired('each alert is a mail of its own; remove it'),
   language: t.retired('mail has one set of templates; remove it'),
 }

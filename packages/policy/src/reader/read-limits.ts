@@ -1,3 +1,4 @@
+import { type AlgorithmFact, algorithmFacts, algorithmsWith } from '@weir/core/limits/algorithm-facts.ts'
 import {
   algorithms,
   isOfOneSubject,
@@ -84,7 +85,11 @@ const membersFor = membersByAlgorithm(members)
 /** A shorter period is over before anybody reads an alert. */
 const forecastUnits: readonly string[] = ['day', 'week', 'month']
 
-const isFixed = t.has('algorithm', 'fixed_window')
+const hasAlgorithm = (fact: AlgorithmFact) => ({
+  required: ['algorithm'],
+  properties: { algorithm: { enum: algorithmsWith(fact) } },
+})
+const isFixed = hasAlgorithm('resetsAtOnce')
 const delays = { enum: ['delay', 'degrade'] }
 const schema = t.objectSchema(members, {
   allOf: [
@@ -93,8 +98,8 @@ const schema = t.objectSchema(members, {
       { not: isFixed },
       { required: ['window'], properties: { period: false, lease: false, size: { minimum: 1 } } },
     ),
-    t.implies({ not: t.has('algorithm', 'token_bucket') }, t.without('burst')),
-    t.implies(t.has('algorithm', 'sliding_log'), { properties: { size: { maximum: slidingLogSizeMax } } }),
+    t.implies({ not: hasAlgorithm('hasBurst') }, t.without('burst')),
+    t.implies(hasAlgorithm('keepsEachUnit'), { properties: { size: { maximum: slidingLogSizeMax } } }),
     t.implies({ ...t.has('window'), not: t.has('cooldown') }, { properties: { thresholds: { maxItems: 0 } } }),
     t.implies(t.has('lease'), t.without('block')),
     t.implies(t.has('mode', 'shadow'), { properties: { block: false, onExceed: { const: 'deny' } } }),
@@ -240,12 +245,15 @@ function readSpan(
     return reader.problemAtKey(period, `stands beside \`window\`${note}; a limit has one of them`)
   }
   if (window !== undefined) return ms === undefined ? undefined : { kind: 'window', ms }
-  const isFixedWindow = algorithm === undefined || algorithm === 'fixed_window'
+  const mayHavePeriod = algorithm === undefined || algorithmFacts[algorithm].resetsAtOnce
   if (period === undefined) {
-    return reader.problemAtKey(at, isFixedWindow ? 'needs `window` or `period`' : 'needs `window`')
+    return reader.problemAtKey(at, mayHavePeriod ? 'needs `window` or `period`' : 'needs `window`')
   }
-  if (isFixedWindow) return unit === undefined ? undefined : { kind: 'period', unit }
-  return reader.problemAtKey(period, `only a fixed_window has a calendar \`period\`; a ${algorithm} has a \`window\``)
+  if (mayHavePeriod) return unit === undefined ? undefined : { kind: 'period', unit }
+  return reader.problemAtKey(
+    period,
+    `only a ${algorithmsWith('resetsAtOnce')} has a calendar \`period\`; a ${algorithm} has a \`window\``,
+  )
 }
 
 function checkPeriod(reader: PolicyReader, fields: Fields, by: readonly ScopePart[], span: Span | undefined): void {
@@ -263,9 +271,9 @@ function checkPeriod(reader: PolicyReader, fields: Fields, by: readonly ScopePar
 function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algorithm'] | undefined): void {
   const block = fields.get('block')
   if (algorithm === undefined) return
-  if (algorithm !== 'fixed_window') {
+  if (!algorithmFacts[algorithm].resetsAtOnce) {
     const why = `a ${algorithm} counts every unit by the time at which it is used`
-    reader.refuseKey(fields, 'lease', `only a fixed_window has a \`lease\`: ${why}`)
+    reader.refuseKey(fields, 'lease', `only a ${algorithmsWith('resetsAtOnce')} has a \`lease\`: ${why}`)
   } else if (block !== undefined) {
     const why = 'a process that holds units would let the blocked in'
     reader.refuseKey(fields, 'lease', `stands beside \`block\`${reader.lineNote(block)}: ${why}`)

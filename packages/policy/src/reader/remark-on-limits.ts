@@ -1,3 +1,4 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { unmatchedRoute } from '../match/match-route.ts'
@@ -20,7 +21,7 @@ export function remarkOnLimits(reader: PolicyReader, at: SourcePosition, policy:
     return limitAt === undefined ? undefined : reader.map(limitAt, 'a limit')?.get(key)
   }
   for (const { name, algorithm, size } of policy.limits.values()) {
-    const sizeAt = algorithm === 'sliding_log' && size > quietLogSizeMax ? fieldOf(name, 'size') : undefined
+    const sizeAt = algorithmFacts[algorithm].keepsEachUnit && size > quietLogSizeMax ? fieldOf(name, 'size') : undefined
     const memory = `up to ${Math.ceil((size * 8) / 1_000)} kB of Redis for each of its counts, 8 bytes a unit`
     if (sizeAt !== undefined) reader.remark(sizeAt, `takes ${memory}; a sliding_window takes 41 bytes`)
   }

@@ -1,3 +1,4 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { type Decision, deniedByLimit, type LimitState } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
@@ -85,10 +86,10 @@ export class DenyCache implements LimitStore {
   #find({ limits, scope, cost, idempotency }: LimitRequest, nowMs: number): Denial | undefined {
     if (idempotency !== undefined) return undefined
     for (const limit of limits) {
-      const place = placeOf(limit, limitKey(limit, scope), cost)
-      const denial = this.#denials.get(place)
+      const denialAt = denialKey(limit, limitKey(limit, scope), cost)
+      const denial = this.#denials.get(denialAt)
       if (denial === undefined) continue
-      if (nowMs >= denial.endsMs) this.#denials.delete(place)
+      if (nowMs >= denial.endsMs) this.#denials.delete(denialAt)
       else if (denial.limit === limit && denial.cost <= cost && fitsAll(limits, cost) && isAll(denial, limits, scope)) {
         return denial
       }
@@ -104,10 +105,10 @@ export class DenyCache implements LimitStore {
     const answeredMs = this.#monotonicMs()
     if (answeredMs >= endsMs) return
     const keys = request.limits.map((one) => limitKey(one, request.scope))
-    const place = placeOf(limit, limitKey(limit, request.scope), request.cost)
-    const known = this.#denials.get(place)
+    const denialAt = denialKey(limit, limitKey(limit, request.scope), request.cost)
+    const known = this.#denials.get(denialAt)
     if (known !== undefined && known.limit === limit && known.cost < request.cost && known.endsMs > answeredMs) return
-    this.#denials.set(place, { decision, limit, cost: request.cost, keys, answeredMs, endsMs })
+    this.#denials.set(denialAt, { decision, limit, cost: request.cost, keys, answeredMs, endsMs })
   }
 }
 
@@ -119,8 +120,8 @@ function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefin
 }
 
 /** A key has no blank. */
-const placeOf = ({ algorithm }: Limit, key: string, cost: number) =>
-  algorithm === 'fixed_window' ? key : `${key} ${cost}`
+const denialKey = ({ algorithm }: Limit, key: string, cost: number) =>
+  algorithmFacts[algorithm].resetsAtOnce ? key : `${key} ${cost}`
 
 /** If a cost exceeds a capacity, the answer is another: that the request will never be allowed. */
 const fitsAll = (limits: readonly Limit[], cost: number) =>

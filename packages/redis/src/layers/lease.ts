@@ -1,3 +1,4 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { allowed, type Decision, type LimitState } from '@weir/core/limits/decision.ts'
 import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
@@ -5,7 +6,7 @@ import { type Charge, checkLimitRequest, type LimitRequest, type LimitStore } fr
 import { LRUCache } from 'lru-cache'
 import { partCharge, type SlotPart, wholeMask } from '../join-parts.ts'
 import { limitKey } from '../keys.ts'
-import { LeasedUnits, type LeaseSource, type Taken } from './leased-units.ts'
+import { LeasedUnits, type LeaseSource, type UnitLoan } from './leased-units.ts'
 
 /*
  * Promises: a limit with `lease` is never exceeded over all processes, because every unit that is used was charged in
@@ -44,7 +45,7 @@ export interface LeasingOptions {
 }
 
 const isLeased = (limit: Limit) =>
-  limit.lease > 0 && limit.algorithm === 'fixed_window' && refuses(limit) && blockMsMaxOf(limit) === 0
+  limit.lease > 0 && algorithmFacts[limit.algorithm].resetsAtOnce && refuses(limit) && blockMsMaxOf(limit) === 0
 
 function someLeased(limits: readonly Limit[]): boolean {
   for (const limit of limits) if (limit.lease > 0) return true
@@ -52,7 +53,7 @@ function someLeased(limits: readonly Limit[]): boolean {
 }
 
 /** What one request holds of its leased limits, by their position among its limits. */
-type Held = ReadonlyMap<number, Taken>
+type HeldUnits = ReadonlyMap<number, UnitLoan>
 
 /** Decides limits with a lease from units that this process took from Redis beforehand. */
 export class Leasing implements LimitStore {
@@ -61,8 +62,8 @@ export class Leasing implements LimitStore {
   readonly #source: LeaseSource
   readonly #leases: LRUCache<string, LeasedUnits>
   /** Units of the latest requests, for refunds, in two generations; a WeakMap costs a microsecond more. */
-  #held = new Map<LimitRequest, Held>()
-  #heldBefore = new Map<LimitRequest, Held>()
+  #held = new Map<LimitRequest, HeldUnits>()
+  #heldBefore = new Map<LimitRequest, HeldUnits>()
   readonly #counters = { calls: 0, granted: 0 }
 
   constructor(inner: LimitStore, options: LeasingOptions = {}) {
@@ -117,7 +118,7 @@ export class Leasing implements LimitStore {
     return merge(request, held, rest.positions, decision, nowMs)
   }
 
-  #remember(request: LimitRequest, held: Held): void {
+  #remember(request: LimitRequest, held: HeldUnits): void {
     if (this.#held.size >= heldMax) {
       this.#heldBefore = this.#held
       this.#held = new Map()
@@ -126,9 +127,9 @@ export class Leasing implements LimitStore {
   }
 
   /** Reserves the cost on every leased limit. Undefined if one has too little: then nothing is reserved. */
-  async #reserve(request: LimitRequest): Promise<Held | undefined> {
+  async #reserve(request: LimitRequest): Promise<HeldUnits | undefined> {
     const { limits, cost, peek } = request
-    const held = new Map<number, Taken>()
+    const held = new Map<number, UnitLoan>()
     for (const [at, limit] of limits.entries()) {
       if (!isLeased(limit)) continue
       const lease = this.#leaseOf(limit, request)
@@ -162,7 +163,7 @@ export class Leasing implements LimitStore {
 const admitted = allowed('ok', { source: 'lease' })
 
 /** The limits of a request that are not held, with their positions among all of its limits. */
-function restOf(request: LimitRequest, held: Held): Pick<SlotPart, 'positions' | 'request'> {
+function restOf(request: LimitRequest, held: HeldUnits): Pick<SlotPart, 'positions' | 'request'> {
   const positions = [...request.limits.keys()].filter((at) => !held.has(at))
   return { positions, request: { ...request, limits: request.limits.filter((_, at) => !held.has(at)) } }
 }
@@ -170,7 +171,7 @@ function restOf(request: LimitRequest, held: Held): Pick<SlotPart, 'positions' |
 /** Joins the decision over the other limits and the held ones. It stays without states if Redis did not answer. */
 function merge(
   { limits }: LimitRequest,
-  held: Held,
+  held: HeldUnits,
   positions: readonly number[],
   decision: Decision,
   nowMs: number,

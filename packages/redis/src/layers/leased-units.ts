@@ -28,7 +28,7 @@ export interface LeaseSource {
 }
 
 /** Units that a request was given from memory. */
-export interface Taken {
+export interface UnitLoan {
   /** The limit as this process knows it, with these units used unless they were put back. */
   state(nowMs: number): LimitState
   /** Once. False if their window ended, or there was nothing to give back. */
@@ -63,7 +63,7 @@ export class LeasedUnits {
   }
 
   /** Takes the cost if it is there, and `atLeast` too without being taken. */
-  take(cost: number, atLeast: number, nowMs: number): Taken | undefined {
+  take(cost: number, atLeast: number, nowMs: number): UnitLoan | undefined {
     return nowMs < this.#endsMs && this.#units >= cost + atLeast ? this.#given(cost) : undefined
   }
 
@@ -71,11 +71,11 @@ export class LeasedUnits {
    * Takes the cost once a call brought the units for it. Undefined: ask Redis plainly, which is known without a call
    * while Redis has too few. Never rejects.
    */
-  acquire(cost: number, request: LimitRequest): Promise<Taken | undefined> | undefined {
+  acquire(cost: number, request: LimitRequest): Promise<UnitLoan | undefined> | undefined {
     return this.#source.monotonicMs() < this.#plainUntilMs ? undefined : this.#acquire(cost, request)
   }
 
-  async #acquire(cost: number, request: LimitRequest): Promise<Taken | undefined> {
+  async #acquire(cost: number, request: LimitRequest): Promise<UnitLoan | undefined> {
     const { monotonicMs } = this.#source
     const waiting = { cost }
     this.#waiting.add(waiting)
@@ -155,7 +155,7 @@ export class LeasedUnits {
     return this.#source.monotonicMs() < this.#endsMs ? this.#units : 0
   }
 
-  #given(cost: number): Taken {
+  #given(cost: number): UnitLoan {
     this.#units -= cost
     const window = this.#window
     const { limit } = this

@@ -1,6 +1,7 @@
 import { decideModel, type ModelCell, type ModelLimit } from '@weir/core/algorithms/decide-model.ts'
 import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { type Charge, costOf, type LimitRequest, type LimitStore } from '@weir/core/limits/limit-store.ts'
@@ -120,6 +121,7 @@ const fitsCapacity = (limits: readonly Limit[], name: string, request: LimitRequ
 /** Of a log by the stamps that it has, not by those that it may have. */
 function sizeOf(key: string, models: readonly ModelLimit[], { limits }: Pick<Decision, 'limits'>): number {
   const at = models.findIndex((one) => one.key === key)
-  const isLog = models[at]?.limit.algorithm === 'sliding_log'
+  const model = models[at]
+  const isLog = model !== undefined && algorithmFacts[model.limit.algorithm].keepsEachUnit
   return isLog ? 1 + Math.ceil((limits[at]?.used ?? 0) / stampsPerCell) : 1
 }

@@ -3,11 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { createAlertTemplates } from './alert-templates.ts'
 
-const log = createLogger('test', 'silent')
 const policyOf = (endpoints: object): Policy =>
   requirePolicy(JSON.stringify({ version: 1, plans: { free: { limits: [] } }, endpoints }), 'weir.yaml')
 const policy = policyOf({ customers: { type: 'subject', templates: 'customers' } })
@@ -19,7 +17,7 @@ function open(files: Readonly<Record<string, string>>) {
   const write = (file: string, words: string) => writeFileSync(join(dir, 'customers', file), words)
   for (const [file, words] of Object.entries(files)) write(file, words)
   let nowMs = 0
-  const templates = createAlertTemplates({ dir, policyInForce: () => policy, clock: { nowMs: () => nowMs }, log })
+  const templates = createAlertTemplates({ dir, policyInForce: () => policy, clock: { nowMs: () => nowMs } })
   const find = () => templates.find({ templates: 'customers' }, 'weir.quota.reached', 'txt')?.text
   return { templates, find, write, wait: (ms: number) => (nowMs += ms) }
 }
@@ -67,8 +65,8 @@ test('an edited file is used after ten seconds, without a restart', () => {
 
 test('a folder that is missing, and a directory that is not set, are named', () => {
   const clock = { nowMs: () => 0 }
-  const none = createAlertTemplates({ dir: '', policyInForce: () => policy, clock, log })
+  const none = createAlertTemplates({ dir: '', policyInForce: () => policy, clock })
   expect(none.findProblems()).toEqual(['WEIR_TEMPLATES_DIR is not set, and endpoints have templates'])
-  const missing = createAlertTemplates({ dir: '/nowhere', policyInForce: () => policy, clock, log })
+  const missing = createAlertTemplates({ dir: '/nowhere', policyInForce: () => policy, clock })
   expect(missing.findProblems()).toEqual([expect.stringContaining('/nowhere/customers cannot be read')])
 })

@@ -6,7 +6,6 @@ import { type AlertType, alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { namesInTemplate } from '@weir/policy/template.ts'
-import type { Logger } from '@weir/runtime/logger.ts'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 
 /** Files of a folder: some twenty types of alerts, three kinds each, and what editors leave behind. */
@@ -119,11 +118,9 @@ export function createAlertTemplates(options: {
   readonly dir: string
   readonly policyInForce: () => Pick<Policy, 'endpoints'>
   readonly clock: Clock
-  readonly log: Logger
 }) {
-  const { dir, policyInForce, clock, log } = options
+  const { dir, policyInForce, clock } = options
   const folders = new Map<string, Folder & { readonly readMs: number }>()
-  let logged = ''
   const folderOf = (name: string): Folder => {
     const known = folders.get(name)
     if (known !== undefined && clock.nowMs() - known.readMs < keptMs) return known
@@ -139,11 +136,8 @@ export function createAlertTemplates(options: {
     for (const name of folders.keys()) if (!wanted.includes(name)) folders.delete(name)
     const unset = dir === '' && wanted.length > 0 ? ['WEIR_TEMPLATES_DIR is not set, and endpoints have templates'] : []
     const problems = dir === '' ? unset : [...new Set(wanted)].flatMap((name) => folderOf(name).problems)
-    if (problems.length > 0 && problems.join() !== logged) log.warn({ problems }, 'templates that are not used')
-    logged = problems.join()
     return problems
   }
-  findProblems()
   return {
     /**
      * Returns the template of the type, or the default; undefined for Weir's own words. `html` is what stands next to
@@ -162,7 +156,7 @@ export function createAlertTemplates(options: {
       }
       return undefined
     },
-    /** Returns a sentence for each template that cannot be used, and logs them when they have changed. */
+    /** Returns a sentence for each template that cannot be used. */
     findProblems,
   }
 }

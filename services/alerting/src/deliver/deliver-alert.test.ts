@@ -1,16 +1,17 @@
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { targetsOf } from '@weir/policy/contact-targets.ts'
-import type { Contact, Endpoint, SubjectEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
+import type { Contact, Endpoint, EndpointOf } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { noCounts } from '../metrics.ts'
-import { type AttemptResult, createDeliverer } from './deliver-alert.ts'
-import { type DeliveryJob, giveUpAfterMs } from './delivery-job.ts'
+import { type DeliveryJob, giveUpAfterMs } from '../types.ts'
+import type { AttemptResult } from './channels/channel.ts'
+import { createDeliverer } from './deliver-alert.ts'
 import { EndpointLimiter } from './endpoint-limiter.ts'
 
 const startMs = Date.parse('2026-11-21T12:00:00Z')
-const endpoint: WebhookEndpoint = {
+const endpoint: EndpointOf<'webhook'> = {
   name: 'ops',
   only: {},
   isPaused: false,
@@ -30,7 +31,7 @@ const policy = requirePolicy(
   }),
   'weir.yaml',
 )
-const customers: SubjectEndpoint = { name: 'customers', type: 'subject', only: {}, isPaused: false }
+const customers: EndpointOf<'subject'> = { name: 'customers', type: 'subject', only: {}, isPaused: false }
 const acmes: Contact = { webhook: { url: 'https://acme.example.com/', secretEnv: 'ACME', allowPrivate: false } }
 const attributes = { id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', subject: 'acme', time: '2026-11-21T12:00:00Z' }
 const alert: AlertOf<'weir.limit.blocked'> = {
@@ -131,8 +132,15 @@ test('an alert is given up after ten attempts, and after four days', async () =>
   expect(counters.deliveries.webhook.results.given_up).toBe(2)
 })
 
+test('an alert that its endpoint will never accept is given up with its first attempt, and the endpoint stays enabled', async () => {
+  const { deliver, rows, disabled } = open([{ status: 400, error: 'answered 400', verdict: 'final', answer: '' }])
+  expect(await deliver(job)).toEqual({ kind: 'given_up', reason: 'ops: answered 400' })
+  expect(rows).toMatchObject([{ outcome: 'given_up', attempt: 1, status: 400, next_try: null }])
+  expect(disabled).toEqual([])
+})
+
 test('an endpoint that answers 410 is disabled, and later alerts for it are dropped with the reason', async () => {
-  const { deliver, rows, disabled } = open([{ status: 410, error: 'answered 410', isGone: true, answer: '' }])
+  const { deliver, rows, disabled } = open([{ status: 410, error: 'answered 410', verdict: 'gone', answer: '' }])
   expect(await deliver(job)).toMatchObject({ kind: 'given_up' })
   expect(disabled).toEqual(['ops: answered 410'])
   const after = open([], 'disabled since today: answered 410')
@@ -170,7 +178,9 @@ test('an alert for a paused endpoint waits, and is given up in its time', async 
 })
 
 test('the address of a contact that is removed before its delivery gets nothing; one that answers 410 is named with its subject', async () => {
-  const { deliver, rows, disabled, moveTo } = open([{ status: 410, error: 'answered 410', isGone: true, answer: '' }])
+  const { deliver, rows, disabled, moveTo } = open([
+    { status: 410, error: 'answered 410', verdict: 'gone', answer: '' },
+  ])
   const [target] = targetsOf(customers, { contacts: new Map([['acme', acmes]]), unsubscribed: new Map() }, 'acme')
   const toContact = { ...job, endpoint: target?.name ?? '' }
   moveTo(startMs + 120_000)

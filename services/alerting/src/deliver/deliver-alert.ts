@@ -1,15 +1,18 @@
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
-import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
+import type { DeliveryOutcome } from '@weir/core/alerts/alert-types.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { endpointNameOf, findTarget } from '@weir/policy/contact-targets.ts'
 import type { Policy, Target } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Counters } from '../metrics.ts'
-import { type DeliveryJob, giveUpAfterMs, nextTryMs } from './delivery-job.ts'
+import { type DeliveryJob, giveUpAfterMs, type RecordDeliveries } from '../types.ts'
+import type { AttemptResult } from './channels/channel.ts'
+import type { SendAlert } from './channels/channels.ts'
+import { isForCustomer } from './customer-filter.ts'
 import type { DisabledEndpoints } from './disabled-endpoints.ts'
 import type { EndpointLimiter } from './endpoint-limiter.ts'
-import { mayTellCustomer } from './tell-customer.ts'
+import { nextTryMs } from './retry-schedule.ts'
 
 /**
  * A process may lag behind the policy by up to this much. Until then a job of an unknown endpoint waits.
@@ -19,26 +22,6 @@ const unknownLookMs = 5_000
 
 /** Pause after which a job of a paused endpoint checks the endpoint again. */
 const pausedLookMs = 60_000
-
-/** The result of one attempt. */
-export interface AttemptResult {
-  /** The status of the HTTP or SMTP answer; 0 for none. */
-  readonly status: number
-  /** Why the attempt failed; undefined if the endpoint accepted the alert. */
-  readonly error?: string
-  /** The pause that the endpoint asks for. */
-  readonly retryAfterMs?: number | undefined
-  /** The endpoint answered that it is gone for good. */
-  readonly isGone?: boolean
-  /** The beginning of the answer's body. */
-  readonly answer: string
-}
-
-/** Makes one attempt. Never rejects, and ends within its own deadline. */
-export type SendAlert<E extends Target = Target> = (endpoint: E, alert: AlertV1) => Promise<AttemptResult>
-
-/** Records the outcomes of attempts. Resolves when Kafka has them; the table gets them later. */
-export type RecordDeliveries = (deliveries: readonly DeliveryV1[]) => Promise<void>
 
 /** The outcome of one run of a job. */
 export type JobOutcome =
@@ -87,7 +70,7 @@ type TargetPolicy = Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'li
 
 /** Returns where a job goes by this policy; undefined if it goes nowhere any more. */
 function targetOf(policy: TargetPolicy, job: DeliveryJob): Target | undefined {
-  if (isOfContact(job) && !mayTellCustomer(job.alert, policy)) return undefined
+  if (isOfContact(job) && !isForCustomer(job.alert, policy)) return undefined
   return findTarget(policy, job.endpoint, job.alert.subject)
 }
 
@@ -126,7 +109,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     return { kind: 'given_up', reason: `${job.endpoint}: ${reason}` }
   }
 
-  const settle = async (job: DeliveryJob, endpoint: Target, atMs: number, result: AttemptResult) => {
+  const complete = async (job: DeliveryJob, endpoint: Target, atMs: number, result: AttemptResult) => {
     const endMs = clock.nowMs()
     const attempts = job.attempts + 1
     const { attemptSeconds, delaySeconds } = counters.deliveries[endpoint.type]
@@ -137,11 +120,9 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
       delaySeconds.observe((endMs - (job.requestedMs || Date.parse(job.alert.time))) / 1_000)
       return { kind: 'over' } as const
     }
-    if (result.isGone === true) {
-      await disabled.disable(endpoint, goneReason(job, result.error))
-      return giveUp(job, endpoint, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
-    }
-    const nextMs = nextTryMs({ attempts, nowMs: endMs, retryAfterMs: result.retryAfterMs }, options.random)
+    if (result.verdict === 'gone') await disabled.disable(endpoint, goneReason(job, result.error))
+    const timing = { attempts, nowMs: endMs, retryAfterMs: result.retryAfterMs }
+    const nextMs = result.verdict === undefined ? nextTryMs(timing, options.random) : undefined
     if (nextMs === undefined || nextMs > job.giveUpMs) {
       return giveUp(job, endpoint, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
     }
@@ -176,7 +157,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     crash('attempt')
     // 2. Record. After a crash here the alert is sent and recorded again; the job is finished, or delayed, after this
     //   step.
-    const after = await settle(job, endpoint, nowMs, result)
+    const after = await complete(job, endpoint, nowMs, result)
     crash('attempt_recorded')
     return after
   }

@@ -4,7 +4,8 @@ import { uuidv5 } from '@weir/core/ids.ts'
 import type { Target } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Cluster, Redis } from 'ioredis'
-import type { PublishAlerts } from '../raise/raise-alerts.ts'
+import type { PublishAlerts } from '../types.ts'
+import { addressOf } from './channels/channels.ts'
 
 /** A hash in the queue's Redis: name → JSON of the address, the reason, and since when. */
 const disabledKey = 'weir:endpoints:disabled'
@@ -12,12 +13,6 @@ const disabledKey = 'weir:endpoints:disabled'
 const refreshMs = 2_000
 /** Namespace of the ids of these alerts. */
 const disabledNamespace = 'd6f0a6a2-3c4d-5b8e-9a51-0c7d2e4f6b18'
-
-/** Returns the address that identifies a disabled endpoint; it holds no secret. */
-function addressOf(endpoint: Target): string {
-  if (endpoint.type === 'webhook') return endpoint.url
-  return endpoint.type === 'slack' ? endpoint.urlEnv : endpoint.to.join(' ')
-}
 
 /** Endpoints that answered 410: nothing is sent to them. */
 export type DisabledEndpoints = ReturnType<typeof createDisabledEndpoints>

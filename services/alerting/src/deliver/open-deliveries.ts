@@ -1,5 +1,4 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import type { Clock } from '@weir/core/clock.ts'
 import type { RecordSender } from '@weir/kafka/send-records.ts'
 import { endpointNameOf } from '@weir/policy/contact-targets.ts'
 import type { Policy } from '@weir/policy/policy.ts'
@@ -10,20 +9,18 @@ import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import type { Tracing } from '@weir/runtime/tracing.ts'
 import type { Cluster, Redis } from 'ioredis'
 import type { Counters } from '../metrics.ts'
-import type { PublishAlerts } from '../raise/raise-alerts.ts'
 import { createDeliveryRecorder } from '../record/delivery-recorder.ts'
 import { repeatUntilStopped } from '../repeat.ts'
-import type { AlertTemplates } from './alert-templates.ts'
+import type { PublishAlerts } from '../types.ts'
+import type { ChannelTools } from './channels/channel.ts'
+import { createAlertSender } from './channels/channels.ts'
+import { createMailer } from './channels/email.ts'
 import { createDeliverer } from './deliver-alert.ts'
 import { createDisabledEndpoints } from './disabled-endpoints.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { EndpointLimiter } from './endpoint-limiter.ts'
-import type { EndpointSecrets } from './endpoint-secrets.ts'
 import { createQueueing } from './queue-alerts.ts'
-import { createAlertSender } from './send-alert.ts'
-import { createEmailSender } from './send-email.ts'
 import { traceDeliveries } from './trace-deliveries.ts'
-import type { UnsubscribeUrl } from './unsubscribe-url.ts'
 
 /** Endpoints with a series of their own: a process has 3,000 at most. */
 const endpointsShownMax = 200
@@ -33,22 +30,18 @@ const endpointsShownMax = 200
  */
 const sweepEveryMs = 15_000
 
-interface DeliveriesOptions {
+interface DeliveriesOptions extends Omit<ChannelTools, 'outgoing' | 'mailer'> {
   readonly queueRedis: Redis | Cluster
   readonly clickhouse: ClickHouseClient
   readonly sender: RecordSender
   readonly publish: PublishAlerts
   readonly policyInForce: () => Policy
-  readonly secrets: EndpointSecrets
-  readonly templates: AlertTemplates
-  readonly unsubscribeUrl: UnsubscribeUrl
   /** Empty for none, as is `smtpUrl`. */
   readonly proxyUrl: () => string
   readonly smtp: { readonly smtpUrl: () => string; readonly from: string }
   readonly counters: Counters
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined
-  readonly clock: Clock
   readonly crash: CrashPoint
   readonly stopping: AbortSignal
   readonly log: Logger
@@ -61,10 +54,10 @@ export type Deliveries = ReturnType<typeof openDeliveries>
 export function openDeliveries(options: DeliveriesOptions) {
   const { queueRedis, publish, policyInForce, proxyUrl, tracing, clock, stopping, log } = options
   const outgoing = createOutgoing({ proxyUrl })
-  const email = createEmailSender({ ...options.smtp, words: options })
+  const mailer = createMailer(options.smtp)
   const limiter = new EndpointLimiter()
   const record = createDeliveryRecorder(options)
-  const send = createAlertSender({ ...options, outgoing, sendEmail: email.send })
+  const send = createAlertSender({ ...options, outgoing, mailer })
   const deliver = createDeliverer({
     ...options,
     limiter,
@@ -98,7 +91,7 @@ export function openDeliveries(options: DeliveriesOptions) {
       await queue.close()
       await swept
       await outgoing.close()
-      email.close()
+      mailer.close()
     },
   }
 }

@@ -8,11 +8,10 @@ import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Counters } from '../metrics.ts'
 import { readAlerts, readUnfinishedJobs } from '../record/alert-table.ts'
-import type { RecordDeliveries } from './deliver-alert.ts'
-import { type DeliveryJob, giveUpAfterMs } from './delivery-job.ts'
+import { type DeliveryJob, giveUpAfterMs, type RecordDeliveries } from '../types.ts'
+import { isForCustomer } from './customer-filter.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { findSilence, isChosen } from './find-silence.ts'
-import { mayTellCustomer } from './tell-customer.ts'
+import { findSilence, isChosen } from './silence.ts'
 
 /**
  * Returns the names of the targets of an alert: every endpoint whose `only` selects it, and of one of type `subject`
@@ -29,7 +28,7 @@ export function chooseTargets(
     if (alert.type === 'weir.endpoint.test') return name === alert.data.endpoint
     if (alert.type === 'weir.alerts.digest') return type === 'subject' && name === alert.data.endpoint
     if (alert.type === 'weir.endpoint.disabled' && name === alert.data.endpoint) return false
-    return (type !== 'subject' || mayTellCustomer(alert, policy)) && isChosen(only, alert)
+    return (type !== 'subject' || isForCustomer(alert, policy)) && isChosen(only, alert)
   })
   return chosen.flatMap((endpoint) =>
     endpoint.type === 'subject' ? targetsOf(endpoint, policy, alert.subject).map(({ name }) => name) : [endpoint.name],

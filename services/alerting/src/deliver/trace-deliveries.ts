@@ -1,6 +1,6 @@
 import { formatTraceparent, newSpanId, parseTraceparent } from '@weir/contracts/trace-context.ts'
 import type { Tracing } from '@weir/runtime/tracing.ts'
-import type { SendAlert } from './deliver-alert.ts'
+import type { SendAlert } from './channels/channels.ts'
 
 /** Returns a way to send that traces each attempt of an alert whose decision is traced; the webhook names its span. */
 export const traceDeliveries =

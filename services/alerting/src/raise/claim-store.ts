@@ -126,7 +126,7 @@ async function runEach<Item extends { readonly key: string }>(
   add: (pipeline: ChainableCommander, item: Item) => unknown,
 ): Promise<unknown[][]> {
   const pipelines = new Map<Redis, ChainableCommander>()
-  const places = items.map((item) => {
+  const ranges = items.map((item) => {
     const server = serverOf(item.key)
     const pipeline = pipelines.get(server) ?? server.pipeline()
     pipelines.set(server, pipeline)
@@ -137,7 +137,7 @@ async function runEach<Item extends { readonly key: string }>(
   const all = [...pipelines.values()]
   const answers = await Promise.all(all.map((pipeline) => pipeline.exec()))
   const replies = new Map(all.map((pipeline, at) => [pipeline, (answers[at] ?? []).map(replyOf)]))
-  return places.map(({ pipeline, from, until }) => replies.get(pipeline)?.slice(from, until) ?? [])
+  return ranges.map(({ pipeline, from, until }) => replies.get(pipeline)?.slice(from, until) ?? [])
 }
 
 function replyOf([error, reply]: [Error | null, unknown]): unknown {

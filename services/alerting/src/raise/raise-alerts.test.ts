@@ -1,8 +1,7 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { describe, expect, it } from 'vitest'
 import { noCounts } from '../metrics.ts'
-import type { Crossing } from '../watch/crossings.ts'
-import type { RateChange } from '../watch/rate-changes.ts'
+import type { Crossing, RateChange } from '../types.ts'
 import { AlertRaiser } from './raise-alerts.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')

@@ -7,10 +7,7 @@ import type { Tracing } from '@weir/runtime/tracing.ts'
 import { LRUCache } from 'lru-cache'
 import type { Counters } from '../metrics.ts'
 import type { AlertHistory } from '../record/alert-table.ts'
-import type { BudgetReached } from '../watch/budgets.ts'
-import type { Crossing } from '../watch/crossings.ts'
-import type { FurtherBlocks } from '../watch/further-blocks.ts'
-import type { RateChange } from '../watch/rate-changes.ts'
+import type { AlertCandidate, PublishAlerts } from '../types.ts'
 import type { ClaimStore, FoundClaim, Further } from './claim-store.ts'
 
 /** Namespace of alert ids: an alert's id follows from its claim alone, so a repeated alert is the same alert. */
@@ -25,11 +22,6 @@ const rememberedMax = 30_000
 /** Candidates raised together: one round trip, one query and one publish for all, and a bound on what is in flight. */
 const raisedTogetherMax = 1_000
 
-/** Publishes alerts. Resolves when all are in Kafka on every in-sync replica. */
-export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>
-
-/** What may become an alert. */
-export type AlertCandidate = Crossing | RateChange | FurtherBlocks | BudgetReached
 type Threshold = AlertCandidate['thresholds'][number]
 
 /** Returns what tells two alerts of one claim apart: when a recurring one was first found. */

@@ -3,8 +3,8 @@ import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { RecordSender } from '@weir/kafka/send-records.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { RecordDeliveries } from '../deliver/deliver-alert.ts'
 import { repeatUntilDone } from '../repeat.ts'
+import type { RecordDeliveries } from '../types.ts'
 
 /** Rows wait up to this long for others to be sent with them. */
 const gatherMs = 20

@@ -5,20 +5,7 @@ import type { PriceList } from '@weir/core/prices/price-list.ts'
 import { monthAt, type PricedMonth } from '@weir/core/prices/priced-month.ts'
 import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
 import { budgetOf, type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
-import type { Candidate } from './crossings.ts'
-
-/** What a subject's period costs has reached thresholds of its budget. */
-export interface BudgetReached extends Candidate {
-  readonly kind: 'budget'
-  /** What alerts say of it, with the amounts as text. */
-  readonly about: {
-    readonly prices: string
-    readonly currency: string
-    readonly budget: string
-    readonly amount: string
-    readonly period: string
-  }
-}
+import type { BudgetReached } from '../types.ts'
 
 /** A subject with a budget. */
 export interface Payer {

@@ -1,45 +1,12 @@
-import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
-import { parseTrace, type TraceContext } from '@weir/contracts/trace-context.ts'
+import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
+import { parseTrace } from '@weir/contracts/trace-context.ts'
 import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { runsOutMs } from '@weir/core/alerts/forecast.ts'
 import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
 import type { Policy } from '@weir/policy/policy.ts'
-
-/** A crossing or a rate change, which may become an alert. */
-export interface Candidate {
-  readonly subject: string
-  /** Start of the period or the window; for a block, the time of the decision. */
-  readonly startMs: number
-  readonly endMs: number
-  /** How long its claims live. */
-  readonly lifetimeMs: number
-  /** Whether its claims are free again after they expired, for another alert. */
-  readonly isRecurring: boolean
-  /** Highest first; each with the key that claims it. A block, a forecast and a rate change have one. */
-  readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
-}
-
-interface Found extends Candidate {
-  readonly limit: string
-  readonly size: number
-  readonly used: number
-  readonly decisionId: string
-  /** The time of that decision. */
-  readonly decidedMs: number
-  /** What the limit counted by beyond the subject; undefined for nothing. */
-  readonly by?: Readonly<Record<string, string>> | undefined
-  /** The span of the request, where the decision is traced. */
-  readonly trace?: TraceContext | undefined
-}
-
-/**
- * A decision that found a limit's use at or above some of its thresholds, or on the way to its size before the period
- * ends, or its subject blocked by the limit.
- */
-export type Crossing = Found &
-  ({ readonly kind: 'reached' | 'blocked' } | { readonly kind: 'forecast'; readonly runsOutMs: number })
+import type { Crossing } from '../types.ts'
 
 /** Cached, because a subject at its limit needs its period for every decision. */
 const periodBoundaries = createBoundaryCache()

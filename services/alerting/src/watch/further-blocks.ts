@@ -2,18 +2,8 @@ import { claimKey } from '@weir/core/alerts/claim.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type ClaimStore, countedKeptMs, hourMs } from '../raise/claim-store.ts'
-import type { Candidate } from './crossings.ts'
+import type { FurtherBlocks } from '../types.ts'
 import { startRounds } from './rounds.ts'
-
-/** Blocks of one subject by one limit that had no alert of their own, within an hour that is over. */
-export interface FurtherBlocks extends Candidate {
-  readonly kind: 'further'
-  readonly limit: string
-  readonly size: number
-  readonly more: number
-  /** The last of them that was found. */
-  readonly decisionId: string
-}
 
 /** A batch that was begun within the hour may still count blocks; batches are much shorter. */
 const graceMs = 60_000

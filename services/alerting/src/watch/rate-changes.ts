@@ -11,7 +11,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import { claimKey } from '@weir/core/alerts/claim.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Watch } from '@weir/policy/policy.ts'
-import type { Candidate } from './crossings.ts'
+import type { RateChange } from '../types.ts'
 
 /** The usual rate is the average of this many earlier windows. */
 const windowsBefore = 12
@@ -20,17 +20,6 @@ const minuteMs = 60_000
 const oldMs = 15 * minuteMs
 /** Subjects of one watch in one evaluation, those with most requests first; the others come with the next one. */
 export const changesMax = 1_000
-
-/** A sudden change that a watch has found. */
-export interface RateChange extends Candidate {
-  readonly kind: 'changed'
-  readonly watch: string
-  readonly alert: Watch['alert']
-  /** Decisions in the window. */
-  readonly count: number
-  /** Decisions in an earlier window, on average. */
-  readonly usual: number
-}
 
 /** The queries of an evaluation. */
 export type RateSource = ReturnType<typeof rateSource>

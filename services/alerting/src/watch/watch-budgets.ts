@@ -5,7 +5,8 @@ import type { Clock } from '@weir/core/clock.ts'
 import { hasBudgets, type Policy } from '@weir/policy/policy.ts'
 import type { RedisServers } from '@weir/redis/limit-connection.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { type BudgetReached, findReached, monthsToPrice, payerOf } from './budgets.ts'
+import type { BudgetReached } from '../types.ts'
+import { findReached, monthsToPrice, payerOf } from './budgets.ts'
 import { createRoundLock, startRounds } from './rounds.ts'
 
 /** Begins no query after this long, so that ClickHouse works on budgets a third of the time at most. */

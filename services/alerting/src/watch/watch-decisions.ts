@@ -1,9 +1,11 @@
-import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { shortestPeriodMs } from '@weir/core/limits/limit.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import type { Counters } from '../metrics.ts'
-import { type Crossing, findCrossings } from './crossings.ts'
+import type { Crossing } from '../types.ts'
+import { findCrossings } from './crossings.ts'
 import { createThresholdPrefilter, type LowestAlert } from './threshold-prefilter.ts'
 
 /** The parts of a Kafka record that alerting reads. */

@@ -6,14 +6,8 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Policy, Watch } from '@weir/policy/policy.ts'
 import { type RedisServers, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import {
-  changesMax,
-  evaluateWindow,
-  lastWholeMinute,
-  type RateChange,
-  rateSource,
-  windowEndsToEvaluate,
-} from './rate-changes.ts'
+import type { RateChange } from '../types.ts'
+import { changesMax, evaluateWindow, lastWholeMinute, rateSource, windowEndsToEvaluate } from './rate-changes.ts'
 import { startRounds } from './rounds.ts'
 
 const lockKey = 'weir:1:watches:turn'

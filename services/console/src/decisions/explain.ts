@@ -1,20 +1,21 @@
 import type { DecisionRelated, DecisionRow } from '@weir/clickhouse/decision-queries.ts'
 import type { PolicyAt } from '@weir/clickhouse/policy-history.ts'
+import { decisionColumns } from '@weir/contracts/decision-columns.ts'
 import { explainDecision } from '@weir/core/explain/explain-decision.ts'
 import type { RecordedDecision } from '@weir/core/explain/recorded-decision.ts'
-import { type Charged, type Reason, reasons } from '@weir/core/limits/decision.ts'
+import { type Reason, reasons } from '@weir/core/limits/decision.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { isJsonObject, type JsonObject } from '@weir/policy/entities.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { historyBody, isHistoryKind } from '../history/history-rows.ts'
-import { hiddenLimitsOf } from '../routes/own-alerts.ts'
+import { hiddenLimitsOf } from '../alerts/own-alerts.ts'
+import { historyBody, isHistoryKind } from '../policy/history-rows.ts'
 import { type ChangedEntity, changedEntity, factsOf, policyOf } from './policy-facts.ts'
+import { plainColumns } from './shown-decision.ts'
 
-const noCorrection = '00000000-0000-0000-0000-000000000000'
+const noCorrection = decisionColumns.corrects.absent
 const iso = (ms: number) => new Date(ms).toISOString()
-const chargedOf = (text: string): Charged => (text === 'yes' || text === 'no' ? text : 'unknown')
 const reasonOf = (text: string): Reason => reasons.find((one) => one === text) ?? 'ok'
 
 /** The row as core knows a decision. Records of older processes have neither a wait nor an offset of the policy. */
@@ -25,10 +26,10 @@ function recordedOf(row: DecisionRow): RecordedDecision {
     plan: row.plan,
     cost: row.cost,
     count: row.count,
-    outcome: row.outcome === 'allow' ? 'allow' : 'deny',
+    outcome: row.outcome,
     reason: reasonOf(row.reason),
-    mode: row.mode === 'shadow' ? 'shadow' : 'enforce',
-    charged: chargedOf(row.charged),
+    mode: row.mode,
+    charged: row.charged,
     deniedBy: row.denied_by,
     shadowedBy: row.shadowed_by,
     limits: row.limits.map(({ reset_ms, ...limit }) => ({ ...limit, resetMs: reset_ms })),
@@ -104,22 +105,12 @@ export function explained({ row, related, then, now }: Known, reach: Reach) {
   const sinceChanged = then === undefined || now === undefined ? [] : changesSince(row, then, now)
   const { outcome, corrections, alerts, blockedBy } = related
   return {
-    id: row.id,
+    ...plainColumns(row),
     ts: iso(row.ts_ms),
-    subject: row.subject,
-    key_id: row.key_id,
-    plan: row.plan,
-    route: row.route,
-    method: row.method,
-    cost: row.cost,
-    count: row.count,
-    outcome: row.outcome,
     reason: record.reason,
     mode: record.mode,
-    charged: row.charged,
     denied_by: record.deniedBy,
     shadowed_by: record.shadowedBy,
-    ip: row.ip,
     retry_ms: record.retryMs ?? null,
     ...explanation,
     would_have_allowed: remedies,

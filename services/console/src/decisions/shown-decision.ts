@@ -1,38 +1,30 @@
-import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
+import { type ShownDecision, shownColumns } from '@weir/api/decisions.ts'
+import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 
-/** What a list and a stream show of a decision. */
-export type ShownColumns = Omit<DecisionRow, 'corrects' | 'adjustment'>
+/** The columns of a decision that every caller sees as they are stored. */
+export const plainColumns = (row: StoredDecision) =>
+  Object.fromEntries(shownColumns.map((name) => [name, row[name]])) as Pick<
+    StoredDecision,
+    (typeof shownColumns)[number]
+  >
 
 /**
  * A decision as the caller may know it. Callers who are limited to subjects see nothing of limits in shadow, and no
  * counts: which of them were theirs alone is only known with the policy of then, which the explanation has.
  */
-export function shownDecision(row: ShownColumns, { isOwn }: Reach) {
-  const { id, ts_ms: tsMs, subject, key_id, plan, route, method, cost, count, outcome, charged, ip } = row
+export function shownDecision(row: StoredDecision, { isOwn }: Reach): ShownDecision {
+  const { outcome, reason, mode, policy, retry_ms: retryMs, shadowed_by, limits } = row
   // Records of older processes say nothing of waiting.
-  const isWaitKnown = outcome === 'deny' && (row.policy >= 0 || row.retry_ms !== 0)
-  const isHidden = isOwn && row.mode === 'shadow'
+  const isWaitKnown = outcome === 'deny' && (policy >= 0 || retryMs !== 0)
+  const isHidden = isOwn && mode === 'shadow'
   return {
-    id,
-    ts: new Date(tsMs).toISOString(),
-    subject,
-    key_id,
-    plan,
-    route,
-    method,
-    cost,
-    count,
-    outcome,
-    reason: isHidden ? 'ok' : row.reason,
-    mode: isHidden ? 'enforce' : row.mode,
-    charged,
+    ...plainColumns(row),
+    ts: new Date(row.ts_ms).toISOString(),
+    reason: isHidden ? 'ok' : reason,
+    mode: isHidden ? 'enforce' : mode,
     denied_by: isOwn && outcome === 'allow' ? '' : row.denied_by,
-    ip,
-    retry_ms: isWaitKnown ? row.retry_ms : null,
-    ...(isOwn ? {} : { shadowed_by: row.shadowed_by, limits: row.limits }),
+    retry_ms: isWaitKnown ? retryMs : null,
+    ...(isOwn ? {} : { shadowed_by, limits }),
   }
 }
-
-/** A decision as a list and a stream show it. */
-export type ShownDecision = ReturnType<typeof shownDecision>

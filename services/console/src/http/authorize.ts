@@ -14,14 +14,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { CallerFinder, FoundCaller } from './caller.ts'
 import type { Sessions } from './sessions.ts'
 
-/** Parts of the served description for which the handler has messages of its own: Fastify checks less of them. */
-export interface Described {
-  readonly params?: object
-  readonly querystring?: object
-  readonly headers?: object
-  readonly body?: object
-}
-
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a token needs for this route; a route without one is open to every caller. */
@@ -32,7 +24,6 @@ declare module 'fastify' {
     reach?: 'own'
     /** An answer without an end. */
     isLive?: true
-    described?: Described
   }
   interface FastifyRequest {
     /** Name of the caller's token, `root` for the one of the environment. */

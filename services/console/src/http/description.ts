@@ -1,4 +1,5 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import { shown } from '@weir/api/schema.ts'
 
 interface Body {
   readonly content: Readonly<Record<string, { readonly schema?: { readonly type?: unknown } }>>
@@ -17,7 +18,7 @@ function describeOptionalBodies<T extends { readonly paths?: object }>(document:
   return document
 }
 
-/** How the served OpenAPI is made of the routes; what a route says in `described` stands in place of its schema. */
+/** How the served OpenAPI is made of the routes; rules that are only described are shown with the others. */
 export const description: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
@@ -29,7 +30,7 @@ export const description: FastifyDynamicSwaggerOptions = {
     components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
     security: [{ token: [] }],
   },
-  transform: ({ schema, url, route }) => ({ url, schema: { ...schema, ...route.config?.described } }),
+  transform: ({ schema, url }) => ({ url, schema: shown(schema) as typeof schema }),
   transformObject: (made) =>
     'openapiObject' in made ? describeOptionalBodies(made.openapiObject) : made.swaggerObject,
 }

@@ -1,3 +1,4 @@
+import { enforced } from '@weir/api/schema.ts'
 import fastJsonStringify, { type Schema } from 'fast-json-stringify'
 import type { FastifyInstance, FastifySchemaCompiler } from 'fastify'
 
@@ -11,7 +12,7 @@ export function compileLazily(app: FastifyInstance, compile: FastifySchemaCompil
   app.setValidatorCompiler((route) => {
     let made: Validate | undefined
     const validate: Validate = (data) => {
-      made ??= compile(route) as Validate
+      made ??= compile({ ...route, schema: enforced(route.schema) }) as Validate
       const answer = made(data)
       validate.errors = made.errors ?? null
       return answer

@@ -1,7 +1,7 @@
 import type { PolicyFault } from '@weir/policy/entities.ts'
 import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
-import type { StreamRefusal } from '../live/live-decisions.ts'
+import type { StreamRefusal } from '../decisions/live-decisions.ts'
 
 /** The seconds after which a caller may repeat a request that failed because a server is down, or had no room. */
 const retryAfterS = 5

@@ -34,8 +34,8 @@ export function questionFailure(
  */
 export const orUnavailable =
   (what: string, unavailable: Problem | ((error: unknown) => Problem)) =>
-  <R extends FastifyRequest>(handle: (request: R, reply: FastifyReply) => Promise<unknown>) =>
-  async (request: R, reply: FastifyReply): Promise<unknown> => {
+  <R extends FastifyRequest, Answer>(handle: (request: R, reply: FastifyReply) => Promise<Answer>) =>
+  async (request: R, reply: FastifyReply): Promise<Answer | FastifyReply> => {
     try {
       return await handle(request, reply)
     } catch (error) {

@@ -61,7 +61,7 @@ const counted = { askCompleteness: async () => ({ completeThroughMs: nowMs - 2_0
 const clock = { nowMs: () => nowMs }
 
 async function lookOf(overrides: Parameters<typeof openWithPolicy>[0]) {
-  const { ask } = await openWithPolicy({ clock, statusSources: statusParts, ...counted, ...overrides })
+  const { ask } = await openWithPolicy({ clock, status: statusParts, ...counted, ...overrides })
   const answer = await ask('/v1/status')
   const { ok, look, warnings } = answer.json()
   expect([answer.statusCode, ok]).toEqual([200, look.length === 0])
@@ -90,12 +90,8 @@ test('every part that is not as it should be has its sentence, and no other', as
     },
     heldBack: { ops: 1, customers: 3 },
   }
-  const statusSources = {
-    recentGaps: down,
-    redisProblem: async () => 'Redis does not answer',
-    processes: async () => [ill],
-  }
-  expect(await lookOf({ askCompleteness: down, statusSources })).toEqual([
+  const status = { recentGaps: down, redisProblem: async () => 'Redis does not answer', processes: async () => [ill] }
+  expect(await lookOf({ askCompleteness: down, status })).toEqual([
     'usage is not known: ClickHouse did not answer',
     'gaps are not known: ClickHouse did not answer',
     failed,

@@ -2,12 +2,12 @@ import { type PolicyMessage, parsePolicyRecord } from '@weir/contracts/policy.v1
 import { WeirError } from '@weir/core/errors.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
-import type { AuditLog } from '../audit-log.ts'
-import type { PolicyReplica, Ports } from '../ports.ts'
+import type { AuditLog } from '../policy/audit-log.ts'
+import type { ChangeSource, PolicyReplica } from '../sources.ts'
 
 /** A policy topic that is an array: tests use it instead of Kafka. */
 export interface MemoryPolicyStore extends PolicyReplica {
-  readonly publish: Ports['publish']
+  readonly publish: ChangeSource['publish']
   readonly state: PolicyState
   readonly published: readonly (readonly PolicyMessage[])[]
   /** While it is down it accepts nothing. */

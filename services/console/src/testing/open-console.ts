@@ -7,10 +7,14 @@ import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
-import { AuditLog } from '../audit-log.ts'
+import type { DecisionSource } from '../decisions/decision-source.ts'
+import { LiveDecisions } from '../decisions/live-decisions.ts'
 import { createPlaces } from '../http/places.ts'
-import { LiveDecisions } from '../live/live-decisions.ts'
-import type { BlockPorts, ChangeCounts, DecisionReader, Ports } from '../ports.ts'
+import type { LimitSource } from '../limits/limit-source.ts'
+import type { MoneySource } from '../money/money-source.ts'
+import { AuditLog } from '../policy/audit-log.ts'
+import type { AccessSettings, ChangeSource, Sources } from '../sources.ts'
+import type { UsageSource } from '../usage/usage-source.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
 
 /** The token of the environment. */
@@ -62,7 +66,7 @@ const decision: DecisionRow = {
   corrects: '00000000-0000-0000-0000-000000000000',
   adjustment: 0,
 }
-const decisions: DecisionReader = {
+const decisions: Pick<DecisionSource, 'list' | 'find' | 'related' | 'policyAt'> = {
   list: async () => [{ row: decision, outcome: undefined, corrections: [] }],
   find: async (_reach, { id }) => (id === knownDecision ? decision : undefined),
   related: async () => ({ outcome: undefined, corrections: [], alerts: [], blockedBy: undefined }),
@@ -71,7 +75,7 @@ const decisions: DecisionReader = {
 
 /** The id of the only block there is. */
 export const knownBlock = 'the-block'
-const blocks: BlockPorts = {
+const blocks: LimitSource['blocks'] = {
   read: async () => [
     { name: 'per-ip', subject: '', by: { ip: '192.0.2.7' }, decision: knownDecision, since_ms: 1, refusals: 2 },
   ],
@@ -137,12 +141,6 @@ const impact: Impact = {
   limits: [{ limit: 'minute', edit: 'changed', ...refusals, subjects: [{ subject: 'acme', ...refusals }] }],
 }
 
-const noExports: Ports['exports'] = {
-  askExport: async () => [],
-  readCountedOffsets: async () => [],
-  readFormerPolicies: async () => new Map(),
-}
-
 /** What a test sends in addition to method and path. */
 export interface AskOptions {
   readonly body?: string | object
@@ -150,15 +148,25 @@ export interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+const portalKey = 'the key of portals in the tests of this console'
+const money: MoneySource = {
+  askPeriodUsage: async () => [],
+  askExport: async () => [],
+  readCountedOffsets: async () => [],
+  readFormerPolicies: async () => new Map(),
+}
+
+/** What a test replaces, whichever source has it. */
+type Fakes = Partial<Sources & UsageSource & DecisionSource & LimitSource & MoneySource & ChangeSource & AccessSettings>
+
 /** Opens a console on a policy topic in memory, which is asked without a network. */
-export function openConsole(overrides: Partial<Ports> = {}) {
+export function openConsole(fakes: Fakes = {}) {
   const questions: UsageQuery[] = []
   const outcomeQuestions: OutcomeQuery[] = []
-  const counts: Parameters<ChangeCounts>[] = []
-  const [requested, tested]: [DeliveryV1[], string[]] = [[], []]
-  const audit = new AuditLog()
+  const counts: Parameters<LimitSource['changeCounts']>[] = []
+  const [requested, tested, audit]: [DeliveryV1[], string[], AuditLog] = [[], [], new AuditLog()]
   const store = createMemoryPolicyStore(audit)
-  const ports: Ports = {
+  const usage: UsageSource = {
     askUsage: async (_reach, question) => {
       questions.push(question)
       return []
@@ -169,47 +177,51 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       return []
     },
     openStream: async () => Readable.from([]),
-    askImpact: async () => impact,
-    askPeriodUsage: async () => [],
     askUtilization: async () => [],
-    exports: noExports,
-    statusSources: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     readGaps: async () => [],
-    decisions,
-    blocks,
-    publicUrl: undefined,
-    unsubscribeKey: () => '',
-    findChange: async ({ id }) => (id === knownChange ? change : undefined),
-    places: createPlaces(),
-    live: new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined })),
-    alerts: {
-      list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
-      find: async (_within, id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),
-      listFailed: async () => [{ alert_id: knownAlert, alert_type: alert.type, subject: 'acme', endpoint: 'ops' }],
-      async request(rows) {
-        requested.push(...rows)
-        return rows.length
-      },
-      async sendTest(endpoint, subject) {
-        tested.push(subject === undefined ? endpoint : `${endpoint} ${subject}`)
-        return knownAlert
-      },
-    },
-    peekLimits: async ({ limits }) => limits.map(({ limit: { name, size } }) => ({ name, size, ...stands })),
-    policy: store,
-    publish: store.publish,
-    audit,
+    ...fakes,
+  }
+  const limits: LimitSource = {
+    peek: async ({ limits }) => limits.map(({ limit: { name, size } }) => ({ name, size, ...stands })),
     changeCounts: async (...asked) => {
       counts.push(asked)
       return { subject: asked[0].subject.id, changed: [{ name: 'minute', keys: 1, used_up: 0 }], left: [] }
     },
-    portalKey: () => 'the key of portals in the tests of this console',
-    clock: { nowMs: () => nowMs },
-    portalOrigins: [],
-    ...overrides,
+    blocks,
+    ...fakes,
   }
-  const app = buildApp(ports, createLogger('test', 'silent'), () =>
+  const alerts: Sources['alerts'] = {
+    list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
+    find: async (_within, id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),
+    listFailed: async () => [{ alert_id: knownAlert, alert_type: alert.type, subject: 'acme', endpoint: 'ops' }],
+    async request(rows) {
+      requested.push(...rows)
+      return rows.length
+    },
+    async sendTest(endpoint, subject) {
+      tested.push(subject === undefined ? endpoint : `${endpoint} ${subject}`)
+      return knownAlert
+    },
+  }
+  const live = new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined }))
+  const findChange: ChangeSource['findChange'] = async ({ id }) => (id === knownChange ? change : undefined)
+  const access = { publicUrl: undefined, portalOrigins: [], unsubscribeKey: () => '', portalKey: () => portalKey }
+  const sources: Sources = {
+    alerts,
+    policy: store,
+    status: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
+    places: createPlaces(),
+    clock: { nowMs: () => nowMs },
+    limits,
+    ...fakes,
+    usage,
+    decisions: { ...decisions, askImpact: async () => impact, live, ...fakes },
+    money: { ...money, ...fakes },
+    changes: { publish: store.publish, audit, findChange, ...fakes },
+    access: { ...access, ...fakes },
+  }
+  const app = buildApp(sources, createLogger('test', 'silent'), () =>
     createHash('sha256').update(rootToken).digest('hex'),
   )
   const ask = (request: string, { body, token = rootToken, headers = {} }: AskOptions = {}) => {

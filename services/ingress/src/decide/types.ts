@@ -1,9 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, NamedValues } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
-import type { NamedValues } from '../http/named-scopes.ts'
 import type { PolicyView } from '../policy-view.ts'
 
 /** The ways to ask for a decision. */

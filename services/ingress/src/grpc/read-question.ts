@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
+import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { attributesOfKeys, descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Route } from '@weir/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
-import type { NamedValues } from '../http/named-scopes.ts'
 import type { PolicyView } from '../policy-view.ts'
 import {
   attributesOf,

@@ -1,14 +1,12 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { NamedScopeKind } from '@weir/core/limits/limit.ts'
+import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import type { Claims } from '@weir/identity/caller.ts'
 import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import { readParameter } from '@weir/policy/match/match-route.ts'
 import type { Policy, Route } from '@weir/policy/policy.ts'
 import { cookieValue, laxName } from './cookie-value.ts'
-
-/** Values of scopes with a name, by the scope's whole text. */
-export type NamedValues = ReadonlyMap<string, string>
 
 /** What an entry point knows of a request. What it leaves out counts as empty. */
 export interface ScopeSource {
@@ -111,7 +109,7 @@ function attributeReader(policy: Pick<Policy, 'limits'>): Read | undefined {
 function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read | undefined {
   const names = namesOf({ limits }, 'path')
   if (names.length === 0) return undefined
-  const places = new Map<Route, readonly (readonly [scope: string, segment: number, verb: number])[]>()
+  const positions = new Map<Route, readonly (readonly [scope: string, segment: number, verb: number])[]>()
   for (const route of routes) {
     if (route.method === descriptorMethod) continue
     const found = route.path.split('/').flatMap((segment, at) => {
@@ -119,10 +117,10 @@ function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read
       // A verb is as long decoded as it is written.
       return names.includes(name) ? [[`path:${name}`, at, verb === '' ? 0 : verb.length + 1] as const] : []
     })
-    if (found.length > 0) places.set(route, found)
+    if (found.length > 0) positions.set(route, found)
   }
   return ({ route, path }, values) => {
-    const found = path === undefined ? undefined : places.get(route)
+    const found = path === undefined ? undefined : positions.get(route)
     if (found === undefined) return
     const segments = path?.split('/') ?? []
     for (const [scope, at, verb] of found) {

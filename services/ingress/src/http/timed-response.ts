@@ -1,5 +1,6 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import { buckets, Histogram } from '@weir/runtime/histogram.ts'
+import { LabelCells } from '@weir/runtime/label-cells.ts'
 
 /** Classes of statuses; two of 4xx are apart: refusals by a limit, and clients that hung up before their answer. */
 const codes = ['2xx', '3xx', '4xx', '5xx', '429', '499'] as const
@@ -7,19 +8,36 @@ const codes = ['2xx', '3xx', '4xx', '5xx', '429', '499'] as const
 /** As nginx records a client that hung up. */
 export const clientGoneStatus = 499
 
-/** By place in `codes`. None of 1xx ends a request. */
-function placeOf(status: number): number {
+/** By index in `codes`. None of 1xx ends a request. */
+function indexOf(status: number): number {
   if (status === 429) return 4
   return status === clientGoneStatus ? 5 : Math.floor(status / 100) - 2
 }
 
 /** The time from the heads of requests until the ends of their answers, by code. */
-export class AnswerTimes {
+class AnswerTimes {
   readonly byCode = codes.map((code) => [code, new Histogram(buckets.http)] as const)
 
   observe(status: number, seconds: number): void {
-    this.byCode[placeOf(status)]?.[1].observe(seconds)
+    this.byCode[indexOf(status)]?.[1].observe(seconds)
   }
+}
+
+/** Upstreams that have series of their own, of 17 each. */
+const upstreamsMax = 20
+
+/** The times of requests over HTTP: of each entry point's, and of those that were forwarded by their upstream. */
+export class HttpMetrics {
+  readonly answers = {
+    proxy: new AnswerTimes(),
+    check: new AnswerTimes(),
+    batch: new AnswerTimes(),
+    authorize: new AnswerTimes(),
+    /** What the api answers besides: settlements, pauses, its description, unknown addresses. */
+    other: new AnswerTimes(),
+  } as const
+  /** From a request's sending until the end of the answer. */
+  readonly upstreams = new LabelCells(upstreamsMax, () => new Histogram(buckets.http))
 }
 
 /** An answer that observes its time when it ends. */

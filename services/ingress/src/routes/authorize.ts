@@ -64,7 +64,7 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
   return async function authorize(request: FastifyRequest, reply: FastifyReply) {
     // The body is not read: on a kept connection the next request would be read as a body that never came.
     if (hasBody(request.raw)) reply.header('connection', 'close')
-    const asked = readAsked(ports.policy.view, request)
+    const asked = readQuestion(ports.policy.view, request)
     if ('problem' in asked) return sendRefusal(reply, asked.options, asked.problem)
     const { view, method, url, path, options } = asked
     const { rawHeaders } = request.raw
@@ -117,7 +117,7 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
   }
 }
 
-interface Asked {
+interface GatewayQuestion {
   readonly view: PolicyView
   readonly method: string
   /** Path and query as the client sent them; `path` is what routes are matched by. */
@@ -126,10 +126,10 @@ interface Asked {
   readonly options: GatewayOptions
 }
 
-type Unreadable = Pick<Asked, 'options'> & { readonly problem: Problem }
+type Unreadable = Pick<GatewayQuestion, 'options'> & { readonly problem: Problem }
 
 /** Reads the client's request and the gateway's options out of what the gateway sent. */
-function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadable {
+function readQuestion(view: PolicyView, request: FastifyRequest): GatewayQuestion | Unreadable {
   const { method, headers, socket } = request.raw
   const behind = request.originalUrl.slice(authorizePath.length)
   const rest = behind.startsWith('/') ? behind : ''

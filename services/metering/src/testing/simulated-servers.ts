@@ -30,7 +30,7 @@ export class World {
   /** Tokens that came again with other rows. */
   readonly changed: string[] = []
   /** The same as `rows`, behind the shard's name. */
-  readonly places = new Set<string>()
+  readonly positions = new Set<string>()
   readonly letters = new Set<string>()
   readonly effects: string[] = []
   /** Asked with each effect and its number from 1 on, before it has happened. */
@@ -65,7 +65,7 @@ export class World {
     if (this.refuses(request)) return new Error('refused')
     this.inserted.push({
       shard,
-      partitions: [...new Set(placesOf(lines.toString()).map(({ partition }) => partition))],
+      partitions: [...new Set(positionsOf(lines.toString()).map(({ partition }) => partition))],
     })
     const token = `${shard} ${dedupToken}`
     const known = this.tokens.get(token)
@@ -75,7 +75,7 @@ export class World {
     for (const line of lines.toString().split('\n').filter(Boolean)) {
       const { partition, offset } = JSON.parse(line)
       this.rows.set(`${partition}:${offset}`, (this.rows.get(`${partition}:${offset}`) ?? 0) + 1)
-      this.places.add(`${shard} ${partition}:${offset}`)
+      this.positions.add(`${shard} ${partition}:${offset}`)
     }
     return undefined
   }
@@ -87,7 +87,7 @@ export class World {
   }
 }
 
-const placesOf = (lines: string) =>
+const positionsOf = (lines: string) =>
   lines
     .split('\n')
     .filter(Boolean)
@@ -117,7 +117,9 @@ function storeOf(world: World): UsageStore {
     },
     hasRows: async ({ months, shard }) =>
       months.some((lines) =>
-        placesOf(lines.toString()).some(({ partition, offset }) => world.places.has(`${shard} ${partition}:${offset}`)),
+        positionsOf(lines.toString()).some(({ partition, offset }) =>
+          world.positions.has(`${shard} ${partition}:${offset}`),
+        ),
       ),
     repair: async () => undefined,
     lastInserted: async ({ partition }) => {

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notImplemented, serverException } from '../engine/exception.ts'
 import type { Job, QueryServer } from '../query/query-server.ts'
+import { type RequestOptions, readOptions } from '../query/request-options.ts'
 import { refuseBeyondDatabase } from '../sql/beyond-database.ts'
 import { readStatement } from '../sql/statement.ts'
 import { sqlString } from '../sql/tokens.ts'
 import { authenticate } from './access.ts'
 import { type Body, engineDecoding, readBody, readHead } from './request-body.ts'
-import { type RequestOptions, readOptions } from './request-options.ts'
 import { respond } from './respond.ts'
 
 /** Bytes in which the statement is sought; an INSERT's data beyond them is never held in memory. */

@@ -7,11 +7,11 @@ import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Connection, Engine } from '../engine/engine.ts'
 import { ServerException, serverException, toServerException } from '../engine/exception.ts'
-import type { RequestOptions } from '../http/request-options.ts'
 import { killingByClientQueryId, queryIdMark, withClientQueryIds } from '../sql/query-ids.ts'
 import { type InsertData, readingFromFile, type Statement } from '../sql/statement.ts'
 import { sqlName, sqlString } from '../sql/tokens.ts'
 import { type Answer, answerInsert, answerStream, answerWhole, canStream } from './answer.ts'
+import type { RequestOptions } from './request-options.ts'
 import { Slots } from './slots.ts'
 
 /** Concurrent statements. Each holds a thread of Node's pool while it runs; the engine itself uses all processors. */

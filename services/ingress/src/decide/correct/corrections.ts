@@ -8,7 +8,7 @@ const retryMs = 1_000
 /** Given to it at a time: some milliseconds, so that no request waits for them. */
 const batchMax = 500
 
-interface Waiting {
+interface Pending {
   readonly subject: string
   readonly line: string
 }
@@ -22,7 +22,7 @@ export class Corrections {
   readonly counters = { recorded: 0, lost: 0 }
   readonly #log: DecisionLog
   readonly #waitingMax: number
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new Set<Pending>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(log: DecisionLog, waitingMax: number = waitingMaxDefault) {
@@ -42,7 +42,7 @@ export class Corrections {
     return this.#waiting.size
   }
 
-  #hold(one: Waiting): void {
+  #hold(one: Pending): void {
     if (this.#waiting.size >= this.#waitingMax) {
       this.counters.lost += 1
       return
@@ -51,7 +51,7 @@ export class Corrections {
     this.#timer ??= setInterval(() => this.#appendWaiting(batchMax), retryMs).unref()
   }
 
-  #append(one: Waiting): boolean {
+  #append(one: Pending): boolean {
     if (!this.#log.append(one.subject, one.line, true)) return false
     // Not given again while a stalled disk may still write it.
     void this.#log.finallyWritten().then((isWritten) => {

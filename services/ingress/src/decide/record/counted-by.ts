@@ -1,4 +1,4 @@
-import type { LimitRecordV1 } from '@weir/contracts/decision.v1.ts'
+import type { LimitRecordV1 } from '@weir/contracts/decision-columns.ts'
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { type Limit, partText, type ScopePart } from '@weir/core/limits/limit.ts'
 import { type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
@@ -12,7 +12,7 @@ export const addressForms = ['full', 'prefix', 'hash', 'off'] as const
 export type AddressForm = (typeof addressForms)[number]
 
 /** What a record says of the values that its limits counted by. */
-export interface Counted {
+export interface ScopeRecord {
   readonly limits: readonly (LimitState & { readonly by?: LimitRecordV1['by'] })[]
   /** The address as it is recorded; empty where no limit counts by it, or none is to be recorded. */
   readonly ip: string
@@ -57,7 +57,7 @@ export function countedBy(
   limits: readonly Limit[],
   states: readonly LimitState[],
   form: AddressForm,
-): Counted {
+): ScopeRecord {
   if (!limits.some(countsByMore)) return { limits: states, ip: '' }
   const isByAddress = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip'))
   const ip = isByAddress ? recordedAddress(form, ask.ip) : ''

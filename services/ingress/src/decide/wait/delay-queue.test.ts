@@ -235,7 +235,7 @@ test('After any mixture of steps nothing is left of the requests that have gone'
   expect(Object.values(results).every((count) => count > 20)).toBe(true)
 })
 
-test('A few subjects cannot take the places of all queues: beyond half of them each has less, and one that has none still gets one', () => {
+test('A few subjects cannot take the slots of all queues: beyond half of them each has less, and one that has none still gets one', () => {
   createManualTime(vi)
   const queues = new DelayQueues(16)
   const tickets: QueueTicket[] = []

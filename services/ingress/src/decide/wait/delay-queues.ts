@@ -1,4 +1,4 @@
-import { FairPlaces, sharerOf } from '../../fair-places.ts'
+import { FairSlots, sharerOf } from '../../fair-slots.ts'
 import { DelayQueue, type EnqueueRequest, type QueueTicket } from './delay-queue.ts'
 
 /**
@@ -11,13 +11,13 @@ const waitingMaxDefault = 10_000
  */
 export class DelayQueues {
   readonly #queues = new Map<string, DelayQueue>()
-  readonly #places: FairPlaces
+  readonly #slots: FairSlots
   readonly #drained = Promise.withResolvers<void>()
   #closesMs: number | undefined
 
   /** @param waitingMax given by tests */
   constructor(waitingMax: number = waitingMaxDefault) {
-    this.#places = new FairPlaces(waitingMax)
+    this.#slots = new FairSlots(waitingMax)
   }
 
   /** Counts that requests wait for. Every request asks first whether it is 0. */
@@ -27,7 +27,7 @@ export class DelayQueues {
 
   /** Waiting requests, including those that are being decided again just now. */
   get waiting(): number {
-    return this.#places.taken
+    return this.#slots.taken
   }
 
   has(key: string): boolean {
@@ -40,22 +40,22 @@ export class DelayQueues {
   }
 
   /**
-   * Undefined where the request may not wait: no place is left, or none for its subject, or capacity would come too
+   * Undefined where the request may not wait: no slot is left, or none for its subject, or capacity would come too
    * late.
    */
   enqueue(key: string, request: EnqueueRequest): QueueTicket | undefined {
     const sharer = sharerOf(request.subject)
-    if (this.#closesMs !== undefined || !this.#places.hasFor(sharer)) return undefined
+    if (this.#closesMs !== undefined || !this.#slots.hasFor(sharer)) return undefined
     const queue = this.#queues.get(key) ?? this.#newQueue(key, request.capacityMs)
     const ticket = queue.enqueue(request)
     if (ticket === undefined) return undefined
     this.#queues.set(key, queue)
-    this.#places.take(sharer)
+    this.#slots.take(sharer)
     return ticket
   }
 
   #newQueue(key: string, capacityMs: number): DelayQueue {
-    const released = (subject: string) => this.#places.release(sharerOf(subject))
+    const released = (subject: string) => this.#slots.release(sharerOf(subject))
     return new DelayQueue(capacityMs, released, () => {
       this.#queues.delete(key)
       if (this.#closesMs !== undefined && this.#queues.size === 0) this.#drained.resolve()

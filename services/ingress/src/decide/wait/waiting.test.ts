@@ -147,7 +147,7 @@ test('A request without a client does not wait, and a peek never does', async ()
   expect([delays.waiting, time.timers]).toEqual([0, 0])
 })
 
-test('A client that leaves frees its place immediately, and is recorded as the refusal that it would have got', async () => {
+test('A client that leaves frees its slot immediately, and is recorded as the refusal that it would have got', async () => {
   const { time, ask, log, outcomes, delays } = openGate()
   const client = newClient()
   void ask('a')
@@ -332,7 +332,7 @@ test('A grant is decided by the limits that are in force by then', async () => {
   expect(log.records.at(-1)).toMatchObject({ outcome: 'allow', plan: 'wide', limits: [] })
 })
 
-test('A request that a changed policy refuses at its grant keeps its place, whatever the order of the limits is now', async () => {
+test('A request that a changed policy refuses at its grant keeps its slot, whatever the order of the limits is now', async () => {
   const subjects = '{ acme: { plan: free } }'
   const before = changing(subjects, '{ free: { limits: [few, roomy] } }')
   const { time, replace, waiting, delays, pause } = await openWaiting(before)

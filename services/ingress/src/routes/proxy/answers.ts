@@ -34,7 +34,7 @@ export function upstreamFailure(error: Error & { code?: string }, upstream: Upst
 
 const busy = (why: string) =>
   problem('upstream-busy', 'Upstream busy', 503, `${why}. Try again in ${busyRetrySeconds} s.`)
-/** The refusal of a request that finds no place with its upstream. */
+/** The refusal of a request that finds no slot with its upstream. */
 export const upstreamBusy = busy('Too many requests wait for this upstream already')
 /** The refusal of a body that is read before the decision, while too many of those are. */
 export const bodiesBusy = busy('Too many bodies are being read for what they cost or count by')

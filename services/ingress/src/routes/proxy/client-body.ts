@@ -52,7 +52,7 @@ export class ClientBody extends Readable {
     const begin = this.#begin
     if (begin === undefined) return
     this.#begin = undefined
-    // Nothing more is read for one that then waits for a place.
+    // Nothing more is read for one that then waits for a slot.
     this.#request.pause()
     begin()
   }

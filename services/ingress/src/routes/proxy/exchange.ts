@@ -66,7 +66,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#hasEnded
   }
 
-  /** No place with the upstream is left for it. */
+  /** No slot with the upstream is left for it. */
   refuseBusy(): void {
     if (this.#hasEnded) return
     const { response, ownHeaders } = this.#proxied

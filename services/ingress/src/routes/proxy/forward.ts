@@ -1,12 +1,12 @@
 import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
-import type { CredentialPlace } from '@weir/identity/caller.ts'
+import type { CredentialLocation } from '@weir/identity/caller.ts'
 import type { Upstream } from '@weir/policy/policy.ts'
 import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Dispatcher } from 'undici'
 import type { Settling } from '../../decide/correct/settle.ts'
-import type { HttpMetrics } from '../../http/http-metrics.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
+import type { HttpMetrics } from '../../http/timed-response.ts'
 import { clientGoneStatus, observeBrokenOff } from '../../http/timed-response.ts'
 import type { Ports } from '../../ports.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
@@ -16,8 +16,8 @@ import { headersForUpstream } from './proxied-headers.ts'
 import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 import { withoutParameter } from './read-target.ts'
 import { openTunnel } from './tunnel.ts'
-import type { Place } from './upstream-places.ts'
 import { createUpstreamPools, upstreamBounds } from './upstream-pools.ts'
+import type { Slot } from './upstream-slots.ts'
 
 /** The ports of the proxy beyond deciding. */
 export type ForwardPorts = Pick<Ports, 'outcomes' | 'clock' | 'upstreamBounds'> & {
@@ -26,7 +26,7 @@ export type ForwardPorts = Pick<Ports, 'outcomes' | 'clock' | 'upstreamBounds'> 
 }
 
 /** A request that is with its upstream, since `atMs` by `performance.now()`. */
-interface Sent {
+interface UpstreamCall {
   readonly atMs: number
   readonly duration: Histogram
 }
@@ -39,7 +39,7 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
   const tunnels = new Set<() => void>()
   let isClosing = false
 
-  const end = (proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: Sent) => {
+  const end = (proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: UpstreamCall) => {
     recordOutcome(ports, proxied, outcome, observeEnd(proxied, outcome, sent))
     refund(ports, proxied, outcome, log)
   }
@@ -51,43 +51,43 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
       return end(proxied, { status: clientGoneStatus, bytesIn: 0, bytesOut: 0, error: 'client_gone' })
     }
     const body = readBody ?? (hasBody(request) ? new ClientBody(request) : null)
-    let [place, sent]: [Place?, Sent?] = []
+    let [slot, sent]: [Slot?, UpstreamCall?] = []
     const exchange = new Exchange(proxied, body, {
       ended: (outcome) => {
         if (body instanceof ClientBody) uploads.remove(body)
-        place?.stopWaiting()
+        slot?.stopWaiting()
         end(proxied, outcome, sent)
       },
-      released: () => place?.leave(),
+      released: () => slot?.leave(),
       stale: () => pools.dispatchAlone(upstream, dispatchOf(proxied, null), exchange),
       failed: (error) => log.warn({ err: error, upstream: upstream.name }, 'upstream failed'),
       switched: (headers, socket) => {
         response.detachSocket(request.socket)
         const close = openTunnel(proxied, protocol ?? '', { headers, socket }, (bytes) => {
           tunnels.delete(close)
-          place?.leave()
+          slot?.leave()
           end(proxied, { status: 101, ...bytes, error: '' })
         })
-        // The request may have waited for a place that a closed tunnel left.
+        // The request may have waited for a slot that a closed tunnel left.
         if (isClosing) close()
         else tunnels.add(close)
       },
     })
     const enter = () => {
       if (exchange.hasEnded) return
-      const { pool, places, duration } = pools.of(upstream, view.policy)
-      place = places.enter(subject)
-      if (place === undefined) return exchange.refuseBusy()
+      const { pool, slots, duration } = pools.of(upstream, view.policy)
+      slot = slots.enter(subject)
+      if (slot === undefined) return exchange.refuseBusy()
       const send = () => {
         if (body instanceof ClientBody) uploads.add(body, () => exchange.refuseSlow())
         sent = { atMs: performance.now(), duration }
         pool.dispatch(dispatchOf(proxied, body), exchange)
       }
-      place.whenConnected(upstream.timeoutMs, send, () => exchange.refuseBusy())
+      slot.whenConnected(upstream.timeoutMs, send, () => exchange.refuseBusy())
     }
     if (!(body instanceof ClientBody)) return enter()
     // The client is not asked for a body that would be refused.
-    if (!pools.of(upstream, view.policy).places.hasFor(subject)) return exchange.refuseBusy()
+    if (!pools.of(upstream, view.policy).slots.hasFor(subject)) return exchange.refuseBusy()
     proxied.mayContinue()
     body.whenBegun(enter)
   }
@@ -132,7 +132,7 @@ function serverNameOf(upstream: Upstream): string {
 }
 
 /** Observes the upstream's time, and the answer's where it does not come to its own end. Returns when that was. */
-function observeEnd(proxied: ProxiedRequest, outcome: ProxyOutcome, sent: Sent | undefined): number {
+function observeEnd(proxied: ProxiedRequest, outcome: ProxyOutcome, sent: UpstreamCall | undefined): number {
   const { request, response, trace } = proxied
   const { error } = outcome
   const endedAt = performance.now()
@@ -193,5 +193,5 @@ function refund({ settling }: ForwardPorts, { charged, route }: ProxiedRequest, 
   settling?.refund(charged).catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
 }
 
-const queryFor = (query: string, carriedIn: CredentialPlace | undefined) =>
+const queryFor = (query: string, carriedIn: CredentialLocation | undefined) =>
   carriedIn?.kind === 'query' ? withoutParameter(query, carriedIn.name) : query

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
-import { type FairPlaces, sharerOf } from '../../fair-places.ts'
+import { type FairSlots, sharerOf } from '../../fair-slots.ts'
 import { type BodyValues, countedBodyProblems, mayBeJson, valuesOfBody } from '../../http/body-scopes.ts'
 import { parseJson, readBodyBytesMax } from '../../http/json-body.ts'
 import { costBodyProblems, jsonCost } from '../../http/json-cost.ts'
@@ -31,7 +31,7 @@ export const countedPointers = (pointers: readonly string[] | undefined, request
 export async function readBody(
   { request, response, mayContinue }: IncomingRequest,
   asked: {
-    readonly reading: FairPlaces
+    readonly reading: FairSlots
     readonly subject: Subject
     readonly route: Route
     readonly pointers: readonly string[] | undefined
@@ -41,7 +41,7 @@ export async function readBody(
   const costAt = route.costFrom?.kind === 'json' ? route.costFrom.pointer : undefined
   const problems = costAt === undefined ? countedBodyProblems : costBodyProblems
   const sharer = sharerOf(asked.subject.id)
-  // No event would free the place of a client that has left.
+  // No event would free the slot of a client that has left.
   if (request.socket.destroyed || !reading.hasFor(sharer)) return bodiesBusy
   let isReading = true
   const leave = () => {

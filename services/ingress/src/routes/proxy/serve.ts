@@ -2,7 +2,7 @@ import type { Caller } from '@weir/identity/caller.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import { degradedBy } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
-import { FairPlaces } from '../../fair-places.ts'
+import { FairSlots } from '../../fair-slots.ts'
 import { connectionNamed } from '../../http/client-headers.ts'
 import { collector, isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { ownRefusalOf } from '../../http/own-refusal.ts'
@@ -22,8 +22,8 @@ export function createServe(
   forward: (proxied: ProxiedRequest) => void,
 ): (incoming: IncomingRequest) => Promise<void> {
   const { connectionsMax, waitingMax, subjectShare } = { ...upstreamBounds, ...ports.upstreamBounds }
-  /** Bodies up to 64 kB that are being read, before anything is charged: as many as one upstream has places. */
-  const reading = new FairPlaces(connectionsMax + waitingMax, subjectShare)
+  /** Bodies up to 64 kB that are being read, before anything is charged: as many as one upstream has slots. */
+  const reading = new FairSlots(connectionsMax + waitingMax, subjectShare)
 
   return async function serve(incoming) {
     const { request, response, target, startedAt } = incoming

@@ -6,7 +6,7 @@ import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
 const idleMsMax = 300_000
-/** A client that has ended its side mostly hung up; an upstream that does not notice would keep the place. */
+/** A client that has ended its side mostly hung up; an upstream that does not notice would keep the slot. */
 const idleMsAfterEnd = 5_000
 
 /**

@@ -2,9 +2,9 @@ import type { Policy, Upstream } from '@weir/policy/policy.ts'
 import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { LabelCells } from '@weir/runtime/label-cells.ts'
 import { Client, type Dispatcher, Pool } from 'undici'
-import { subjectShareDefault } from '../../fair-places.ts'
+import { subjectShareDefault } from '../../fair-slots.ts'
 import { connectorSkippingContinue } from './skip-continue.ts'
-import { UpstreamPlaces } from './upstream-places.ts'
+import { UpstreamSlots } from './upstream-slots.ts'
 
 /** A host on the same continent accepts within a second; a lost SYN is sent again after one, and after three. */
 const connectTimeoutMs = 10_000
@@ -17,7 +17,7 @@ const answerHeaderBytesMax = 65_536
 interface UpstreamPool {
   readonly pool: Pool
   /** Taken before a request is dispatched: the pool never has more requests than connections. */
-  readonly places: UpstreamPlaces
+  readonly slots: UpstreamSlots
   /** Of its requests, from their sending until the end of the answer. */
   readonly duration: Histogram
 }
@@ -28,10 +28,10 @@ export const upstreamBounds = {
   connectionsMax: 1_024,
   /** Requests that wait for one of them; the next one is refused. More than this never catches up in time. */
   waitingMax: 1_024,
-  /** Share of the places that one subject may have once half are taken; 1 for no such bound. */
+  /** Share of the slots that one subject may have once half are taken; 1 for no such bound. */
   subjectShare: subjectShareDefault,
   /**
-   * The least rate of a client's body, in bytes a second; 0 for none. A byte every few seconds would hold a place for
+   * The least rate of a client's body, in bytes a second; 0 for none. A byte every few seconds would hold a slot for
    * hours; modems of the last century sent ten times as much. IIS asks for the same.
    */
   bodyRateMin: 240,
@@ -58,14 +58,14 @@ const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
 export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCells<Histogram>) {
   const pools = new Map<string, Omit<UpstreamPool, 'duration'>>()
   const latest = new WeakMap<Upstream, UpstreamPool>()
-  /** At most one for each place. */
+  /** At most one for each slot. */
   const alone = new Set<Client>()
 
   const closeUnused = (policy: Policy) => {
     const used = new Set([...policy.upstreams.values()].map(keyOf))
-    for (const [key, { pool, places }] of pools) {
+    for (const [key, { pool, slots }] of pools) {
       // Waiting requests still get their connections from this pool; the next new pool closes it.
-      if (used.has(key) || places.isBusy) continue
+      if (used.has(key) || slots.isBusy) continue
       pools.delete(key)
       // It resolves when the last request is done; no code waits for that, and nothing can fail.
       void pool.close()
@@ -73,7 +73,7 @@ export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCell
   }
 
   const open = (upstream: Upstream): Omit<UpstreamPool, 'duration'> => ({
-    places: new UpstreamPlaces(bounds.connectionsMax, bounds.waitingMax, bounds.subjectShare),
+    slots: new UpstreamSlots(bounds.connectionsMax, bounds.waitingMax, bounds.subjectShare),
     pool: new Pool(upstream.url, { connections: bounds.connectionsMax, ...connectionOf(upstream) }),
   })
 

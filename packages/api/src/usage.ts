@@ -1,0 +1,384 @@
+import { answerFormats, streamTypes } from '@weir/core/usage/answer-form.ts'
+import { orders } from '@weir/core/usage/ranking.ts'
+import { outcomeDimensions, querySteps, type UsageDimension, usageDimensions } from '@weir/core/usage/usage-query.ts'
+import { utilizationFilters, utilizationOrders } from '@weir/core/usage/utilization-query.ts'
+import Type, { type TSchema } from 'typebox'
+import { answer, media, noBody, type Operation, operation } from './operation.ts'
+import {
+  described,
+  flag,
+  list,
+  momentPattern,
+  next,
+  numberOrNull,
+  type Of,
+  object,
+  oneOf,
+  optional,
+  page,
+  pageQuery,
+  text,
+  textOrNull,
+  texts,
+  time,
+  whole,
+} from './schema.ts'
+
+const tag = 'usage'
+
+const filterValues = (description: string) =>
+  optional(list(Type.String({ maxLength: 512 }), description, { minItems: 1, maxItems: 100 }))
+/** The filters of a query by column. */
+export const filterQuery = (dimensions: readonly string[]) =>
+  Object.fromEntries(
+    dimensions.flatMap((name) => [
+      [name, filterValues('only rows with this value; several times: with any of them')],
+      [`not_${name}`, filterValues('only rows without this value; several times: without any of them')],
+    ]),
+  )
+/** The parameter that names subjects by their beginning. */
+export const subjectPrefix = optional(text('only subjects that begin so', { maxLength: 512 }))
+/** The cursor of a query. */
+export const after = optional(text('`next` of the page before, with the same question'))
+const zone = optional(text('IANA', { default: 'UTC' }))
+/** The parameters of a time span, which is so long without them. */
+export const spanQuery = (length: string, toMore = '') => ({
+  from: optional(
+    time(`RFC 3339, a date, which begins in \`time_zone\`, \`now\` or \`now-24h\`; ${length} before \`to\` if absent`),
+  ),
+  to: optional(time(`the same; now if absent${toMore}`)),
+})
+
+const rankingQuery = {
+  top: optional(
+    whole('only so many groups of `by`, those that `order` puts first over the whole span', {
+      minimum: 1,
+      maximum: 1_000,
+    }),
+  ),
+  order: optional(
+    oneOf(
+      orders.flatMap((name) => [name, `-${name}`]),
+      'what rows are sorted by within a step; with - the largest first. `-cost` with `top`; `change`: with `compare`',
+    ),
+  ),
+  compare: optional(
+    text(
+      '`previous`: with the span before, of the same length, by the calendar for whole days and months; or a time as in `from`: with one that begins then',
+      { pattern: `^previous$|${momentPattern}` },
+    ),
+  ),
+  fill: optional(
+    oneOf(['zero'], 'every group has a row of each step: of zeros, of nulls where not all is counted yet'),
+  ),
+  other: optional(flag('with `top`: whether one row sums the other groups; true if absent')),
+  price: optional(
+    flag('rows get `amount` and `currency`: with `by=subject`, over whole months of each subject', { default: false }),
+  ),
+}
+
+const questionQuery = (dimensions: readonly string[], more: object) => ({
+  ...filterQuery(dimensions),
+  subject_prefix: subjectPrefix,
+  ...spanQuery('24 hours'),
+  period: optional(
+    text('instead of both, with one `subject`: its month, 2026-11, `current` or `previous`', {
+      pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$',
+    }),
+  ),
+  by: optional(
+    text(`up to 4 of ${dimensions.join(', ')}, separated by commas`, {
+      pattern: `^((${dimensions.join('|')})(,(${dimensions.join('|')})){0,3})?$`,
+    }),
+  ),
+  time_zone: optional(text('IANA; UTC if absent, with `period` the subject’s own')),
+  ...more,
+  numbers: optional(
+    text('`text`: sums as text instead of numbers, for readers whose numbers end at 2^53', {
+      enum: ['json', 'text'],
+      default: 'json',
+    }),
+  ),
+  format: optional(
+    oneOf(answerFormats, 'all but `json` come whole, as a stream; that of `Accept` if absent, else `json`'),
+  ),
+  csv: optional(
+    oneOf(['safe', 'exact'], "with `format=csv`; `exact`: no ' before texts that a spreadsheet takes for formulas"),
+  ),
+  limit: optional(whole('rows of a page', { minimum: 1, maximum: 10_000, default: 1_000 })),
+  after,
+})
+const steps = (known: readonly string[]) =>
+  optional(Type.Unsafe<string>({ type: 'string', enum: known, default: 'hour' }))
+
+/** How far an answer is complete. */
+export const completeness = {
+  complete_through: textOrNull(
+    'all before it is counted, but for what silent journals hold; null: nothing is known yet',
+  ),
+  silent: list(
+    object({
+      journal: optional(text('process start; absent for callers limited to subjects')),
+      since: text('its last mark'),
+    }),
+    'journals that have said nothing for a minute while others did; what they hold is counted later',
+  ),
+}
+
+/** What is missing of an answer. */
+export const gaps = list(
+  object({
+    cause: text('as in weir.gaps'),
+    partition: optional(whole()),
+    count: optional(Type.Unsafe<number | string>({ type: ['integer', 'string'], description: 'decisions or records' })),
+    from: textOrNull('RFC 3339; null: not known'),
+    to: textOrNull('RFC 3339; null: not known'),
+  }),
+  'what is missing for good and may be of this time, the last noticed first, at most 100',
+)
+
+/**
+ * A sum: every digit, also beyond 2^53, where many readers round. A text where `numbers` asks for it, as programs here
+ * do, else a number.
+ */
+const sum = (description: string) =>
+  Type.Unsafe<string>({
+    type: ['integer', 'string', 'null'],
+    description: `${description}; text if so asked; null with \`fill\` where it is not counted yet`,
+  })
+const quantile = (share: string) =>
+  numberOrNull(
+    `milliseconds that ${share} of the answers took at most, within about a hundredth; null: there were none`,
+  )
+
+const ts = optional(text('start of the step, with the offset of its zone; absent for `total`'))
+const named = optional(text('where `by` names it'))
+const usageSums = {
+  count: sum('decisions'),
+  allowed: sum('decisions'),
+  denied: sum('decisions'),
+  cost: sum('units that the allowed ones used, corrections included'),
+}
+/** What a sum of usage has with `compare`. */
+const compared = {
+  previous: optional(object(usageSums, 'the same of the earlier span; with `compare`')),
+  change: optional(
+    numberOrNull('of the sum in `order`, from then to now: 0.12 is 12 % more; null from 0; with `compare`'),
+  ),
+}
+const usageRow = object({
+  ts,
+  ...(Object.fromEntries(usageDimensions.map((name) => [name, named])) as Record<UsageDimension, typeof named>),
+  other: optional(flag('true in the row that sums the groups beyond `top`; absent in all others')),
+  groups: optional(sum('groups that the other row sums; absent in all others')),
+  amount: optional(textOrNull('with `price=true`: decimal; null without a price list')),
+  currency: optional(textOrNull('with `price=true`: ISO 4217')),
+  ...usageSums,
+  ...compared,
+})
+const answers = sum('answers')
+const outcomeRow = object({
+  ts,
+  subject: named,
+  route: named,
+  method: named,
+  count: answers,
+  status_1xx: answers,
+  status_2xx: answers,
+  status_3xx: answers,
+  status_4xx: sum('answers; 499 are those whose client was gone before'),
+  status_5xx: answers,
+  broken: sum('answers that did not go out whole'),
+  bytes_in: sum('of the requests’ bodies'),
+  bytes_out: sum('of the answers’ bodies'),
+  p50_ms: quantile('half'),
+  p90_ms: quantile('90 %'),
+  p99_ms: quantile('99 %'),
+})
+
+/** A row of usage. */
+export type UsageRow = Of<typeof usageRow>
+/** A row of outcomes. */
+export type OutcomeRow = Of<typeof outcomeRow>
+
+/** The columns of both whose values are sums: ClickHouse's text becomes a number of the same digits. */
+export const sumNames: ReadonlySet<string> = new Set([
+  ...Object.keys(usageSums),
+  'groups',
+  ...Object.keys(outcomeRow.properties).filter((name) => /^(?:status_|bytes_|broken)/.test(name)),
+])
+
+const answerHeaders = {
+  headers: {
+    ETag: text('of pages, where all until `to` is counted; send it as `If-None-Match`'),
+    'Weir-Gaps': whole('of streams: how many gaps there are, at most 100'),
+    'Weir-Complete-Through': text('of streams: as `complete_through`; absent: nothing is known yet'),
+    'Weir-Silent': whole('of streams: how many journals are silent'),
+  },
+}
+const streams = Object.fromEntries(
+  Object.values(streamTypes).map((type) => [type.split(';')[0] ?? type, { type: 'string' }]),
+)
+
+const rowsOf = <Row extends TSchema>(row: Row) =>
+  object({
+    from: text('RFC 3339; cut to the start of the bucket that it is in'),
+    to: text('RFC 3339; moved to the end of the bucket that it is in'),
+    step: text('hour, day, …'),
+    time_zone: text('of the steps'),
+    source: text('the table that the rows are sums of'),
+    ...completeness,
+    gaps,
+    cut_off: flag('whether there are more rows than this page has'),
+    next,
+    rows: list(row),
+    previous: optional(object({ from: text('RFC 3339'), to: text('RFC 3339') }, 'with `compare`')),
+  })
+const usage = object({
+  ...rowsOf(usageRow).properties,
+  totals: object({ ...usageSums, ...compared }, 'all rows of all pages, summed by themselves'),
+})
+const outcomes = rowsOf(outcomeRow)
+/** A page of usage. */
+export type Usage = Of<typeof usage>
+/** A page of outcomes. */
+export type Outcomes = Of<typeof outcomes>
+
+const notModified = noBody('What `If-None-Match` names is still the answer')
+const asked = { tag, scope: 'usage', reach: 'own', isParsed: true, problems: [422, 429, 503, 504] } as const
+
+const usageParts = {
+  ...asked,
+  summary: 'Usage, summed',
+  query: questionQuery(usageDimensions, { step: steps(querySteps), ...rankingQuery }),
+}
+const usageAnswer = media('Usage', { ...streams, 'application/json': usage }, answerHeaders)
+/** Who used what, when. */
+export const getUsage = operation('GET /v1/usage', { ...usageParts, answers: { 200: usageAnswer, 304: notModified } })
+
+const outcomeParts = {
+  ...asked,
+  summary: 'Statuses, latencies and bytes of the answers of upstreams',
+  query: questionQuery(outcomeDimensions, { step: steps(querySteps.filter((one) => one !== 'minute')) }),
+}
+const outcomesAnswer = media('Outcomes', { ...streams, 'application/json': outcomes }, answerHeaders)
+/** How upstreams answered, and how fast. */
+export const getOutcomes = operation('GET /v1/outcomes', {
+  ...outcomeParts,
+  answers: { 200: outcomesAnswer, 304: notModified },
+})
+
+/** The values of a column of usage, for those who fill in a filter. */
+export const listValues = operation('GET /v1/dimensions/:name', {
+  tag,
+  scope: 'usage',
+  reach: 'own',
+  summary: 'The values of a column of usage, the most frequent first',
+  params: { name: text(usageDimensions.join(', ')) },
+  query: {
+    prefix: optional(text('only values that begin so', { maxLength: 512 })),
+    subject: optional(texts('only of these subjects', { maxItems: 100 })),
+    from: optional(time('as in /v1/usage; 24 hours before `to` if absent')),
+    to: optional(time('the same; now if absent')),
+    time_zone: optional(text('where dates begin; UTC if absent')),
+    after: optional(text('`next` of the page before')),
+  },
+  answers: {
+    200: answer(
+      'A page of values',
+      object({
+        from: text('RFC 3339, widened'),
+        to: text('RFC 3339, widened'),
+        source: text('the table'),
+        ...completeness,
+        ...page(
+          object({
+            value: text('as in filters'),
+            count: Type.Unsafe<string>({ type: 'integer', description: 'decisions' }),
+          }),
+        ).properties,
+      }),
+    ),
+  },
+  problems: [404, 422, 503, 504],
+})
+
+const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80 %` })
+const count = (description: string) =>
+  Type.Unsafe<string>({ type: ['integer', 'string'], description: `${description}; text if so asked` })
+const utilizationCounts = {
+  used: count('units in use then; of a limit that counts by more than the subject, of its fullest count'),
+  size: count('of the limit, then'),
+  count: count('decisions that met the limit'),
+  refused: count('decisions that it refused'),
+  shadow_refused: count('decisions that it would have refused, were it not in shadow'),
+  cost: count('units of allowed decisions, without corrections'),
+}
+/** The columns of utilization whose values are counts. */
+export const utilizationCountNames: ReadonlySet<string> = new Set(Object.keys(utilizationCounts))
+const utilizationRow = object({
+  subject: text('whose'),
+  limit: text('name of the limit'),
+  share: share('the largest part of its size that was in use at one time'),
+  ...utilizationCounts,
+  at: text('RFC 3339: start of the last quarter hour that had this share'),
+  runs_out: textOrNull(
+    'RFC 3339: when the quota is used up at the mean pace of 7 days; null: not in its running period',
+  ),
+})
+/** How near a subject came to a limit. */
+export type UtilizationRow = Of<typeof utilizationRow>
+
+/** How near subjects come to their limits. */
+export const getUtilization = operation('GET /v1/utilization', {
+  tag,
+  scope: 'usage',
+  isParsed: true,
+  summary: 'How near subjects come to their limits',
+  query: {
+    ...filterQuery(utilizationFilters),
+    subject_prefix: subjectPrefix,
+    ...spanQuery('24 hours'),
+    time_zone: zone,
+    share_from: optional(share('only rows with at least this share')),
+    share_to: optional(share('only rows with less than this share')),
+    order: optional(
+      Type.Unsafe<string>({
+        type: 'string',
+        enum: utilizationOrders.flatMap((name) => [name, `-${name}`]),
+        default: '-share',
+        description: 'what rows are sorted by; with - the largest first',
+      }),
+    ),
+    numbers: optional(text('`text`: counts as text', { enum: ['json', 'text'], default: 'json' })),
+    limit: optional(described(pageQuery.limit, 'rows of a page; `met_limit` takes the name of a limit')),
+    after,
+  },
+  answers: {
+    200: answer(
+      'A page of subjects with their limits',
+      object({
+        from: text('RFC 3339, widened'),
+        to: text('RFC 3339, widened'),
+        source: text('the table'),
+        ...completeness,
+        gaps,
+        next,
+        rows: list(utilizationRow),
+      }),
+    ),
+  },
+  problems: [422, 429, 503, 504],
+})
+
+/** The same with its parameters in a body, for what is too long for an address. */
+const inBody = ({ query, answers: { 200: found }, ...parts }: Operation): Operation => ({
+  ...parts,
+  method: 'POST',
+  ...(query === undefined ? {} : { body: query }),
+  answers: found === undefined ? {} : { 200: found },
+})
+/** Who used what, when. */
+export const askUsage = inBody(getUsage)
+/** How upstreams answered, and how fast. */
+export const askOutcomes = inBody(getOutcomes)

@@ -1,0 +1,67 @@
+import { namePattern, nameRule, parseHttpUrl, urlSchema, variablePattern } from '../policy-values.ts'
+import * as t from './value-types.ts'
+
+/** One message to all of them; a mailing list is one address. */
+const recipientsMax = 20
+const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
+
+const variableRule = 'the name of an environment variable in capitals, such as OPS_SECRET (never the secret itself)'
+const variable = t.secretText(variableRule, (name) => (variablePattern.test(name) ? name : undefined), {
+  pattern: variablePattern.source,
+})
+const url = t.secretText(
+  'an http or https URL without credentials and fragment',
+  (one) => parseHttpUrl(one)?.href,
+  urlSchema,
+)
+/** The service regions of PagerDuty: no other server gets an integration key. */
+const eventsUrls: readonly string[] = [
+  'https://events.pagerduty.com/v2/enqueue',
+  'https://events.eu.pagerduty.com/v2/enqueue',
+]
+const eventsUrl = t.secretText(
+  `one of ${eventsUrls.join(', ')}`,
+  (one) => (eventsUrls.includes(one) ? one : undefined),
+  { enum: eventsUrls },
+)
+const allowPrivate = t.withDefault('Lets the address be loopback or private.', t.boolean, false)
+const templates = t.optional(
+  "Folder of templates; Weir's own words without it.",
+  t.matching(`the name of a folder: ${nameRule}`, namePattern),
+)
+
+/** A list of addresses of mail. */
+export const addresses = (max: number, rules: { readonly nameOf?: (address: string) => string } = {}) =>
+  t.list(
+    'a list of addresses such as [ops@example.com]',
+    t.matching('an address such as ops@example.com', addressForm),
+    { min: 1, max, ...rules, wrongCount: (count) => `must have 1 to ${max} addresses, but has ${count}` },
+  )
+
+/**
+ * The keys that endpoints of each type have besides `type`, `only` and `paused`. Every type but `subject`, which is
+ * sent to the contact of an alert's subject, is a channel of alerting. A key that names a variable ends with `Env`.
+ */
+export const endpointKeys = {
+  webhook: {
+    url: t.required('Where alerts are sent.', url),
+    secretEnv: t.required('Environment variable with the whsec_… secret.', variable),
+    allowPrivate,
+  },
+  slack: {
+    urlEnv: t.required('Environment variable with the URL of the incoming webhook.', variable),
+    allowPrivate,
+    templates,
+  },
+  teams: { urlEnv: t.required("Environment variable with the URL of the workflow's webhook.", variable), allowPrivate },
+  pagerduty: {
+    secretEnv: t.required('Environment variable with the integration key.', variable),
+    url: t.withDefault("Where events are sent; the second is PagerDuty's EU region.", eventsUrl, eventsUrls[0] ?? ''),
+    severity: t.withDefault('Of its events.', t.oneOf(['critical', 'error', 'warning', 'info']), 'warning'),
+  },
+  email: { to: t.required('Who gets the mail.', addresses(recipientsMax)), templates },
+  subject: { templates },
+} satisfies Readonly<Record<string, t.Members>>
+
+/** The values of these keys, by type. */
+export type EndpointKeys = { readonly [T in keyof typeof endpointKeys]: t.Values<(typeof endpointKeys)[T]> }

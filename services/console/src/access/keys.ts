@@ -1,0 +1,141 @@
+import { createKey, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
+import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
+import { putEntity } from '@weir/policy/entities.ts'
+import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { didYouMean } from '@weir/policy/suggest.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
+import { pageOf } from '../http/page.ts'
+import { answerProblem, conflict, policyUnread, unknownName } from '../http/problems.ts'
+import { serve } from '../http/serve.ts'
+import { answerChange, changing } from '../policy/answer-change.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
+import { noEntity } from '../policy/entities.ts'
+import type { Sources } from '../sources.ts'
+import { endedKeys, findKey, isRevoked, type KeyFacts, keyFacts, keyUntil, newKey, revokedKey } from './key-changes.ts'
+import { makeCredential } from './make-credential.ts'
+
+interface NewKeyBody {
+  readonly id?: string
+  readonly expires?: string
+}
+
+function* keyIds(state: PolicyState): Iterable<string> {
+  for (const key of state.list('key')) if (!isRevoked(key)) yield keyFacts(key).id
+}
+
+const noKey = (state: PolicyState, id: string) => unknownName('key with the id', id, didYouMean(id, keyIds(state)))
+
+function planCreate(
+  state: PolicyState,
+  subject: string,
+  { id, expires }: NewKeyBody,
+  nowMs: number,
+): Exclude<ChangePlan<MadeKey>, { kind: 'nothing' }> {
+  if (state.get('subject', subject) === undefined) return reject(noEntity(state, 'subject', subject))
+  if (id !== undefined && state.keyOfId(id) !== undefined) {
+    return reject(conflict(`There is, or was, a key with the id ${JSON.stringify(id)}.`))
+  }
+  const expiresAtMs = expires === undefined ? undefined : parseTimeMs(expires)
+  if (expires !== undefined && (expiresAtMs === undefined || expiresAtMs <= nowMs)) {
+    return reject(badRequest('expires must be a time to come, such as 2030-01-31T00:00:00Z'))
+  }
+  const { secret, sha256 } = makeCredential('weir_')
+  const entity = newKey({ sha256, subject, id, expiresAtMs })
+  const facts = keyFacts(entity)
+  const changes = [putEntity(entity), ...endedKeys(state, subject, nowMs)]
+  const lines = [{ what: 'create', kind: 'key', name: facts.id }] as const
+  return { kind: 'change', changes, lines, answer: { ...facts, key: secret } }
+}
+
+/** The old key ends after the overlap, or when it would have ended anyway. */
+function planRotate(
+  state: PolicyState,
+  oldId: string,
+  body: NewKeyBody,
+  overlapMs: number,
+  nowMs: number,
+): ChangePlan<MadeKey & { readonly old: KeyFacts }> {
+  const old = findKey(state, oldId)
+  if (old === undefined) return reject(noKey(state, oldId))
+  const plan = planCreate(state, keyFacts(old).subject, body, nowMs)
+  if (plan.kind !== 'change') return plan
+  const ended = keyUntil(old, nowMs + overlapMs)
+  // It may be among those that have ended already.
+  const changes = [...plan.changes.filter(({ name }) => name !== old.name), putEntity(ended)]
+  const lines: ChangeLineV1[] = [{ what: 'rotate', kind: 'key', name: oldId }, ...plan.lines]
+  return { kind: 'change', changes, lines, answer: { ...plan.answer, old: keyFacts(ended) } }
+}
+
+function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
+  const key = findKey(state, id)
+  if (key === undefined) return reject(noKey(state, id))
+  const lines = [{ what: 'revoke', kind: 'key', name: id }] as const
+  return { kind: 'change', changes: [revokedKey(key)], lines, answer: undefined }
+}
+
+/**
+ * Lists all keys by hash, or those of a subject, from behind the key of the id `after`. Undefined where there is no
+ * such key.
+ */
+function pageOfKeys(state: PolicyState, subject: string | undefined, after: string | undefined, limit: number) {
+  const from = after === undefined ? '' : state.keyOfId(after)
+  if (from === undefined) return undefined
+  const found: KeyFacts[] = []
+  const take = (key: ReturnType<PolicyState['get']>) => {
+    if (key !== undefined && !isRevoked(key)) found.push(keyFacts(key))
+  }
+  if (subject !== undefined) {
+    for (const sha256 of state.keysOf(subject).toSorted()) if (sha256 > from) take(state.get('key', sha256))
+  } else {
+    let at = from
+    while (found.length <= limit) {
+      const some = state.page('key', at, limit + 1)
+      some.forEach(take)
+      at = some.at(-1)?.name ?? ''
+      if (some.length <= limit) break
+    }
+  }
+  return pageOf(found, limit, ({ id }) => id)
+}
+
+function registerReading(app: FastifyInstance, sources: Sources): void {
+  serve(app, listKeys, async ({ query: { subject, after, limit } }, reply) => {
+    const { state } = sources.policy
+    if (state === undefined) return answerProblem(reply, policyUnread)
+    if (subject !== undefined && state.get('subject', subject) === undefined) {
+      return answerProblem(reply, noEntity(state, 'subject', subject))
+    }
+    const found = pageOfKeys(state, subject, after, limit)
+    return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
+  })
+}
+
+/** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
+export function registerKeys(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock } = sources
+  registerReading(app, sources)
+
+  serve(
+    app,
+    createKey,
+    changing(changer, 201, (state, { params: { id }, body }) => planCreate(state, id, body ?? {}, clock.nowMs())),
+  )
+
+  serve(app, rotateKey, async ({ params: { id }, body, by }, reply) => {
+    const { overlap = '24h', ...fresh } = body ?? {}
+    // `0s` is no duration of a policy; here it ends the old key immediately.
+    const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
+    if (overlapMs === undefined)
+      return answerProblem(reply, badRequest('overlap must be a duration such as 24h, or 0s'))
+    const changed = await changer.change(by, (state) => planRotate(state, id, fresh, overlapMs, clock.nowMs()))
+    return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
+  })
+
+  serve(
+    app,
+    revokeKey,
+    changing(changer, 204, (state, { params: { id } }) => planRevoke(state, id)),
+  )
+}

@@ -1,0 +1,40 @@
+import {
+  type AnswerOf,
+  type BodyOf,
+  type Operation,
+  type ParamsOf,
+  type QueryOf,
+  schemaOf,
+} from '@weir/api/operation.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
+
+/** A request of an operation. */
+export type RequestOf<O> = FastifyRequest<{ Params: ParamsOf<O>; Querystring: QueryOf<O>; Body: BodyOf<O> }>
+
+/** Answers a request of an operation, with what its contract says or with what it has sent itself. */
+export type Handler<O> = (request: RequestOf<O>, reply: FastifyReply) => Promise<AnswerOf<O> | FastifyReply>
+
+/** Serves an operation of the contract. */
+export function serve<O extends Operation>(
+  app: FastifyInstance,
+  operation: O,
+  handler: Handler<O>,
+  options: RouteShorthandOptions = {},
+): void {
+  const { method, path, scope, orScope, reach, isLive, isParsed } = operation
+  app.route({
+    ...options,
+    method,
+    url: path,
+    config: {
+      ...(scope === undefined ? {} : { scope }),
+      ...(orScope === undefined ? {} : { orScope }),
+      ...(reach === undefined ? {} : { reach }),
+      ...(isLive === undefined ? {} : { isLive }),
+    },
+    schema: schemaOf(operation),
+    // The parser of such a query reports everything that is wrong in one answer.
+    ...(isParsed === undefined ? {} : { validatorCompiler: () => () => true }),
+    handler: handler as never,
+  })
+}

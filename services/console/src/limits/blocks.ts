@@ -1,0 +1,90 @@
+import { listBlocks } from '@weir/api/limits.ts'
+import { WeirError } from '@weir/core/errors.ts'
+import { isRedisFault } from '@weir/redis/limit-connection.ts'
+import { networkScope } from '@weir/runtime/address-scope.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
+import { isKnown } from '@weir/runtime/serve-description.ts'
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
+import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
+import { etagOf } from '../http/etag.ts'
+import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
+import { serve } from '../http/serve.ts'
+import type { Sources } from '../sources.ts'
+import { noRedis } from './count-change.ts'
+import { type Block, findBlocks } from './list-blocks.ts'
+
+const { path } = listBlocks
+/** Blocks of a page: each is some 400 bytes. */
+const pageMax = 1_000
+
+/** Only the log gets the servers' own words: they may hold an address or a user. */
+function unavailable(reply: FastifyReply, error: unknown, log: FastifyBaseLogger) {
+  log.error({ err: error }, 'blocks could not be listed')
+  const from = error instanceof WeirError || isRedisFault(error) ? 'Redis' : 'ClickHouse'
+  return answerProblem(reply, blocksUnavailable(`${from} did not answer. Ask again; it is safe to repeat.`))
+}
+
+/** Sends the blocked addresses, or nothing where the caller has them already. */
+function answerText(reply: FastifyReply, blocks: readonly Block[], isWhole: boolean, known: string | undefined) {
+  const hidden = blocks.filter(({ isAddressHidden }) => isAddressHidden).length
+  if (hidden > 0) {
+    return answerProblem(
+      reply,
+      addressesHidden(
+        `${hidden} of the blocks are of addresses that the records do not have: the ingress runs with WEIR_RECORD_ADDRESS other than full. ` +
+          'Set it to full, or ask for a limit that counts by no address (?limit=).',
+      ),
+    )
+  }
+  const lines = [...new Set(blocks.flatMap(({ ip }) => ip ?? []))].sort()
+  const body = lines.map((line) => `${line}\n`).join('')
+  const etag = etagOf(body)
+  reply.header('etag', etag).header('cache-control', 'private, no-cache').header('weir-complete', String(isWhole))
+  if (isKnown(known, etag)) return reply.code(304).send()
+  return reply.type('text/plain; charset=utf-8').send(body)
+}
+
+const shown = ({ sinceMs, untilMs, isAddressHidden: _, ...one }: Block) => ({
+  ...one,
+  since: new Date(sinceMs).toISOString(),
+  until: new Date(untilMs).toISOString(),
+})
+
+/** `GET /v1/blocks`: which callers limits block now, as JSON or as a list for firewalls. */
+export function registerBlocks(app: FastifyInstance, sources: Sources): void {
+  serve(app, listBlocks, async (request, reply) => {
+    const { query: asked, headers, by, reach, log } = request
+    const { limits, clock, policy } = sources
+    if (limits === undefined) {
+      return answerProblem(reply, noRedis)
+    }
+    if (policy.state === undefined) return answerProblem(reply, policyUnread)
+    const { policy: known } = policy.state
+    const { ipv6Prefix } = known.identity
+    const address = asked.ip === undefined ? undefined : networkScope(asked.ip, ipv6Prefix)
+    if (address === '') {
+      return answerProblem(reply, badRequest(`ip takes an IPv4 or IPv6 address, not ${JSON.stringify(asked.ip)}`))
+    }
+    const { after, format, ...given } = asked
+    const owner = { path, given, by, reach }
+    const cursor = after === undefined ? undefined : readCursor(after, owner)
+    if (after !== undefined && cursor === undefined) return answerProblem(reply, cursorInvalid)
+    try {
+      const question = { limit: asked.limit, subject: asked.subject, address }
+      const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
+      if (format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
+      const [since = '', last = ''] = cursor?.place ?? []
+      const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)
+      const sorted = [...blocks].sort((a, b) => b.sinceMs - a.sinceMs || (a.id < b.id ? 1 : -1))
+      const left = cursor === undefined ? sorted : sorted.filter(isBehind)
+      const items = left.slice(0, pageMax)
+      const end = left.length > pageMax ? items.at(-1) : undefined
+      const atMs = cursor?.atMs ?? clock.nowMs()
+      const next = end === undefined ? null : writeCursor(owner, { atMs, place: [String(end.sinceMs), end.id] })
+      if (next !== null) reply.header('link', linkOf(path, request.url, next))
+      return { complete: isWhole, items: items.map(shown), next }
+    } catch (error) {
+      return unavailable(reply, error, log)
+    }
+  })
+}

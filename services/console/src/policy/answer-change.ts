@@ -1,0 +1,30 @@
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { answerProblem } from '../http/problems.ts'
+import type { Changed, ChangePlan, PolicyChanger } from './change-policy.ts'
+
+/**
+ * Sends the outcome of a change: its problem, or the route's own answer with the id of the audit record in a header.
+ */
+export function answerChange<T, Sent>(
+  reply: FastifyReply,
+  changed: Changed<T>,
+  send: (answer: T) => Sent,
+): Sent | FastifyReply {
+  if (changed.kind === 'problem') return answerProblem(reply, changed.problem)
+  if (changed.change !== undefined) reply.header('weir-change', changed.change)
+  return send(changed.answer)
+}
+
+/** Returns the handler of a route that makes a credential (201), for no cache to store, or that deletes (204). */
+export const changing =
+  <R extends FastifyRequest, T>(
+    changer: PolicyChanger,
+    status: 201 | 204,
+    plan: (state: PolicyState, request: R) => ChangePlan<T>,
+  ) =>
+  async (request: R, reply: FastifyReply): Promise<FastifyReply> => {
+    if (status === 201) reply.header('cache-control', 'no-store')
+    const changed = await changer.change(request.by, (state) => plan(state, request))
+    return answerChange(reply, changed, (answer) => reply.code(status).send(answer))
+  }

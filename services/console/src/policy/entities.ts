@@ -1,0 +1,159 @@
+import { hash } from 'node:crypto'
+import { sectionOperations, sections } from '@weir/api/policy.ts'
+import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
+import {
+  canonicalJson,
+  deleteEntity,
+  type Entity,
+  type EntityChange,
+  type EntityKind,
+  type EntityOrigin,
+  type JsonObject,
+  putEntity,
+} from '@weir/policy/entities.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { didYouMean } from '@weir/policy/suggest.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { missingChangeScope } from '../http/authorize.ts'
+import { pageOf } from '../http/page.ts'
+import { answerProblem, changeRejected, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
+import { type RequestOf, serve } from '../http/serve.ts'
+import type { Sources } from '../sources.ts'
+import { answerChange, changing } from './answer-change.ts'
+import { type ChangePlan, type PolicyChanger, reject } from './change-policy.ts'
+
+/** The names there are, for a suggestion. */
+function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
+  for (const { name } of state.list(kind)) yield name
+}
+
+/** Returns the problem that no entity has this name, with the name that was probably meant. */
+export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
+  kind === 'identity'
+    ? { ...unknownName(kind, name), detail: 'The policy says nothing about identity: the defaults are in force.' }
+    : unknownName(kind, name, didYouMean(name, namesOf(state, kind)))
+
+/** Weir.yaml repeats a route's name in it, and a subject's keys; the entity has neither. */
+function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | string {
+  if (kind === 'subject' && 'keys' in sent) return `keys are made by POST /v1/subjects/${encodeURIComponent(name)}/keys`
+  if (kind !== 'route' || !('match' in sent)) return sent
+  const { match, ...body } = sent
+  return match === name ? body : `match must be the name of the route, ${JSON.stringify(name)}, or left out`
+}
+
+/** Digits of the hash: no two versions of an entity meet by chance. */
+const digits = 32
+
+/** Returns the ETag of an entity: equal for equal bodies, also of different callers. */
+const entityTag = ({ body }: Entity): string => `"${hash('sha256', canonicalJson(body), 'hex').slice(0, digits)}"`
+
+const lists = (header: string, tag: string | undefined) =>
+  tag !== undefined &&
+  (header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))
+
+/** Says which condition of a request does not hold; undefined if all do. */
+function brokenCondition(entity: Entity | undefined, { headers }: FastifyRequest): string | undefined {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  const tag = entity === undefined ? undefined : entityTag(entity)
+  if (ifMatch !== undefined && !lists(ifMatch, tag)) {
+    return tag === undefined ? 'It is not there any more.' : `Somebody has changed it: its ETag is ${tag} by now.`
+  }
+  return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It is there, with the ETag ${tag}.` : undefined
+}
+
+function planPut(
+  state: PolicyState,
+  kind: EntityKind,
+  name: string,
+  request: RequestOf<ReturnType<typeof sectionOperations>['put']>,
+) {
+  const before = state.get(kind, name)
+  const broken = brokenCondition(before, request)
+  if (broken !== undefined) return reject(preconditionFailed(broken))
+  const body = bodyOf(kind, name, request.body)
+  if (typeof body === 'string') return reject(changeRejected([{ path: `${kind} ${name}`, message: body }]))
+  const origin = (request.headers['weir-origin'] as EntityOrigin | undefined) ?? 'admin'
+  const entity: Entity = { kind, name, origin, position: before?.position, body }
+  const put = { entity, isNew: before === undefined }
+  if (before !== undefined && entityTag(before) === entityTag(entity)) return { kind: 'nothing', answer: put } as const
+  const changes = [putEntity(entity)]
+  const missing = missingChangeScope(request, state, changes)
+  if (missing !== undefined) return reject(missing)
+  const lines: ChangeLineV1[] = [{ what: 'put', kind, name }]
+  return { kind: 'change', changes, lines, answer: put } as const
+}
+
+/**
+ * A subject takes its keys along, which takes the scope for them: a revoked one would no longer be known as revoked.
+ */
+function planDelete(
+  state: PolicyState,
+  kind: EntityKind,
+  name: string,
+  request: FastifyRequest,
+): ChangePlan<undefined> {
+  const before = state.get(kind, name)
+  if (before === undefined) return reject(noEntity(state, kind, name))
+  const broken = brokenCondition(before, request)
+  if (broken !== undefined) return reject(preconditionFailed(broken))
+  const keys = kind === 'subject' ? state.keysOf(name) : []
+  const changes: EntityChange[] = [...keys.map((key) => deleteEntity('key', key)), deleteEntity(kind, name)]
+  const missing = missingChangeScope(request, state, changes)
+  if (missing !== undefined) return reject(missing)
+  return { kind: 'change', changes, lines: [{ what: 'delete', kind, name }], answer: undefined }
+}
+
+/** One section of the policy, as its routes are made. */
+interface Section {
+  readonly app: FastifyInstance
+  readonly sources: Sources
+  readonly changer: PolicyChanger
+  readonly section: string
+  readonly kind: EntityKind
+}
+
+const show = (reply: FastifyReply, entity: Entity) =>
+  reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
+
+function registerReading({ app, sources, section, kind }: Section): void {
+  const { list, read } = sectionOperations(section)
+  if (kind !== 'identity') {
+    serve(app, list, async ({ query: { after = '', limit } }, reply) => {
+      const { state } = sources.policy
+      if (state === undefined) return answerProblem(reply, policyUnread)
+      const shown = state.page(kind, after, limit + 1).map((entity) => {
+        const { name, origin, body } = entity
+        return { name, origin, etag: entityTag(entity), body }
+      })
+      return pageOf(shown, limit, ({ name }) => name)
+    })
+  }
+  serve(app, read, async ({ params: { name = kind } }, reply) => {
+    const { state } = sources.policy
+    if (state === undefined) return answerProblem(reply, policyUnread)
+    const entity = state.get(kind, name)
+    return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
+  })
+}
+
+function registerChanging({ app, changer, section, kind }: Section): void {
+  const { put, remove } = sectionOperations(section)
+  serve(app, put, async (request, reply) => {
+    const { name = kind } = request.params
+    const changed = await changer.change(request.by, (state) => planPut(state, kind, name, request))
+    return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
+  })
+  serve(
+    app,
+    remove,
+    changing(changer, 204, (state, request) => planDelete(state, kind, request.params.name ?? kind, request)),
+  )
+}
+
+/** `GET|PUT|DELETE /v1/SECTION[/{name}]` for each section with names, and `/v1/identity`. */
+export function registerEntities(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  for (const [section, kind] of Object.entries(sections)) {
+    registerReading({ app, sources, changer, section, kind })
+    registerChanging({ app, sources, changer, section, kind })
+  }
+}

@@ -1,0 +1,78 @@
+import { getStatus } from '@weir/api/status.ts'
+import type { FastifyInstance } from 'fastify'
+import { serve } from '../http/serve.ts'
+import type { Sources } from '../sources.ts'
+import { iso } from '../usage/completeness.ts'
+import { judgeStatus, type StatusParts } from './judge-status.ts'
+
+/** How far back gaps and failed deliveries are shown: what happened last night is seen in the morning. */
+const backMs = 24 * 3_600_000
+/** More is as bad; the newest are left out. */
+const failedMax = 10_000
+
+const unread = 'ClickHouse did not answer'
+
+const partOf = <T>(part: T | string): T | null => (typeof part === 'string' ? null : part)
+
+async function readParts({ status, usage, alerts, policy }: Sources, nowMs: number) {
+  const within = { fromMs: nowMs - backMs, toMs: nowMs }
+  const [completeness, gaps, failed, redis, processes] = await Promise.all([
+    usage.askCompleteness('decisions').catch(() => `usage is not known: ${unread}`),
+    status.recentGaps(within.fromMs).catch(() => `gaps are not known: ${unread}`),
+    alerts.listFailed(within, failedMax).catch(() => `failed deliveries are not known: ${unread}`),
+    status.redisProblem(),
+    status.processes(),
+  ])
+  const byEndpoint = typeof failed === 'string' ? failed : [...Map.groupBy(failed, ({ endpoint }) => endpoint)]
+  const parts: StatusParts = {
+    completeness,
+    gaps,
+    redis,
+    processes,
+    failed:
+      typeof byEndpoint === 'string'
+        ? byEndpoint
+        : byEndpoint.map(([endpoint, of]) => ({ endpoint, count: of.length })),
+    policy: policy.state === undefined ? 'the policy is not read yet: Kafka does not answer' : undefined,
+  }
+  return parts
+}
+
+/** `GET /v1/status`: whether anything is wrong now, of everything that the console can ask. */
+export function registerStatus(app: FastifyInstance, sources: Sources): void {
+  const {
+    clock,
+    changes: { audit },
+  } = sources
+  // Callers that ask while one is under way get its answer: a hundred of them are one question to each process.
+  let underWay: Promise<StatusParts> | undefined
+  const readOnce = (nowMs: number) => {
+    underWay ??= readParts(sources, nowMs).finally(() => {
+      underWay = undefined
+    })
+    return underWay
+  }
+  serve(app, getStatus, async () => {
+    const nowMs = clock.nowMs()
+    const parts = await readOnce(nowMs)
+    const { look, warnings } = judgeStatus(parts, nowMs)
+    const { completeThroughMs, silent } = partOf(parts.completeness) ?? { completeThroughMs: undefined, silent: [] }
+    const [last] = audit.page(undefined, 1)
+    return {
+      at: iso(nowMs),
+      ok: look.length === 0,
+      look,
+      warnings,
+      complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+      silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
+      gaps: partOf(parts.gaps),
+      failed_deliveries: partOf(parts.failed),
+      redis: parts.redis ?? null,
+      policy: last === undefined ? null : { change: last.id, at: last.at, by: last.by },
+      held_back: parts.processes.flatMap(({ name, heldBack }) =>
+        Object.entries(heldBack).map(([endpoint, addresses]) => ({ endpoint, by: name, addresses })),
+      ),
+      processes: parts.processes,
+    }
+  })
+}

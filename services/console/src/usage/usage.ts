@@ -1,0 +1,248 @@
+import type { Operation } from '@weir/api/operation.ts'
+import { askOutcomes, askUsage, getOutcomes, getUsage, sumNames } from '@weir/api/usage.ts'
+import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
+import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
+import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
+import { filledSteps } from '@weir/core/usage/fill.ts'
+import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import { listOf, parametersOf } from '@weir/core/usage/read-parameters.ts'
+import type { MonthCalendar } from '@weir/core/usage/read-period.ts'
+import {
+  type AskedAt,
+  type GivenParameters,
+  type ParsedQuery,
+  parseOutcomeQuery,
+  parseUsageQuery,
+  type RollupQuery,
+} from '@weir/core/usage/usage-query.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+import { badRequest, type Problem } from '@weir/runtime/problem.ts'
+import { isKnown } from '@weir/runtime/serve-description.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { missingScope, subjectForbidden } from '../http/authorize.ts'
+import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
+import { etagOf } from '../http/etag.ts'
+import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
+import { questionFailure } from '../http/question-failure.ts'
+import { serve } from '../http/serve.ts'
+import type { Sources } from '../sources.ts'
+import { iso, shownCompleteness, shownGaps } from './completeness.ts'
+import { jsonWithNumbers } from './exact-numbers.ts'
+import { priceRows } from './price-usage.ts'
+import { answerStream } from './stream-answer.ts'
+
+/** A row of an answer, as the question's table gives it. */
+interface Row {
+  readonly ts?: string
+  readonly other?: boolean
+  readonly groups?: string
+}
+
+/** One kind of query of the rollups. */
+interface RollupRoute<Dimension extends string> {
+  readonly get: Operation
+  /** The same question in a body. */
+  readonly post: Operation
+  readonly unavailable: (detail: string) => Problem
+  readonly rows: 'decisions' | 'outcomes'
+  readonly parse: (given: GivenParameters, at: AskedAt) => ParsedQuery<Dimension>
+  readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => RollupSource
+  readonly ask: (reach: Reach, query: RollupQuery<Dimension>, place: PagePlace) => Promise<readonly Row[]>
+  /** Sums all rows of all pages. Absent where an answer has no totals. */
+  readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object>
+  /** Adds prices to rows that are shown; a text says why they have none. Absent where no question has prices. */
+  readonly price?: (
+    reach: Reach,
+    query: RollupQuery<Dimension>,
+    rows: readonly object[],
+  ) => Promise<readonly object[] | string>
+}
+
+const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
+
+/** The months of the one subject that is asked about; undefined for several. One that the policy lacks has UTC. */
+function calendarOf(policy: Policy | undefined, subjects: readonly string[]): MonthCalendar | undefined {
+  const [subject] = subjects
+  if (subject === undefined || subjects.length > 1) return undefined
+  return policy?.subjects.get(subject) ?? { timeZone: 'UTC', anchor: 1 }
+}
+
+/** Sums of the earlier span as an object of their own. */
+function shownSums(row: object): object {
+  const entries = Object.entries(row)
+  const isEarlier = ([name]: readonly [string, unknown]) => name.startsWith('previous_')
+  const earlier = entries.filter(isEarlier).map(([name, value]) => [name.slice('previous_'.length), value])
+  if (earlier.length === 0) return row
+  const { change, ...own } = Object.fromEntries(entries.filter((entry) => !isEarlier(entry)))
+  return { ...own, previous: Object.fromEntries(earlier), change }
+}
+
+/** A row without what it does not say: the names of other groups, and of a group that it is not another one. */
+function shownRow({ other, groups, ...given }: Row, by: readonly string[]): object {
+  const row = shownSums(given)
+  if (other !== true) return row
+  return { ...Object.fromEntries(Object.entries(row).filter(([name]) => !by.includes(name))), other, groups }
+}
+
+/** From when to when rows of a question may be, with those that they are compared with. */
+const spanOf = ({ fromMs, toMs, comparison }: RollupQuery<string>) => ({ fromMs: comparison?.fromMs ?? fromMs, toMs })
+
+/** The steps of which every group has a row; undefined unless the question is so. */
+const filledOf = (query: RollupQuery<string>, { bucketMs }: Pick<RollupSource, 'bucketMs'>, completeMs?: number) =>
+  query.isFilled === true ? filledSteps(query, bucketMs, completeMs) : undefined
+
+/** Answers a question that may be asked: a page of its rows, with how far they are complete. */
+async function answerOf<Dimension extends string>(
+  sources: Sources,
+  { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
+  { reach, query, place }: { reach: Reach; query: RollupQuery<Dimension>; place: PagePlace },
+) {
+  const { fromMs, toMs, step, timeZone, by, comparison } = query
+  const { table, bucketMs } = sourceOf(reach, query)
+  // First: what comes in between the two is then more than was claimed, and never less.
+  const completeness = await sources.usage.askCompleteness(kind)
+  const [found, totals, gaps] = await Promise.all([
+    ask(reach, query, { ...place, filled: filledOf(query, { bucketMs }, completeness.completeThroughMs) }),
+    askTotals?.(reach, query),
+    sources.usage.readGaps(kind, spanOf(query)),
+  ])
+  const rows = found.slice(0, place.rowsMax - 1)
+  const last = found.length > rows.length ? rows.at(-1) : undefined
+  const body = {
+    from: iso(Math.floor(fromMs / bucketMs) * bucketMs),
+    to: iso(Math.ceil(toMs / bucketMs) * bucketMs),
+    step,
+    time_zone: timeZone,
+    source: table,
+    ...shownCompleteness(completeness, reach),
+    gaps: shownGaps(gaps, reach),
+    cut_off: last !== undefined,
+    next: null as string | null,
+    rows: rows.map((row) => shownRow(row, by)),
+    ...(totals === undefined ? {} : { totals: shownSums(totals) }),
+    ...(comparison === undefined ? {} : { previous: { from: iso(comparison.fromMs), to: iso(comparison.toMs) } }),
+  }
+  return { body, last }
+}
+
+type Page = Awaited<ReturnType<typeof answerOf>>['body']
+
+/** Sends a page, or that it is the one that its reader knows. */
+function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { body, owner, sumsAreText }: { readonly body: Page; readonly owner: CursorOwner; readonly sumsAreText: boolean },
+): FastifyReply {
+  const write = (value: object) => (sumsAreText ? JSON.stringify(value) : jsonWithNumbers(value, sumNames))
+  // What is not counted yet changes with every answer; what is counted only where it is corrected.
+  if (request.method !== 'POST' && body.complete_through !== null && body.complete_through >= body.to) {
+    const etag = etagOf(ownerHash(owner), write({ ...body, complete_through: null, next: body.next !== null }))
+    reply.header('etag', etag).header('cache-control', 'private, no-cache')
+    if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  }
+  return reply.type('application/json; charset=utf-8').send(write(body))
+}
+
+/** Answers a question with a page, or with a stream of the whole answer. */
+async function answerQuestion<Dimension extends string>(
+  sources: Sources,
+  route: RollupRoute<Dimension>,
+  { given, request, reply }: { given: GivenParameters; request: FastifyRequest; reply: FastifyReply },
+): Promise<FastifyReply> {
+  const { unavailable, parse } = route
+  const { path } = route.get
+  const { by, reach, method } = request
+  // First, and whether there is such a subject or not: nothing was read or looked up.
+  if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
+  const owner = { path, given, by, reach }
+  const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
+  const atMs = cursor?.atMs ?? sources.clock.nowMs()
+  const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
+  reply.header('vary', 'Accept')
+  const { state } = sources.policy
+  if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
+  const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
+  const parsed = parse({ ...given, format }, { nowMs: atMs, calendar, isNarrow: reach.isOwn })
+  if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
+  const { query, form } = parsed
+  if (form.format !== 'json') {
+    const question = { source: route.sourceOf(reach, query), query, form: { ...form, format: form.format } }
+    return answerStream(request, reply, sources.places.exports, {
+      format: form.format,
+      name: path.slice('/v1/'.length),
+      askCompleteness: () => sources.usage.askCompleteness(route.rows),
+      readGaps: () => sources.usage.readGaps(route.rows, spanOf(query)),
+      open: (signal, completeMs) =>
+        sources.usage.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
+      unavailable: unavailable(noAnswer),
+    })
+  }
+  const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
+  if (missing !== undefined) return answerProblem(reply, missing)
+  const order = sortKeyOf(query)
+  const after = cursor?.place
+  if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
+    return answerProblem(reply, cursorInvalid)
+  }
+  try {
+    // One more than the page has says whether there is a next one.
+    const place = { after, rowsMax: form.limit + 1 }
+    const { body, last } = await answerOf(sources, route, { reach, query, place })
+    if (last !== undefined) {
+      body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
+      if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
+    }
+    const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
+    if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
+    if (priced !== undefined) body.rows = [...priced]
+    return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
+  } catch (error) {
+    request.log.error({ err: error }, 'a question could not be answered')
+    return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: unavailable(noAnswer) }))
+  }
+}
+
+/** A question in the query, or in a body where it is too long for an address. */
+function register<Dimension extends string>(
+  app: FastifyInstance,
+  sources: Sources,
+  route: RollupRoute<Dimension>,
+): void {
+  serve(app, route.get, async (request, reply) =>
+    answerQuestion(sources, route, { given: request.query as GivenParameters, request, reply }),
+  )
+  serve(app, route.post, async (request, reply) => {
+    const { given, problems: wrong } = parametersOf(request.body)
+    if (wrong.length > 0) return answerProblem(reply, badRequest(wrong.join('; ')))
+    return answerQuestion(sources, route, { given, request, reply })
+  })
+}
+
+/** `/v1/usage`: who used what and when. `/v1/outcomes`: how upstreams answered, and how fast. */
+export function registerUsage(app: FastifyInstance, sources: Sources): void {
+  register(app, sources, {
+    get: getUsage,
+    post: askUsage,
+    unavailable: usageUnavailable,
+    rows: 'decisions',
+    parse: parseUsageQuery,
+    sourceOf: usageSource,
+    ask: sources.usage.askUsage,
+    askTotals: sources.usage.askUsageTotals,
+    async price(reach, query, rows) {
+      const { state } = sources.policy
+      if (state === undefined) throw new Error('the policy was not read yet, so that there are no prices')
+      return priceRows({ ask: sources.usage.askUsage, policy: state.policy, reach, query }, rows)
+    },
+  })
+  register(app, sources, {
+    get: getOutcomes,
+    post: askOutcomes,
+    unavailable: outcomesUnavailable,
+    rows: 'outcomes',
+    parse: parseOutcomeQuery,
+    sourceOf: () => outcomeSource,
+    ask: sources.usage.askOutcomes,
+  })
+}
