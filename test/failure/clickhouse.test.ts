@@ -31,23 +31,6 @@ describe('ClickHouse', () => {
     expect(row).toEqual(exactly(row))
   })
 
-  it('with a view that throws: nothing becomes a dead letter, and the block is completed once the view is fixed', async () => {
-    const { row } = await playScenario(stack, {
-      fault: `a view that throws for ${downMs / 1_000} s`,
-      perSecond: 500,
-      async strike({ load }) {
-        await run('CREATE TABLE weir.broken (n UInt8) ENGINE = MergeTree ORDER BY n')
-        // Throws for every block that has a row, and so fails the insert after the tables before it took theirs.
-        await run(`CREATE MATERIALIZED VIEW weir.broken_mv TO weir.broken AS
-          SELECT toUInt8(throwIf(count > 0, 'broken on purpose')) AS n FROM weir.decisions`)
-        await load.forMs(downMs)
-        await run('DROP VIEW weir.broken_mv')
-        await run('DROP TABLE weir.broken')
-      },
-    })
-    expect(row).toEqual(exactly(row))
-  })
-
   it('out of memory: inserts that fail half-way are made whole once there is memory again', async () => {
     const { row } = await playScenario(stack, {
       fault: `ClickHouse out of memory for ${downMs / 1_000} s`,
