@@ -243,7 +243,7 @@ function sliding_log.refund(state, arguments, cost, at_us)
   }
 end
 
--- Puts `units` more stamps of that time among the others, as far as the log has space; one that is full takes no more.
+-- Puts `units` more stamps of that time among the others, as far as the log has space; a full log drops the rest.
 -- None if that time is out of the window. Returns next_state and expires_ms as plan does; nil when nothing changes.
 function sliding_log.raise(state, arguments, units, at_us, now_us)
   state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0, window_us = arguments.window_us }

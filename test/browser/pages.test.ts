@@ -98,7 +98,7 @@ it('an alert that did not arrive is found, says when the next try at an endpoint
   const { page, close } = await stack.open('/')
   const news = page.getByRole('region', { name: 'Needs a look' })
   await news.getByRole('link', { name: 'Not delivered' }).click()
-  const told = page.getByRole('region', { name: 'What was told' }).locator('tbody tr')
+  const told = page.getByRole('region', { name: 'Alerts' }).locator('tbody tr')
   await told.first().waitFor()
   // What reached no endpoint, or all of them, is not among them.
   for (const text of await told.allTextContents()) expect(text).toContain('✕')
@@ -124,7 +124,7 @@ it('an alert that did not arrive is found, says when the next try at an endpoint
 
 it('alerts are those of the chosen span; an endpoint leads to its deliveries, and says where they are held back', async () => {
   const { page, faults, close } = await stack.open('/alerts?span=1h')
-  const told = page.getByRole('region', { name: 'What was told' }).locator('tbody tr')
+  const told = page.getByRole('region', { name: 'Alerts' }).locator('tbody tr')
   await told.filter({ hasText: 'juniper' }).first().waitFor()
   expect(await told.filter({ hasText: 'northwind' }).count()).toBe(0)
   await page.getByLabel('Span').selectOption('24h')

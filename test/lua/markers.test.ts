@@ -108,7 +108,7 @@ test('the count of markers expires with them, and stays small whatever times the
   expect(await redis.pttl(tally)).toBeGreaterThan(settleMsMax * 0.98)
 })
 
-test('a marker takes no more bytes in Redis than docs/limits.md says', async () => {
+test('a marker takes at most the bytes in Redis that docs/limits.md says', async () => {
   const { redis, store, subject, settled, once, keys, now } = await open(100)
   const settlements = new RedisSettlements({ redis, owner: randomUUID(), now, answerMs: 20_000 })
   const requests = [settled(), settled()]

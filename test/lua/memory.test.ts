@@ -21,7 +21,7 @@ async function dataBytes(redis: Redis): Promise<number> {
   return field('used_memory') - field('mem_clients_normal') - field('mem_aof_buffer')
 }
 
-test('A subject takes no more memory for a limit, its expiry and its place in the tables, than docs/redis.md says', async () => {
+test('A limit of a subject, with its expiry and its place in the tables, takes at most the memory that docs/redis.md says', async () => {
   const server = await forTest(startServer(redisServer))
   const redis = await openLimiterRedis(server.address)
   const common = { redis, clock: systemClock, periodBoundaries: createBoundaryCache() }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
-import { askOutcomes } from '@weir/clickhouse/usage-queries.ts'
+import { askOutcomes } from '@weir/console/usage/usage-queries.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeOutcomeOpen, type OutcomeInput } from '@weir/contracts/outcome.v1.ts'
 import { decisionInput } from '@weir/contracts/testing/decision-input.ts'

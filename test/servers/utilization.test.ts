@@ -1,11 +1,11 @@
-import { askUtilization, type UtilizationRow } from '@weir/clickhouse/utilization-queries.ts'
-import { Reach } from '@weir/core/usage/reach.ts'
 import {
   isUtilizationPlace,
   parseUtilizationQuery,
   utilizationOrders,
   utilizationPlace,
-} from '@weir/core/usage/utilization-query.ts'
+} from '@weir/api/query/utilization-query.ts'
+import { askUtilization, type UtilizationRow } from '@weir/console/usage/utilization-queries.ts'
+import { Reach } from '@weir/core/usage/reach.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTables } from '../support/servers/tables.ts'

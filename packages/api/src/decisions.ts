@@ -1,8 +1,8 @@
 import { decisionColumns } from '@weir/contracts/decision-columns.ts'
 import type { ValueOf } from '@weir/contracts/schema.ts'
-import { decisionDimensions } from '@weir/core/usage/decision-query.ts'
 import Type, { type TUnsafe } from 'typebox'
 import { answer, media, operation } from './operation.ts'
+import { decisionDimensions } from './query/decision-query.ts'
 import {
   anyObjectOrNull,
   flag,
@@ -22,7 +22,7 @@ import {
   whole,
   wholeOrNull,
 } from './schema.ts'
-import { after, completeness, filterQuery, spanQuery, subjectPrefix } from './usage.ts'
+import { after, completeness, filterQuery, spanQuery, subjectPrefix, zone } from './usage.ts'
 
 const tag = 'decisions'
 
@@ -121,9 +121,12 @@ export const listDecisions = operation('GET /v1/decisions', {
         { maxItems: 100 },
       ),
     ),
-    corrected: optional(flag('only those that were corrected later', { default: false })),
-    ...spanQuery('an hour', '. At most 24 hours, 31 days with `subject`, `key_id` or `ip`'),
-    time_zone: optional(text('IANA', { default: 'UTC' })),
+    corrected: optional(flag('only those whose units were given back or charged later', { default: false })),
+    ...spanQuery(
+      'an hour',
+      '. At most 24 hours, and 31 days with `subject`, `key_id` or `ip`, since raw rows are read',
+    ),
+    time_zone: zone,
     limit: optional(pageQuery.limit),
     after,
   },

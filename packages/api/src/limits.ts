@@ -148,7 +148,11 @@ export const listBlocks = operation('GET /v1/blocks', {
   query: {
     limit: optional(text('only blocks of this limit')),
     subject: optional(text('only blocks of this subject, `ip:ADDRESS` for an anonymous caller')),
-    ip: optional(address('only blocks of this address, as far as records have it, or its hash')),
+    ip: optional(
+      address(
+        'only blocks of this address, as far as records have it, or its hash; an IPv6 address stands for its network',
+      ),
+    ),
     format: defaulted(described(oneOf(['json', 'text']), '`text`: the addresses alone', { default: 'json' })),
     after,
   },

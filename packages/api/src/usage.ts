@@ -1,9 +1,8 @@
-import { answerFormats, streamTypes } from '@weir/core/usage/answer-form.ts'
-import { orders } from '@weir/core/usage/ranking.ts'
-import { outcomeDimensions, querySteps, type UsageDimension, usageDimensions } from '@weir/core/usage/usage-query.ts'
-import { utilizationFilters, utilizationOrders } from '@weir/core/usage/utilization-query.ts'
 import Type, { type TSchema } from 'typebox'
 import { answer, media, noBody, type Operation, operation } from './operation.ts'
+import { answerFormats, streamTypes } from './query/answer-form.ts'
+import { orders } from './query/ranking.ts'
+import { outcomeDimensions, querySteps, type UsageDimension, usageDimensions } from './query/usage-query.ts'
 import {
   described,
   flag,
@@ -40,26 +39,29 @@ export const filterQuery = (dimensions: readonly string[]) =>
 export const subjectPrefix = optional(text('only subjects that begin so', { maxLength: 512 }))
 /** The cursor of a query. */
 export const after = optional(text('`next` of the page before, with the same question'))
-const zone = optional(text('IANA', { default: 'UTC' }))
+/** The zone of a query. */
+export const zone = optional(text('where dates begin: an IANA name', { default: 'UTC' }))
 /** The parameters of a time span, which is so long without them. */
 export const spanQuery = (length: string, toMore = '') => ({
   from: optional(
-    time(`RFC 3339, a date, which begins in \`time_zone\`, \`now\` or \`now-24h\`; ${length} before \`to\` if absent`),
+    time(
+      `first instant that counts: \`2026-01-31T14:00:00Z\`, \`2026-01-31\`, which begins in \`time_zone\`, \`now\`, or \`now-24h\` (\`m\`, \`h\`, \`d\` of 24 hours; at most 9999); ${length} before \`to\` if absent`,
+    ),
   ),
-  to: optional(time(`the same; now if absent${toMore}`)),
+  to: optional(time(`the first that does not count, as \`from\`; now if absent${toMore}`)),
 })
 
 const rankingQuery = {
   top: optional(
-    whole('only so many groups of `by`, those that `order` puts first over the whole span', {
-      minimum: 1,
-      maximum: 1_000,
-    }),
+    whole(
+      'only so many groups of `by`, those that `order` puts first over the whole span, then their steps; all if absent',
+      { minimum: 1, maximum: 1_000 },
+    ),
   ),
   order: optional(
     oneOf(
       orders.flatMap((name) => [name, `-${name}`]),
-      'what rows are sorted by within a step; with - the largest first. `-cost` with `top`; `change`: with `compare`',
+      'what the rows of a step are sorted by; with `-` before it the largest first. By name if absent, `-cost` with `top`; `change` (of units, one from 0 comes last): with `compare`',
     ),
   ),
   compare: optional(
@@ -69,9 +71,12 @@ const rankingQuery = {
     ),
   ),
   fill: optional(
-    oneOf(['zero'], 'every group has a row of each step: of zeros, of nulls where not all is counted yet'),
+    oneOf(
+      ['zero'],
+      'without `top`, `order`, `compare` and `price`: `zero` gives every group a row of each step (at most 2,000), of zeros where there was nothing, of nulls where not all is counted yet',
+    ),
   ),
-  other: optional(flag('with `top`: whether one row sums the other groups; true if absent')),
+  other: optional(flag('with `top`: whether one row sums the other groups of each step; true if absent')),
   price: optional(
     flag('rows get `amount` and `currency`: with `by=subject`, over whole months of each subject', { default: false }),
   ),
@@ -82,16 +87,21 @@ const questionQuery = (dimensions: readonly string[], more: object) => ({
   subject_prefix: subjectPrefix,
   ...spanQuery('24 hours'),
   period: optional(
-    text('instead of both, with one `subject`: its month, 2026-11, `current` or `previous`', {
-      pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$',
-    }),
+    text(
+      'instead of `from` and `to`, of exactly one `subject` (a customer’s own if it asks itself): its month in its own zone and from its `anchor` on, as quotas have it: `2026-11` (the one that begins in November), `current`, `previous`',
+      { pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$' },
+    ),
   ),
   by: optional(
     text(`up to 4 of ${dimensions.join(', ')}, separated by commas`, {
       pattern: `^((${dimensions.join('|')})(,(${dimensions.join('|')})){0,3})?$`,
     }),
   ),
-  time_zone: optional(text('IANA; UTC if absent, with `period` the subject’s own')),
+  time_zone: optional(
+    text(
+      'where dates, days, weeks and months begin: an IANA name, in any case, no offset; UTC if absent, with `period` the subject’s own',
+    ),
+  ),
   ...more,
   numbers: optional(
     text('`text`: sums as text instead of numbers, for readers whose numbers end at 2^53', {
@@ -103,13 +113,24 @@ const questionQuery = (dimensions: readonly string[], more: object) => ({
     oneOf(answerFormats, 'all but `json` come whole, as a stream; that of `Accept` if absent, else `json`'),
   ),
   csv: optional(
-    oneOf(['safe', 'exact'], "with `format=csv`; `exact`: no ' before texts that a spreadsheet takes for formulas"),
+    oneOf(
+      ['safe', 'exact'],
+      'with `format=csv`: `exact` leaves texts as they are, `safe` guards those that a spreadsheet would run; `safe` if absent',
+    ),
   ),
   limit: optional(whole('rows of a page', { minimum: 1, maximum: 10_000, default: 1_000 })),
   after,
 })
 const steps = (known: readonly string[]) =>
-  optional(Type.Unsafe<string>({ type: 'string', enum: known, default: 'hour' }))
+  optional(
+    Type.Unsafe<string>({
+      type: 'string',
+      enum: known,
+      default: 'hour',
+      description:
+        'length of the rows; weeks begin on Monday; `minute`: usage only, 35 days back, 7 days in one question',
+    }),
+  )
 
 /** How far an answer is complete. */
 export const completeness = {
@@ -301,74 +322,6 @@ export const listValues = operation('GET /v1/dimensions/:name', {
     ),
   },
   problems: [404, 422, 503, 504],
-})
-
-const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80 %` })
-const count = (description: string) =>
-  Type.Unsafe<string>({ type: ['integer', 'string'], description: `${description}; text if so asked` })
-const utilizationCounts = {
-  used: count('units in use then; of a limit that counts by more than the subject, of its fullest count'),
-  size: count('of the limit, then'),
-  count: count('decisions that met the limit'),
-  refused: count('decisions that it refused'),
-  shadow_refused: count('decisions that it would have refused, were it not in shadow'),
-  cost: count('units of allowed decisions, without corrections'),
-}
-/** The columns of utilization whose values are counts. */
-export const utilizationCountNames: ReadonlySet<string> = new Set(Object.keys(utilizationCounts))
-const utilizationRow = object({
-  subject: text('whose'),
-  limit: text('name of the limit'),
-  share: share('the largest part of its size that was in use at one time'),
-  ...utilizationCounts,
-  at: text('RFC 3339: start of the last quarter hour that had this share'),
-  runs_out: textOrNull(
-    'RFC 3339: when the quota is used up at the mean pace of 7 days; null: not in its running period',
-  ),
-})
-/** How near a subject came to a limit. */
-export type UtilizationRow = Of<typeof utilizationRow>
-
-/** How near subjects come to their limits. */
-export const getUtilization = operation('GET /v1/utilization', {
-  tag,
-  scope: 'usage',
-  isParsed: true,
-  summary: 'How near subjects come to their limits',
-  query: {
-    ...filterQuery(utilizationFilters),
-    subject_prefix: subjectPrefix,
-    ...spanQuery('24 hours'),
-    time_zone: zone,
-    share_from: optional(share('only rows with at least this share')),
-    share_to: optional(share('only rows with less than this share')),
-    order: optional(
-      Type.Unsafe<string>({
-        type: 'string',
-        enum: utilizationOrders.flatMap((name) => [name, `-${name}`]),
-        default: '-share',
-        description: 'what rows are sorted by; with - the largest first',
-      }),
-    ),
-    numbers: optional(text('`text`: counts as text', { enum: ['json', 'text'], default: 'json' })),
-    limit: optional(described(pageQuery.limit, 'rows of a page; `met_limit` takes the name of a limit')),
-    after,
-  },
-  answers: {
-    200: answer(
-      'A page of subjects with their limits',
-      object({
-        from: text('RFC 3339, widened'),
-        to: text('RFC 3339, widened'),
-        source: text('the table'),
-        ...completeness,
-        gaps,
-        next,
-        rows: list(utilizationRow),
-      }),
-    ),
-  },
-  problems: [422, 429, 503, 504],
 })
 
 /** The same with its parameters in a body, for what is too long for an address. */

@@ -204,7 +204,7 @@ common(program.command('changes'))
   .description('List who changed what in the policy and in counts, newest first; or show one change.')
   .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 20)
   .option('--after <id>', 'only what is older than this change')
-  .argument('[id]', 'only this change, from what to what')
+  .argument('[id]', 'only this change, before and after')
   .action(async (id: string | undefined, options) => {
     const { listChanges, showChange } = await import('./commands/changes.ts')
     await (id === undefined ? listChanges(options, context) : showChange(id, options, context))

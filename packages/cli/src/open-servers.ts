@@ -12,8 +12,8 @@ import { readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { AuditPorts } from './audit/audit-all.ts'
 import type { CommandContext } from './command-context.ts'
-import { nothingToAsk, readStateFile } from './console/read-state-file.ts'
 import { findClickhouse, isGiven, kafkaFrom, localKafka } from './find-servers.ts'
+import { nothingToAsk, readStateFile } from './read-state-file.ts'
 
 /** A question may sum the rows of all subjects over months, and a person waits for the answer. */
 const requestMs = 600_000

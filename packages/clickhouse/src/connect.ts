@@ -22,6 +22,8 @@ const requestMsDefault = 20_000
 /** Enough for every partition's insert and a few queries at the same time. */
 const connectionsMax = 16
 
+export type { ClickHouseSettings }
+
 /** The library's client, and what Weir needs beyond it. */
 export interface ClickHouseClient extends Client {
   /** Where statements find tables that they name without a database. */
@@ -134,6 +136,11 @@ export function connectClickhouse(
 
 /** Counts as numbers where they stay far below 2^53; without it 64-bit integers are text. */
 export const countsAsNumbers: ClickHouseSettings = { output_format_json_quote_64bit_integers: 0 }
+
+/** How rows of decisions are written: numbers as numbers, limits by name. */
+export const decisionFormat = {
+  clickhouse_settings: { ...countsAsNumbers, output_format_json_named_tuples_as_objects: 1 as const },
+}
 
 /** Returns the rows of a query. `params` are values for its `{name:Type}`. Rejects with ClickHouse's error. */
 export async function readRows<Row>(

@@ -3,6 +3,9 @@ import { ClickHouseError, type ClickHouseSettings } from '@clickhouse/client'
 /** A page may take so long: a person waits for it. */
 export const pageMsMax = 10_000
 
+/** Rows of one stream: a table of some hundred MB, which programs still load whole. */
+export const streamRowsMax = 10_000_000
+
 /** What a question may cost the ClickHouse of metering. Beyond 400 MB groups and order go through its disk. */
 export const questionBounds = (msMax: number): ClickHouseSettings => ({
   max_execution_time: msMax / 1_000,

@@ -6,7 +6,7 @@ export interface LimitState {
   readonly size: number
   readonly used: number
   readonly remaining: number
-  /** Time until the whole limit is free again, if nothing more is used. */
+  /** Time until all of the limit is unused, without further requests. */
   readonly resetMs: number
 }
 

@@ -2,108 +2,95 @@ import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import { type Checks, isCount, isFields, isOptional, isText, isUuid, parseJson, wrongField } from './fields.ts'
 import { parseTraceparent } from './trace-context.ts'
 
-/** A subject's denials or allowed requests differ from what is usual. */
-interface RateChangedV1 {
-  /** Name of the watch that found it. */
-  readonly watch: string
-  readonly window_start: string
-  readonly window_end: string
-  /** Decisions in the window: denied, or allowed. */
+/** The kinds of fields: `time` is RFC 3339 in UTC, `count` a whole number from 0 on. */
+interface FieldKinds {
+  readonly text: string
+  readonly time: string
+  readonly uuid: string
   readonly count: number
-  /** Decisions in a window of the same length, on average over the time before. */
-  readonly usual: number
+  readonly number: number
 }
+
+/** How far a limit is used in its period, and the decision that found it. */
+const quota = {
+  limit: 'text',
+  size: 'count',
+  used: 'count',
+  period_start: 'time',
+  period_end: 'time',
+  decision_id: 'uuid',
+} as const
+
+/** The decisions of a subject in a window, denied or allowed, and their usual number in one of the same length. */
+const rate = { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' } as const
+
+/**
+ * The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them
+ * together.
+ */
+export const alertFields = {
+  /** A limit's use has reached a threshold, `percent` of its size. */
+  'weir.quota.reached': { ...quota, percent: 'number' },
+  /** At the pace of the period so far the quota is used up at `runs_out`, before the period ends. */
+  'weir.quota.forecast': { ...quota, runs_out: 'time' },
+  /**
+   * What a subject's month (`period`: `2026-11`) costs so far by the price list `prices` has reached a threshold,
+   * `percent` of its budget. `amount` and `budget` are decimal text.
+   */
+  'weir.budget.reached': {
+    prices: 'text',
+    currency: 'text',
+    budget: 'text',
+    amount: 'text',
+    percent: 'number',
+    period: 'text',
+    period_start: 'time',
+    period_end: 'time',
+  },
+  /** A subject exceeded a limit with `block`, and is blocked; the decision is the first denial that was read. */
+  'weir.limit.blocked': { limit: 'text', size: 'count', until: 'time', decision_id: 'uuid' },
+  'weir.denied_rate.high': rate,
+  'weir.allowed.high': rate,
+  'weir.allowed.dropped': rate,
+  /**
+   * The alerts of a subject in a day or a week (`digest`: `daily` or `weekly`), at most 200, for addresses of its
+   * contact that got them together; `endpoint` is the one of type `subject` that sends it.
+   */
+  'weir.alerts.digest': { endpoint: 'text', digest: 'text', period_start: 'time', period_end: 'time', count: 'count' },
+  /** An endpoint answered that it accepts nothing more. */
+  'weir.endpoint.disabled': { endpoint: 'text', reason: 'text' },
+  /** A person asked whether an endpoint works. */
+  'weir.endpoint.test': { endpoint: 'text' },
+} as const satisfies Readonly<Record<AlertType, Readonly<Record<string, keyof FieldKinds>>>>
+
+/** One alert in a digest; `title` says what happened, in a sentence. */
+type DigestedAlertV1 = Readonly<Record<'id' | 'type' | 'time' | 'title', string>>
 
 /** What the limit counted by beyond the subject, as the decision's record has it; absent for nothing. */
-type CountedBy = Readonly<Record<string, string>>
-
-/** One alert in a digest. */
-export interface DigestedAlertV1 {
-  readonly id: string
-  readonly type: string
-  readonly time: string
-  /** What happened, in a sentence. */
-  readonly title: string
+interface CountedBy {
+  readonly by?: Readonly<Record<string, string>>
 }
 
-/** The value of an alert's record, by `ce_type`. Times are RFC 3339, UTC. */
-interface AlertDataByType {
-  /** A limit's use has reached a threshold. */
-  readonly 'weir.quota.reached': {
-    readonly limit: string
-    readonly size: number
-    readonly used: number
-    /** The threshold, in percent of the size. */
-    readonly percent: number
-    readonly period_start: string
-    readonly period_end: string
-    /** The decision that crossed the threshold. */
-    readonly decision_id: string
-    readonly by?: CountedBy
-  }
-  /** At the pace of the period so far the quota is used up before the period ends. */
-  readonly 'weir.quota.forecast': {
-    readonly limit: string
-    readonly size: number
-    readonly used: number
-    /** When it is used up at that pace. */
-    readonly runs_out: string
-    readonly period_start: string
-    readonly period_end: string
-    /** The decision that it was found by. */
-    readonly decision_id: string
-    readonly by?: CountedBy
-  }
-  /** What a subject's running period costs so far has reached a threshold of its budget. Amounts are decimal text. */
-  readonly 'weir.budget.reached': {
-    /** The price list. */
-    readonly prices: string
-    readonly currency: string
-    readonly budget: string
-    /** The price of what was counted when it was found. */
-    readonly amount: string
-    /** The threshold, in percent of the budget. */
-    readonly percent: number
-    /** The month in which the period begins: `2026-11`. */
-    readonly period: string
-    readonly period_start: string
-    readonly period_end: string
-  }
-  /** A subject exceeded a limit with `block`, and is blocked. */
-  readonly 'weir.limit.blocked': {
-    readonly limit: string
-    readonly size: number
-    readonly until: string
-    /** The first denial that was read. */
-    readonly decision_id: string
-    readonly by?: CountedBy
+/** Fields that alerts have only where there is something to say. */
+interface OptionalFields {
+  readonly 'weir.quota.reached': CountedBy
+  readonly 'weir.quota.forecast': CountedBy
+  readonly 'weir.limit.blocked': CountedBy & {
     /**
      * Only in the alert that ends an hour: how many blocks of this subject by this limit had no alert of their own.
      * That alert has no `by`, and `until` is the end of the hour.
      */
     readonly more?: number
   }
-  readonly 'weir.denied_rate.high': RateChangedV1
-  readonly 'weir.allowed.high': RateChangedV1
-  readonly 'weir.allowed.dropped': RateChangedV1
-  /** The alerts of a subject in a day or a week, for addresses of its contact that get them together. */
-  readonly 'weir.alerts.digest': {
-    /** The endpoint of type `subject` that sends it. */
-    readonly endpoint: string
-    /** `daily` or `weekly`. */
-    readonly digest: string
-    readonly period_start: string
-    readonly period_end: string
-    /** Alerts in the period, at most 200. */
-    readonly count: number
-    /** The first of them, in the order in which they were raised. */
-    readonly alerts?: readonly DigestedAlertV1[]
-  }
-  /** An endpoint answered that it accepts no more webhooks. */
-  readonly 'weir.endpoint.disabled': { readonly endpoint: string; readonly reason: string }
-  /** A person asked whether an endpoint works. */
-  readonly 'weir.endpoint.test': { readonly endpoint: string }
+  /** The first alerts of the period, in the order in which they were raised. */
+  readonly 'weir.alerts.digest': { readonly alerts?: readonly DigestedAlertV1[] }
 }
+
+type FieldValues<F> = { readonly [K in keyof F]: F[K] extends keyof FieldKinds ? FieldKinds[F[K]] : never }
+
+/** The value of an alert's record, by `ce_type`. */
+type AlertData<T extends AlertType> = FieldValues<(typeof alertFields)[T]> &
+  (T extends keyof OptionalFields ? OptionalFields[T] : unknown)
 
 /** An alert of a type in `weir.alerts.v1`, a CloudEvent in binary mode. Key = subject. */
 export interface AlertOf<T extends AlertType> {
@@ -116,7 +103,7 @@ export interface AlertOf<T extends AlertType> {
   readonly time: string
   /** W3C's header of the span that raised it, where its decision is traced; CloudEvents' tracing extension. */
   readonly traceparent?: string
-  readonly data: AlertDataByType[T]
+  readonly data: AlertData<T>
 }
 
 /** An alert of any type. */
@@ -129,58 +116,11 @@ export interface AlertRecordV1 {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** `time` is RFC 3339 in UTC, `count` a whole number from 0 on. */
-type FieldKind = 'text' | 'time' | 'uuid' | 'count' | 'number'
-type FieldsOf<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: FieldKind }
-
 const isTexts = (value: unknown) => isFields(value) && Object.values(value).every(isText)
 const digestedFields: Checks<keyof DigestedAlertV1> = { id: isUuid, type: isText, time: isText, title: isText }
 const isDigested = (value: unknown) =>
   Array.isArray(value) && value.every((one) => isFields(one) && wrongField(one, digestedFields) === undefined)
-/** Fields that alerts have only where there is something to say. */
 const optionalFields: Checks = { by: isOptional(isTexts), more: isOptional(isCount), alerts: isOptional(isDigested) }
-
-/**
- * The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them
- * together.
- */
-export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[T]> } = {
-  'weir.quota.reached': {
-    limit: 'text',
-    size: 'count',
-    used: 'count',
-    percent: 'number',
-    period_start: 'time',
-    period_end: 'time',
-    decision_id: 'uuid',
-  },
-  'weir.quota.forecast': {
-    limit: 'text',
-    size: 'count',
-    used: 'count',
-    runs_out: 'time',
-    period_start: 'time',
-    period_end: 'time',
-    decision_id: 'uuid',
-  },
-  'weir.budget.reached': {
-    prices: 'text',
-    currency: 'text',
-    budget: 'text',
-    amount: 'text',
-    percent: 'number',
-    period: 'text',
-    period_start: 'time',
-    period_end: 'time',
-  },
-  'weir.limit.blocked': { limit: 'text', size: 'count', until: 'time', decision_id: 'uuid' },
-  'weir.denied_rate.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
-  'weir.allowed.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
-  'weir.allowed.dropped': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
-  'weir.alerts.digest': { endpoint: 'text', digest: 'text', period_start: 'time', period_end: 'time', count: 'count' },
-  'weir.endpoint.disabled': { endpoint: 'text', reason: 'text' },
-  'weir.endpoint.test': { endpoint: 'text' },
-}
 
 const timeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/
 /** ClickHouse's days end in 2149, and a time of another century is a mistake. */
@@ -191,7 +131,7 @@ function isTime(text: string): boolean {
   return ms >= timesMs[0] && ms < timesMs[1]
 }
 
-const isKind: Checks<FieldKind> = {
+const isKind: Checks<keyof FieldKinds> = {
   text: isText,
   time: (value) => isText(value) && isTime(value),
   uuid: isUuid,
@@ -226,8 +166,8 @@ export type ParsedAlert =
 
 const isAlertType = (text: string): text is AlertType => Object.hasOwn(alertFields, text)
 
-function isDataOf<T extends AlertType>(type: T, value: unknown): value is AlertDataByType[T] {
-  const known: Readonly<Record<string, FieldKind>> = alertFields[type]
+function isDataOf<T extends AlertType>(type: T, value: unknown): value is AlertData<T> {
+  const known: Readonly<Record<string, keyof FieldKinds>> = alertFields[type]
   const hasKnown = isFields(value) && Object.entries(known).every(([name, kind]) => isKind[kind](value[name]))
   return hasKnown && wrongField(value, optionalFields) === undefined
 }

@@ -1,5 +1,4 @@
 import { quoted, unlinked } from '@weir/core/printable.ts'
-import type { Watch } from '@weir/policy/policy.ts'
 import type { AlertOf, AlertV1 } from './alert.v1.ts'
 
 const grouped = new Intl.NumberFormat('en')
@@ -17,19 +16,6 @@ function namesOf(subject: string): readonly [who: string, whose: string] {
 /** A line for each value that the limit counted by: `ip: 192.0.2.1`. All but addresses are words of callers. */
 const countedBy = (by: Readonly<Record<string, string>> = {}) =>
   Object.entries(by).map(([part, value]) => `${part}: ${part === 'ip' ? value : quoted(value)}`)
-
-/** Returns the sentence about a sudden change, and what its count counts. */
-function describeChange(type: Watch['alert'], subject: string): readonly [title: string, counted: string] {
-  const [who, whose] = namesOf(subject)
-  switch (type) {
-    case 'weir.denied_rate.high':
-      return [`${who} refused far more often than usual`, 'Refused']
-    case 'weir.allowed.high':
-      return [`Far more requests of ${whose} than usual`, 'Accepted']
-    case 'weir.allowed.dropped':
-      return [`Far fewer requests of ${whose} than usual`, 'Accepted']
-  }
-}
 
 function describeBudget({ subject: named, data }: AlertOf<'weir.budget.reached'>) {
   const { percent, amount, budget, currency, prices, period_start, period_end } = data
@@ -111,11 +97,13 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
     case 'weir.allowed.high':
     case 'weir.allowed.dropped': {
       const { watch, count, usual, window_start, window_end } = alert.data
-      const [title, counted] = describeChange(alert.type, subject)
+      const [who, whose] = namesOf(subject)
+      const isDenied = alert.type === 'weir.denied_rate.high'
+      const change = alert.type === 'weir.allowed.dropped' ? 'fewer' : 'more'
       return {
-        title,
+        title: isDenied ? `${who} refused far more often than usual` : `Far ${change} requests of ${whose} than usual`,
         lines: [
-          `${counted}: ${number(count)}, usually ${number(usual)}`,
+          `${isDenied ? 'Refused' : 'Accepted'}: ${number(count)}, usually ${number(usual)}`,
           `From ${time(window_start)} to ${time(window_end)}`,
           `Found by the watch ${watch}`,
         ],
@@ -125,7 +113,7 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       return describeDigest(alert)
     case 'weir.endpoint.disabled':
       return {
-        title: `The endpoint ${alert.data.endpoint} takes no more alerts, and gets none`,
+        title: `The endpoint ${alert.data.endpoint} is disabled: it gets no more alerts`,
         lines: [`It said: ${alert.data.reason}`, 'weir alerts test-endpoint enables it once it takes a test.'],
       }
     case 'weir.endpoint.test':

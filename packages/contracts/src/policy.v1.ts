@@ -45,11 +45,11 @@ export interface ChangeRecordV1 {
   /**
    * The change that its writer took for the last one. If there is another between the two, no reader applies this one.
    */
-  readonly after?: PlaceOfChangeV1
+  readonly after?: ChangePositionV1
 }
 
 /** The end of a change: offset (-1 for none, before the first change) and id of its audit record. */
-export interface PlaceOfChangeV1 {
+export interface ChangePositionV1 {
   readonly offset: string
   readonly id: string
 }
@@ -90,7 +90,7 @@ export function encodeChange(
     readonly atMs: number
     readonly by: string
     readonly summary: readonly ChangeLineV1[]
-    readonly after?: PlaceOfChangeV1
+    readonly after?: ChangePositionV1
   },
 ): PolicyMessage {
   const { atMs, by, summary, after } = change
@@ -145,7 +145,7 @@ function readEntity(kind: EntityKind, name: string, value: JsonObject | null): P
 
 const isAll = (check: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(check)
 
-const placeFields: Checks<keyof PlaceOfChangeV1> = {
+const positionFields: Checks<keyof ChangePositionV1> = {
   offset: (value) => isText(value) && /^(?:-1|\d{1,19})$/.test(value),
   id: isText,
 }
@@ -160,7 +160,7 @@ const changeFields: Checks = {
   at: (value) => isText(value) && !Number.isNaN(Date.parse(value)),
   by: isText,
   summary: isAll((line) => wrongField(line, lineFields) === undefined),
-  after: isOptional((place) => wrongField(place, placeFields) === undefined),
+  after: isOptional((position) => wrongField(position, positionFields) === undefined),
 }
 type ChangeFields = Pick<ChangeRecordV1, 'at' | 'by' | 'summary' | 'after'> & { readonly total?: unknown }
 const isChange = (value: JsonObject): value is JsonObject & ChangeFields =>

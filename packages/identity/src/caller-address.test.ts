@@ -38,7 +38,13 @@ describe('the rightmost untrusted hop', () => {
 
   const right = '198.51.100.7'
   it.each([
-    ...[`"${right}"`, `${right};`, `'${right}'`, `${right}:a`, `${right}:123456`, `${right}/32`, `for=${right}`],
+    `"${right}"`,
+    `${right};`,
+    `'${right}'`,
+    `${right}:a`,
+    `${right}:123456`,
+    `${right}/32`,
+    `for=${right}`,
     ...', unknown - _hidden localhost null [] [ ::: ::1:: 256.1.1.1 1.2.3 1.2.3.4.5 0xc6.0x33.0x64.0x07'.split(' '),
     ...'3325256711 198.51.25607 0306.063.0144.07 198.51.100.007 １９８.51.100.7'.split(' '),
     'a'.repeat(8_000),

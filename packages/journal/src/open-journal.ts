@@ -198,7 +198,7 @@ export class Journal {
 }
 
 /**
- * Takes no more records and waits up to `deadlineMs` until Kafka has the rest. True when it has, and the directory is
+ * Refuses further records and waits up to `deadlineMs` until Kafka has the rest. True when it has, and the directory is
  * gone. What the disk did not take cannot be closed here: sums left open and the gap file are read from a dead
  * directory only, so it gets no end watermarks, and stays.
  */

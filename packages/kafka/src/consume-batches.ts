@@ -8,7 +8,7 @@ import { isMissingTopic, isTransient, reasonOf } from './kafka-errors.ts'
 import { PartitionAdmin } from './partition-admin.ts'
 import { handleBatch, type RecordBatch } from './record-batch.ts'
 import { retryDelayMs } from './retry-delay.ts'
-import { type AssignedPartition, type Start, startPartition } from './start-partition.ts'
+import { type AssignedPartition, type Start, startPartition, type TopicPartition } from './start-partition.ts'
 import { commitAsMember, isMemberCurrent, kafkajs, type OffsetCommit, refuseJumps } from './wire/kafkajs-fixes.ts'
 
 export type { ConsumerStatus } from './consumer-status.ts'
@@ -120,11 +120,6 @@ function createConsumer(options: ConsumeOptions): Consumer {
     // The loop below starts afresh, with a new client.
     retry: { ...retryInPlace, restartOnFailure: async () => false },
   })
-}
-
-interface TopicPartition {
-  readonly topic: string
-  readonly partition: number
 }
 
 /**

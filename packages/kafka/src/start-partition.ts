@@ -42,7 +42,8 @@ interface StartOptions {
   readonly log: KafkaLog
 }
 
-type TopicPartition = Readonly<Pick<AssignedPartition, 'topic' | 'partition'>>
+/** One partition of a topic. */
+export type TopicPartition = Readonly<Pick<AssignedPartition, 'topic' | 'partition'>>
 
 async function askOnce(assigned: TopicPartition, options: StartOptions): Promise<Start> {
   const { admin, commit, onAssigned, isFenced } = options

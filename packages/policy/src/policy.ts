@@ -258,7 +258,7 @@ export interface Token {
   readonly name: string
   readonly sha256: string
   readonly scopes: readonly TokenScope[]
-  /** It reads what is of these subjects, and nothing else; never empty. Absent: it is not limited to subjects. */
+  /** It reads the usage of these subjects, and nothing else; never empty. Absent: it is not limited to subjects. */
   readonly subjects?: readonly string[] | undefined
   /** From then on the token is not accepted, in milliseconds since the epoch; absent for never. */
   readonly expiresAtMs?: number | undefined

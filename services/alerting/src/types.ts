@@ -11,7 +11,7 @@ export interface Candidate {
   readonly endMs: number
   /** How long its claims live. */
   readonly lifetimeMs: number
-  /** Whether its claims are free again after they expired, for another alert. */
+  /** Whether its claims may be made again after they expired, for another alert. */
   readonly isRecurring: boolean
   /** Highest first; each with the key that claims it. A block, a forecast and a rate change have one. */
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
@@ -91,6 +91,15 @@ export interface DeliveryJob {
   /** After it no further attempt is made. */
   readonly giveUpMs: number
 }
+
+/** The outcome of one run of a job. */
+export type JobOutcome =
+  /** The alert was delivered, or will never be sent. */
+  | { readonly kind: 'over' }
+  /** Every attempt failed: the job becomes a dead letter. */
+  | { readonly kind: 'given_up'; readonly reason: string }
+  /** The job runs again at `atMs`, with the data in `job`. */
+  | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
 /**
  * An alert is tried for this long from its first attempt, including the time in which its endpoint's circuit was open.

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { PagePlace } from '@weir/clickhouse/usage-queries.ts'
-import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
+import type { UsageQuery } from '@weir/api/query/usage-query.ts'
 import { describe, expect, it } from 'vitest'
 import type { Sources } from './sources.ts'
 import { nowMs, openConsole, smallPolicy } from './testing/open-console.ts'
+import type { PagePlace } from './usage/usage-queries.ts'
 import type { UsageSource } from './usage/usage-source.ts'
 
 /** A token of acme's alone, as a line of a policy. */

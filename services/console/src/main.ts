@@ -1,8 +1,6 @@
-import { findChange } from '@weir/clickhouse/change-queries.ts'
 import { clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readRecentGaps } from '@weir/clickhouse/mark-queries.ts'
 import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
-import { streamMsMax } from '@weir/clickhouse/usage-stream.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { TopicFollower } from '@weir/kafka/follow-topic.ts'
@@ -32,11 +30,13 @@ import { openLimitSource } from './limits/limit-source.ts'
 import { openQuotaRestorer } from './limits/quota-restorer.ts'
 import { openMoneySource } from './money/money-source.ts'
 import { AuditLog } from './policy/audit-log.ts'
+import { findChange } from './policy/change-queries.ts'
 import { PolicyHistory } from './policy/policy-history.ts'
 import type { Sources } from './sources.ts'
 import { askProcesses } from './status/ask-processes.ts'
 import { openMonitor } from './status/open-monitor.ts'
 import { openUsageSource } from './usage/usage-source.ts'
+import { streamMsMax } from './usage/usage-stream.ts'
 
 /** A person waits for the answer. ClickHouse ends questions about usage before, and says by which bound. */
 const questionMs = pageMsMax + 5_000

@@ -12,7 +12,6 @@ import type { Registry } from 'prom-client'
 import type { Apps } from './app.ts'
 import type { DecisionMetrics, Outcomes } from './decide/decision-metrics.ts'
 import { UncountedShare } from './decide/uncounted-share.ts'
-import type { HttpMetrics } from './http/timed-response.ts'
 
 /** Registers what is counted of callers and of Redis. docs/monitoring.md says what each metric is for. */
 export function registerMetrics(
@@ -25,8 +24,19 @@ export function registerMetrics(
   },
 ): void {
   const { store, layers, processes, authenticator } = parts
-  registerIdentity(register, authenticator)
+  const { counters: callers } = authenticator
   registerScraped(register, {
+    weir_credentials_rejected_total: {
+      help: 'Keys and tokens that belong to no subject, or were not looked up after too many of those',
+      label: 'cause',
+      readAll: () => ({ unknown: callers.wrong, throttled: callers.throttled }),
+    },
+    weir_token_verifications_total: { help: 'Signatures of tokens verified', read: () => callers.tokensVerified },
+    weir_signing_key_fetches_total: {
+      help: 'Requests to issuers for their keys',
+      label: 'result',
+      readAll: () => ({ ok: callers.keysFetched, failed: callers.keyFetchesFailed }),
+    },
     weir_redis_call_duration_seconds: {
       help: 'Script calls, sent until replied',
       histogram: store.counters.callDuration,
@@ -63,13 +73,28 @@ export function registerMetrics(
 /** Registers what the listeners count: decisions, records, corrections, and the times of answers. */
 export function registerApps(
   register: Registry,
-  { decisionService, settling, metrics }: Apps,
+  { decisionService, settling, metrics: { answers, upstreams } }: Apps,
   idempotencyRecords: RedisIdempotencyRecords,
   policy: () => Policy,
 ): void {
   registerDecisions(register, decisionService.metrics, policy)
-  registerHttp(register, metrics, policy)
   registerScraped(register, {
+    weir_http_request_duration_seconds: {
+      help: 'From the head of a request until the end of its answer',
+      labels: ['entry_point', 'code'],
+      histograms: () =>
+        Object.entries(answers).flatMap(([name, { byCode }]) =>
+          byCode.map(([code, duration]) => [[name, code], duration] as const),
+        ),
+    },
+    weir_upstream_duration_seconds: {
+      help: 'From the sending of a request to its upstream until the end of the answer',
+      labels: ['upstream'],
+      histograms: () => {
+        for (const name of policy().upstreams.keys()) upstreams.of(name)
+        return seriesOf(upstreams, (name, duration) => [[[name], duration]])
+      },
+    },
     weir_denials_summed_total: {
       help: 'Denials from memory and of unknown callers that share a record',
       read: () => decisionService.recorder.counters.coalesced,
@@ -94,22 +119,6 @@ export function registerApps(
     weir_corrections_lost_total: {
       help: 'Charges given back whose correction record the journal did not take',
       read: () => settling.counters.lost,
-    },
-  })
-}
-
-function registerIdentity(register: Registry, { counters }: Authenticator): void {
-  registerScraped(register, {
-    weir_credentials_rejected_total: {
-      help: 'Keys and tokens that belong to no subject, or were not looked up after too many of those',
-      label: 'cause',
-      readAll: () => ({ unknown: counters.wrong, throttled: counters.throttled }),
-    },
-    weir_token_verifications_total: { help: 'Signatures of tokens verified', read: () => counters.tokensVerified },
-    weir_signing_key_fetches_total: {
-      help: 'Requests to issuers for their keys',
-      label: 'result',
-      readAll: () => ({ ok: counters.keysFetched, failed: counters.keyFetchesFailed }),
     },
   })
 }
@@ -176,28 +185,6 @@ function registerDecisions(register: Registry, metrics: DecisionMetrics, policy:
       help: "Decisions by the subject's plan",
       labels: ['plan', 'outcome'],
       cells: () => seriesOf(named().plans, outcomes),
-    },
-  })
-}
-
-/** Registers the times of answers and of upstreams. */
-function registerHttp(register: Registry, { answers, upstreams }: HttpMetrics, policy: () => Policy): void {
-  registerScraped(register, {
-    weir_http_request_duration_seconds: {
-      help: 'From the head of a request until the end of its answer',
-      labels: ['entry_point', 'code'],
-      histograms: () =>
-        Object.entries(answers).flatMap(([name, { byCode }]) =>
-          byCode.map(([code, duration]) => [[name, code], duration] as const),
-        ),
-    },
-    weir_upstream_duration_seconds: {
-      help: 'From the sending of a request to its upstream until the end of the answer',
-      labels: ['upstream'],
-      histograms: () => {
-        for (const name of policy().upstreams.keys()) upstreams.of(name)
-        return seriesOf(upstreams, (name, duration) => [[[name], duration]])
-      },
     },
   })
 }

@@ -216,7 +216,7 @@ test('what the same request would get now is said, by the counts of now', async 
   expect(await stands()).toBeNull()
 }, 30_000)
 
-test('a change is shown from what to what, by the API and by weir changes', async () => {
+test('a change is shown before and after, by the API and by weir changes', async () => {
   const { id } = await change('PUT /v1/limits/minute', { ...minute, size: 300 })
   const { status, body } = await desk.ask(`GET /v1/changes/${id.toUpperCase()}`)
   expect([status, body]).toMatchObject([

@@ -85,7 +85,7 @@ export async function openIssuer() {
     url,
     port,
     jwksUrl: `${url}/keys`,
-    /** Answers those who asked while it was silent. */
+    /** Answers the callers that waited while it was silent. */
     answerLate: () => {
       for (const response of unanswered.splice(0)) response.end(JSON.stringify({ keys }))
     },

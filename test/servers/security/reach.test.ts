@@ -240,7 +240,7 @@ describe('what is not acme’s is out of reach of', () => {
 })
 
 describe('a credential that is over', () => {
-  countAttempts('Credentials of subjects that are over', 'a 401, or what is of the subject that has the key now')
+  countAttempts('Credentials of subjects that are over', 'a 401, or the data of the subject that has the key now')
   const statusOf = async (headers: Record<string, string>) => (await send('/v1/usage', headers)).status
 
   test('36: a portal token that was ended is 401', async () => expect(await statusOf(bearer(endedPortal))).toBe(401))

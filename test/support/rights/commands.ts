@@ -79,7 +79,7 @@ export async function openCommands(weir: SecuredWeir) {
   }
   return {
     users: Object.keys(commands),
-    /** Runs a user's commands; gives what they said and whether all went well. */
+    /** Runs a user's commands; returns their output and whether all succeeded. */
     async run(user: string) {
       let text = ''
       let isDone = true

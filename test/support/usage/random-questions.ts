@@ -1,11 +1,11 @@
-import { orders, type Ranking } from '@weir/core/usage/ranking.ts'
+import { orders, type Ranking } from '@weir/api/query/ranking.ts'
 import {
   parseUsageQuery,
   rollupDimensions,
   type Step,
   type UsageDimension,
   type UsageQuery,
-} from '@weir/core/usage/usage-query.ts'
+} from '@weir/api/query/usage-query.ts'
 import fc from 'fast-check'
 import { Temporal } from 'temporal-polyfill'
 

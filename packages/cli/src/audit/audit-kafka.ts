@@ -145,7 +145,7 @@ export async function auditKafka(
   let compared = 0
   try {
     const partitions = await partitionsOf(admin, kafka, metered, sinceMs)
-    // After what is committed: whatever of it could not be read is a dead letter by then.
+    // Read after the committed offset, so unreadable records are already dead letters.
     const letters = await readLetters()
     // After what is committed too: a replica may not have its rows yet.
     await catchUp()

@@ -19,7 +19,9 @@ export function addSpendCommands({ program, usage, common, context }: Parts): vo
     .description('Print the usage of whole hours by line of the price list, for billing systems. Sends nothing.')
     .option('--from <time>', 'first hour of a first export: RFC 3339, a date, or now-24h')
     .addOption(
-      new Option('--state <file>', 'goes on where the last export with this file ended; written anew').argParser(inCwd),
+      new Option('--state <file>', 'goes on where the last export with this file ended; replaced each time').argParser(
+        inCwd,
+      ),
     )
     .option('--again', 'the rows of the last export with --state once more, with the same ids', false)
     .addOption(

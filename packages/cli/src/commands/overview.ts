@@ -2,7 +2,7 @@ import type { Status } from '@weir/api/status.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
-import { readLauncher, readStateFile } from '../console/read-state-file.ts'
+import { readLauncher, readStateFile } from '../read-state-file.ts'
 
 /** Who only asks what there is waits no longer than this. */
 const deadlineMs = 3_000

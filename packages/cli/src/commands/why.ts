@@ -93,7 +93,7 @@ function explanationText({
     because.join(', '),
     refused ? 'refused' : '',
   ])
-  const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'FREE AGAIN', 'BECAUSE OF', '']
+  const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'RESET', 'BECAUSE OF', '']
   if (rows.length > 0) lines.push(textTable([head, ...rows]))
   if (remedies.length > 0) lines.push(`would have helped: ${remedies.map(remedyText).join(' · ')}`)
   if (now?.allowed === true) lines.push('now: would be admitted')

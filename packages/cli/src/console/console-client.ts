@@ -3,8 +3,8 @@ import { WeirError } from '@weir/core/errors.ts'
 import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
 import { isGiven } from '../find-servers.ts'
+import { nothingToAsk, readStateFile } from '../read-state-file.ts'
 import { readEvents, type StreamEvent } from './event-stream.ts'
-import { nothingToAsk, readStateFile } from './read-state-file.ts'
 
 /** A change waits at most ten seconds for Kafka; a person, no longer than this for all of it. */
 const deadlineMs = 30_000

@@ -2,7 +2,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { isLoopback } from '@weir/runtime/loopback.ts'
 import type { CommandContext } from '../command-context.ts'
 import { adminTokenOf } from '../console/console-client.ts'
-import { nothingToAsk, readStateFile } from '../console/read-state-file.ts'
+import { nothingToAsk, readStateFile } from '../read-state-file.ts'
 import type { Profile } from './profile.ts'
 
 /** Returns the address of a URL, or throws CONFIG_INVALID. */

@@ -6,7 +6,7 @@ import { type AppliedDemo, applyDemo } from '@weir/policy/apply-demo.ts'
 import { parse } from 'yaml'
 import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
 import { countsText } from '../console/file-changes.ts'
-import { readStateFile } from '../console/read-state-file.ts'
+import { readStateFile } from '../read-state-file.ts'
 import { type Secrets, secretsFile, sha256Hex } from './data-dir.ts'
 
 /** The policy of a `weir up`, with the demo filled in. */

@@ -134,7 +134,7 @@ describe('whatever is asked and when', () => {
   })
 })
 
-test('a refund takes no more than was charged at its time, however much it asks for', () => {
+test('a refund returns at most the units charged at its time', () => {
   const state = { stampsUs: [startUs, startUs + 1, startUs + 1, startUs + 2], windowUs: 60_000_000 }
   const refundOf = (cost: number, atUs: number) => slidingLog.refund(state, limitOf(9), { cost, atUs }, startUs + 2)
   expect(refundOf(7, startUs + 1)?.stampsUs).toEqual([startUs, startUs + 2])

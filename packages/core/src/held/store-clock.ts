@@ -14,7 +14,7 @@ export const noOffset: ClockOffset = { leastMs: 0, mostMs: 0 }
 export interface ClockReading {
   readonly sentMs: number
   readonly answeredMs: number
-  /** Until all is free again, as the answer says it: rounded up to whole units of `unitMs`. */
+  /** Until all is unused, as the answer says it: rounded up to whole units of `unitMs`. */
   readonly resetMs: number
   readonly unitMs: number
 }

@@ -3,7 +3,7 @@ import { type Algorithm, algorithms, type Limit } from './limit.ts'
 /** What other code asks of an algorithm: none compares its name. */
 interface AlgorithmFacts {
   /**
-   * All units are free again at one moment, the end of the span. Only then can a limit have a calendar period, a lease
+   * All units return at one moment, the end of the span. Only then can a limit have a calendar period, a lease
    * or a size of 0, and only then does the refusal of one cost hold for every other.
    */
   readonly resetsAtOnce: boolean

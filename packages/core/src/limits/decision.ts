@@ -33,7 +33,7 @@ export interface LimitState {
   readonly used: number
   /** Units left, never negative. */
   readonly remaining: number
-  /** Milliseconds from the decision until all of the capacity is free again, if nothing more is used. */
+  /** Milliseconds from the decision until all of the capacity is unused, without further requests. */
   readonly resetMs: number
 }
 

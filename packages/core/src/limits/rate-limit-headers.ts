@@ -76,7 +76,7 @@ export const retryAfterSeconds = (decision: Decision): number => Math.max(1, who
 
 /**
  * The draft's `t`: seconds until more is to be had. Retry-After must not point to before the `t` of the limit that
- * refused, and a limit that slides gives back long before all of it is free again: so there the two say the same.
+ * refused, and a limit that slides gives back long before all of it is unused: so there the two say the same.
  */
 function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number {
   const seconds = wholeSeconds(resetMs)

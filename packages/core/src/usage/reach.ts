@@ -6,7 +6,7 @@ export class Reach {
   /** For callers who are limited to no subject. */
   static readonly everybody = new Reach(undefined)
 
-  /** What is of these subjects, and nothing else: of nobody for an empty list. */
+  /** The rows of these subjects; an empty list matches no rows. */
   static of(subjects: readonly string[]): Reach {
     return new Reach(subjects)
   }

@@ -32,7 +32,7 @@ async function leaveDead(base: string, decisionId: string, subject = 'acme'): Pr
 }
 
 /**
- * Takes over into `into`; `events` are what was told, with the journals whose segments were all there then, and what
+ * Takes over into `into`; `events` are the reports, with the journals whose segments were all there then, and what
  * was to be sent.
  */
 function adopt(base: string, into: DirectoryLock) {

@@ -105,7 +105,7 @@ export class DiskQueue {
       try {
         for (let done = 0; done < frames.length; ) {
           const took = this.#options.disk.writeSync(segment.fd, frames.bytes, done, frames.length - done, offset + done)
-          if (took === 0) throw new Error('the disk takes no more')
+          if (took === 0) throw new Error('the disk accepts no bytes')
           done += took
         }
       } catch (error) {
@@ -146,7 +146,7 @@ export class DiskQueue {
   async #writeAll({ frames, segment, offset }: Chunk): Promise<void> {
     for (let done = 0; done < frames.length; ) {
       const took = await this.#options.disk.write(segment.fd, frames.bytes, done, frames.length - done, offset + done)
-      if (took === 0) throw new Error('the disk takes no more')
+      if (took === 0) throw new Error('the disk accepts no bytes')
       done += took
     }
   }

@@ -72,7 +72,7 @@ export class SegmentStore {
           Math.min(zeros.length, this.#options.segmentBytes - at),
           at,
         )
-        if (took === 0) throw new Error('the disk takes no more')
+        if (took === 0) throw new Error('the disk accepts no bytes')
         at += took
       }
     } finally {

@@ -2,7 +2,7 @@ import type { KafkaSecurity } from '../security.ts'
 
 /*
  * Kafka says by a number that a right is missing. kafkajs makes a general sentence of it, and drops the number where it
- * looks for a group's coordinator. Here the error says which right of whom on what.
+ * looks for a group's coordinator. Here the error says which user lacks which right on what.
  */
 
 /** What the rights are on, by Kafka's numbers for a missing one. */

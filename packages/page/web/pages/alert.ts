@@ -135,7 +135,7 @@ function Standing({
           ? ''
           : html`${attempt + 1} of ${most}, <span title=${next}>${Date.parse(next) <= Date.now() ? 'now' : ago(Date.parse(next))}</span>`,
     },
-    { name: 'They said', isPlain: true, cell: (step) => said(step, isPrivate) },
+    { name: 'Answer', isPlain: true, cell: (step) => said(step, isPrivate) },
     {
       name: '',
       isPlain: true,
@@ -160,7 +160,7 @@ function Steps({ steps, most, isPrivate }: StepsProps) {
     { name: 'Outcome', isPlain: true, cell: (step) => outcome(step.outcome) },
     { name: 'Status', isNumber: true, cell: ({ status }) => (status === 0 ? '–' : status) },
     { name: 'ms', isNumber: true, isMinor: true, cell: ({ ms }) => count(ms) },
-    { name: 'They said', isPlain: true, cell: (step) => said(step, isPrivate) },
+    { name: 'Answer', isPlain: true, cell: (step) => said(step, isPrivate) },
   ]
   return html`<${Table} caption="Every step" columns=${columns} rows=${told.toReversed()} keyOf=${({ endpoint, at, outcome: what }: Step) => `${endpoint} ${at} ${what}`} />`
 }

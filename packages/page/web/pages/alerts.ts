@@ -112,7 +112,7 @@ export function AlertsPage() {
       <${Field} isTool label="Deliveries" options=${outcomeChoices} value=${what} onValue=${set('outcome')} />
       <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${set('subject')} />
     </div>
-    <${Panel} title=${`What was told, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<ListedAlert>) => (items.length > 0 ? undefined : html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`)}>
+    <${Panel} title=${`Alerts, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<ListedAlert>) => (items.length > 0 ? undefined : html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`)}>
       ${({ items, next }: Page<ListedAlert>) => html`<${PagedTable} caption="Alerts" columns=${columnsFor(endpoint)} rows=${items} next=${next} keyOf=${({ id }: ListedAlert) => id} />`}
     <//>
   `

@@ -18,7 +18,7 @@ const whoOf = ({ subject, ip, scope }: Block) =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')}`
 
-/** Who is shut out now, and a way to let them in. */
+/** Active blocks, and a way to lift them. */
 export function BlocksPage() {
   const { params } = usePlace()
   const after = params.get('after')
@@ -58,7 +58,7 @@ export function BlocksPage() {
   return html`
     <div class="head"><h1>Blocks</h1><a class="button" href="/v1/blocks?format=text" download="blocked.txt">List for firewalls</a></div>
     <div class="row">${tools.map((name) => html`<${Field} key=${name} isTool label=${columnNames[name]} on="change" suggest=${name === 'subject' ? name : undefined} value=${params.get(name) ?? ''} onValue=${set(name)} />`)}</div>
-    <${Panel} title="Who is shut out" asked=${asked} path=${path} rows=${8} empty=${({ items }: Page<Block>) => (items.length === 0 ? 'Nobody is shut out.' : undefined)}>
+    <${Panel} title="Active blocks" asked=${asked} path=${path} rows=${8} empty=${({ items }: Page<Block>) => (items.length === 0 ? 'No active blocks.' : undefined)}>
       ${({ items, next, complete }: Page<Block> & { complete: boolean }) => html`<div class="stack">
         ${!complete && html`<p class="note">There may be more: not every server of Redis could be asked in time.</p>`}
         <${PagedTable} caption="Blocks" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: Block) => id} />

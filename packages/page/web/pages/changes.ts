@@ -39,12 +39,12 @@ export function ChangesPage() {
   `
 }
 
-/** What one change has changed, from what to what. */
+/** One change: before and after. */
 export function ChangePage({ id }: { readonly id: string }) {
   const path = `/v1/changes/${encodeURIComponent(id)}`
   return html`
     <div class="head"><div><h1>Change</h1><code class="quiet">${id}</code></div><${Copy} text=${location.href} label="Copy link" /></div>
-    <${Panel} title="From what to what" asked=${useAnswer<Change>(path)} path=${path} rows=${8}>
+    <${Panel} title="Before and after" asked=${useAnswer<Change>(path)} path=${path} rows=${8}>
       ${(data: Change) => html`<div class="stack">
         <p><b>${data.by}</b>, <${Time} at=${data.at} isLong /></p>
         ${data.entities.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}

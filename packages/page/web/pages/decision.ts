@@ -50,7 +50,7 @@ const limitColumns: readonly Column<ExplainedLimit>[] = [
   },
   { name: 'Needed', isNumber: true, cell: ({ needed }) => count(needed) },
   { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
-  { name: 'Free again', cell: ({ reset_at }) => reset_at !== undefined && html`<${Time} at=${reset_at} />` },
+  { name: 'Resets', cell: ({ reset_at }) => reset_at !== undefined && html`<${Time} at=${reset_at} />` },
   { name: 'Because of', cell: ({ because = [] }) => html`<${Because} words=${because} />` },
   {
     name: countedBy,

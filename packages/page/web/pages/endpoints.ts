@@ -100,7 +100,7 @@ function Silences() {
     }
   const columns: readonly Column<Silence>[] = [
     {
-      name: 'Of whom',
+      name: 'Alerts',
       isPlain: true,
       cell: ({ subjects = [] }) =>
         subjects.length === 0 ? 'everybody' : subjects.map((one) => html`<${Subject} key=${one} id=${one} /> `),

@@ -69,7 +69,7 @@ function Now() {
   </section>`
 }
 
-/** What was told in the span, and who is shut out now. */
+/** Alerts of the span, and active blocks. */
 function NeedsALook() {
   const { range, label, zone } = useSpan()
   const path = pathOf('/v1/alerts', { ...range, time_zone: zone, limit: '6' })
@@ -80,7 +80,7 @@ function NeedsALook() {
     items.length + blocks.length === 0 ? 'No alert was raised in this span.' : undefined
   return html`<${Panel} title=${`Needs a look, ${label}`} asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
     ${({ items }: Page<ListedAlert>) => html`<ul class="news">
-      ${blocks.length > 0 && html`<li><span class="small quiet">now</span><a href=${hrefOf('/blocks')}>${counted(blocks.length, 'caller')} shut out</a></li>`}
+      ${blocks.length > 0 && html`<li><span class="small quiet">now</span><a href=${hrefOf('/blocks')}>${counted(blocks.length, 'caller')} blocked</a></li>`}
       ${items.map((alert) => html`<li key=${alert.id}><span class="small quiet"><${Time} at=${alert.time} /></span><span><a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>${hasFailed(alert) && html` <span class="word refused small">✕ not delivered</span>`}</span></li>`)}
     </ul>`}
   <//>`

@@ -135,7 +135,7 @@ export function PolicyChangePage() {
   const problems = error === undefined ? [] : problemsOf(error)
   return html`
     <div class="head"><h1>Change the policy</h1><div class="row">
-      <button onClick=${loadTheirs}>Load again</button>
+      <button onClick=${loadTheirs}>Reload</button>
       <${Action} label=${count === 0 ? 'Apply' : `Apply ${counted(count, 'change')}`} ...${needs('write')} isDisabled=${count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} confirm=${ended?.name} />
     </div></div>
     <${Tabs} of=${policyTabs} label="Policy" />

@@ -35,7 +35,7 @@ function PortalLink({ id }: { readonly id: string }) {
   const path = `/v1/subjects/${encodeURIComponent(id)}/portal`
   const make = async () => {
     const made = await send<{ token: string; expires_at: string }>('POST', path, { expires_in: length })
-    const said = html`Everybody who has this link sees what is of ${id}, until <${Time} at=${made.expires_at} />. Its tab Keys ends links earlier. It is shown this once:`
+    const said = html`Everybody who has this link sees the usage of ${id} until <${Time} at=${made.expires_at} />. Its tab Keys ends links earlier. It is shown this once:`
     return { about: said, secret: `${location.origin}/me#${made.token}` }
   }
   const about = html`<p>A link to the page of ${id}: its use, limits, decisions, alerts and spend, to be read and not to be changed.</p>

@@ -1,4 +1,5 @@
-import type { UsageRow, UtilizationRow } from '@weir/api/usage.ts'
+import type { UsageRow } from '@weir/api/usage.ts'
+import type { UtilizationRow } from '@weir/api/utilization.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count, percent } from '../format.ts'
 import { html } from '../html.ts'
@@ -86,7 +87,7 @@ function useSubjects(order: string, share: string, { given, begins }: Readonly<R
   return { path, asked: { ...asked, data: isWhole ? asked.data : undefined, error: asked.error ?? more.error }, seen }
 }
 
-/** Everybody who asked in the span: the largest first, or those whose name begins with what is typed. */
+/** Subjects of the span: the largest first, or those whose name begins with what is typed. */
 export function SubjectsPage() {
   const { params } = usePlace()
   const { range, zone, label } = useSpan()
@@ -113,7 +114,7 @@ export function SubjectsPage() {
         <a class="button" href=${csvPath} download="subjects.csv">Export CSV</a>
       </div>
     </div>
-    <${Panel} title=${`Who asked, ${label}`} asked=${asked} path=${path} rows=${22} empty=${() => (seen.length > 0 ? undefined : whoElse())}>
+    <${Panel} title=${`Subjects, ${label}`} asked=${asked} path=${path} rows=${22} empty=${() => (seen.length > 0 ? undefined : whoElse())}>
       ${() => html`<div class="stack">
         <${Table} caption="Subjects" columns=${columns} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
         <p class="quiet small">Subjects without a request in this span are not here: the search opens each, and the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a> lists them.</p>

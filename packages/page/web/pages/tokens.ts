@@ -48,7 +48,7 @@ function NewToken({ again }: { readonly again: () => void }) {
       ${Object.entries(scopes).map(([scope, what]) => html`<label key=${scope}><input type="checkbox" checked=${chosen.includes(scope)} onChange=${toggle(scope)} /><b>${scope}</b><span class="quiet small">${what}</span></label>`)}
     </fieldset>
     <${Field} label="Only of these subjects (scopes usage and billing alone)" placeholder="everybody" value=${subjects} onValue=${setSubjects} />
-    <${Field} label="Last day (UTC), if it shall end" type="date" value=${last} onValue=${setLast} />`
+    <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`
   return html`<${Action} label="New token" ...${needs('admin')} about=${about} run=${run} />`
 }
 
@@ -71,7 +71,7 @@ export function TokensPage() {
     { name: 'Token', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
     { name: 'May', cell: (token) => token.scopes.join(', ') },
     {
-      name: 'Of whom',
+      name: 'Subjects',
       isMinor: true,
       cell: ({ subjects }) => subjects?.join(', ') ?? html`<span class="quiet">everybody</span>`,
     },

@@ -1,14 +1,14 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { change, count, counted, percent } from '../format.ts'
+import { change, count } from '../format.ts'
 import { html } from '../html.ts'
 import { Field } from '../parts/field.ts'
-import { columnNames, Filters, filtersOf } from '../parts/filters.ts'
+import { Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
 import { rangeBefore, useSpan } from '../parts/span.ts'
-import { type Column, Table } from '../parts/table.ts'
+import { Table } from '../parts/table.ts'
 import { type Measure, measureNames, UsageChart } from '../parts/usage-chart.ts'
-import { Subject, valueName } from '../parts/words.ts'
+import { usageColumns } from '../parts/usage-columns.ts'
 import { hrefOf, setParams, usePlace } from '../place.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { asFilter } from './subjects.ts'
@@ -30,41 +30,12 @@ const tops = { 5: 'the first 5', 10: 'the first 10', 20: 'the first 20', 50: 'th
 /** Lines of a chart that can be told apart. */
 const linesMax = 6
 
-/** What is said of a group that is divided below. */
-const All = ({ of = '', by }: { readonly of?: string; readonly by: string }) =>
-  of === '' ? 'all' : html`<a href=${hrefOf('/usage', { subject: of, by })}>all</a>`
-
-/** The columns of grouped usage. */
-export function usageColumns(by: readonly string[], hasChange: boolean, total: string): Column<UsageRow>[] {
-  const [first, second = ''] = by
-  const cell = (name: string) => (row: UsageRow) => {
-    if (row.other === true)
-      return name === first ? html`<span class="quiet">${counted(Number(row.groups), 'other')}</span>` : ''
-    // What a group divides into stands below it, without its name.
-    if (name === first && row[second as 'route'] !== undefined) return ''
-    const value = row[name as 'subject']
-    if (value === undefined) return html`<${All} of=${row.subject} by=${name} />`
-    if (name === 'subject') return html`<${Subject} id=${value} />`
-    return value === '' ? html`<span class="quiet">none</span>` : valueName(name, value)
-  }
-  return [
-    ...by.map((name) => ({ name: columnNames[name] ?? name, cell: cell(name), isPlain: true })),
-    { name: 'Units', isNumber: true, order: '-cost', cell: ({ cost }) => count(cost) },
-    { name: 'Share', isNumber: true, isMinor: true, cell: ({ cost }) => percent(Number(cost), Number(total)) },
-    ...(hasChange
-      ? [{ name: '± before', isNumber: true, order: '-change', cell: (row: UsageRow) => change(row.change) }]
-      : []),
-    { name: 'Decisions', isNumber: true, order: '-count', cell: ({ count: all }) => count(all) },
-    { name: 'Refused', isNumber: true, order: '-denied', cell: ({ denied }) => count(denied) },
-  ]
-}
-
 const upper = (text: string) => text.replace(/^./, (first) => first.toUpperCase())
 
 const rowKey = (by: readonly string[]) => (row: UsageRow, at: number) =>
   `${at} ${by.map((name) => row[name as 'subject']).join(' ')}`
 
-/** What the address asks: of whom, by what, the first how many. */
+/** What the address asks: which subjects, by which columns, how many. */
 function useQuestion() {
   const { params } = usePlace()
   const span = useSpan()

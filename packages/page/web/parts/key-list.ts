@@ -56,8 +56,8 @@ function NewKey({ subject, again }: { readonly subject: string; readonly again: 
     return { about: `The key ${made.id} of ${subject}. It is shown this once:`, secret: made.key }
   }
   const about = html`<p>A new key of ${subject} is made. It is shown once, and stored as its hash.</p>
-    <${Field} label="Name, if it shall have one" pattern="[A-Za-z0-9._\\-]{1,64}" value=${id} onValue=${setId} />
-    <${Field} label="Last day (UTC), if it shall end" type="date" value=${last} onValue=${setLast} />`
+    <${Field} label="Name (optional)" pattern="[A-Za-z0-9._\\-]{1,64}" value=${id} onValue=${setId} />
+    <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`
   return html`<${Action} label="New key" ...${needs('keys')} about=${about} run=${run} />`
 }
 

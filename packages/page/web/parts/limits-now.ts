@@ -19,12 +19,12 @@ const used = ({ used: now, capacity, by }: LimitState) =>
     : html`<span class="row tight"><${Meter} used=${now} size=${capacity} />${count(now)} of ${count(capacity)}</span>`
 
 const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: units }: LimitState) => {
-  if (blocked !== null && blocked > 0) return html`<span class="word refused">✕ shut out, for ${length(blocked)}</span>`
+  if (blocked !== null && blocked > 0) return html`<span class="word refused">✕ blocked for ${length(blocked)}</span>`
   if (mode === 'shadow') return html`<span class="word shadow">◌ in shadow</span>`
   if (remaining === 0)
     return html`<span class="word refused">✕ used up</span>${reset !== null && ` for ${length(reset)}`}`
   if (reset === null) return ''
-  return reset === 0 || units === 0 ? html`<span class="quiet">unused</span>` : `free again in ${length(reset)}`
+  return reset === 0 || units === 0 ? html`<span class="quiet">unused</span>` : `resets in ${length(reset)}`
 }
 
 const columns: readonly Column<LimitState>[] = [

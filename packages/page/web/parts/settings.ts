@@ -13,7 +13,7 @@ export const inline = (value: unknown): string => {
     .join(', ')
 }
 
-/** One part of the policy, from what to what. */
+/** One part of the policy, before and after. */
 export interface Difference {
   readonly kind: string
   readonly name: string

@@ -8,7 +8,7 @@ import { NothingHere, useSpan } from './span.ts'
 import { type Column, PagedTable, Table } from './table.ts'
 import { Time } from './words.ts'
 
-/** What was told about a subject; customers see it on their page, without what only operators open. */
+/** The alerts about a subject; customers see it on their page, without what only operators open. */
 export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
   const { range, label, zone } = useSpan()
   const after = usePlace().params.get('after') ?? ''

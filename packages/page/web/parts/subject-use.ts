@@ -2,13 +2,13 @@ import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count } from '../format.ts'
 import { html } from '../html.ts'
-import { usageColumns } from '../pages/usage.ts'
 import { setParams, usePlace } from '../place.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
 import { NothingHere, rangeBefore, useSpan } from './span.ts'
 import { Table } from './table.ts'
 import { UsageChart } from './usage-chart.ts'
+import { usageColumns } from './usage-columns.ts'
 
 const groupings = { route: 'by route', denied_by: 'by limit', key_id: 'by key', method: 'by method' }
 

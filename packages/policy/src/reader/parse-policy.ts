@@ -97,7 +97,7 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
 
 /**
  * As `parsePolicy`, of values that a text would say; problems have paths and no lines. Limits and plans that are as
- * they were in `before` are the same objects. Sections that are kept say what they said in `before`, and are not in
+ * they were in `before` are the same objects. Sections that are kept are as they were in `before`, and are not in
  * `value`.
  */
 export function readValues(

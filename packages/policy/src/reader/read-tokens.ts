@@ -31,7 +31,7 @@ const members = {
     }),
   ),
   subjects: t.optional(
-    `It reads what is of these subjects and nothing else; its scopes are of ${subjectScopes.join(', ')} then.`,
+    `It reads the usage of these subjects and nothing else; its scopes are of ${subjectScopes.join(', ')} then.`,
     t.list('a list of subjects such as [acme]', t.matching(subjectRule, subjectPattern), {
       min: 1,
       max: subjectsMax,

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import { type AlertV1, alertFields } from '@weir/contracts/alert.v1.ts'
 import { describeAlert, digestLines } from '@weir/contracts/describe-alert.ts'
 import { type AlertType, alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Clock } from '@weir/core/clock.ts'
@@ -15,34 +15,10 @@ const lengthMax = 64 * 1024
 /** An edited file is used after this time; alerts come by thousands, and files change by hand. */
 const keptMs = 10_000
 
-/** Fields of alerts' data that templates may name. */
-const dataNames = [
-  'limit',
-  'size',
-  'used',
-  'percent',
-  'period_start',
-  'period_end',
-  'runs_out',
-  'until',
-  'amount',
-  'budget',
-  'currency',
-  'count',
-  'digest',
-] as const
-const names: readonly string[] = [
-  'id',
-  'type',
-  'time',
-  'subject',
-  'subject_in_url',
-  'title',
-  'lines',
-  'alerts',
-  'unsubscribe',
-  ...dataNames,
-]
+const plainNames = ['id', 'type', 'time', 'subject', 'subject_in_url', 'title', 'lines', 'alerts', 'unsubscribe']
+/** Fields of alerts' data, of all types. */
+const dataNames = [...new Set(Object.values(alertFields).flatMap((fields) => Object.keys(fields)))]
+const names = [...plainNames, ...dataNames]
 const kinds = ['txt', 'html', 'slack']
 
 /** The text of a mail: its subject in the first line, then the body, with or without an empty line between them. */

@@ -6,12 +6,13 @@ import { endpointNameOf, findTarget } from '@weir/policy/contact-targets.ts'
 import type { Policy, Target } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Counters } from '../metrics.ts'
-import { type DeliveryJob, giveUpAfterMs, type RecordDeliveries } from '../types.ts'
+import { type DeliveryJob, giveUpAfterMs, type JobOutcome, type RecordDeliveries } from '../types.ts'
 import type { AttemptResult } from './channels/channel.ts'
 import type { SendAlert } from './channels/channels.ts'
 import { isForCustomer } from './customer-filter.ts'
 import type { DisabledEndpoints } from './disabled-endpoints.ts'
 import type { EndpointLimiter } from './endpoint-limiter.ts'
+import { queuedRow } from './queue-alerts.ts'
 import { nextTryMs } from './retry-schedule.ts'
 
 /**
@@ -22,15 +23,6 @@ const unknownLookMs = 5_000
 
 /** Pause after which a job of a paused endpoint checks the endpoint again. */
 const pausedLookMs = 60_000
-
-/** The outcome of one run of a job. */
-export type JobOutcome =
-  /** The alert was delivered, or will never be sent. */
-  | { readonly kind: 'over' }
-  /** Every attempt failed: the job becomes a dead letter. */
-  | { readonly kind: 'given_up'; readonly reason: string }
-  /** The job runs again at `atMs`, with the data in `job`. */
-  | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
 interface DeliverOptions {
   readonly policyInForce: () => TargetPolicy
@@ -46,16 +38,13 @@ interface DeliverOptions {
 
 /** Builds the row of one run; `result` is absent if nothing was sent. */
 function rowOf(
-  { alert, endpoint, attempts }: DeliveryJob,
+  job: DeliveryJob,
   about: { outcome: DeliveryOutcome; atMs: number; endMs: number; nextMs?: number | undefined; error?: string },
   result?: AttemptResult,
 ): DeliveryV1 {
   return {
-    alert_id: alert.id,
-    alert_type: alert.type,
-    subject: alert.subject,
-    endpoint,
-    attempt: attempts + (result === undefined ? 0 : 1),
+    ...queuedRow(job),
+    attempt: job.attempts + (result === undefined ? 0 : 1),
     at: formatTs(about.atMs),
     outcome: about.outcome,
     status: result?.status ?? 0,

@@ -5,8 +5,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { type ConnectionOptions, DelayedError, type Job, Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Cluster, Redis } from 'ioredis'
 import type { QueueState } from '../metrics.ts'
-import type { DeliveryJob } from '../types.ts'
-import type { JobOutcome } from './deliver-alert.ts'
+import type { DeliveryJob, JobOutcome } from '../types.ts'
 
 const queueName = 'weir-deliveries'
 /**

@@ -41,7 +41,7 @@ function firstJob(alert: AlertV1, endpoint: string, fromMs: number, requestedMs 
 }
 
 /** Builds the row of a queued job; it is the same however often it is written. */
-function queuedRow({ alert, endpoint, dueMs }: DeliveryJob): DeliveryV1 {
+export function queuedRow({ alert, endpoint, dueMs }: DeliveryJob): DeliveryV1 {
   return {
     alert_id: alert.id,
     alert_type: alert.type,

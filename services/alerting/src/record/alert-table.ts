@@ -16,49 +16,40 @@ const timeOf = (rfc3339: string) => formatTs(Date.parse(rfc3339))
 const secondOf = (rfc3339: string) => Math.floor(Date.parse(rfc3339) / 1_000)
 const noDecision = '00000000-0000-0000-0000-000000000000'
 
-/** Returns an alert's data in the columns that all types share. */
-function aboutOf(alert: AlertV1) {
-  const at = secondOf(alert.time)
-  const nothing = { limit: '', size: 0, used: 0, percent: 0, decision_id: noDecision, period_start: at, period_end: at }
-  switch (alert.type) {
-    case 'weir.quota.reached':
-    case 'weir.quota.forecast': {
-      const { period_start: from, period_end: to } = alert.data
-      return { ...nothing, ...alert.data, period_start: secondOf(from), period_end: secondOf(to) }
-    }
-    case 'weir.budget.reached': {
-      const { percent, period_start: from, period_end: to } = alert.data
-      return { ...nothing, percent, period_start: secondOf(from), period_end: secondOf(to) }
-    }
-    case 'weir.limit.blocked': {
-      const { limit, size, until, decision_id } = alert.data
-      return { ...nothing, limit, size, decision_id, period_end: secondOf(until) }
-    }
-    case 'weir.alerts.digest': {
-      const { count, period_start: from, period_end: to } = alert.data
-      return { ...nothing, used: count, period_start: secondOf(from), period_end: secondOf(to) }
-    }
-    case 'weir.denied_rate.high':
-    case 'weir.allowed.high':
-    case 'weir.allowed.dropped': {
-      const { count, window_start: from, window_end: to } = alert.data
-      return { ...nothing, used: count, period_start: secondOf(from), period_end: secondOf(to) }
-    }
-    case 'weir.endpoint.disabled':
-    case 'weir.endpoint.test':
-      return nothing
-  }
-}
+/** The fields that columns have, whatever an alert calls them. */
+type ColumnFields = Partial<
+  Record<
+    'endpoint' | 'limit' | 'decision_id' | 'period_start' | 'period_end' | 'window_start' | 'window_end' | 'until',
+    string
+  > &
+    Record<'size' | 'used' | 'count' | 'percent', number>
+>
 
 /**
  * Builds a row of `weir.alerts`. An alert is `late` if its period was over when it was found: it is not sent. `silence`
  * is the name of the silence that it falls under; empty for none.
  */
-export function alertRow(alert: AlertV1, state: 'raised' | 'late', silence = '') {
-  const { limit, size, used, percent, decision_id, period_start, period_end } = aboutOf(alert)
-  const { id, type, subject, data } = alert
-  const about = { limit, size, used, percent, period_start, period_end, decision_id }
-  return { id, type, subject, time: timeOf(alert.time), state, silence, ...about, data: JSON.stringify(data) }
+export function alertRow({ id, type, subject, time, data }: AlertV1, state: 'raised' | 'late', silence = '') {
+  const fields: ColumnFields = data
+  const { limit = '', size = 0, count = 0, used = count, percent = 0, decision_id = noDecision } = fields
+  const { window_start = time, window_end = fields.until ?? time } = fields
+  const { period_start = window_start, period_end = window_end } = fields
+  return {
+    id,
+    type,
+    subject,
+    time: timeOf(time),
+    state,
+    silence,
+    limit,
+    size,
+    used,
+    percent,
+    period_start: secondOf(period_start),
+    period_end: secondOf(period_end),
+    decision_id,
+    data: JSON.stringify(data),
+  }
 }
 
 /**

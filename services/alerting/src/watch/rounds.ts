@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { type RedisServers, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { repeatUntilStopped } from '../repeat.ts'
+import type { AlertCandidate } from '../types.ts'
 
 /** Windows are whole minutes, and metering is a second or two behind. */
 const everyMs = 60_000
@@ -22,6 +26,17 @@ export function createRoundLock(servers: RedisServers, key: string): () => Promi
     const redis = serverOf(key)
     return (await redis.set(key, own, 'PX', lockMs, 'NX')) === 'OK' || (await redis.get(key)) === own
   }
+}
+
+/** What a watch asks, and how it raises what it has found. */
+export interface WatchOptions<C extends AlertCandidate> {
+  readonly clickhouse: ClickHouseClient
+  readonly redis: RedisServers
+  readonly policyInForce: () => Policy
+  readonly raise: (found: readonly C[]) => Promise<void>
+  readonly clock: Clock
+  readonly stopping: AbortSignal
+  readonly log: Logger
 }
 
 /** Rounds that go on until a process stops. */

@@ -1,13 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { askUsageOf } from '@weir/clickhouse/budget-queries.ts'
-import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import type { Clock } from '@weir/core/clock.ts'
 import { hasBudgets, type Policy } from '@weir/policy/policy.ts'
-import type { RedisServers } from '@weir/redis/limit-connection.ts'
-import type { Logger } from '@weir/runtime/logger.ts'
 import type { BudgetReached } from '../types.ts'
 import { findReached, monthsToPrice, payerOf } from './budgets.ts'
-import { createRoundLock, startRounds } from './rounds.ts'
+import { createRoundLock, startRounds, type WatchOptions } from './rounds.ts'
 
 /** Begins no query after this long, so that ClickHouse works on budgets a third of the time at most. */
 const roundMs = 20_000
@@ -17,16 +13,6 @@ const subjectsMax = 500
 const passedMax = 10_000
 
 const lockKey = 'weir:1:watches:budgets'
-
-interface BudgetWatchOptions {
-  readonly clickhouse: ClickHouseClient
-  readonly redis: RedisServers
-  readonly policyInForce: () => Policy
-  readonly raise: (reached: readonly BudgetReached[]) => Promise<void>
-  readonly clock: Clock
-  readonly stopping: AbortSignal
-  readonly log: Logger
-}
 
 /** Goes over all subjects with a budget, page by page, and begins again after the last. */
 function createSweep(policyInForce: () => Policy) {
@@ -49,7 +35,7 @@ function createSweep(policyInForce: () => Policy) {
 }
 
 /** Finds the budgets that these subjects have reached. Rejects if ClickHouse does not answer. */
-async function findAll({ clickhouse, policyInForce, clock }: BudgetWatchOptions, ids: readonly string[]) {
+async function findAll({ clickhouse, policyInForce, clock }: WatchOptions<BudgetReached>, ids: readonly string[]) {
   const policy = policyInForce()
   const priced = ids.flatMap((id) => {
     const payer = payerOf(policy, id)
@@ -72,7 +58,7 @@ async function findAll({ clickhouse, policyInForce, clock }: BudgetWatchOptions,
 }
 
 /** Returns a round: it goes over all budgets, or as many as there is time for; the next one goes on behind them. */
-function createRound(options: BudgetWatchOptions) {
+function createRound(options: WatchOptions<BudgetReached>) {
   const { policyInForce, raise, clock, stopping } = options
   const nextPage = createSweep(policyInForce)
   /** Not looked at yet. A round that fails leaves them to the next. */
@@ -101,7 +87,7 @@ function createRound(options: BudgetWatchOptions) {
  * Asks ClickHouse every minute what the running periods of subjects with a budget cost, and raises what has reached a
  * threshold. One process does, as long as it lives; if two do, claims keep their alerts one.
  */
-export async function startBudgetWatch(options: BudgetWatchOptions) {
+export async function startBudgetWatch(options: WatchOptions<BudgetReached>) {
   const { redis, policyInForce, stopping, log } = options
   const round = createRound(options)
   const hasLock = createRoundLock(redis, lockKey)

@@ -1,14 +1,11 @@
-import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import type { Clock } from '@weir/core/clock.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
-import type { Policy, Watch } from '@weir/policy/policy.ts'
+import type { Watch } from '@weir/policy/policy.ts'
 import { type RedisServers, serverFinder } from '@weir/redis/limit-connection.ts'
-import type { Logger } from '@weir/runtime/logger.ts'
 import type { RateChange } from '../types.ts'
 import { changesMax, evaluateWindow, lastWholeMinute, rateSource, windowEndsToEvaluate } from './rate-changes.ts'
-import { startRounds } from './rounds.ts'
+import { startRounds, type WatchOptions } from './rounds.ts'
 
 const lockKey = 'weir:1:watches:turn'
 const evaluatedKey = 'weir:1:watches:looked'
@@ -38,18 +35,8 @@ export function createEvaluationLock(redis: RedisServers) {
   }
 }
 
-interface RateWatchOptions {
-  readonly clickhouse: ClickHouseClient
-  readonly redis: RedisServers
-  readonly policyInForce: () => Pick<Policy, 'watches'>
-  readonly raise: (changes: readonly RateChange[]) => Promise<void>
-  readonly clock: Clock
-  readonly stopping: AbortSignal
-  readonly log: Logger
-}
-
 /** Returns the function that evaluates watches when this process gets the lock, and returns what prevented that. */
-function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: RateWatchOptions) {
+function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: WatchOptions<RateChange>) {
   const lock = createEvaluationLock(redis)
   const source = rateSource(clickhouse)
 
@@ -93,7 +80,7 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Rat
 }
 
 /** Evaluates the policy's watches every minute, and raises the changes that they find. */
-export async function startRateWatch(options: RateWatchOptions) {
+export async function startRateWatch(options: WatchOptions<RateChange>) {
   const { policyInForce, stopping, log } = options
   const evaluateAll = createEvaluator(options)
   const round = async () => {

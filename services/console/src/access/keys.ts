@@ -12,8 +12,17 @@ import { serve } from '../http/serve.ts'
 import { answerChange, changing } from '../policy/answer-change.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
 import { noEntity } from '../policy/entities.ts'
+import {
+  endedKeys,
+  findKey,
+  isRevoked,
+  type KeyFacts,
+  keyFacts,
+  keyUntil,
+  newKey,
+  revokedKey,
+} from '../policy/key-changes.ts'
 import type { Sources } from '../sources.ts'
-import { endedKeys, findKey, isRevoked, type KeyFacts, keyFacts, keyUntil, newKey, revokedKey } from './key-changes.ts'
 import { makeCredential } from './make-credential.ts'
 
 interface NewKeyBody {

@@ -30,7 +30,7 @@ async function withPolicy() {
 }
 
 describe('a portal token', () => {
-  it('is shown once, kept nowhere, and reads what is of its subject for an hour', async () => {
+  it('is shown once, kept nowhere, and reads the usage of its subject for an hour', async () => {
     const { ask, read, wait, store } = await withPolicy()
     const made = await ask('POST /v1/subjects/acme/portal')
     const { token, ...rest } = made.json()

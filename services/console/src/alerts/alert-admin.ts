@@ -1,4 +1,10 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { encodeAlert } from '@weir/contracts/alert.v1.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import type { RecordSender } from '@weir/kafka/send-records.ts'
 import {
   type AlertFilter,
   type AlertReach,
@@ -6,13 +12,7 @@ import {
   type ListedAlert,
   listAlerts,
   listFailedDeliveries,
-} from '@weir/clickhouse/delivery-queries.ts'
-import { encodeAlert } from '@weir/contracts/alert.v1.ts'
-import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
-import { topics } from '@weir/contracts/topics.ts'
-import type { Clock } from '@weir/core/clock.ts'
-import { uuidv7 } from '@weir/core/ids.ts'
-import type { RecordSender } from '@weir/kafka/send-records.ts'
+} from './delivery-queries.ts'
 
 /** A row has at most a kilobyte or two; a broker takes a megabyte. */
 const rowsPerSendMax = 300

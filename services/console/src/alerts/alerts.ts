@@ -6,12 +6,11 @@ import {
   redeliverFailed,
   testEndpoint,
 } from '@weir/api/alerts.ts'
-import type { ListedAlert } from '@weir/clickhouse/delivery-queries.ts'
+import { readSpan } from '@weir/api/query/read-parameters.ts'
 import { type DeliveryV1, deliveryAttemptsMax } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import { readSpan } from '@weir/core/usage/read-parameters.ts'
 import { endpointNameOf, targetsOf } from '@weir/policy/contact-targets.ts'
 import type { JsonObject } from '@weir/policy/entities.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
@@ -24,6 +23,7 @@ import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
+import type { ListedAlert } from './delivery-queries.ts'
 import { hiddenLimitsOf, ownData, summaryOf } from './own-alerts.ts'
 
 const dayMs = 86_400_000

@@ -1,11 +1,11 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { listDecisions } from '@weir/clickhouse/decision-list.ts'
-import { findDecision, readRelated } from '@weir/clickhouse/decision-queries.ts'
-import { type ImpactQuestion, replayImpact } from '@weir/clickhouse/impact/replay-impact.ts'
-import { readPolicyAt } from '@weir/clickhouse/policy-history.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
+import type { PolicyEdit } from '@weir/explain/impact/policy-edit.ts'
+import { type ImpactQuestion, replayImpact } from '@weir/explain/impact/replay-impact.ts'
 import { limitKey } from '@weir/redis/keys.ts'
+import { readPolicyAt } from '../policy/history-queries.ts'
+import { listDecisions } from './decision-list.ts'
+import { findDecision, readRelated } from './decision-queries.ts'
 import type { LiveDecisions } from './live-decisions.ts'
 
 /** Decisions and their circumstances. Every method rejects when ClickHouse does not answer. */

@@ -1,4 +1,5 @@
 import { decisionIdPattern, explainDecision } from '@weir/api/decisions.ts'
+import { policyOf } from '@weir/explain/policy-facts.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, badDecisionId, decisionsUnavailable, unknownDecision } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
@@ -6,7 +7,6 @@ import { serve } from '../http/serve.ts'
 import { standsNow } from '../limits/current-state.ts'
 import type { Sources } from '../sources.ts'
 import { explained, hiddenIn } from './explain.ts'
-import { policyOf } from './policy-facts.ts'
 
 const isId = new RegExp(decisionIdPattern)
 

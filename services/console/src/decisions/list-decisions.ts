@@ -1,6 +1,6 @@
 import { listDecisions } from '@weir/api/decisions.ts'
-import { parseDecisionQuery } from '@weir/core/usage/decision-query.ts'
-import type { GivenParameters } from '@weir/core/usage/read-parameters.ts'
+import { parseDecisionQuery } from '@weir/api/query/decision-query.ts'
+import type { GivenParameters } from '@weir/api/query/read-parameters.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { FollowerOptions, TopicFollower } from '@weir/kafka/follow-topic.ts'
+import type { StreamRefusal } from '../http/problems.ts'
 import { DecisionRing, liveDecision } from './decision-ring.ts'
 import { type Listener, LiveStream } from './live-stream.ts'
 
@@ -15,9 +16,6 @@ const lingerMs = 60_000
 /** A stream ends within a second after its credential. */
 const tickMs = 500
 const [ticksPerSecond, ticksPerHeartbeat] = [2, 30]
-
-/** Why there is no further stream. */
-export type StreamRefusal = 'of the console' | 'of the credential'
 
 /**
  * The decisions of this moment, for all who listen: one follower of Kafka for all streams, begun by the first and ended

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { type DecisionFilter, isMeant } from '@weir/core/usage/decision-query.ts'
+import { type DecisionFilter, isMeant } from '@weir/api/query/decision-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { DecisionRing, LiveDecision } from './decision-ring.ts'
 

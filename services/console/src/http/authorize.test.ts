@@ -27,6 +27,8 @@ describe('a token with the scope write alone', () => {
     ['endpoints/ops', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET', allowPrivate: true }],
     ['endpoints/new', { url: 'https://ops.example.com/', secretEnv: 'WEIR_DEMO_WEBHOOK_SECRET' }],
     ['endpoints/new', { type: 'slack', urlEnv: 'WEIR_CLICKHOUSE_URL' }],
+    ['endpoints/new', { type: 'teams', urlEnv: 'WEIR_CLICKHOUSE_URL' }],
+    ['endpoints/new', { type: 'pagerduty', secretEnv: 'WEIR_PORTAL_KEY' }],
     ['subjects/new', { plan: 'free', contact: { webhook: inside } }],
     [
       'subjects/new',

@@ -20,7 +20,7 @@ declare module 'fastify' {
     scope?: TokenScope
     /** Another scope that opens the route as well: what its holder may change, the holder may find. */
     orScope?: TokenScope
-    /** `own`: also open to callers who are limited to subjects, for what is of these. Others are closed to them. */
+    /** `own`: also open to callers who are limited to subjects, for these. Others are closed to them. */
     reach?: 'own'
     /** An answer without an end. */
     isLive?: true
@@ -107,9 +107,9 @@ function differBeyond(keys: readonly string[], before: JsonObject | undefined, a
 /** Returns whether the name is of a variable of Weir's own processes: addresses with passwords, tokens, secrets. */
 const isServiceVariable = (name: JsonValue | undefined) => typeof name === 'string' && name.startsWith('WEIR_')
 
-/** Returns whether an endpoint reaches private addresses, or sends the value of a service variable. */
-const reachesInside = ({ allowPrivate = false, secretEnv, urlEnv }: JsonObject) =>
-  allowPrivate !== false || isServiceVariable(secretEnv) || isServiceVariable(urlEnv)
+/** Returns whether an endpoint reaches private addresses, or sends a service variable, by any key. */
+const reachesInside = ({ allowPrivate = false, ...others }: JsonObject) =>
+  allowPrivate !== false || Object.entries(others).some(([key, name]) => key.endsWith('Env') && isServiceVariable(name))
 
 /** Returns the webhook of a subject's contact. */
 function webhookOf(body: JsonObject | undefined): JsonObject | undefined {

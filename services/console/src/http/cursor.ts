@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { formParameters } from '@weir/core/usage/answer-form.ts'
+import { formParameters } from '@weir/api/query/answer-form.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { canonicalJson, type JsonValue } from '@weir/policy/entities.ts'
 import { problem } from '@weir/runtime/problem.ts'

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { StreamRefusal } from '../decisions/live-decisions.ts'
-import { answerProblem, tooManyQuestions } from './problems.ts'
+import { answerProblem, type StreamRefusal, tooManyQuestions } from './problems.ts'
 
 /** How many there may be at once. */
 export interface Places {

@@ -1,7 +1,9 @@
 import type { PolicyFault } from '@weir/policy/entities.ts'
 import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
-import type { StreamRefusal } from '../decisions/live-decisions.ts'
+
+/** Whose bound a further stream or question meets. */
+export type StreamRefusal = 'of the console' | 'of the credential'
 
 /** The seconds after which a caller may repeat a request that failed because a server is down, or had no room. */
 const retryAfterS = 5
@@ -74,7 +76,7 @@ export const tooManyStreams = (of: StreamRefusal): Problem =>
     429,
   )(`There are as many streams ${of} as there may be. End one, or try again after Retry-After.`)
 
-/** As many questions are being answered as may be, or they come too fast. */
+/** The limit of concurrent questions is reached, or they come too fast. */
 export const tooManyQuestions = problem(problemType('too-many-questions'), 'Too many questions', 429)
 
 /** One thing that is wrong with a change, with its position in the file where one was sent. */

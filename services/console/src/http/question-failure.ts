@@ -1,5 +1,4 @@
-import { pageMsMax, QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
-import { streamRowsMax } from '@weir/clickhouse/usage-stream.ts'
+import { pageMsMax, QuestionBoundMet, streamRowsMax } from '@weir/clickhouse/question-bounds.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { answerProblem } from './problems.ts'

@@ -75,7 +75,7 @@ test('a limit that blocks no caller is not asked for', async () => {
   expect(asked).toEqual([['per-ip']])
 })
 
-test('servers that are down are named, and nothing that they said is shown', async () => {
+test('servers that are down are named, and none of their words is shown', async () => {
   const down = async () => await Promise.reject(new Error('password'))
   const redis = async () => await Promise.reject(new WeirError('REDIS_UNAVAILABLE', 'password'))
   for (const [blocks, path, type] of [

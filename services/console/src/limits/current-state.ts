@@ -1,4 +1,4 @@
-import type { DecisionRow } from '@weir/clickhouse/decision-queries.ts'
+import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
@@ -13,7 +13,7 @@ import { networkScope } from '@weir/runtime/address-scope.ts'
 export type PeekLimits = (asked: AskedLimits, cost: number) => Promise<readonly LimitNow[]>
 
 /** The request of a decision, in terms of the policy of now; undefined if its subject is none any more. */
-function askedNow(policy: Policy, row: DecisionRow): AskedLimits | undefined {
+function askedNow(policy: Policy, row: StoredDecision): AskedLimits | undefined {
   const { subject: id, key_id: keyId, method, ip } = row
   if (!mayBeSubject(policy, id)) return undefined
   const subject = policy.subjects.get(id) ?? unlistedSubject(id, policy.plans.get(row.plan) ?? noPlan)
@@ -61,7 +61,7 @@ export const shownLimit = ({ name, size, used, remaining, admits, retryMs }: Lim
 /** Says what the same request would get now, as far as the caller may know it; null where that cannot be said. */
 export async function standsNow(
   { policy, peekLimits }: { readonly policy: Policy | undefined; readonly peekLimits: PeekLimits | undefined },
-  row: DecisionRow,
+  row: StoredDecision,
   reach: Reach,
 ) {
   const asked = policy === undefined ? undefined : askedNow(policy, row)

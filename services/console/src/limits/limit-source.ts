@@ -1,8 +1,8 @@
-import { readBlocks } from '@weir/clickhouse/block-queries.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { changeLimits, createLimitAdmin, liftBlock } from '@weir/redis/limit-admin.ts'
 import { peekLimits } from '@weir/redis/limits-now.ts'
 import { type BlockServers, createStandingBlocks } from '@weir/redis/standing-blocks.ts'
+import { readBlocks } from './block-queries.ts'
 
 /** Counts and blocks. Every method rejects when Redis or ClickHouse does not answer. */
 export function openLimitSource(clickhouse: ClickHouseClient, servers: BlockServers) {

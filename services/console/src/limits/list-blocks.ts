@@ -1,10 +1,10 @@
-import type { BlockRow } from '@weir/clickhouse/block-queries.ts'
 import { shutOutMsOf } from '@weir/core/limits/exceeding.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import { addressForms, isWholeAddress } from '@weir/redis/recorded-scope.ts'
 import type { Sources } from '../sources.ts'
+import type { BlockRow } from './block-queries.ts'
 import type { LimitSource } from './limit-source.ts'
 
 /** Most blocks of an answer, newest first: a firewall's list of that length is still read within a second. */

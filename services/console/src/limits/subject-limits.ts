@@ -23,7 +23,7 @@ const tooFast = tooManyQuestions('A customer may ask for its limits 10 times a s
 
 /** Counts of a customer are looked up in the Redis that decides requests. A page asks again every few seconds. */
 const ownRate = { size: 10, capacity: 20, span: { kind: 'window', ms: 1_000 }, boundaries: undefined } as const
-/** About 200 bytes each. Those who asked longest ago are forgotten, and begin with a full bucket. */
+/** About 200 bytes each. The least recent are evicted, and begin with a full bucket. */
 const askersMax = 10_000
 
 /** Returns the wait until a customer may ask again, after which this question counts if it is 0. */

@@ -1,7 +1,7 @@
-import type { ExportQuestion } from '@weir/clickhouse/billing-queries.ts'
 import { readExportCursor } from '@weir/core/prices/export-cursor.ts'
 import { expect, it } from 'vitest'
 import { openConsole, smallPolicy } from '../testing/open-console.ts'
+import type { ExportQuestion } from './billing-queries.ts'
 
 const line = { name: 'all', measure: 'units', tiers: [{ unit_amount: '0.5' }] }
 const topicId = '6f1c3c86-6a0b-5a0e-9a39-6f7d1f3b2c55'

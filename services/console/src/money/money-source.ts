@@ -1,7 +1,7 @@
-import { askExport, askPeriodUsage, readCountedOffsets } from '@weir/clickhouse/billing-queries.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { type PolicyAt, readFormerPolicies } from '@weir/clickhouse/policy-history.ts'
 import { topics } from '@weir/contracts/topics.ts'
+import { type PolicyAt, readFormerPolicies } from '../policy/history-queries.ts'
+import { askExport, askPeriodUsage, readCountedOffsets } from './billing-queries.ts'
 
 /** What spend and exports are made of. Every method rejects when ClickHouse does not answer. */
 export const openMoneySource = (clickhouse: ClickHouseClient) => ({

@@ -11,8 +11,8 @@ import {
 } from '@weir/policy/entities.ts'
 import { diffSteps } from '@weir/policy/state/diff-file.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { keyFacts } from '../access/key-changes.ts'
 import { fileLine } from './audit-log.ts'
+import { keyFacts } from './key-changes.ts'
 
 /** One thing that applying a file does, or would do. Nothing secret: no hashes. */
 export interface FileChange {

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { ChangeLineV1, PlaceOfChangeV1, PolicyMessage } from '@weir/contracts/policy.v1.ts'
+import type { ChangeLineV1, ChangePositionV1, PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Steps } from '@weir/core/steps.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
@@ -155,7 +155,7 @@ export class PolicyChanger {
   async #publishAll(
     by: string,
     plan: Extract<ChangePlan<unknown>, { kind: 'change' }>,
-    from: PlaceOfChangeV1,
+    from: ChangePositionV1,
   ): Promise<Changed<undefined> | 'overtaken'> {
     let change: string | undefined
     let after = plan.changes.length === 0 ? undefined : from
@@ -168,7 +168,7 @@ export class PolicyChanger {
         if (change === undefined) throw error
         return reject({ ...problemOf(error, this.#log), detail: awayBetween })
       }
-      const { id, place, isSeen, isTaken } = published
+      const { id, position, isSeen, isTaken } = published
       if (!isSeen) return reject(policyUnavailable(unseen))
       if (!isTaken) return 'overtaken'
       const problems = this.#sources.policy.problemsOf(id)
@@ -177,7 +177,7 @@ export class PolicyChanger {
         return reject({ ...conflict(misfit), problems })
       }
       change = id
-      after = place
+      after = position
     }
     return { kind: 'done', change, answer: undefined }
   }

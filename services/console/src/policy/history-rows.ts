@@ -1,7 +1,7 @@
-import type { PolicyHistoryRow } from '@weir/clickhouse/policy-history.ts'
 import type { ChangeRecordV1 } from '@weir/contracts/policy.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import type { EntityChange, EntityKind, JsonObject } from '@weir/policy/entities.ts'
+import type { PolicyHistoryRow } from './history-queries.ts'
 
 /** What the limits and prices of a request follow from. Others are left out: some of them hold credentials. */
 const historyKinds = ['limit', 'plan', 'route', 'price', 'subject'] as const satisfies readonly EntityKind[]

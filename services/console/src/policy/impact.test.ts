@@ -1,7 +1,7 @@
-import type { Impact } from '@weir/clickhouse/impact/impact.ts'
-import type { ImpactQuestion } from '@weir/clickhouse/impact/replay-impact.ts'
 import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
-import type { PolicyEdit } from '@weir/policy/impact/policy-edit.ts'
+import type { Impact } from '@weir/explain/impact/impact.ts'
+import type { PolicyEdit } from '@weir/explain/impact/policy-edit.ts'
+import type { ImpactQuestion } from '@weir/explain/impact/replay-impact.ts'
 import { expect, it } from 'vitest'
 import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 

@@ -1,11 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import {
-  type HistoryTopic,
-  insertHistory,
-  type PolicyHistoryRow,
-  readHistoryEnd,
-} from '@weir/clickhouse/policy-history.ts'
 import { type ChangeRecordV1, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
@@ -13,6 +7,7 @@ import { isMissingTopic, reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { type LogRecord, openPartitionLog, type PartitionLog } from '@weir/kafka/partition-log.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import { isOvertaken, type PolicyCheckpoint } from '@weir/policy-feed/assemble-transactions.ts'
+import { type HistoryTopic, insertHistory, type PolicyHistoryRow, readHistoryEnd } from './history-queries.ts'
 import { changeColumns, changeRow, entityRow } from './history-rows.ts'
 
 /** What the history is copied from and to. */

@@ -1,9 +1,9 @@
 import {
   type ChangeLineV1,
+  type ChangePositionV1,
   encodeChange,
   encodeChangeDeletion,
   encodeEntityChange,
-  type PlaceOfChangeV1,
   type PolicyMessage,
 } from '@weir/contracts/policy.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
@@ -67,19 +67,19 @@ const seenDeadlineMs = 10_000
 export const triesMax = 10
 
 /** The last change of a policy without any change. */
-const noChange: PlaceOfChangeV1 = { offset: '-1', id: '' }
+const noChange: ChangePositionV1 = { offset: '-1', id: '' }
 
-/** The place of a batch in the topic, and the records that are published with it. */
+/** The position of a batch in the topic, and the records that are published with it. */
 interface HowPublished {
   /** The last change when this one was planned; undefined for one without entities, which fits everywhere. */
-  readonly after: PlaceOfChangeV1 | undefined
+  readonly after: ChangePositionV1 | undefined
   readonly notices?: readonly PolicyMessage[]
 }
 
 /** A batch that Kafka has stored. */
 export interface PublishedChange {
   readonly id: string
-  readonly place: PlaceOfChangeV1
+  readonly position: ChangePositionV1
   /** Whether it was read back in time. */
   readonly isSeen: boolean
   /** False for one that was overtaken: no process has taken it over. */
@@ -104,7 +104,7 @@ export class ChangePublisher {
   }
 
   /** The last change of the policy in force. */
-  lastChange(): PlaceOfChangeV1 {
+  lastChange(): ChangePositionV1 {
     const { checkpoint } = this.#sources.policy
     return checkpoint === undefined ? noChange : { offset: String(checkpoint.offset), id: checkpoint.id }
   }
@@ -125,7 +125,7 @@ export class ChangePublisher {
     const isTaken = audit.has(id)
     if (isSeen && !isTaken) this.#leftOut.push(id)
     this.#log.info({ change: id, by, entities: entities.length, isSeen, isTaken }, 'policy change published')
-    return { id, place: { offset: String(offset), id }, isSeen, isTaken }
+    return { id, position: { offset: String(offset), id }, isSeen, isTaken }
   }
 
   /**

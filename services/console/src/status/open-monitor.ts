@@ -1,6 +1,5 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
-import { readServerFacts } from '@weir/clickhouse/server-facts.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openTopicHealth } from '@weir/kafka/topic-health.ts'
@@ -9,6 +8,7 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import { startPolling } from '@weir/runtime/start-polling.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import { openRedisMetrics } from './redis-metrics.ts'
+import { readServerFacts } from './server-facts.ts'
 
 /** Each of these costs the server some milliseconds. */
 const everyMs = { topics: 5_000, clickhouse: 30_000, completeness: 5_000 } as const

@@ -1,7 +1,7 @@
-import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
 import { expect, it } from 'vitest'
 import type { Sources } from '../sources.ts'
 import { openConsole } from '../testing/open-console.ts'
+import type { UsageRow } from './usage-queries.ts'
 import type { UsageSource } from './usage-source.ts'
 
 const sums = { allowed: '1', denied: '0', cost: '1' }

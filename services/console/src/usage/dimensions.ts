@@ -1,8 +1,7 @@
+import { isPlace, placeOf, sortKeyOf } from '@weir/api/query/ranking.ts'
+import { listOf } from '@weir/api/query/read-parameters.ts'
+import { parseUsageQuery, usageDimensions } from '@weir/api/query/usage-query.ts'
 import { listValues, sumNames } from '@weir/api/usage.ts'
-import { usageSource } from '@weir/clickhouse/usage-queries.ts'
-import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
-import { listOf } from '@weir/core/usage/read-parameters.ts'
-import { parseUsageQuery, usageDimensions } from '@weir/core/usage/usage-query.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
@@ -13,6 +12,7 @@ import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
+import { usageSource } from './usage-queries.ts'
 
 /** Values of a page: a person chooses one of them, or types more of its name. */
 const pageMax = 100

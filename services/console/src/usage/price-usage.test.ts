@@ -1,7 +1,7 @@
-import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
-import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
+import type { UsageQuery } from '@weir/api/query/usage-query.ts'
 import { expect, it } from 'vitest'
 import { openConsole, smallPolicy } from '../testing/open-console.ts'
+import type { UsageRow } from './usage-queries.ts'
 
 const priceList = {
   currency: 'EUR',

@@ -1,4 +1,4 @@
-import type { PagePlace, UsageRow } from '@weir/clickhouse/usage-queries.ts'
+import type { UsageQuery } from '@weir/api/query/usage-query.ts'
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { formatAmount } from '@weir/core/prices/amount.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
@@ -6,8 +6,8 @@ import type { PriceList } from '@weir/core/prices/price-list.ts'
 import { iso } from '@weir/core/prices/priced-month.ts'
 import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import type { UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
+import type { PagePlace, UsageRow } from './usage-queries.ts'
 
 /** A row with its price; null where the subject has no price list. */
 export interface PricedRow {

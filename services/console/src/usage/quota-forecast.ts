@@ -1,8 +1,8 @@
-import type { UtilizationRow } from '@weir/clickhouse/utilization-queries.ts'
 import { runsOutAtPaceMs } from '@weir/core/alerts/forecast.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { isOfPlan } from '@weir/policy/match/resolve-limits.ts'
 import type { Policy } from '@weir/policy/policy.ts'
+import type { UtilizationRow } from './utilization-queries.ts'
 
 /** A shorter quota is over before anybody reads of it, and the pace of days says nothing of it. */
 const forecastUnits: readonly string[] = ['day', 'week', 'month']

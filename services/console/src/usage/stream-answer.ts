@@ -1,12 +1,12 @@
 import { finished, type Readable } from 'node:stream'
-import { streamMsMax } from '@weir/clickhouse/usage-stream.ts'
-import { type StreamFormat, streamTypes } from '@weir/core/usage/answer-form.ts'
+import { type StreamFormat, streamTypes } from '@weir/api/query/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { PlaceCounter } from '../http/places.ts'
 import { answerProblem, tooManyStreams } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
+import { streamMsMax } from './usage-stream.ts'
 
 /** An answer that is streamed. */
 export interface StreamedAnswer {

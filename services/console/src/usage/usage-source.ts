@@ -1,11 +1,11 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness, readGaps } from '@weir/clickhouse/mark-queries.ts'
-import { askOutcomes, askUsage, askUsageTotals } from '@weir/clickhouse/usage-queries.ts'
-import { openUsageStream, type StreamQuestion } from '@weir/clickhouse/usage-stream.ts'
-import { askUtilization } from '@weir/clickhouse/utilization-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
+import { askOutcomes, askUsage, askUsageTotals } from './usage-queries.ts'
+import { openUsageStream, type StreamQuestion } from './usage-stream.ts'
+import { askUtilization } from './utilization-queries.ts'
 
 type Rows = 'decisions' | 'outcomes'
 

@@ -1,13 +1,9 @@
 import type { Operation } from '@weir/api/operation.ts'
-import { askOutcomes, askUsage, getOutcomes, getUsage, sumNames } from '@weir/api/usage.ts'
-import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
-import { outcomeSource, type PagePlace, type RollupSource, usageSource } from '@weir/clickhouse/usage-queries.ts'
-import { acceptedFormat } from '@weir/core/usage/answer-form.ts'
-import { filledSteps } from '@weir/core/usage/fill.ts'
-import { isPlace, placeOf, sortKeyOf } from '@weir/core/usage/ranking.ts'
-import type { Reach } from '@weir/core/usage/reach.ts'
-import { listOf, parametersOf } from '@weir/core/usage/read-parameters.ts'
-import type { MonthCalendar } from '@weir/core/usage/read-period.ts'
+import { acceptedFormat } from '@weir/api/query/answer-form.ts'
+import { filledSteps } from '@weir/api/query/fill.ts'
+import { isPlace, placeOf, sortKeyOf } from '@weir/api/query/ranking.ts'
+import { listOf, parametersOf } from '@weir/api/query/read-parameters.ts'
+import type { MonthCalendar } from '@weir/api/query/read-period.ts'
 import {
   type AskedAt,
   type GivenParameters,
@@ -15,7 +11,10 @@ import {
   parseOutcomeQuery,
   parseUsageQuery,
   type RollupQuery,
-} from '@weir/core/usage/usage-query.ts'
+} from '@weir/api/query/usage-query.ts'
+import { askOutcomes, askUsage, getOutcomes, getUsage, sumNames } from '@weir/api/usage.ts'
+import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import { isKnown } from '@weir/runtime/serve-description.ts'
@@ -31,6 +30,7 @@ import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 import { priceRows } from './price-usage.ts'
 import { answerStream } from './stream-answer.ts'
+import { outcomeSource, type PagePlace, type RollupSource, usageSource } from './usage-queries.ts'
 
 /** A row of an answer, as the question's table gives it. */
 interface Row {

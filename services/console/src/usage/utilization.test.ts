@@ -1,8 +1,8 @@
-import type { UtilizationRow } from '@weir/clickhouse/utilization-queries.ts'
 import { expect, it } from 'vitest'
 import type { Sources } from '../sources.ts'
 import { openConsole } from '../testing/open-console.ts'
 import type { UsageSource } from './usage-source.ts'
+import type { UtilizationRow } from './utilization-queries.ts'
 
 const [hourMs, dayMs] = [3_600_000, 86_400_000]
 const policy = `

@@ -1,7 +1,6 @@
-import { getUtilization, utilizationCountNames } from '@weir/api/usage.ts'
-import { type UtilizationRow, utilizationBucketMs } from '@weir/clickhouse/utilization-queries.ts'
-import type { GivenParameters } from '@weir/core/usage/read-parameters.ts'
-import { isUtilizationPlace, parseUtilizationQuery, utilizationPlace } from '@weir/core/usage/utilization-query.ts'
+import type { GivenParameters } from '@weir/api/query/read-parameters.ts'
+import { isUtilizationPlace, parseUtilizationQuery, utilizationPlace } from '@weir/api/query/utilization-query.ts'
+import { getUtilization, utilizationCountNames } from '@weir/api/utilization.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
@@ -12,6 +11,7 @@ import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 import { createRunsOut } from './quota-forecast.ts'
+import { type UtilizationRow, utilizationBucketMs } from './utilization-queries.ts'
 
 const { path } = getUtilization
 /** How fast quotas are used is the mean of so long. */

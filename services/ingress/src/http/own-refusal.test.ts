@@ -77,13 +77,13 @@ async function openGateway() {
 
 it('a gateway gets the status, headers and body of each kind, and no 5xx for what is refused with 4xx', async () => {
   const { ask, decisions } = await openGateway()
-  const stranger = await ask('/a', 'wrong')
-  expect([stranger.statusCode, stranger.headers['x-error-code'], stranger.json()]).toEqual([
+  const unknown = await ask('/a', 'wrong')
+  expect([unknown.statusCode, unknown.headers['x-error-code'], unknown.json()]).toEqual([
     403,
     'no_key',
     { code: 'no_key' },
   ])
-  expect(stranger.headers).toMatchObject({ 'www-authenticate': 'Bearer', 'access-control-allow-origin': '*' })
+  expect(unknown.headers).toMatchObject({ 'www-authenticate': 'Bearer', 'access-control-allow-origin': '*' })
   const hidden = await ask('/hidden', 'wrong')
   expect([hidden.statusCode, hidden.headers['content-type'], hidden.body]).toEqual([404, 'text/plain', 'nothing here'])
   const dear = await ask('/dear')
@@ -104,8 +104,8 @@ it('a client of the proxy gets the status, headers and body of each kind', async
   const { proxy, decisions } = await openMemoryIngress(policyText)
   onTestFinished(() => proxy.close())
   const ask = (url: string, key = 'acme-key') => proxy.inject({ method: 'GET', url, headers: { 'x-api-key': key } })
-  const stranger = await ask('/a', 'wrong')
-  expect([stranger.statusCode, stranger.headers['x-error-code'], stranger.json()]).toEqual([
+  const unknown = await ask('/a', 'wrong')
+  expect([unknown.statusCode, unknown.headers['x-error-code'], unknown.json()]).toEqual([
     403,
     'no_key',
     { code: 'no_key' },

@@ -28,7 +28,6 @@ function bodyOf(alert: AlertV1, tools: ChannelTools): string {
   const { title, lines } = describeAlert(alert)
   const page = alertPage(alert, tools)
   const content = {
-    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
     type: 'AdaptiveCard',
     version: '1.4',
     body: [

@@ -42,7 +42,7 @@ export interface SettlingParts {
 const staleMs = 20_000
 /**
  * Records that the journal has and Redis does not know of; a process has that many only while Redis is down, and then
- * takes no more.
+ * accepts no more.
  */
 const givenMax = 10_000
 

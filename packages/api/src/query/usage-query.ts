@@ -1,0 +1,206 @@
+import { type AnswerForm, formParameters, readForm } from './answer-form.ts'
+import { type Comparison, readComparison, widened } from './comparison.ts'
+import { readFill } from './fill.ts'
+import { type Ranking, readRanking } from './ranking.ts'
+import {
+  type GivenParameters,
+  readFilters,
+  readParameters,
+  readPrefix,
+  readSpan,
+  type Values,
+} from './read-parameters.ts'
+import { type MonthCalendar, readPeriod } from './read-period.ts'
+import { readPrice } from './read-price.ts'
+
+export type { GivenParameters, Values } from './read-parameters.ts'
+
+/** Lengths of the rows of an answer; `total` gives one row for the whole time. */
+export const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'week', 'month', 'total'] as const
+/** The length of the rows of an answer. */
+export type Step = (typeof querySteps)[number]
+
+/** One query of the rollups: what, by whom and when. */
+export interface RollupQuery<Dimension extends string> {
+  /** Only rows with one of the values of each dimension that is there. */
+  readonly only: Values<Dimension>
+  /** No rows with one of these values. */
+  readonly except: Values<Dimension>
+  /** Only subjects that begin so; undefined for all. */
+  readonly subjectPrefix: string | undefined
+  /** Only groups whose name in the first column of `by` begins so; absent for all. */
+  readonly namePrefix?: string
+  /** First instant that counts, and the first that no longer does: those of whole buckets of a rollup. */
+  readonly fromMs: number
+  readonly toMs: number
+  readonly by: readonly Dimension[]
+  readonly step: Step
+  /** IANA zone in which hours, days, weeks and months begin. */
+  readonly timeZone: string
+  /** The span that sums are compared with; absent for none. */
+  readonly comparison?: Comparison | undefined
+  /** How groups are ranked; absent for rows in order of time and names. */
+  readonly ranking?: Ranking | undefined
+  /** Whether every group has a row of each step. */
+  readonly isFilled?: boolean
+  /** Whether rows have a price; only those of usage can. */
+  readonly isPriced?: boolean
+}
+
+/** A query that was read, or every problem of its parameters. */
+export type ParsedQuery<Dimension extends string> =
+  | { readonly kind: 'query'; readonly query: RollupQuery<Dimension>; readonly form: AnswerForm }
+  | { readonly kind: 'problems'; readonly problems: readonly string[] }
+
+/** What a kind of query can ask for. */
+interface Askable<Dimension extends string> {
+  readonly dimensions: readonly Dimension[]
+  /** Those that only the decisions themselves have. */
+  readonly rawDimensions: readonly Dimension[]
+  /** Whether there are rows by the minute. */
+  readonly hasMinutes: boolean
+  /** Whether its sums are those that groups are ranked by. */
+  readonly isRanked: boolean
+}
+
+const dayMs = 86_400_000
+/** More minutes than this in one answer are a download, not a query. */
+const minuteSpanMaxMs = 7 * dayMs
+/** Decisions that are read one by one, of some subjects, keys or addresses: 31 million of a busy one. */
+const rawSpanMaxMs = 31 * dayMs
+/** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
+const minutesKeptMs = 35 * dayMs
+
+const onceParameters = ['from', 'to', 'period', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
+const rankingParameters = ['top', 'order', 'other', 'compare', 'price', 'fill']
+/** Columns of one answer: each multiplies its groups. */
+const byMax = 4
+/** The steps of a query with what is wrong about them. */
+function readStep(
+  { text = 'hour', hasMinutes }: { readonly text: string | undefined; readonly hasMinutes: boolean },
+  { fromMs, toMs, nowMs }: { readonly fromMs: number; readonly toMs: number; readonly nowMs: number },
+  problems: string[],
+): Step | undefined {
+  const steps = querySteps.filter((one) => hasMinutes || one !== 'minute')
+  const step = steps.find((one) => one === text)
+  if (step === undefined) problems.push(`step must be one of ${steps.join(', ')}`)
+  if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
+  if (step === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
+  return step
+}
+
+/** Adds what is wrong with a query that decisions themselves answer. */
+function checkRaw(
+  { only, fromMs, toMs }: { readonly only: Values<string>; readonly fromMs: number; readonly toMs: number },
+  { raw, isNarrow }: { readonly raw: readonly string[]; readonly isNarrow: boolean },
+  problems: string[],
+): void {
+  if (raw.length === 0) return
+  const names = `${raw.join(', ')}: only the decisions themselves have`
+  const narrow = isNarrow || [only.subject, only.key_id, only.ip].some((values) => values !== undefined)
+  if (!narrow) problems.push(`${names} it, so name a subject, a key_id or an ip`)
+  if (toMs - fromMs > rawSpanMaxMs) problems.push(`${names} it, so from and to may be at most 31 days apart`)
+}
+
+/** When a query is asked, and about whose rows. */
+export interface AskedAt {
+  readonly nowMs: number
+  /** Whether the caller reads the rows of some subjects only. */
+  readonly isNarrow?: boolean
+  /** Months of the subject that is asked about; undefined unless there is exactly one. */
+  readonly calendar?: MonthCalendar | undefined
+}
+
+/** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
+function parseQuery<Dimension extends string>(
+  { dimensions, rawDimensions, hasMinutes, isRanked }: Askable<Dimension>,
+  given: GivenParameters,
+  { nowMs, isNarrow = false, calendar }: AskedAt,
+): ParsedQuery<Dimension> {
+  const problems: string[] = []
+  const filters = dimensions.flatMap((dimension) => [dimension, `not_${dimension}`])
+  const params = readParameters(
+    given,
+    isRanked ? [...onceParameters, ...rankingParameters] : onceParameters,
+    filters,
+    problems,
+  )
+  const only = readFilters(dimensions, '', given, problems)
+  const except = readFilters(dimensions, 'not_', given, problems)
+  const subjectPrefix = readPrefix(params, problems)
+  const period = readPeriod(params, { nowMs, calendar }, problems)
+  const span = readSpan(params, { nowMs, spanMs: dayMs }, problems)
+  const { fromMs, toMs } = period ?? span
+  const timeZone = params.time_zone === undefined ? (period ?? span).timeZone : span.timeZone
+  const step = readStep({ text: params.step, hasMinutes }, { fromMs, toMs, nowMs }, problems)
+
+  const names = (params.by ?? '').split(',').filter((name) => name !== '')
+  const by = dimensions.filter((dimension) => names.includes(dimension))
+  const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
+  if (unknown.length > 0) problems.push(`by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}`)
+
+  const raw = rawDimensions.filter((name) => by.includes(name) || name in only || name in except)
+  checkRaw({ only, fromMs, toMs }, { raw, isNarrow }, problems)
+  if (by.length > byMax) problems.push(`by has ${by.length} columns; at most ${byMax} are taken`)
+  const ranking = readRanking(params, by, problems)
+  const measure = ranking?.measure ?? 'cost'
+  const compared = { nowMs, fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
+  const bucketMs = step === 'minute' ? 60_000 : 900_000
+  const comparison = readComparison(
+    params.compare,
+    { ...compared, bucketMs },
+    measure === 'change' ? 'cost' : measure,
+    problems,
+  )
+  const form = readForm(params, problems)
+  const isAskable = step !== undefined && fromMs < toMs
+  const isFilled = readFill(params, isAskable ? { fromMs, toMs, step, timeZone } : undefined, problems)
+  const isPriced = readPrice(params.price, { by, step, only, except, top: params.top, format: form.format }, problems)
+
+  if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
+  return {
+    kind: 'query',
+    query: {
+      only,
+      except,
+      subjectPrefix,
+      ...widened({ fromMs, toMs }, bucketMs),
+      by,
+      step,
+      timeZone,
+      ranking,
+      comparison,
+      ...(isPriced ? { isPriced } : {}),
+      ...(isFilled ? { isFilled } : {}),
+    },
+    form,
+  }
+}
+
+/** The columns of the rollups of usage. */
+export const rollupDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
+/** What of decisions no rollup has. `met_limit` is each limit that a request met, whether it refused or not. */
+export const rawDimensions = ['reason', 'mode', 'ip', 'met_limit'] as const
+/** What usage can be broken down by. */
+export const usageDimensions = [...rollupDimensions, ...rawDimensions] as const
+/** What usage can be broken down by. */
+export type UsageDimension = (typeof usageDimensions)[number]
+
+/** A query of usage: who used what, when. */
+export type UsageQuery = RollupQuery<UsageDimension>
+
+/** Reads a query of usage from query parameters. */
+export const parseUsageQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> =>
+  parseQuery({ dimensions: usageDimensions, rawDimensions, hasMinutes: true, isRanked: true }, given, at)
+
+/** The columns of the rollup of outcomes. */
+export const outcomeDimensions = ['subject', 'route', 'method'] as const
+/** What outcomes can be broken down by; the columns of their rollup. */
+export type OutcomeDimension = (typeof outcomeDimensions)[number]
+
+/** A query of outcomes: how upstreams answered whom, when. */
+export type OutcomeQuery = RollupQuery<OutcomeDimension>
+
+/** Reads a query of outcomes from query parameters. */
+export const parseOutcomeQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<OutcomeDimension> =>
+  parseQuery({ dimensions: outcomeDimensions, rawDimensions: [], hasMinutes: false, isRanked: false }, given, at)

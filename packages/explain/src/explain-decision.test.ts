@@ -1,0 +1,42 @@
+import type { Limit, Span } from '@weir/core/limits/limit.ts'
+import { buildLimit } from '@weir/core/limits/testing/build-limit.ts'
+import { expect, it } from 'vitest'
+import { explainDecision } from './explain-decision.ts'
+import type { PolicyFacts, RecordedDecision } from './recorded-decision.ts'
+
+const limitOf = (span: Span, more: Partial<Limit> = {}) => buildLimit({ name: 'l', span, ...more })
+const midnightMs = Date.parse('2026-11-22T18:15:00Z')
+function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined {
+  const decision: RecordedDecision = {
+    tsMs: midnightMs - 90_000,
+    plan: 'free',
+    cost: 1,
+    count: 1,
+    outcome: 'allow',
+    reason: 'ok',
+    mode: 'enforce',
+    charged: 'yes',
+    deniedBy: '',
+    shadowedBy: '',
+    retryMs: undefined,
+    correction: undefined,
+    limits: [{ name: 'l', size: 10, used: 10 - remaining, remaining, resetMs: endMs - midnightMs + 90_000, by: {} }],
+  }
+  const facts: PolicyFacts = { limits: [{ limit, because: ['plan free'] }], plans: [] }
+  return explainDecision(decision, facts).limits[0]?.reset_at
+}
+const day = limitOf({ kind: 'period', unit: 'day' })
+const at = '2026-11-22T18:15:00.000Z'
+
+it('a window or a period ends at its boundary, though the clocks of its record differ', () => {
+  for (const skewMs of [-1_000, -1, 0, 1, 1_000]) expect(resetAt(day, midnightMs + skewMs)).toBe(at)
+  expect(resetAt(limitOf({ kind: 'window', ms: 60_000 }), midnightMs + 1)).toBe(at)
+  expect(resetAt(limitOf({ kind: 'window', ms: 100 }), midnightMs + 1)).toBe(at)
+})
+
+it('what ends elsewhere ends as it was recorded: a block, a sliding window, a clock that is far off', () => {
+  const next = '2026-11-22T18:15:00.001Z'
+  expect(resetAt(limitOf({ kind: 'window', ms: 60_000 }, { algorithm: 'sliding_log' }), midnightMs + 1)).toBe(next)
+  expect(resetAt(limitOf({ kind: 'window', ms: 60_000 }, { blockMs: 90_000 }), midnightMs + 1, 0)).toBe(next)
+  expect(resetAt(day, midnightMs + 1_001)).toBe('2026-11-22T18:15:01.001Z')
+})

@@ -1,0 +1,89 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
+import { blockMsMaxOf } from '@weir/core/limits/exceeding.ts'
+import {
+  isCountedRefusal,
+  type JudgedLimit,
+  judgeLimits,
+  type PolicyFacts,
+  type RecordedDecision,
+} from './recorded-decision.ts'
+import { summaryOf } from './summary.ts'
+import { type Remedy, wouldHaveAllowed } from './would-have-allowed.ts'
+
+/** One limit of an explained decision, as the API answers it. */
+export interface ExplainedLimit {
+  readonly name: string
+  /** Words of the policy that made it apply; empty where the policy of then is not known. */
+  readonly because: readonly string[]
+  readonly algorithm?: string
+  readonly mode?: string
+  readonly size: number
+  readonly used: number | null
+  readonly remaining: number | null
+  /** Units that the request asked for. */
+  readonly needed: number
+  readonly refused: boolean
+  readonly by: Readonly<Record<string, string>>
+  /** When all of it is unused, without further requests. */
+  readonly reset_at: string
+}
+
+/** Why a decision came out as it did. */
+export interface Explanation {
+  readonly summary: string
+  readonly limits: readonly ExplainedLimit[]
+  /** When a refused request would have been admitted; null where waiting does not help, or is not known to. */
+  readonly allowed_at: string | null
+  readonly would_have_allowed: readonly Remedy[]
+}
+
+const iso = (ms: number) => new Date(ms).toISOString()
+
+/** Redis decides by its own clock, and the record has the ingress's: the two may be this far apart. */
+const skewMsMax = 1_000
+/** In every time zone of today a calendar period begins with a full minute. */
+const minuteMs = 60_000
+
+/**
+ * Returns when all of a limit is unused: of a fixed window or a period its very end, which the clocks of a record
+ * miss by their difference. A block ends where it ends.
+ */
+function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): number {
+  const recordedMs = tsMs + resetMs
+  if (
+    met === undefined ||
+    !algorithmFacts[met.limit.algorithm].resetsAtOnce ||
+    (remaining === 0 && blockMsMaxOf(met.limit) > 0)
+  )
+    return recordedMs
+  const stepMs = met.limit.span.kind === 'window' ? met.limit.span.ms : minuteMs
+  const endMs = Math.round(recordedMs / stepMs) * stepMs
+  return Math.abs(endMs - recordedMs) <= Math.min(skewMsMax, stepMs / 4) ? endMs : recordedMs
+}
+
+/**
+ * Explains a decision from its record and the policy that it was made under, undefined where that is not known. What it
+ * says would have admitted the request does so in the script, for every algorithm; tests hold the two together.
+ */
+export function explainDecision(decision: RecordedDecision, policy: PolicyFacts | undefined): Explanation {
+  const { tsMs, cost, reason, retryMs = 0 } = decision
+  const judged = judgeLimits(decision, policy)
+  const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0
+  return {
+    summary: summaryOf(decision, judged),
+    limits: judged.map((limit) => ({
+      name: limit.name,
+      because: limit.met?.because ?? [],
+      ...(limit.met === undefined ? {} : { algorithm: limit.met.limit.algorithm, mode: limit.met.limit.mode }),
+      size: limit.size,
+      used: limit.used ?? null,
+      remaining: limit.remaining ?? null,
+      needed: cost,
+      refused: limit.refused,
+      by: limit.by,
+      reset_at: iso(resetAtMs(limit, tsMs)),
+    })),
+    allowed_at: helps ? iso(tsMs + retryMs) : null,
+    would_have_allowed: wouldHaveAllowed(decision, judged, policy),
+  }
+}

@@ -1,0 +1,66 @@
+import { isOfOneSubject, type Limit, partText } from '@weir/core/limits/limit.ts'
+import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
+import type { RequestRow } from './impact-queries.ts'
+import type { PolicyEdit } from './policy-edit.ts'
+import type { ReplayedRequest } from './replay.ts'
+
+/** What keeps a replay from being exact, with the decisions that it is about. */
+export class Doubts {
+  readonly #counts = new Map<string, number>()
+
+  add(what: string, count = 1): void {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + count)
+  }
+
+  /** @returns sentences, each with how many decisions it is about */
+  sentences(): readonly string[] {
+    return [...this.#counts].map(([what, count]) => `${what} (${count === 1 ? 'one record' : `${count} records`}).`)
+  }
+}
+
+/** What may make a replay differ from what would have been. */
+export const doubtful = {
+  coalesced: 'Equal refusals of a second that share a record are decided at the time of the first',
+  corrected: 'Corrections of costs take effect before the next decision that their process recorded',
+  descriptors: 'Descriptors with values or costs of their own are decided as one request',
+  prefix: 'Addresses that were recorded as a group of 256 count as one',
+  lease: (limit: string) => `No unit of ${limit} is left over in a lease`,
+  delay: (limit: string) => `Requests beyond ${limit} are decided at once instead of waiting`,
+  shared: (limit: string) => `${limit} counts the requests of other subjects, too, which are not decided again`,
+  unknown: (limit: string, part: string) => `${limit} is left out where ${part} was not recorded`,
+}
+
+/** Reads the values that a recorded request was counted by. */
+function valuesOf({ ip, bys }: RequestRow): ReadonlyMap<string, string> {
+  const values = new Map(bys.flatMap((by) => Object.entries(by)))
+  return ip === '' ? values : values.set('ip', ip)
+}
+
+const alwaysRecorded: readonly string[] = ['subject', 'global', 'key', 'route', 'method']
+
+/** The limits of a request that can be replayed: those whose scopes were recorded. */
+function knownLimits(limits: readonly Limit[], row: RequestRow, values: ReadonlyMap<string, string>, doubts: Doubts) {
+  for (const limit of limits) {
+    if (!isOfOneSubject(limit.by)) doubts.add(doubtful.shared(limit.name))
+    if (limit.lease > 0) doubts.add(doubtful.lease(limit.name))
+    if (limit.onExceed.kind === 'delay' && limit.mode === 'enforce') doubts.add(doubtful.delay(limit.name))
+    if (limit.by.some(({ kind }) => kind === 'ip') && values.get('ip')?.endsWith('.0/24')) doubts.add(doubtful.prefix)
+  }
+  if (row.method === descriptorMethod && row.bys.length > 0) doubts.add(doubtful.descriptors)
+  return limits.filter(({ name, by }) => {
+    const missing = by.find((part) => !alwaysRecorded.includes(part.kind) && !values.has(partText(part)))
+    if (missing !== undefined) doubts.add(doubtful.unknown(name, partText(missing)))
+    return missing === undefined
+  })
+}
+
+/** Returns a recorded request as the edited policy's limits are to decide it. */
+export function requestOf(edit: PolicyEdit, subject: string, row: RequestRow, doubts: Doubts): ReplayedRequest {
+  const { ts_ms: atMs, key_id: keyId, plan, route, method, cost, count } = row
+  const { subject: found, limits } = edit.resolve({ subject, plan, route })
+  const values = valuesOf(row)
+  const scope = { subject, keyId, ip: values.get('ip') ?? '', route, method, named: values }
+  if (count > 1) doubts.add(doubtful.coalesced)
+  const { timeZone, anchor } = found
+  return { atMs, count, cost, scope, limits: knownLimits(limits, row, values, doubts), timeZone, anchor }
+}

@@ -1,0 +1,94 @@
+import type { Charged, Reason } from '@weir/core/limits/decision.ts'
+import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+
+/** One limit as a decision's record has it. */
+export interface RecordedLimit {
+  readonly name: string
+  /** The capacity. */
+  readonly size: number
+  /** Undefined where the reader may not know it, because others share the count. */
+  readonly used: number | undefined
+  /** 0 during a block, whatever `used` says. */
+  readonly remaining: number | undefined
+  readonly resetMs: number
+  /** What it counted by beyond the subject. */
+  readonly by: Readonly<Record<string, string>>
+}
+
+/** A decision as it was recorded. */
+export interface RecordedDecision {
+  readonly tsMs: number
+  readonly plan: string
+  readonly cost: number
+  /** Equal denials that the record stands for; 0 for a correction. */
+  readonly count: number
+  readonly outcome: 'allow' | 'deny'
+  readonly reason: Reason
+  readonly mode: 'enforce' | 'shadow'
+  readonly charged: Charged
+  readonly deniedBy: string
+  readonly shadowedBy: string
+  readonly limits: readonly RecordedLimit[]
+  /** The promised wait; -1 where waiting does not help; undefined for an admission, and in older records. */
+  readonly retryMs: number | undefined
+  /** Of a correction: the decision that it corrects, and by how many units. */
+  readonly correction: { readonly corrects: string; readonly adjustment: number } | undefined
+}
+
+/** A limit that the policy had for the request, and why. */
+export interface MetLimit {
+  /** In the subject's own version, if it had one. */
+  readonly limit: Limit
+  readonly because: readonly string[]
+}
+
+/** What the policy was for a request, as far as it is known. */
+export interface PolicyFacts {
+  /** In the order in which they decide. */
+  readonly limits: readonly MetLimit[]
+  /** What the same subject's request would meet under each plan. */
+  readonly plans: readonly { readonly name: string; readonly limits: readonly Limit[] }[]
+}
+
+/** A recorded limit with what the policy said about it, and its part in the decision. */
+export interface JudgedLimit extends RecordedLimit {
+  /** Undefined where the policy of then is not known, or has no such limit of this size. */
+  readonly met: MetLimit | undefined
+  /** Whether it alone would have refused the request. */
+  readonly refused: boolean
+}
+
+/** Units that were free by the count, whether a block kept them back or not; undefined where it is not known. */
+export const freeOf = ({ size, used }: RecordedLimit): number | undefined =>
+  used === undefined ? undefined : Math.max(0, size - used)
+
+/** Refusals that the counts of limits explain. */
+const countedReasons: readonly Reason[] = ['limit', 'blocked', 'cost_exceeds_limit']
+
+/** Whether a decision was a refusal that the counts of its limits explain. */
+export const isCountedRefusal = ({ outcome, reason }: RecordedDecision): boolean =>
+  outcome === 'deny' && countedReasons.includes(reason)
+
+/** Whether a block kept units back that were free. */
+const isBlocked = (limit: RecordedLimit) => limit.remaining === 0 && (freeOf(limit) ?? 0) > 0
+
+/** Whether a block may have stood when the decision was made, so that the count alone does not say what was free. */
+export const mayBeBlocked = (limit: JudgedLimit, { reason }: RecordedDecision): boolean => {
+  // A refusal by the count alone sets the block that its record shows.
+  if (reason === 'limit' || limit.remaining !== 0) return false
+  return isBlocked(limit) || limit.met === undefined || blockMsMaxOf(limit.met.limit) > 0
+}
+
+/** Returns the limits of a decision, with what refused it. */
+export function judgeLimits(decision: RecordedDecision, policy: PolicyFacts | undefined): readonly JudgedLimit[] {
+  const { cost, reason, deniedBy, limits } = decision
+  const isRefusal = isCountedRefusal(decision)
+  return limits.map((limit): JudgedLimit => {
+    const known = policy?.limits.find(({ limit: { name } }) => name === limit.name)
+    const met = known?.limit.capacity === limit.size ? known : undefined
+    const lacks = reason === 'blocked' ? isBlocked(limit) : cost > (freeOf(limit) ?? cost)
+    const mayRefuse = met !== undefined && refuses(met.limit)
+    return { ...limit, met, refused: isRefusal && (limit.name === deniedBy || (mayRefuse && lacks)) }
+  })
+}

@@ -1,0 +1,131 @@
+import { markersName } from '@weir/core/limits/exceeding.ts'
+import type { JudgedLimit, RecordedDecision } from './recorded-decision.ts'
+
+const number = (value: number) => value.toLocaleString('en')
+const units = (value: number) => `${number(value)} ${value === 1 ? 'unit' : 'units'}`
+
+/** Says how long something takes, never less than it does: `19.9 s`, `12 min 5 s`, `3 h 20 min`, `2 d 4 h`. */
+function durationText(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`
+  const tenths = Math.ceil(ms / 100) / 10
+  if (tenths < 60) return `${tenths} s`
+  const two = (big: number, bigName: string, small: number, smallName: string) =>
+    small === 0 ? `${big} ${bigName}` : `${big} ${bigName} ${small} ${smallName}`
+  const seconds = Math.ceil(ms / 1_000)
+  if (seconds < 3_600) return two(Math.floor(seconds / 60), 'min', seconds % 60, 's')
+  const minutes = Math.ceil(seconds / 60)
+  if (minutes < 1_440) return two(Math.floor(minutes / 60), 'h', minutes % 60, 'min')
+  const hours = Math.ceil(minutes / 60)
+  return two(Math.floor(hours / 24), 'd', hours % 24, 'h')
+}
+
+const hadNone = (name: string, cost: number) => `${name} had no capacity for ${units(cost)}`
+
+/** How much of a limit was used, and what the request needed. */
+function standing({ name, size, used }: JudgedLimit, cost: number): string {
+  if (used === undefined) return hadNone(name, cost)
+  return `${name} had ${number(used)} of ${units(size)} used`
+}
+
+function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
+  const { cost, deniedBy } = decision
+  if (deniedBy === markersName) {
+    return 'Refused: the subject has as many idempotency keys and reservations open as it may have.'
+  }
+  const first = judged.find(({ name }) => name === deniedBy)
+  const others = judged.filter(({ name, refused }) => refused && name !== deniedBy)
+  const also = others.length === 0 ? '' : ` So did ${others.map((one) => standing(one, cost)).join(', ')}.`
+  if (first?.used === undefined) return `Refused by ${deniedBy}: it had no capacity for ${units(cost)}.${also}`
+  const { used, size } = first
+  return `Refused by ${deniedBy}: ${number(used)} of ${units(size)} were used and the request costs ${number(cost)}.${also}`
+}
+
+/** What the first limit that refused does beyond refusing. */
+function exceedText(judged: readonly JudgedLimit[], { deniedBy }: RecordedDecision): string {
+  const limit = judged.find(({ name }) => name === deniedBy)?.met?.limit
+  if (limit === undefined) return ''
+  const { onExceed, blockMs } = limit
+  if (blockMs > 0) return ` ${deniedBy} then blocks the caller.`
+  switch (onExceed.kind) {
+    case 'delay':
+      return ` ${deniedBy} lets requests wait up to ${durationText(onExceed.delayMs)}; this one found no place, or no capacity in time.`
+    case 'drop':
+      return ' The connection was closed without an answer.'
+    case 'challenge':
+      return ' The client was sent to the page of the challenge.'
+    default:
+      return ''
+  }
+}
+
+const waitText = ({ retryMs = 0 }: RecordedDecision) =>
+  retryMs > 0 ? ` It would have been admitted ${durationText(retryMs)} later.` : ''
+
+function neverText({ cost, deniedBy }: RecordedDecision, judged: readonly JudgedLimit[]): string {
+  const size = judged.find(({ name }) => name === deniedBy)?.size
+  const most = size === undefined ? 'less than that' : units(size)
+  return `Refused by ${deniedBy}: the request costs ${number(cost)}, and the limit never admits more than ${most} at once. Waiting does not help.`
+}
+
+const chargedText = {
+  yes: ' Its units were charged.',
+  no: ' Nothing was charged.',
+  unknown: ' It is not known whether its units were charged.',
+} as const
+
+function unavailableText({ outcome, deniedBy, charged, retryMs = 0 }: RecordedDecision): string {
+  if (outcome === 'allow') {
+    return `Allowed without Redis, which did not answer in time: no limit of the request refuses then.${chargedText[charged]}`
+  }
+  const again = retryMs > 0 ? ` The caller was told to try again after ${durationText(retryMs)}.` : ''
+  if (deniedBy !== '') {
+    return `Refused because Redis did not answer in time and ${deniedBy} refuses then.${chargedText[charged]}${again}`
+  }
+  return `Refused because the caller's token could not be checked at that time, or the policy was not confirmed for too long.${chargedText[charged]}${again}`
+}
+
+function allowedText({ reason, mode, deniedBy, shadowedBy, limits, charged }: RecordedDecision): string {
+  const degraded = mode === 'enforce' && reason === 'limit' && deniedBy !== ''
+  const isShadowed = shadowedBy !== ''
+  const shadow = isShadowed ? ` ${shadowedBy}, which is in shadow, would have refused it.` : ''
+  if (degraded)
+    return `Allowed although ${deniedBy} had no capacity: that limit only marks such requests as degraded.${shadow}`
+  if (isShadowed) return `Allowed.${shadow}`
+  if (limits.length === 0) return 'Allowed: no limit applied.'
+  return `Allowed: every limit had capacity.${charged === 'yes' ? '' : chargedText[charged]}`
+}
+
+function deniedText(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
+  switch (decision.reason) {
+    case 'limit':
+      return `${refusedByCount(decision, judged)}${exceedText(judged, decision)}${waitText(decision)}`
+    case 'blocked':
+      return `Refused by ${decision.deniedBy}, which blocks the caller because of an earlier refusal.${waitText(decision)}`
+    case 'cost_exceeds_limit':
+      return neverText(decision, judged)
+    case 'unauthorized':
+      return 'Refused: the request had no valid credential.'
+    case 'unavailable':
+      return unavailableText(decision)
+    case 'journal_full':
+      return `Refused because the decision could not be recorded: the journal took no more.${chargedText[decision.charged]}`
+    case 'ok':
+      return 'Refused.'
+    default:
+      return decision.reason satisfies never
+  }
+}
+
+/** Returns a decision in one or two sentences. */
+export function summaryOf(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
+  const { correction, outcome, reason, count } = decision
+  if (correction !== undefined) {
+    const { corrects, adjustment } = correction
+    if (adjustment === 0) return `A correction of decision ${corrects}, of the counts in Redis alone.`
+    const change = adjustment < 0 ? `${units(-adjustment)} less` : `${units(adjustment)} more`
+    return `A correction of decision ${corrects}: ${change} than that said.`
+  }
+  const many = count > 1 ? ` This record stands for ${number(count)} equal refusals of one second.` : ''
+  if (outcome === 'deny') return `${deniedText(decision, judged)}${many}`
+  return `${reason === 'unavailable' ? unavailableText(decision) : allowedText(decision)}${many}`
+}

@@ -1,0 +1,106 @@
+import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
+import { refuses } from '@weir/core/limits/exceeding.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import {
+  freeOf,
+  isCountedRefusal,
+  type JudgedLimit,
+  mayBeBlocked,
+  type PolicyFacts,
+  type RecordedDecision,
+} from './recorded-decision.ts'
+
+/** Limits that the record says nothing of, because they were not asked: they are taken for unused. */
+interface Assumed {
+  readonly assumed_unused?: readonly string[]
+}
+
+/** One change by which a refused request would have been admitted, with everything else as it was. */
+export type Remedy =
+  /** Waiting this long, and no other request first. */
+  | { readonly how: 'wait'; readonly ms: number }
+  /** Asking for fewer units. */
+  | ({ readonly how: 'cost'; readonly at_most: number } & Assumed)
+  /** A larger limit; of a token bucket a larger burst. Where several refused, each of them. */
+  | ({
+      readonly how: 'size' | 'burst'
+      readonly limit: string
+      readonly at_least: number
+      readonly together_with?: readonly string[]
+    } & Assumed)
+  /** Another plan. */
+  | ({ readonly how: 'plan'; readonly plan: string } & Assumed)
+
+const assuming = (names: readonly string[]): Assumed => (names.length === 0 ? {} : { assumed_unused: names })
+
+/** Limits that refuse and that the record does not have, if the cost fits them at all; undefined if it does not. */
+function unmet(limits: readonly Limit[], judged: readonly JudgedLimit[], cost: number): readonly string[] | undefined {
+  const missing = limits.filter((one) => refuses(one) && !judged.some(({ name }) => name === one.name))
+  return missing.some(({ capacity }) => cost > capacity) ? undefined : missing.map(({ name }) => name)
+}
+
+function byCost(refused: readonly JudgedLimit[], assumed: readonly string[]): readonly Remedy[] {
+  const free = refused.map((limit) => freeOf(limit) ?? 0)
+  const most = Math.min(...free)
+  return most > 0 ? [{ how: 'cost', at_most: most, ...assuming(assumed) }] : []
+}
+
+function bySize(refused: readonly JudgedLimit[], cost: number, assumed: readonly string[]): readonly Remedy[] {
+  const sizes = refused.map(({ name, used, met }) => {
+    const atLeast = used === undefined || met === undefined ? Number.NaN : used + cost
+    const hasBurst = met !== undefined && algorithmFacts[met.limit.algorithm].hasBurst
+    return { name, atLeast, how: hasBurst ? ('burst' as const) : ('size' as const) }
+  })
+  if (sizes.some(({ atLeast }) => !Number.isSafeInteger(atLeast))) return []
+  return sizes.map(({ name, atLeast, how }): Remedy => {
+    const others = sizes.map((one) => one.name).filter((one) => one !== name)
+    const together = others.length === 0 ? {} : { together_with: others }
+    return { how, limit: name, at_least: atLeast, ...together, ...assuming(assumed) }
+  })
+}
+
+function byPlan(
+  { cost, plan }: RecordedDecision,
+  judged: readonly JudgedLimit[],
+  { plans }: PolicyFacts,
+): readonly Remedy[] {
+  return plans.flatMap(({ name, limits }): readonly Remedy[] => {
+    if (name === plan) return []
+    const refusing = limits.filter(refuses)
+    // A count goes by the name of its limit: the same limit refuses under any plan that has it.
+    const fits = refusing.every(({ name: limit }) => {
+      const known = judged.find((one) => one.name === limit)
+      return known === undefined || (!known.refused && cost <= (freeOf(known) ?? -1) && cost <= (known.remaining ?? -1))
+    })
+    const assumed = fits ? unmet(refusing, judged, cost) : undefined
+    return assumed === undefined ? [] : [{ how: 'plan', plan: name, ...assuming(assumed) }]
+  })
+}
+
+/**
+ * Returns each change by which a refused request would have been admitted. It says nothing that the record and the
+ * policy do not show: without the policy of then, neither sizes nor plans.
+ */
+export function wouldHaveAllowed(
+  decision: RecordedDecision,
+  judged: readonly JudgedLimit[],
+  policy: PolicyFacts | undefined,
+): readonly Remedy[] {
+  if (!isCountedRefusal(decision)) return []
+  const { reason, retryMs = 0, cost } = decision
+  const refused = judged.filter((one) => one.refused)
+  const wait: readonly Remedy[] = retryMs > 0 && reason !== 'cost_exceeds_limit' ? [{ how: 'wait', ms: retryMs }] : []
+  const isKnown = refused.length > 0 && refused.every(({ used }) => used !== undefined)
+  // During a block neither fewer units nor a larger limit helps.
+  const byCount = reason !== 'blocked' && isKnown && !judged.some((one) => mayBeBlocked(one, decision))
+  const isExact = refused.length > 0 && judged.every((one) => one.met !== undefined)
+  const met = policy?.limits.map(({ limit }) => limit) ?? []
+  const assumed = unmet(met, judged, 0) ?? []
+  const fitting = unmet(met, judged, cost)
+  return [
+    ...wait,
+    ...(byCount ? byCost(refused, assumed) : []),
+    ...(byCount && policy !== undefined && fitting !== undefined ? bySize(refused, cost, fitting) : []),
+    ...(policy !== undefined && isExact ? byPlan(decision, judged, policy) : []),
+  ]
+}

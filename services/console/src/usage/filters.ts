@@ -1,0 +1,50 @@
+import type { Values } from '@weir/api/query/usage-query.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+
+/** What a question leaves out. */
+interface Filters {
+  readonly only: Values<string>
+  readonly except: Values<string>
+  readonly subjectPrefix: string | undefined
+}
+
+/**
+ * A column as its reader sees it. Callers who are limited to subjects see nothing of limits in shadow: `denied_by` of
+ * an allowed request names one that would have refused it, or one that degraded it, and the limits of a decision do not
+ * say which of them are in shadow. So of the limits that a request met they see the one that refused it. `met_limit` is
+ * a list, which has an empty name where there is none.
+ */
+export function seenColumn(name: string, { isOwn }: Reach, of: (name: string) => string): string {
+  if (name === 'met_limit') {
+    if (isOwn) return `[if(${of('outcome')} = 'deny', toString(${of('denied_by')}), '')]`
+    const names = of('met_limits')
+    return `if(empty(${names}), [''], arrayDistinct(arrayMap(name -> toString(name), ${names})))`
+  }
+  if (isOwn && name === 'denied_by') return `if(${of('outcome')} = 'deny', ${of('denied_by')}, '')`
+  if (isOwn && name === 'reason') return `if(${of('mode')} = 'shadow', 'ok', ${of('reason')})`
+  return isOwn && name === 'mode' ? "'enforce'" : of(name)
+}
+
+/**
+ * The conditions of a question's filters. They compare what the caller would see in the column: a filter tells nothing
+ * that the answer does not. The names of the parameters are of a closed list, as those of the columns are.
+ */
+export function filtersOf(columnOf: (name: string) => string, { only, except, subjectPrefix }: Filters) {
+  const sql: string[] = []
+  const params: Record<string, unknown> = {}
+  const add = (filters: Values<string>, kind: 'only' | 'except') => {
+    for (const [name, values] of Object.entries(filters)) {
+      const given = `{${kind}_${name}:Array(String)}`
+      const isMet = name === 'met_limit' ? `hasAny(${columnOf(name)}, ${given})` : `${columnOf(name)} IN ${given}`
+      sql.push(`AND ${kind === 'only' ? isMet : `NOT (${isMet})`}`)
+      params[`${kind}_${name}`] = values
+    }
+  }
+  add(only, 'only')
+  add(except, 'except')
+  if (subjectPrefix !== undefined) {
+    sql.push(`AND startsWith(${columnOf('subject')}, {subject_prefix:String})`)
+    params.subject_prefix = subjectPrefix
+  }
+  return { sql, params }
+}

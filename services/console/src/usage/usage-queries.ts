@@ -1,0 +1,208 @@
+import {
+  type OutcomeDimension,
+  type OutcomeQuery,
+  type RollupQuery,
+  rawDimensions,
+  type UsageDimension,
+  type UsageQuery,
+} from '@weir/api/query/usage-query.ts'
+import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
+import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
+import type { Reach } from '@weir/core/usage/reach.ts'
+import { isOfSpan, type PagePlace, type RollupSource, rollupSql } from './rollup-sql.ts'
+
+export type { PagePlace, RollupSource } from './rollup-sql.ts'
+
+/** A page, and how long its question may take. */
+type BoundPlace = PagePlace & { readonly msMax?: number }
+
+/** The rows of an answer for which no page was asked. */
+const wholeAnswer: PagePlace = { rowsMax: 10_000 }
+
+/**
+ * Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error, and
+ * with a QuestionBoundMet for what asks too much.
+ */
+async function askRows<Row extends object>(
+  client: ClickHouseClient,
+  source: RollupSource,
+  reach: Reach,
+  question: RollupQuery<string>,
+  { msMax = pageMsMax, ...place }: BoundPlace,
+): Promise<Row[]> {
+  const { query, params } = rollupSql(source, reach, question, place)
+  const bounds = { clickhouse_settings: questionBounds(msMax) }
+  return readRows<Row>(client, query, params, bounds).catch(throwBound)
+}
+
+/**
+ * One row of an answer. Counts are text where they could exceed 2^53. Where steps are filled, and not all of a row's is
+ * counted, all four sums of a row of nothing are null.
+ */
+export interface UsageRow extends Partial<Record<UsageDimension, string>> {
+  /** Start of the step, ISO 8601 with the zone's offset. Absent for step `total`. */
+  readonly ts?: string
+  /** Decisions. */
+  readonly count: string
+  readonly allowed: string
+  readonly denied: string
+  /** Units consumed by the allowed decisions, corrections included. */
+  readonly cost: string
+  /** True for the row that sums the groups beyond `top`, whose names are then empty. */
+  readonly other?: boolean
+  /** How many groups a row sums; absent unless there may be an other row. */
+  readonly groups?: string
+  /** Sums of the earlier span, and the change of one from then; null from nothing. Absent without a comparison. */
+  readonly previous_count?: string
+  readonly previous_allowed?: string
+  readonly previous_denied?: string
+  readonly previous_cost?: string
+  readonly change?: number | null
+}
+
+/** The sums of the rows that `of` meets. */
+const sumsOf = (of: string, units: string) => ({
+  count: `sumIf(u.count, ${of})`,
+  allowed: `sumIf(u.count, u.outcome = 'allow' AND ${of})`,
+  denied: `sumIf(u.count, u.outcome = 'deny' AND ${of})`,
+  cost: `sumIf(${units}, u.outcome = 'allow' AND ${of})`,
+})
+
+/** Units of a row of a rollup, and of a decision. In 128 bits: over years and all subjects, 64 might not do. */
+const [summedUnits, rawUnits] = ['toInt128(u.cost)', 'toInt128(u.cost) * u.count + u.adjustment']
+
+function usageSums({ comparison }: UsageQuery, units = summedUnits): Pick<RollupSource, 'sums' | 'derived'> {
+  if (comparison === undefined) return { sums: sumsOf('true', units) }
+  const earlier = Object.entries(sumsOf(`NOT (${isOfSpan})`, units)).map(([name, sql]) => [`previous_${name}`, sql])
+  const { measure } = comparison
+  return {
+    sums: { ...sumsOf(isOfSpan, units), ...Object.fromEntries(earlier) },
+    derived(sums) {
+      const [value, before] = [measure, `previous_${measure}`].map((name) => `toInt128(${sums[name]})`)
+      // Adding 0 makes a -0 a 0.
+      const change = `round(toFloat64(${value} - ${before}) / toFloat64(abs(${before})), 4) + 0`
+      return { change: `if(${before} = 0, NULL, ${change})` }
+    },
+  }
+}
+
+const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
+
+/**
+ * The decisions themselves. Corrections have subject, key and time of the decision that they correct; what else no
+ * rollup has of it is looked up, so that its units are corrected where they were counted.
+ */
+function rawSource(question: UsageQuery): RollupSource {
+  const named = (['subject', 'key_id'] as const).filter((name) => name in question.only)
+  const narrowed = named.map((name) => `AND u.${name} IN {only_${name}:Array(String)}`).join(' ')
+  const own = [
+    'ts',
+    'subject',
+    'key_id',
+    'plan',
+    'route',
+    'method',
+    'outcome',
+    'denied_by',
+    'cost',
+    'count',
+    'adjustment',
+  ]
+  const corrected = Object.entries({ reason: 'reason', mode: 'mode', ip: 'ip', met_limits: 'limits.name' })
+  return {
+    table: 'decisions',
+    bucketMs: question.step === 'minute' ? 60_000 : 900_000,
+    ...usageSums(question, rawUnits),
+    rowsWithin: (within) => `
+      SELECT ${own.map((name) => `u.${name} AS ${name}`).join(', ')},
+        ${corrected.map(([name, column]) => `if(c.id = ${noId}, u.${column}, c.${name}) AS ${name}`).join(', ')}
+      FROM decisions AS u LEFT ANY JOIN (
+        SELECT u.subject AS subject, u.id AS id, ${corrected.map(([name, column]) => `u.${column} AS ${name}`).join(', ')}
+        FROM decisions AS u WHERE ${within} ${narrowed} AND u.count > 0 AND (u.subject, u.id) IN (
+          SELECT u.subject, u.corrects FROM decisions AS u WHERE ${within} ${narrowed} AND u.count = 0)
+      ) AS c ON c.subject = u.subject AND c.id = u.corrects
+      WHERE ${within} ${narrowed}`,
+  }
+}
+
+/** The smallest table that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
+export function usageSource({ isOwn }: Reach, question: UsageQuery): RollupSource {
+  const { step, by, only, except, subjectPrefix } = question
+  const named = [...by, ...Object.keys(only), ...Object.keys(except)]
+  if (rawDimensions.some((name) => named.includes(name))) return rawSource(question)
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000, ...usageSums(question) }
+  const isTotal = !isOwn && subjectPrefix === undefined && !named.includes('subject') && !named.includes('key_id')
+  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000, ...usageSums(question) }
+}
+
+/** Answers from the rollups; rejects with ClickHouse's error. */
+export const askUsage = (
+  client: ClickHouseClient,
+  reach: Reach,
+  question: UsageQuery,
+  place: BoundPlace = wholeAnswer,
+): Promise<UsageRow[]> => askRows(client, usageSource(reach, question), reach, question, place)
+
+/** What the rows of an answer add up to, over all groups and steps. */
+export type UsageTotals = Omit<UsageRow, UsageDimension | 'ts' | 'other' | 'groups'>
+
+/** Sums everything that a question asks for, from the smallest rollup that can; rejects with ClickHouse's error. */
+export async function askUsageTotals(
+  client: ClickHouseClient,
+  reach: Reach,
+  question: UsageQuery,
+): Promise<UsageTotals> {
+  const total = { ...question, by: [], step: 'total' as const, ranking: undefined }
+  // Minutes are cut to minutes, all else to quarter hours.
+  const source = usageSource(reach, question.step === 'minute' ? question : total)
+  const [row] = await askRows<UsageTotals>(client, source, reach, total, { rowsMax: 1 })
+  return row ?? { count: '0', allowed: '0', denied: '0', cost: '0' }
+}
+
+/** One row of an answer. Counts are text where they could exceed 2^53. */
+export interface OutcomeRow extends Partial<Record<OutcomeDimension, string>> {
+  /** Start of the step, ISO 8601 with the zone's offset. Absent for step `total`. */
+  readonly ts?: string
+  /** Answers of upstreams. */
+  readonly count: string
+  readonly status_1xx: string
+  readonly status_2xx: string
+  readonly status_3xx: string
+  readonly status_4xx: string
+  readonly status_5xx: string
+  /** Answers that did not go out whole. */
+  readonly broken: string
+  readonly bytes_in: string
+  readonly bytes_out: string
+  /** Milliseconds, within about a hundredth; null where there was no answer. */
+  readonly p50_ms: number | null
+  readonly p90_ms: number | null
+  readonly p99_ms: number | null
+}
+
+const summed = ['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx', 'broken', 'bytes_in', 'bytes_out']
+
+/** Of no answers the quantile is not a number: null. */
+function quantile(index: number): string {
+  const value = `quantilesTDigestMerge(0.5, 0.9, 0.99)(u.duration_ms)[${index}]`
+  return `if(isNaN(${value}), NULL, round(${value}, 3))`
+}
+
+/** The table that answers questions about outcomes. */
+export const outcomeSource = {
+  table: 'outcomes_15m',
+  bucketMs: 900_000,
+  sums: {
+    count: 'sum(u.count)',
+    ...Object.fromEntries(summed.map((name) => [name, `sum(u.${name})`])),
+    ...Object.fromEntries(['p50_ms', 'p90_ms', 'p99_ms'].map((name, index) => [name, quantile(index + 1)])),
+  },
+}
+
+/** Answers from the rollup, by whole quarter hours; rejects with ClickHouse's error. */
+export const askOutcomes = (
+  client: ClickHouseClient,
+  reach: Reach,
+  question: OutcomeQuery,
+  place = wholeAnswer,
+): Promise<OutcomeRow[]> => askRows(client, outcomeSource, reach, question, place)
