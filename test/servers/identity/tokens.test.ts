@@ -66,4 +66,9 @@ describe('a token', () => {
     expect(await who(await token({ exp: nowS - 4 }))).toBe('acme on pro')
     expect(await who(await token({ nbf: nowS + 5 }))).toBe('acme on pro')
   })
+
+  it('with an algorithm that the policy does not list is refused, though the issuer has the key', async () => {
+    const { who, issuer, time } = await openBoth('algorithms: [ES256], plan: free')
+    expect(await who(await issuer.token(time.ms))).toBe('unauthenticated')
+  })
 })
