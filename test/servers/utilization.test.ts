@@ -1,9 +1,5 @@
-import {
-  isUtilizationPlace,
-  parseUtilizationQuery,
-  utilizationOrders,
-  utilizationPlace,
-} from '@weir/api/query/utilization-query.ts'
+import { utilizationOrders } from '@weir/api/query/columns.ts'
+import { isUtilizationPlace, parseUtilizationQuery, utilizationPlace } from '@weir/api/query/utilization-query.ts'
 import { askUtilization, type UtilizationRow } from '@weir/console/usage/utilization-queries.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import fc from 'fast-check'

@@ -2,7 +2,7 @@ import { decisionColumns } from '@weir/contracts/decision-columns.ts'
 import type { ValueOf } from '@weir/contracts/schema.ts'
 import Type, { type TUnsafe } from 'typebox'
 import { answer, media, operation } from './operation.ts'
-import { decisionDimensions } from './query/decision-query.ts'
+import { decisionParameters, streamParameters } from './query/parameters.ts'
 import {
   anyObjectOrNull,
   flag,
@@ -14,7 +14,6 @@ import {
   object,
   oneOf,
   optional,
-  pageQuery,
   text,
   textOrNull,
   texts,
@@ -22,15 +21,10 @@ import {
   whole,
   wholeOrNull,
 } from './schema.ts'
-import { after, completeness, filterQuery, spanQuery, subjectPrefix, zone } from './usage.ts'
+import { completeness } from './usage.ts'
 
 const tag = 'decisions'
 
-const decisionFilters = {
-  ...filterQuery(decisionDimensions),
-  subject_prefix: subjectPrefix,
-  min_cost: optional(whole('only requests that cost at least so many units', { minimum: 0 })),
-}
 const countedBy = textsByName('what it counted by')
 
 /** The columns of the record that answers have as they are stored, in this order. */
@@ -112,24 +106,7 @@ export const listDecisions = operation('GET /v1/decisions', {
   reach: 'own',
   isParsed: true,
   summary: 'Decisions, the newest first',
-  query: {
-    ...decisionFilters,
-    status: optional(
-      list(
-        Type.Integer({ minimum: 100, maximum: 999 }),
-        'only those whose upstream answered so; several times: with any of them',
-        { maxItems: 100 },
-      ),
-    ),
-    corrected: optional(flag('only those whose units were given back or charged later', { default: false })),
-    ...spanQuery(
-      'an hour',
-      '. At most 24 hours, and 31 days with `subject`, `key_id` or `ip`, since raw rows are read',
-    ),
-    time_zone: zone,
-    limit: optional(pageQuery.limit),
-    after,
-  },
+  query: decisionParameters,
   answers: { 200: answer('A page of decisions', decisionPage) },
   problems: [422, 503, 504],
 })
@@ -145,7 +122,7 @@ export const streamDecisions = operation('GET /v1/decisions/stream', {
   isLive: true,
   isParsed: true,
   summary: 'Decisions as they are made',
-  query: { ...decisionFilters, of: optional(oneOf(['sums'], 'only sums; without it decisions come, too')) },
+  query: streamParameters,
   answers: {
     // OpenAPI 3.1 has no schema of one event: what is here, readers take for the event's or for the text's.
     200: media(`Server-sent events: ${events}`, { 'text/event-stream': { description: 'server-sent events' } }),

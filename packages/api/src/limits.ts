@@ -1,5 +1,6 @@
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { answer, media, noBody, operation } from './operation.ts'
+import { after } from './query/parameters.ts'
 import {
   address,
   defaulted,
@@ -21,7 +22,6 @@ import {
   whole,
   wholeOrNull,
 } from './schema.ts'
-import { after } from './usage.ts'
 
 const hidden = 'null where it counts by more than was named, and for callers limited to subjects where others share it'
 const limitState = object({

@@ -1,21 +1,17 @@
 import Type, { type TSchema } from 'typebox'
 import { answer, media, noBody, type Operation, operation } from './operation.ts'
-import { answerFormats, streamTypes } from './query/answer-form.ts'
-import { orders } from './query/ranking.ts'
-import { outcomeDimensions, querySteps, type UsageDimension, usageDimensions } from './query/usage-query.ts'
+import { streamTypes } from './query/answer-form.ts'
+import { type UsageDimension, usageDimensions } from './query/columns.ts'
+import { outcomeParameters, usageParameters } from './query/parameters.ts'
 import {
-  described,
   flag,
   list,
-  momentPattern,
   next,
   numberOrNull,
   type Of,
   object,
-  oneOf,
   optional,
   page,
-  pageQuery,
   text,
   textOrNull,
   texts,
@@ -24,113 +20,6 @@ import {
 } from './schema.ts'
 
 const tag = 'usage'
-
-const filterValues = (description: string) =>
-  optional(list(Type.String({ maxLength: 512 }), description, { minItems: 1, maxItems: 100 }))
-/** The filters of a query by column. */
-export const filterQuery = (dimensions: readonly string[]) =>
-  Object.fromEntries(
-    dimensions.flatMap((name) => [
-      [name, filterValues('only rows with this value; several times: with any of them')],
-      [`not_${name}`, filterValues('only rows without this value; several times: without any of them')],
-    ]),
-  )
-/** The parameter that names subjects by their beginning. */
-export const subjectPrefix = optional(text('only subjects that begin so', { maxLength: 512 }))
-/** The cursor of a query. */
-export const after = optional(text('`next` of the page before, with the same question'))
-/** The zone of a query. */
-export const zone = optional(text('where dates begin: an IANA name', { default: 'UTC' }))
-/** The parameters of a time span, which is so long without them. */
-export const spanQuery = (length: string, toMore = '') => ({
-  from: optional(
-    time(
-      `first instant that counts: \`2026-01-31T14:00:00Z\`, \`2026-01-31\`, which begins in \`time_zone\`, \`now\`, or \`now-24h\` (\`m\`, \`h\`, \`d\` of 24 hours; at most 9999); ${length} before \`to\` if absent`,
-    ),
-  ),
-  to: optional(time(`the first that does not count, as \`from\`; now if absent${toMore}`)),
-})
-
-const rankingQuery = {
-  top: optional(
-    whole(
-      'only so many groups of `by`, those that `order` puts first over the whole span, then their steps; all if absent',
-      { minimum: 1, maximum: 1_000 },
-    ),
-  ),
-  order: optional(
-    oneOf(
-      orders.flatMap((name) => [name, `-${name}`]),
-      'what the rows of a step are sorted by; with `-` before it the largest first. By name if absent, `-cost` with `top`; `change` (of units, one from 0 comes last): with `compare`',
-    ),
-  ),
-  compare: optional(
-    text(
-      '`previous`: with the span before, of the same length, by the calendar for whole days and months; or a time as in `from`: with one that begins then',
-      { pattern: `^previous$|${momentPattern}` },
-    ),
-  ),
-  fill: optional(
-    oneOf(
-      ['zero'],
-      'without `top`, `order`, `compare` and `price`: `zero` gives every group a row of each step (at most 2,000), of zeros where there was nothing, of nulls where not all is counted yet',
-    ),
-  ),
-  other: optional(flag('with `top`: whether one row sums the other groups of each step; true if absent')),
-  price: optional(
-    flag('rows get `amount` and `currency`: with `by=subject`, over whole months of each subject', { default: false }),
-  ),
-}
-
-const questionQuery = (dimensions: readonly string[], more: object) => ({
-  ...filterQuery(dimensions),
-  subject_prefix: subjectPrefix,
-  ...spanQuery('24 hours'),
-  period: optional(
-    text(
-      'instead of `from` and `to`, of exactly one `subject` (a customer’s own if it asks itself): its month in its own zone and from its `anchor` on, as quotas have it: `2026-11` (the one that begins in November), `current`, `previous`',
-      { pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$' },
-    ),
-  ),
-  by: optional(
-    text(`up to 4 of ${dimensions.join(', ')}, separated by commas`, {
-      pattern: `^((${dimensions.join('|')})(,(${dimensions.join('|')})){0,3})?$`,
-    }),
-  ),
-  time_zone: optional(
-    text(
-      'where dates, days, weeks and months begin: an IANA name, in any case, no offset; UTC if absent, with `period` the subject’s own',
-    ),
-  ),
-  ...more,
-  numbers: optional(
-    text('`text`: sums as text instead of numbers, for readers whose numbers end at 2^53', {
-      enum: ['json', 'text'],
-      default: 'json',
-    }),
-  ),
-  format: optional(
-    oneOf(answerFormats, 'all but `json` come whole, as a stream; that of `Accept` if absent, else `json`'),
-  ),
-  csv: optional(
-    oneOf(
-      ['safe', 'exact'],
-      'with `format=csv`: `exact` leaves texts as they are, `safe` guards those that a spreadsheet would run; `safe` if absent',
-    ),
-  ),
-  limit: optional(whole('rows of a page', { minimum: 1, maximum: 10_000, default: 1_000 })),
-  after,
-})
-const steps = (known: readonly string[]) =>
-  optional(
-    Type.Unsafe<string>({
-      type: 'string',
-      enum: known,
-      default: 'hour',
-      description:
-        'length of the rows; weeks begin on Monday; `minute`: usage only, 35 days back, 7 days in one question',
-    }),
-  )
 
 /** How far an answer is complete. */
 export const completeness = {
@@ -268,11 +157,7 @@ export type Outcomes = Of<typeof outcomes>
 const notModified = noBody('What `If-None-Match` names is still the answer')
 const asked = { tag, scope: 'usage', reach: 'own', isParsed: true, problems: [422, 429, 503, 504] } as const
 
-const usageParts = {
-  ...asked,
-  summary: 'Usage, summed',
-  query: questionQuery(usageDimensions, { step: steps(querySteps), ...rankingQuery }),
-}
+const usageParts = { ...asked, summary: 'Usage, summed', query: usageParameters }
 const usageAnswer = media('Usage', { ...streams, 'application/json': usage }, answerHeaders)
 /** Who used what, when. */
 export const getUsage = operation('GET /v1/usage', { ...usageParts, answers: { 200: usageAnswer, 304: notModified } })
@@ -280,7 +165,7 @@ export const getUsage = operation('GET /v1/usage', { ...usageParts, answers: { 2
 const outcomeParts = {
   ...asked,
   summary: 'Statuses, latencies and bytes of the answers of upstreams',
-  query: questionQuery(outcomeDimensions, { step: steps(querySteps.filter((one) => one !== 'minute')) }),
+  query: outcomeParameters,
 }
 const outcomesAnswer = media('Outcomes', { ...streams, 'application/json': outcomes }, answerHeaders)
 /** How upstreams answered, and how fast. */

@@ -1,8 +1,8 @@
 import Type from 'typebox'
 import { answer, operation } from './operation.ts'
-import { utilizationFilters, utilizationOrders } from './query/utilization-query.ts'
-import { defaulted, described, list, next, type Of, object, optional, pageQuery, text, textOrNull } from './schema.ts'
-import { after, completeness, filterQuery, gaps, spanQuery, subjectPrefix, zone } from './usage.ts'
+import { utilizationParameters } from './query/parameters.ts'
+import { list, next, type Of, object, text, textOrNull } from './schema.ts'
+import { completeness, gaps } from './usage.ts'
 
 const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80 %` })
 const count = (description: string) =>
@@ -36,25 +36,7 @@ export const getUtilization = operation('GET /v1/utilization', {
   scope: 'usage',
   isParsed: true,
   summary: 'How near subjects come to their limits',
-  query: {
-    ...filterQuery(utilizationFilters),
-    subject_prefix: subjectPrefix,
-    ...spanQuery('24 hours'),
-    time_zone: zone,
-    share_from: optional(share('only rows with at least this share')),
-    share_to: optional(share('only rows with less than this share')),
-    order: optional(
-      Type.Unsafe<string>({
-        type: 'string',
-        enum: utilizationOrders.flatMap((name) => [name, `-${name}`]),
-        default: '-share',
-        description: 'what rows are sorted by; with `-` before it the largest first; equal rows by subject and limit',
-      }),
-    ),
-    numbers: optional(text('`text`: counts as text', { enum: ['json', 'text'], default: 'json' })),
-    limit: optional(described(pageQuery.limit, 'rows of a page; `met_limit` takes the name of a limit')),
-    after,
-  },
+  query: utilizationParameters,
   answers: {
     200: answer(
       'A page of subjects with their limits',

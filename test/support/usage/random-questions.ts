@@ -1,11 +1,6 @@
-import { orders, type Ranking } from '@weir/api/query/ranking.ts'
-import {
-  parseUsageQuery,
-  rollupDimensions,
-  type Step,
-  type UsageDimension,
-  type UsageQuery,
-} from '@weir/api/query/usage-query.ts'
+import { orders, rollupDimensions, type Step, type UsageDimension } from '@weir/api/query/columns.ts'
+import type { Ranking } from '@weir/api/query/ranking.ts'
+import { parseUsageQuery, type UsageQuery } from '@weir/api/query/usage-query.ts'
 import fc from 'fast-check'
 import { Temporal } from 'temporal-polyfill'
 

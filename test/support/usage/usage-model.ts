@@ -1,5 +1,6 @@
+import type { Step, UsageDimension } from '@weir/api/query/columns.ts'
 import type { Ranking } from '@weir/api/query/ranking.ts'
-import type { Step, UsageDimension, UsageQuery } from '@weir/api/query/usage-query.ts'
+import type { UsageQuery } from '@weir/api/query/usage-query.ts'
 import type { UsageRow } from '@weir/console/usage/usage-queries.ts'
 import { Temporal } from 'temporal-polyfill'
 import { type Decision, dimensions, quarterMs } from './random-questions.ts'

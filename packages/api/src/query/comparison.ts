@@ -1,6 +1,6 @@
 import { Temporal } from 'temporal-polyfill'
+import type { Measure } from './columns.ts'
 import { stepStart } from './fill.ts'
-import type { Measure } from './ranking.ts'
 import { readTime } from './read-parameters.ts'
 
 /** How far the steps of the compared span are from those they are compared with. */

@@ -1,21 +1,15 @@
+import { type DecisionDimension, decisionDimensions } from './columns.ts'
+import { decisionParameters, streamParameters } from './parameters.ts'
 import {
   type GivenParameters,
   listOf,
   type Parsed,
   readFilters,
   readNumber,
-  readPageRows,
   readParameters,
-  readPrefix,
   readSpan,
   type Values,
 } from './read-parameters.ts'
-import { rollupDimensions } from './usage-query.ts'
-
-/** The columns of a decision that it can be found by. */
-export const decisionDimensions = [...rollupDimensions, 'reason', 'mode', 'ip'] as const
-/** A column of a decision that it can be found by. */
-type DecisionDimension = (typeof decisionDimensions)[number]
 
 /** Which decisions are meant, whenever they were made. */
 export interface DecisionFilter {
@@ -43,7 +37,6 @@ export interface DecisionQuery extends DecisionFilter {
 const hourMs = 3_600_000
 /** Raw rows are read, a million a day and more: longer only where a subject, a key or an address leaves few. */
 const [spanMaxMs, narrowSpanMaxMs] = [24 * hourMs, 31 * 24 * hourMs]
-const filterNames = decisionDimensions.flatMap((name) => [name, `not_${name}`])
 
 /** Reads what decisions are filtered by, with what is wrong about it. */
 function readDecisionFilter(
@@ -54,17 +47,16 @@ function readDecisionFilter(
   return {
     only: readFilters(decisionDimensions, '', given, problems),
     except: readFilters(decisionDimensions, 'not_', given, problems),
-    subjectPrefix: readPrefix(params, problems),
-    minCost: readNumber({ name: 'min_cost', value: params.min_cost ?? '0', min: 0, max: 1e15 - 1 }, problems),
+    subjectPrefix: params.subject_prefix,
+    minCost: Number(params.min_cost ?? 0),
   }
 }
 
 /** Reads which decisions a stream is about. All problems together. */
 export function parseStreamQuery(given: GivenParameters) {
   const problems: string[] = []
-  const params = readParameters(given, ['subject_prefix', 'min_cost', 'of'], filterNames, problems)
+  const params = readParameters(streamParameters, given, problems)
   const filter = readDecisionFilter(given, params, problems)
-  if (params.of !== undefined && params.of !== 'sums') problems.push('of must be sums; without it decisions come, too')
   if (problems.length > 0) return { kind: 'problems', problems } as const
   return { kind: 'query', filter, isSumsOnly: params.of === 'sums' } as const
 }
@@ -75,8 +67,7 @@ export function parseStreamQuery(given: GivenParameters) {
  */
 export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarrow: boolean): Parsed<DecisionQuery> {
   const problems: string[] = []
-  const once = ['subject_prefix', 'min_cost', 'from', 'to', 'time_zone', 'corrected', 'limit', 'after']
-  const params = readParameters(given, once, [...filterNames, 'status'], problems)
+  const params = readParameters(decisionParameters, given, problems)
   const filter = readDecisionFilter(given, params, problems)
   const { fromMs, toMs } = readSpan(params, { nowMs, spanMs: hourMs }, problems)
   const { subject, key_id: key, ip } = filter.only
@@ -87,11 +78,12 @@ export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarr
   }
   const status = (value: string) => readNumber({ name: 'status', value, min: 100, max: 999 }, problems)
   const statuses = [...new Set(listOf(Object.hasOwn(given, 'status') ? given.status : undefined).map(status))]
-  const { corrected = 'false' } = params
-  if (corrected !== 'true' && corrected !== 'false') problems.push('corrected must be true or false')
-  const rows = readPageRows(params.limit, problems)
+  const { corrected, limit = '100' } = params
   if (problems.length > 0) return { kind: 'problems', problems: [...new Set(problems)] }
-  return { kind: 'query', query: { ...filter, fromMs, toMs, statuses, corrected: corrected === 'true', limit: rows } }
+  return {
+    kind: 'query',
+    query: { ...filter, fromMs, toMs, statuses, corrected: corrected === 'true', limit: Number(limit) },
+  }
 }
 
 /** A decision as its reader sees it. */

@@ -71,7 +71,6 @@ export function readFill(
   problems: string[],
 ): boolean {
   if (fill === undefined) return false
-  if (fill !== 'zero') problems.push('fill must be zero')
   const others = ['top', 'order', 'compare', 'price'].filter((name) => params[name] !== undefined)
   if (others.length > 0) problems.push(`fill goes without ${others.join(', ')}`)
   if (asked?.step === 'total') problems.push('fill needs steps: step=total has none')

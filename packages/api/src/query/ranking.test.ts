@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { isPlace, placeOf, readRanking, sortKeyOf } from './ranking.ts'
+import { parseUsageQuery } from './usage-query.ts'
 
 const read = (params: Readonly<Record<string, string>>, by: readonly string[] = ['subject']) => {
   const problems: string[] = []
@@ -15,12 +16,15 @@ describe('the ranking of a question', () => {
   })
 
   it('names everything that is wrong with it', () => {
-    expect(read({ top: '1001', order: '-price', other: 'maybe' }, []).problems).toEqual([
-      'order must be one of cost, count, allowed, denied, change, or one of them after a -',
-      'top must be a number from 1 to 1000',
-      'top needs by: it takes the largest of some groups',
-      'other must be true or false',
-    ])
+    expect(parseUsageQuery({ top: '1001', order: '-price', other: 'maybe' }, { nowMs: 0 })).toEqual({
+      kind: 'problems',
+      problems: [
+        'top must be a number from 1 to 1000',
+        'order must be one of cost, count, allowed, denied, change, or one of them after a -',
+        'other must be true or false',
+        'top needs by: it takes the largest of some groups',
+      ],
+    })
     expect(read({ order: '-change' }).problems).toEqual(['order=change goes with compare'])
     expect(read({ order: '-change', compare: 'previous' }).ranking).toMatchObject({ measure: 'change' })
     expect(read({ other: 'true' }).problems).toEqual(['other goes with top'])

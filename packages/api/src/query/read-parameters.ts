@@ -1,5 +1,6 @@
 import { parseTimeZone } from '@weir/core/calendar/time-zone.ts'
 import { Temporal } from 'temporal-polyfill'
+import type { TProperties } from 'typebox'
 
 /** Values by dimension. */
 export type Values<Dimension extends string> = Readonly<Partial<Record<Dimension, readonly string[]>>>
@@ -11,9 +12,6 @@ export type GivenParameters = Readonly<Record<string, string | readonly string[]
 export type Parsed<Query> =
   | { readonly kind: 'query'; readonly query: Query }
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
-
-/** Rows of a page of a list unless `limit` says otherwise, and of the largest page. */
-const [pageRows, pageRowsMax] = [100, 1_000]
 
 const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -96,23 +94,55 @@ export function parametersOf(body: unknown): { readonly given: GivenParameters; 
   return { given, problems }
 }
 
-/** Each parameter that is no filter as one text. What is given several times or is not known is a problem. */
+type Rules = Readonly<{
+  type?: string
+  enum?: readonly string[]
+  minimum?: number
+  maximum?: number
+  maxLength?: number
+}>
+
+/** What is wrong with the text of a parameter by its schema; a pattern is worded by the reader of its value. */
+function faultOf(name: string, text: string, { type, enum: known, maxLength, ...range }: Rules): string | undefined {
+  const { minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = range
+  if (known !== undefined && !known.includes(text)) {
+    const names = known.filter((one) => !one.startsWith('-'))
+    const words = names.length > 2 ? `one of ${names.join(', ')}` : names.join(' or ')
+    return `${name} must be ${words}${names.length < known.length ? ', or one of them after a -' : ''}`
+  }
+  if (type === 'boolean' && text !== 'true' && text !== 'false') return `${name} must be true or false`
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+  if (type === 'integer' && !(number >= minimum && number <= maximum)) {
+    return `${name} must be a number from ${minimum} to ${maximum}`
+  }
+  const isLong = maxLength !== undefined && bytesOf.encode(text).length > maxLength
+  return isLong ? `${name} is longer than ${maxLength} bytes` : undefined
+}
+
+/**
+ * Each parameter that is no list as one text, as its schema says. One that is given several times or is not known is a
+ * problem.
+ */
 export function readParameters(
+  schemas: TProperties,
   given: GivenParameters,
-  once: readonly string[],
-  filters: readonly string[],
   problems: string[],
 ): Record<string, string | undefined> {
   const params: Record<string, string | undefined> = {}
   const unknown: string[] = []
   for (const [name, value] of Object.entries(given)) {
-    if (filters.includes(name)) continue
-    if (!once.includes(name)) unknown.push(name)
-    else if (typeof value === 'string' || value === undefined) params[name] = value
-    else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
+    const rules: Rules | undefined = Object.hasOwn(schemas, name) ? (schemas[name] as Rules) : undefined
+    if (rules === undefined) unknown.push(name)
+    else if (rules.type === 'array') continue
+    else if (typeof value === 'string') {
+      params[name] = value
+      problems.push(...[faultOf(name, value, rules)].filter((fault) => fault !== undefined))
+    } else if (value !== undefined) {
+      problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
+    }
   }
   if (unknown.length > 0) {
-    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${[...once, ...filters].join(', ')}`)
+    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${Object.keys(schemas).join(', ')}`)
   }
   return params
 }
@@ -125,21 +155,6 @@ export function readNumber(
   const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
   if (!(number >= min && number <= max)) problems.push(`${name} must be a number from ${min} to ${max}`)
   return number
-}
-
-/** The rows of a page. */
-export const readPageRows = (limit: string | undefined, problems: string[]): number =>
-  readNumber({ name: 'limit', value: limit ?? String(pageRows), min: 1, max: pageRowsMax }, problems)
-
-/** What the subjects of a question begin with; undefined for all subjects. */
-export function readPrefix(
-  { subject_prefix: prefix }: Readonly<Record<string, string | undefined>>,
-  problems: string[],
-): string | undefined {
-  if (prefix !== undefined && bytesOf.encode(prefix).length > valueBytesMax) {
-    problems.push(`subject_prefix is longer than ${valueBytesMax} bytes`)
-  }
-  return prefix
 }
 
 /** The time that a question is about; `spanMs` before its end if it does not say. */

@@ -12,7 +12,6 @@ interface Asked {
 
 /** Reads `price`, with what is wrong about it: a price is of all that a subject used in whole months. */
 export function readPrice(price: string | undefined, asked: Asked, problems: string[]): boolean {
-  if (price !== undefined && price !== 'true' && price !== 'false') problems.push('price must be true or false')
   if (price !== 'true') return false
   const { by, step, only, except, top, format } = asked
   if (by.join() !== 'subject') problems.push('price=true takes by=subject: a price list prices what a subject used')

@@ -1,24 +1,21 @@
-import { type AnswerForm, formParameters, readForm } from './answer-form.ts'
+import type { TProperties } from 'typebox'
+import { type AnswerForm, readForm } from './answer-form.ts'
+import {
+  type OutcomeDimension,
+  outcomeDimensions,
+  querySteps,
+  rawDimensions,
+  type Step,
+  type UsageDimension,
+  usageDimensions,
+} from './columns.ts'
 import { type Comparison, readComparison, widened } from './comparison.ts'
 import { readFill } from './fill.ts'
+import { outcomeParameters, usageParameters } from './parameters.ts'
 import { type Ranking, readRanking } from './ranking.ts'
-import {
-  type GivenParameters,
-  readFilters,
-  readParameters,
-  readPrefix,
-  readSpan,
-  type Values,
-} from './read-parameters.ts'
+import { type GivenParameters, readFilters, readParameters, readSpan, type Values } from './read-parameters.ts'
 import { type MonthCalendar, readPeriod } from './read-period.ts'
 import { readPrice } from './read-price.ts'
-
-export type { GivenParameters, Values } from './read-parameters.ts'
-
-/** Lengths of the rows of an answer; `total` gives one row for the whole time. */
-export const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'week', 'month', 'total'] as const
-/** The length of the rows of an answer. */
-export type Step = (typeof querySteps)[number]
 
 /** One query of the rollups: what, by whom and when. */
 export interface RollupQuery<Dimension extends string> {
@@ -57,10 +54,8 @@ interface Askable<Dimension extends string> {
   readonly dimensions: readonly Dimension[]
   /** Those that only the decisions themselves have. */
   readonly rawDimensions: readonly Dimension[]
-  /** Whether there are rows by the minute. */
-  readonly hasMinutes: boolean
-  /** Whether its sums are those that groups are ranked by. */
-  readonly isRanked: boolean
+  /** What it takes, and what each may be. */
+  readonly parameters: TProperties
 }
 
 const dayMs = 86_400_000
@@ -71,22 +66,17 @@ const rawSpanMaxMs = 31 * dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
 
-const onceParameters = ['from', 'to', 'period', 'by', 'step', 'time_zone', 'subject_prefix', ...formParameters]
-const rankingParameters = ['top', 'order', 'other', 'compare', 'price', 'fill']
 /** Columns of one answer: each multiplies its groups. */
 const byMax = 4
-/** The steps of a query with what is wrong about them. */
+/** The steps of a query; adds what is wrong about minutes. */
 function readStep(
-  { text = 'hour', hasMinutes }: { readonly text: string | undefined; readonly hasMinutes: boolean },
+  text = 'hour',
   { fromMs, toMs, nowMs }: { readonly fromMs: number; readonly toMs: number; readonly nowMs: number },
   problems: string[],
 ): Step | undefined {
-  const steps = querySteps.filter((one) => hasMinutes || one !== 'minute')
-  const step = steps.find((one) => one === text)
-  if (step === undefined) problems.push(`step must be one of ${steps.join(', ')}`)
-  if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
-  if (step === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
-  return step
+  if (text === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
+  if (text === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
+  return querySteps.find((one) => one === text)
 }
 
 /** Adds what is wrong with a query that decisions themselves answer. */
@@ -113,26 +103,19 @@ export interface AskedAt {
 
 /** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
 function parseQuery<Dimension extends string>(
-  { dimensions, rawDimensions, hasMinutes, isRanked }: Askable<Dimension>,
+  { dimensions, rawDimensions, parameters }: Askable<Dimension>,
   given: GivenParameters,
   { nowMs, isNarrow = false, calendar }: AskedAt,
 ): ParsedQuery<Dimension> {
   const problems: string[] = []
-  const filters = dimensions.flatMap((dimension) => [dimension, `not_${dimension}`])
-  const params = readParameters(
-    given,
-    isRanked ? [...onceParameters, ...rankingParameters] : onceParameters,
-    filters,
-    problems,
-  )
+  const params = readParameters(parameters, given, problems)
   const only = readFilters(dimensions, '', given, problems)
   const except = readFilters(dimensions, 'not_', given, problems)
-  const subjectPrefix = readPrefix(params, problems)
   const period = readPeriod(params, { nowMs, calendar }, problems)
   const span = readSpan(params, { nowMs, spanMs: dayMs }, problems)
   const { fromMs, toMs } = period ?? span
   const timeZone = params.time_zone === undefined ? (period ?? span).timeZone : span.timeZone
-  const step = readStep({ text: params.step, hasMinutes }, { fromMs, toMs, nowMs }, problems)
+  const step = readStep(params.step, { fromMs, toMs, nowMs }, problems)
 
   const names = (params.by ?? '').split(',').filter((name) => name !== '')
   const by = dimensions.filter((dimension) => names.includes(dimension))
@@ -163,7 +146,7 @@ function parseQuery<Dimension extends string>(
     query: {
       only,
       except,
-      subjectPrefix,
+      subjectPrefix: params.subject_prefix,
       ...widened({ fromMs, toMs }, bucketMs),
       by,
       step,
@@ -177,30 +160,16 @@ function parseQuery<Dimension extends string>(
   }
 }
 
-/** The columns of the rollups of usage. */
-export const rollupDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
-/** What of decisions no rollup has. `met_limit` is each limit that a request met, whether it refused or not. */
-export const rawDimensions = ['reason', 'mode', 'ip', 'met_limit'] as const
-/** What usage can be broken down by. */
-export const usageDimensions = [...rollupDimensions, ...rawDimensions] as const
-/** What usage can be broken down by. */
-export type UsageDimension = (typeof usageDimensions)[number]
-
 /** A query of usage: who used what, when. */
 export type UsageQuery = RollupQuery<UsageDimension>
 
 /** Reads a query of usage from query parameters. */
 export const parseUsageQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> =>
-  parseQuery({ dimensions: usageDimensions, rawDimensions, hasMinutes: true, isRanked: true }, given, at)
-
-/** The columns of the rollup of outcomes. */
-export const outcomeDimensions = ['subject', 'route', 'method'] as const
-/** What outcomes can be broken down by; the columns of their rollup. */
-export type OutcomeDimension = (typeof outcomeDimensions)[number]
+  parseQuery({ dimensions: usageDimensions, rawDimensions, parameters: usageParameters }, given, at)
 
 /** A query of outcomes: how upstreams answered whom, when. */
 export type OutcomeQuery = RollupQuery<OutcomeDimension>
 
 /** Reads a query of outcomes from query parameters. */
 export const parseOutcomeQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<OutcomeDimension> =>
-  parseQuery({ dimensions: outcomeDimensions, rawDimensions: [], hasMinutes: false, isRanked: false }, given, at)
+  parseQuery({ dimensions: outcomeDimensions, rawDimensions: [], parameters: outcomeParameters }, given, at)

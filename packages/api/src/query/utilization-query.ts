@@ -1,18 +1,14 @@
+import { utilizationFilters, utilizationOrders } from './columns.ts'
+import { utilizationParameters } from './parameters.ts'
 import {
   type GivenParameters,
   type Parsed,
   readFilters,
-  readPageRows,
   readParameters,
-  readPrefix,
   readSpan,
   type Values,
 } from './read-parameters.ts'
 
-/** The parameters that filter; `limit` is the rows of a page, here as in every list. */
-export const utilizationFilters = ['subject', 'met_limit'] as const
-/** The columns that rows can be sorted by. */
-export const utilizationOrders = ['share', 'count', 'refused', 'shadow_refused', 'cost'] as const
 type Sorted = (typeof utilizationOrders)[number]
 
 /** One question for how near subjects come to their limits. */
@@ -37,19 +33,6 @@ export interface UtilizationQuery {
 
 const dayMs = 86_400_000
 
-const once = [
-  'subject_prefix',
-  'from',
-  'to',
-  'time_zone',
-  'share_from',
-  'share_to',
-  'order',
-  'numbers',
-  'limit',
-  'after',
-]
-
 /** The filters by the columns of the table. */
 function readColumns(prefix: '' | 'not_', given: GivenParameters, problems: string[]): Values<'subject' | 'limit'> {
   const { met_limit: limit, ...rest } = readFilters(utilizationFilters, prefix, given, problems)
@@ -64,33 +47,30 @@ function readShare(name: string, text: string | undefined, problems: string[]): 
   return share
 }
 
-function readOrder(text: string, problems: string[]): UtilizationQuery['order'] {
-  const by = utilizationOrders.find((one) => one === text.replace(/^-/, ''))
-  if (by === undefined) problems.push(`order must be one of ${utilizationOrders.join(', ')}, or one of them after a -`)
-  return { by: by ?? 'share', descending: text.startsWith('-') }
-}
+const readOrder = (text: string): UtilizationQuery['order'] => ({
+  by: utilizationOrders.find((one) => one === text.replace(/^-/, '')) ?? 'share',
+  descending: text.startsWith('-'),
+})
 
 /** Reads a question; the default is the last 24 hours, what is nearest to its limit first. All problems together. */
 export function parseUtilizationQuery(given: GivenParameters, nowMs: number): Parsed<UtilizationQuery> {
   const problems: string[] = []
-  const filters = utilizationFilters.flatMap((name) => [name, `not_${name}`])
-  const params = readParameters(given, once, filters, problems)
-  const { numbers = 'json' } = params
+  const params = readParameters(utilizationParameters, given, problems)
+  const { limit = '100' } = params
   const { fromMs, toMs } = readSpan(params, { nowMs, spanMs: dayMs }, problems)
   const query: UtilizationQuery = {
     only: readColumns('', given, problems),
     except: readColumns('not_', given, problems),
-    subjectPrefix: readPrefix(params, problems),
+    subjectPrefix: params.subject_prefix,
     fromMs,
     toMs,
     shareFrom: readShare('share_from', params.share_from, problems),
     shareTo: readShare('share_to', params.share_to, problems),
-    order: readOrder(params.order ?? '-share', problems),
-    limit: readPageRows(params.limit, problems),
-    sumsAreText: numbers === 'text',
+    order: readOrder(params.order ?? '-share'),
+    limit: Number(limit),
+    sumsAreText: params.numbers === 'text',
   }
-  if (Number.isNaN(query.limit)) problems.push('limit is the rows of a page, and met_limit the name of a limit')
-  if (numbers !== 'json' && numbers !== 'text') problems.push('numbers must be json or text')
+  if (!/^\d+$/.test(limit)) problems.push('limit is the rows of a page, and met_limit the name of a limit')
   if ((query.shareFrom ?? 0) >= (query.shareTo ?? Number.POSITIVE_INFINITY)) {
     problems.push('share_from must be below share_to')
   }

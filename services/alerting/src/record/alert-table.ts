@@ -1,16 +1,10 @@
-import {
-  type AlertRow,
-  readAlertsById,
-  readRaisedIds,
-  readUnfinished,
-  type UnfinishedRow,
-} from '@weir/clickhouse/alert-queries.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { type AlertV1, readAlert } from '@weir/contracts/alert.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type DeliveryJob, giveUpAfterMs } from '../types.ts'
+import { type AlertRow, readAlertsById, readRaisedIds, readUnfinished, type UnfinishedRow } from './alert-queries.ts'
 
 const timeOf = (rfc3339: string) => formatTs(Date.parse(rfc3339))
 const secondOf = (rfc3339: string) => Math.floor(Date.parse(rfc3339) / 1_000)

@@ -1,8 +1,8 @@
-import type { Presence, RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Watch } from '@weir/policy/policy.ts'
 import { describe, expect, it, test } from 'vitest'
 import { evaluateWindow, lastWholeMinute, longestAbsenceMs, windowEndsToEvaluate } from './rate-changes.ts'
+import type { Presence, RateQuestion, RateRow } from './rate-queries.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:30Z')
 const minuteMs = 60_000

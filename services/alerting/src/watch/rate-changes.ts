@@ -1,4 +1,9 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { claimKey } from '@weir/core/alerts/claim.ts'
+import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import type { Watch } from '@weir/policy/policy.ts'
+import type { RateChange } from '../types.ts'
 import {
   hasGaps,
   type Presence,
@@ -6,12 +11,7 @@ import {
   type RateRow,
   readChangedRates,
   readPresence,
-} from '@weir/clickhouse/rate-queries.ts'
-import { topics } from '@weir/contracts/topics.ts'
-import { claimKey } from '@weir/core/alerts/claim.ts'
-import type { Completeness } from '@weir/core/usage/complete-through.ts'
-import type { Watch } from '@weir/policy/policy.ts'
-import type { RateChange } from '../types.ts'
+} from './rate-queries.ts'
 
 /** The usual rate is the average of this many earlier windows. */
 const windowsBefore = 12

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { askUsageOf } from '@weir/clickhouse/budget-queries.ts'
 import { hasBudgets, type Policy } from '@weir/policy/policy.ts'
 import type { BudgetReached } from '../types.ts'
+import { askUsageOf } from './budget-queries.ts'
 import { findReached, monthsToPrice, payerOf } from './budgets.ts'
 import { createRoundLock, startRounds, type WatchOptions } from './rounds.ts'
 

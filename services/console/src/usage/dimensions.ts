@@ -1,6 +1,7 @@
+import { usageDimensions } from '@weir/api/query/columns.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { listOf } from '@weir/api/query/read-parameters.ts'
-import { parseUsageQuery, usageDimensions } from '@weir/api/query/usage-query.ts'
+import { parseUsageQuery } from '@weir/api/query/usage-query.ts'
 import { listValues, sumNames } from '@weir/api/usage.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'

@@ -1,4 +1,4 @@
-import type { Values } from '@weir/api/query/usage-query.ts'
+import type { Values } from '@weir/api/query/read-parameters.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 
 /** What a question leaves out. */

@@ -1,11 +1,5 @@
-import {
-  type OutcomeDimension,
-  type OutcomeQuery,
-  type RollupQuery,
-  rawDimensions,
-  type UsageDimension,
-  type UsageQuery,
-} from '@weir/api/query/usage-query.ts'
+import { type OutcomeDimension, rawDimensions, type UsageDimension } from '@weir/api/query/columns.ts'
+import type { OutcomeQuery, RollupQuery, UsageQuery } from '@weir/api/query/usage-query.ts'
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'

@@ -2,11 +2,10 @@ import type { Operation } from '@weir/api/operation.ts'
 import { acceptedFormat } from '@weir/api/query/answer-form.ts'
 import { filledSteps } from '@weir/api/query/fill.ts'
 import { isPlace, placeOf, sortKeyOf } from '@weir/api/query/ranking.ts'
-import { listOf, parametersOf } from '@weir/api/query/read-parameters.ts'
+import { type GivenParameters, listOf, parametersOf } from '@weir/api/query/read-parameters.ts'
 import type { MonthCalendar } from '@weir/api/query/read-period.ts'
 import {
   type AskedAt,
-  type GivenParameters,
   type ParsedQuery,
   parseOutcomeQuery,
   parseUsageQuery,

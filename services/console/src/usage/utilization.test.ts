@@ -119,15 +119,15 @@ it('everything that is wrong with a question is in one answer, and what `limit` 
   expect([statusCode, JSON.parse(body).detail.split('; ')]).toEqual([
     400,
     [
+      'limit must be a number from 1 to 1000',
+      'order must be one of share, count, refused, shadow_refused, cost, or one of them after a -',
+      'numbers must be json or text',
       'unknown parameters: colour',
-      'known are subject_prefix, from, to, time_zone, share_from, share_to, order, numbers, limit, after, subject, not_subject, met_limit, not_met_limit',
+      'known are subject, not_subject, met_limit, not_met_limit, subject_prefix, from, to, time_zone, share_from, share_to, order, numbers, limit, after',
       'from must be like 2026-01-31, 2026-01-31T14:00:00Z, now or now-24h (m, h, d), but is "noon"',
       'share_from must be a part of a limit’s size like 0.8, but is "80%"',
       'share_to must be a part of a limit’s size like 0.8, but is "-1"',
-      'order must be one of share, count, refused, shadow_refused, cost, or one of them after a -',
-      'limit must be a number from 1 to 1000',
       'limit is the rows of a page, and met_limit the name of a limit',
-      'numbers must be json or text',
     ],
   ])
   const { detail } = (await ask('/v1/utilization?share_from=0.8&share_to=0.8')).json()

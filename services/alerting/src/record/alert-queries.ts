@@ -1,5 +1,5 @@
-import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
-import { inTurn } from './delivery-order.ts'
+import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
+import { inTurn } from '@weir/clickhouse/delivery-order.ts'
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

@@ -1,4 +1,4 @@
-import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
+import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
 
 /** The subject of rows about all subjects together. No subject of a policy begins with `_`. */
 const allSubjects = '_all'

@@ -1,6 +1,6 @@
+import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
-import { type ClickHouseClient, readRows } from './connect.ts'
 
 /** Less than the client waits: a query that is repeated does not run twice. */
 const bounded = { clickhouse_settings: { max_execution_time: 15 } }
