@@ -134,8 +134,6 @@ describe('Records that Kafka deletes between a crash and the recovery leave out 
 
   test.each([
     ['the lead', 0, 'declare'],
-    ['the lead', 0, 'insert'],
-    ['a member', 4, 'declare'],
     ['a member', 4, 'insert'],
   ] as const)('of %s (%i), killed at %s', async (_, partition, step) => {
     const journals = newJournals()
