@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parseUsageQuery } from '@weir/api/query/usage-query.ts'
 import { projectRoot } from '@weir/cli/project.ts'
 import { catchUp } from '@weir/clickhouse/catch-up.ts'
-import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
@@ -14,27 +14,19 @@ import { readCountedOffsets } from '@weir/console/money/billing-queries.ts'
 import { askUsage } from '@weir/console/usage/usage-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { forTest } from '../../support/opened.ts'
+import { afterAll, expect, test } from 'vitest'
+import { forFile, forTest } from '../../support/opened.ts'
 import { clusterServer, doubleClusterName } from '../../support/servers/cluster-server.ts'
 import { forOneServer, prepareCluster } from '../../support/servers/cluster-tables.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 
 const layout = clusterLayout({ cluster: 'main', database: 'weir' })
 const migrations = await readMigrations(join(projectRoot, 'infra/clickhouse/migrations'))
 
-let server: RunningServer
+const server = await forFile(startServer(clusterServer()))
 /** Of the only server of a cluster, its own tables, and those over all shards. */
-let local: ClickHouseClient
-let all: ClickHouseClient
-beforeAll(async () => {
-  server = await startServer(clusterServer())
-  ;({ local, all } = await prepareCluster(server.address))
-})
-afterAll(async () => {
-  await Promise.all([local?.close(), all?.close()])
-  await server?.close()
-})
+const { local, all } = await prepareCluster(server.address)
+afterAll(() => Promise.all([local.close(), all.close()]))
 
 test('ClickHouse reads every statement that makes the tables of a cluster', async () => {
   const formatted = async (statement: string) => {
