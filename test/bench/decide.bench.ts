@@ -4,9 +4,7 @@ import { Redis } from 'ioredis'
 import { createSeededRandom } from '../support/seeded-random.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { type Contestant, subjects, togetherMax } from './decide/contestant.ts'
-import { evalContestants } from './decide/eval-calls.ts'
 import { libraryContestants } from './decide/libraries.ts'
-import { logMemoryTitle, measureLogMemory } from './decide/log-memory.ts'
 import { bytesPerSubject, type Cost, measure, warmUp } from './decide/measure.ts'
 import { recipeContestants } from './decide/recipes.ts'
 import { type Round, targetRatios, targetRows } from './decide/targets.ts'
@@ -54,7 +52,6 @@ async function openContestants({ limiter, plain }: Connections): Promise<Contest
   return [
     loopAlone,
     ...weirContestants(await limiter()),
-    ...evalContestants(await limiter(), await limiter()),
     ...(await recipeContestants(await plain())),
     ...libraryContestants(await plain(), await plain({ enableAutoPipelining: true })),
   ]
@@ -120,24 +117,6 @@ function costTable(
   }
 }
 
-async function memoryTable(redis: Redis): Promise<{ table: BenchTable; bytesRatio: number }> {
-  const { ring, sortedSet } = await measureLogMemory(redis)
-  const rowOf = (label: string, memory: typeof ring) => ({
-    label,
-    values: [memory.totalBytes / 2 ** 20, memory.bytesPerAdmission, memory.redisCpuUsPerAdmission].map((value) =>
-      spread([value]),
-    ),
-  })
-  return {
-    table: {
-      title: logMemoryTitle,
-      columns: ['MiB', 'bytes/admission', 'Redis CPU µs/admission'],
-      rows: [rowOf('Weir sliding_log', ring), rowOf('sorted-set log in Lua', sortedSet)],
-    },
-    bytesRatio: ring.totalBytes / sortedSet.totalBytes,
-  }
-}
-
 async function playAll(connections: Connections, { rounds, progress }: BenchOptions): Promise<BenchReport> {
   const monitor = await connections.plain()
   // A rewrite of the append-only file copies pages, and would be counted to the contestant that runs at that moment.
@@ -154,18 +133,13 @@ async function playAll(connections: Connections, { rounds, progress }: BenchOpti
   for (const { label, keys } of contestants) {
     if (keys !== undefined && !bytes.has(label)) bytes.set(label, await bytesPerSubject(monitor, keys))
   }
-  progress(`filling two logs: ${logMemoryTitle}`)
-  const memory = await memoryTable(await connections.limiter())
   const byWay = Object.values(Object.groupBy(contestants, ({ together }) => together))
   const costs = seen.map(costOf)
   return {
     name: `decide: one Redis, ${subjects.length.toLocaleString('en-US')} subjects in turn, ${msPerRun} ms each in shuffled order; per decision, median [min max]`,
-    tables: [...byWay.map((some) => costTable(some ?? [], seen, bytes)), memory.table],
+    tables: byWay.map((some) => costTable(some ?? [], seen, bytes)),
     rows: targetRows(costs),
-    ratios: [
-      ...targetRatios(costs),
-      { label: 'bytes, exact log / sorted set', ...spread([memory.bytesRatio]), target: '≤ 0.125' },
-    ],
+    ratios: targetRatios(costs),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, expect, it } from 'vitest'
 import { openWatchedPage, untilLoaded } from '../support/browser/open-browser.ts'
 import { startPageStack } from '../support/browser/page-stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startPageStack())
 const foreign = createServer((_, reply) =>

@@ -2,7 +2,7 @@ import autocannon, { type Client } from 'autocannon'
 import type { CDPSession, Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { startPageStack } from '../support/browser/page-stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 /** Five minutes prove more; WEIR_TEST_LIVE_SECONDS says how long. */
 const seconds = Number(process.env.WEIR_TEST_LIVE_SECONDS ?? 20)

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { untilLoaded } from '../support/browser/open-browser.ts'
 import { startPageStack } from '../support/browser/page-stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startPageStack())
 await stack.ask('acme')

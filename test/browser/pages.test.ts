@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { openWatchedPage, seriousFindings, signIn, untilLoaded } from '../support/browser/open-browser.ts'
 import { refusingKinds, startPageStack } from '../support/browser/page-stack.ts'
 import { fillShowcase, keepAsking, showcaseEnv, showcasePolicy } from '../support/browser/showcase.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 /** Where pictures of all pages go, if anywhere: a run leaves no change otherwise. */
 const pictures = process.env.WEIR_TEST_PICTURES

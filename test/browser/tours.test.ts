@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { untilLoaded } from '../support/browser/open-browser.ts'
 import { refusingKinds, startPageStack } from '../support/browser/page-stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startPageStack())
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { keepDown, logOf } from '../support/failure/strikes.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startStack())
 
@@ -27,23 +27,6 @@ describe('ClickHouse', () => {
       fault: `ClickHouse down for ${downMs / 1_000} s`,
       perSecond: 500,
       strike: (scene) => keepDown(scene, 'clickhouse', downMs),
-    })
-    expect(row).toEqual(exactly(row))
-  })
-
-  it('with a view that throws: nothing becomes a dead letter, and the block is completed once the view is fixed', async () => {
-    const { row } = await playScenario(stack, {
-      fault: `a view that throws for ${downMs / 1_000} s`,
-      perSecond: 500,
-      async strike({ load }) {
-        await run('CREATE TABLE weir.broken (n UInt8) ENGINE = MergeTree ORDER BY n')
-        // Throws for every block that has a row, and so fails the insert after the tables before it took theirs.
-        await run(`CREATE MATERIALIZED VIEW weir.broken_mv TO weir.broken AS
-          SELECT toUInt8(throwIf(count > 0, 'broken on purpose')) AS n FROM weir.decisions`)
-        await load.forMs(downMs)
-        await run('DROP VIEW weir.broken_mv')
-        await run('DROP TABLE weir.broken')
-      },
     })
     expect(row).toEqual(exactly(row))
   })

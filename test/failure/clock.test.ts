@@ -4,7 +4,7 @@ import { projectRoot } from '@weir/cli/project.ts'
 import { expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startStack())
 

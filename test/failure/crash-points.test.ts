@@ -7,7 +7,7 @@ import { type CrashStep, crashScenarios, crashSteps, elsewhere } from '../suppor
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { crashTwiceAt } from '../support/failure/strikes.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startStack({ oneOfEach: true }))
 

@@ -6,7 +6,7 @@ import { type KafkaOffsets, openKafkaOffsets } from '../support/failure/kafka-of
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { keepDown } from '../support/failure/strikes.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startStack())
 

@@ -4,7 +4,7 @@ import { endThreads, openInspector } from '../support/failure/publisher-thread.t
 import { exactly, playScenario, type Scene } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { freeze, killAtRandom } from '../support/failure/strikes.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 /** Two ingress processes on one journal directory: none takes over what the other still writes. */
 const stack = await forFile(startStack({ ingress: 2, moreMetering: 2 }))

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 import { type ClusterNode, startCluster } from '../support/servers/redis-cluster.ts'
 
 const cluster = await forFile(startCluster({ replicas: 1 }))

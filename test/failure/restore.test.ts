@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import type { RunningLoad } from '../support/failure/drive-load.ts'
 import { quotaSize } from '../support/failure/failure-policy.ts'
@@ -13,7 +13,7 @@ import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { weirOn } from '../support/failure/stack-command.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile, forTest } from '../support/opened.ts'
 
 const perSecond = 300
 const [fullBackup = '', nightlyBackup = '', restore = ''] = backupStatements
@@ -129,8 +129,7 @@ it('ClickHouse is lost and restored from an older backup: every decision is coun
 })
 
 it('Redis is lost with all its data: used quotas are back within seconds, every decision is counted once, every alert is out once', async () => {
-  const hand = openHandDamage(stack)
-  onTestFinished(() => hand.close())
+  const hand = await forTest(openHandDamage(stack))
   const { row, load } = await playScenario(stack, {
     fault: 'Redis lost with its data',
     perSecond,
@@ -169,8 +168,7 @@ const statusOf = async (key: string): Promise<number> => {
 }
 
 it('Kafka is lost with all its data: only what metering had not read is missing, weir.gaps names it, and nothing is counted twice', async () => {
-  const hand = openHandDamage(stack)
-  onTestFinished(() => hand.close())
+  const hand = await forTest(openHandDamage(stack))
   const file = join(stack.dir, 'weir.yaml')
   const key = (await weirOn(stack, 'keys', 'create', 'wide-0', '--id', 'after-the-file')).stdout.trim()
   const { stdout: exported } = await weirOn(stack, 'export')

@@ -4,7 +4,7 @@ import { openCounter } from '../support/failure/count.ts'
 import { keyOf, subjectId } from '../support/failure/failure-policy.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startStack({ oneOfEach: true }))
 await untilRestored(stack)

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, it } from 'vitest'
 import { startStack } from '../support/failure/stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 import { openOtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts'
 
 const key = 'weir_traced_acme_0123456789abcdef'

@@ -5,8 +5,8 @@ import { memoryPorts } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../support/for-file.ts'
+import { expect, test, vi } from 'vitest'
+import { forFile, forTest } from '../support/opened.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
@@ -24,8 +24,9 @@ async function openProcess() {
   const redis = await openLimiterRedis(server.address)
   const clock = { nowMs: Date.now }
   const deadlineMs = 2_000
-  const store = new RedisLimitStore({ redis, clock, deadlineMs, periodBoundaries: createBoundaryCache() })
-  onTestFinished(() => store.close())
+  const store = await forTest(
+    new RedisLimitStore({ redis, clock, deadlineMs, periodBoundaries: createBoundaryCache() }),
+  )
   const { policy, log } = memoryPorts(policyText)
   const admissions = new RedisIdempotencyRecords({ redis, deadlineMs: 20 })
   const decisionService = new DecisionService({ policy, store, log, clock, idempotencyRecords: admissions })

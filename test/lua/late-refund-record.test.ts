@@ -8,6 +8,7 @@ import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-
 import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { expect, onTestFinished, test } from 'vitest'
+import { forTest } from '../support/opened.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
@@ -18,8 +19,7 @@ type Around = (store: LimitStore) => LimitStore
 const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 25 }
 
 async function open(identity: string, around: Around) {
-  const server = await startServer(redisServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(redisServer))
   const redis = await openLimiterRedis(server.address)
   const name = `late-${randomUUID()}`
   const policyText = `{ version: 1, identity: ${identity}, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`

@@ -6,7 +6,8 @@ import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { Leasing } from '@weir/redis/layers/lease.ts'
 import { RedisLimitStore, type RedisLimitStoreOptions } from '@weir/redis/redis-limit-store.ts'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
+import { forTest } from '../support/opened.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const hourMs = 3_600_000
@@ -18,8 +19,7 @@ async function openProcesses(options: Partial<RedisLimitStoreOptions> = { now: (
   const open = async (): Promise<{ inner: RedisLimitStore; store: Leasing }> => {
     const redis = await openLimiterRedis(inject('redisUrl'))
     const periodBoundaries = createBoundaryCache()
-    const inner = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, ...options })
-    onTestFinished(() => inner.close())
+    const inner = await forTest(new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, ...options }))
     return { inner, store: new Leasing(inner, options.deadlineMs === undefined ? {} : options) }
   }
   const processes = [await open(), await open(), await open(), await open()] as const

@@ -3,7 +3,7 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createProcessCount, type ProcessCount } from '@weir/redis/layers/process-count.ts'
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 

@@ -5,7 +5,8 @@ import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/tes
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { forTest } from '../support/opened.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
@@ -21,12 +22,10 @@ async function dataBytes(redis: Redis): Promise<number> {
 }
 
 test('A limit of a subject, with its expiry and its place in the tables, takes at most the memory that docs/redis.md says', async () => {
-  const server = await startServer(redisServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(redisServer))
   const redis = await openLimiterRedis(server.address)
   const common = { redis, clock: systemClock, periodBoundaries: createBoundaryCache() }
-  const store = new RedisLimitStore({ ...common, deadlineMs: 20_000 })
-  onTestFinished(() => store.close())
+  const store = await forTest(new RedisLimitStore({ ...common, deadlineMs: 20_000 }))
   const version = /^(?:valkey|redis)_version:.*$/gm
   process.stdout.write(`  ${[...(await redis.info('server')).matchAll(version)].join(', ')}\n`)
   const found: Record<string, number> = {}

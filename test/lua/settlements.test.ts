@@ -7,7 +7,8 @@ import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/tes
 import { settlementKey } from '@weir/redis/keys.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
+import { forTest } from '../support/opened.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const minuteMs = 60_000
@@ -20,8 +21,9 @@ async function open() {
   const clock = { ms: 1_790_000_000_000 - (1_790_000_000_000 % dayMs) + 30_000 }
   const now = () => clock.ms
   const periodBoundaries = createBoundaryCache()
-  const store = new RedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 20_000, now })
-  onTestFinished(() => store.close())
+  const store = await forTest(
+    new RedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 20_000, now }),
+  )
   const subject = `settled-${randomUUID()}`
   const ask = (overrides: Partial<LimitRequest>, settle: Partial<Reservation> = {}) => {
     const reservation = { id: uuidv7(now()), ttlMs: quarterMs, context: '{"route":"POST /v1/ü"}', ...settle }

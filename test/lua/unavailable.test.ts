@@ -10,7 +10,7 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../support/for-file.ts'
+import { forFile, forTest } from '../support/opened.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
@@ -25,8 +25,7 @@ const recoveryMs = { timeout: 10_000, interval: 20 }
 async function openStore(waitMs = deadlineMs): Promise<{ redis: Redis; store: RedisLimitStore }> {
   const redis = await openLimiterRedis(server.address)
   const periodBoundaries = createBoundaryCache()
-  const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: waitMs })
-  onTestFinished(() => store.close())
+  const store = await forTest(new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: waitMs }))
   await untilServed(store)
   return { redis, store }
 }

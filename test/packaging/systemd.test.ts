@@ -3,7 +3,7 @@ import { cp, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { folderForFile } from '../support/for-file.ts'
+import { folderForFile } from '../support/opened.ts'
 
 const folder = resolve('infra/systemd')
 const install = 'systemd-analyze does not run: apt-get install -y systemd'

@@ -48,8 +48,10 @@ function tierStep(tier: string, files: readonly string[] = []): Step {
   return { name: tier, command: [...node, vitest, 'run', ...projects, ...reporters, ...files], report }
 }
 
+/** A day may name thousands of files, each many times. */
+const gitOutputMaxBytes = 64_000_000
 const git = (...args: string[]) =>
-  execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8' })
+  execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8', maxBuffer: gitOutputMaxBytes })
     .split('\n')
     .filter((line) => line !== '')
 

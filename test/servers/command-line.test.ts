@@ -5,8 +5,8 @@ import { projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, test } from 'vitest'
-import { folderForFile } from '../support/for-file.ts'
 import { listen } from '../support/listen.ts'
+import { folderForFile } from '../support/opened.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** What a console answers; nothing, for as long as it is undefined. */

@@ -1,9 +1,9 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { forFile } from '../support/for-file.ts'
 import { startPlainUpstream } from '../support/gateways/plain-upstream.ts'
 import { send } from '../support/gateways/send.ts'
 import { startIngressStack } from '../support/ingress-stack.ts'
+import { forFile } from '../support/opened.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { type Issuer, openIssuer } from './identity/open-issuer.ts'
 

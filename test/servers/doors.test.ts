@@ -1,11 +1,11 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { parseList } from 'structured-headers'
-import { expect, onTestFinished, test } from 'vitest'
-import { forFile } from '../support/for-file.ts'
+import { expect, test } from 'vitest'
 import { startPlainUpstream } from '../support/gateways/plain-upstream.ts'
 import { type Sent, send } from '../support/gateways/send.ts'
 import { openIngressStack } from '../support/ingress-stack.ts'
 import type { Answer } from '../support/openapi-answers.ts'
+import { forFile, forTest } from '../support/opened.ts'
 import { countOf, readDecisions } from '../support/servers/read-decisions.ts'
 
 const policyOf = (upstream: string) => ({
@@ -39,8 +39,7 @@ const json = (value: unknown): Sent => ({
 async function open(
   dialect = 'draft10',
 ): Promise<Record<'proxy' | 'authorize' | 'authorize, 403' | 'check' | 'batch', Door>> {
-  const ingress = await stack.start({ WEIR_RATELIMIT_HEADERS: dialect })
-  onTestFinished(() => ingress.close())
+  const ingress = await forTest(stack.start({ WEIR_RATELIMIT_HEADERS: dialect }))
   const doorTo = (origin: string, usual: Sent, ...statuses: Door['statuses']): Door => ({
     async ask(key, sent = usual) {
       const credential = key === undefined ? {} : { 'x-api-key': key }

@@ -9,7 +9,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { inProject } from '@weir/cli/project.ts'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { folderForFile } from '../support/for-file.ts'
+import { folderForFile } from '../support/opened.ts'
 import { createAuthority } from '../support/servers/certificates.ts'
 
 const body = randomBytes(300_000)

@@ -7,8 +7,8 @@ import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { forFile } from '../support/for-file.ts'
 import { openIngressStack } from '../support/ingress-stack.ts'
+import { forFile, forTest } from '../support/opened.ts'
 import { readMetric } from '../support/read-metric.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { type ReadRecord, readTopic } from '../support/servers/read-topic.ts'
@@ -87,8 +87,7 @@ async function recordsWith(ids: Iterable<string>): Promise<DecisionRecordV1[]> {
 }
 
 test('a flood of refusals from memory and of unknown callers is in Kafka in exact sums, few records for many answers', async () => {
-  const ingress = await start(await newJournalDir())
-  onTestFinished(() => ingress.close())
+  const ingress = await forTest(start(await newJournalDir()))
   const answered: Answered = { byId: new Map(), cutOff: 0 }
   await flood(ingress.api, 'calm', 6_000, answered, () => undefined)
   expect([answered.cutOff, answered.byId.has('none')]).toEqual([0, false])
@@ -114,8 +113,7 @@ test('a kill amid a flood loses no refusal that was answered, and counts none tw
     if (count === 3_000) process.kill(ingress.pid, 'SIGKILL')
   })
   expect(answered.cutOff).toBeGreaterThan(0)
-  const next = await start(journalDir)
-  onTestFinished(() => next.close())
+  const next = await forTest(start(journalDir))
   const records = await recordsWith(answered.byId.keys())
   const counts = new Map<string, number>()
   for (const { id, count } of records) counts.set(id, (counts.get(id) ?? 0) + count)

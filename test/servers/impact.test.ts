@@ -11,7 +11,7 @@ import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { createModelEngine } from '../support/decide-engines.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
 import { runWeir, weirUp } from '../support/weir-up.ts'
 

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { checkMetrics } from '../support/check-metrics.ts'
+import { forTest } from '../support/opened.ts'
 import { metricIn } from '../support/read-metric.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { startIngress } from '../support/start-ingress.ts'
@@ -25,17 +26,17 @@ const policy = {
 }
 
 test('With 1,000 limits, 2,000 routes and 100,000 subjects a scrape takes 20 ms of CPU and 3,000 series at most, and names no subject', async () => {
-  const redis = await startServer(redisServer)
-  onTestFinished(() => redis.close())
+  const redis = await forTest(startServer(redisServer))
   const [noKafka] = await freePorts(1)
   const policyFile = `${redis.dir}/weir.yaml`
   await writeFile(policyFile, JSON.stringify(policy))
-  const ingress = await startIngress({
-    WEIR_POLICY_FILE: policyFile,
-    WEIR_REDIS_URL: redis.address,
-    WEIR_KAFKA_BROKERS: `127.0.0.1:${noKafka}`,
-  })
-  onTestFinished(() => ingress.close())
+  const ingress = await forTest(
+    startIngress({
+      WEIR_POLICY_FILE: policyFile,
+      WEIR_REDIS_URL: redis.address,
+      WEIR_KAFKA_BROKERS: `127.0.0.1:${noKafka}`,
+    }),
+  )
   const scrape = async () => (await fetch(`${ingress.ops}/metrics`)).text()
   const countOf = (page: string, name: string) => [
     metricIn(page, name),

@@ -1,7 +1,8 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { openIngressStack } from '../support/ingress-stack.ts'
+import { forTest } from '../support/opened.ts'
 import { journalBase } from '../support/servers/open-test-journal.ts'
 import { readDecisions } from '../support/servers/read-decisions.ts'
 
@@ -22,8 +23,7 @@ test('a process killed after it wrote a correction: another that lives on its ma
     limits: { day: { algorithm: 'fixed_window', size: 100, window: '7d' } },
     subjects: { [subject]: { plan: 'free', keys: [{ sha256: sha256(subject) }] } },
   }
-  const stack = await openIngressStack(policy)
-  onTestFinished(() => stack.close())
+  const stack = await forTest(openIngressStack(policy))
   const journals = { WEIR_JOURNAL_DIR: await journalBase() }
   const living = await stack.start(journals)
   const dying = await stack.start({ ...journals, WEIR_CRASH_AT: 'ingress.settle.written' })

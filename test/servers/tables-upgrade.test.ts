@@ -5,7 +5,7 @@ import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { describe, expect, it } from 'vitest'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
 
 const server = await forFile(startOwnClickhouse())

@@ -15,7 +15,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import { describe, expect, it } from 'vitest'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
 
 const folder = join(projectRoot, 'infra/clickhouse/migrations')

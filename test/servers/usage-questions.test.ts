@@ -7,7 +7,7 @@ import { openUsageStream, type StreamForm } from '@weir/console/usage/usage-stre
 import { parseTimeZone } from '@weir/core/calendar/time-zone.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { isOnCluster } from '../support/servers/cluster-server.ts'
 import { startTables } from '../support/servers/tables.ts'
 import {
@@ -106,9 +106,7 @@ const guarded = (rows: readonly UsageRow[]): object[] =>
     ),
   )
 
-beforeAll(async () => {
-  await tables.client.insert({ table: 'weir.decisions', format: 'JSONEachRow', values: all.map(insertedRow) })
-}, 120_000)
+await tables.client.insert({ table: 'weir.decisions', format: 'JSONEachRow', values: all.map(insertedRow) })
 afterAll(() => tables.close())
 
 test(`${questions} random questions are answered as the decisions themselves say`, { timeout: 300_000 }, async () => {

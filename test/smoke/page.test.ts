@@ -1,7 +1,7 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, it } from 'vitest'
 import { openBrowser, openWatchedPage, seriousFindings, signIn, untilLoaded } from '../support/browser/open-browser.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 import { weirUp } from '../support/weir-up.ts'
 
 /** What a first visit may load, with all headers. */

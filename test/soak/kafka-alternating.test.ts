@@ -3,7 +3,7 @@ import { disorderedSubjects } from '../support/failure/order.ts'
 import { comparePhases, type Phase, watchPhase } from '../support/failure/phases.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startStack())
 

@@ -6,7 +6,7 @@ import { isLarge } from '../support/failure/is-large.ts'
 import { watchOutages } from '../support/failure/outages.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
-import { forFile } from '../support/for-file.ts'
+import { forFile } from '../support/opened.ts'
 
 /** `WEIR_SOAK_MINUTES`; ten unless it says otherwise. */
 const minutes = Number(process.env.WEIR_SOAK_MINUTES ?? 10)

@@ -151,7 +151,7 @@ describe('without capacity, calls that wait', () => {
     async (onUnavailable, expected) => {
       weir.answerWith(never)
       // Long where it is Weir's own time that is over first.
-      const timeoutMs = expected === 'timeout' ? 300 : 10_000
+      const timeoutMs = expected === 'timeout' ? 300 : 2_000
       expect(await cameTo(open({ timeoutMs }, { onUnavailable })(api.url))).toBe(expected)
       await expect.poll(() => weir.asked[0]?.socket.destroyed).toBe(true)
     },

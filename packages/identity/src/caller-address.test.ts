@@ -36,6 +36,27 @@ describe('the rightmost untrusted hop', () => {
     expect(behind({ 'x-forwarded-for': list })).toBe(address)
   })
 
+  const right = '198.51.100.7'
+  it.each([
+    `"${right}"`,
+    `${right};`,
+    `'${right}'`,
+    `${right}:a`,
+    `${right}:123456`,
+    `${right}/32`,
+    `for=${right}`,
+    ...', unknown - _hidden localhost null [] [ ::: ::1:: 256.1.1.1 1.2.3 1.2.3.4.5 0xc6.0x33.0x64.0x07'.split(' '),
+    ...'3325256711 198.51.25607 0306.063.0144.07 198.51.100.007 １９８.51.100.7'.split(' '),
+    'a'.repeat(8_000),
+  ])('of X-Forwarded-For that cannot be read (%s) is the trusted proxy', (list) => {
+    expect(behind({ 'x-forwarded-for': list })).toBe('10.0.0.1')
+  })
+
+  it.each([` ${right} `, `\t${right}`, '::ffff:c633:6407', `[::ffff:${right}]:80`, `${right}:0`])(
+    'of X-Forwarded-For in another form (%s) is found',
+    (list) => expect(behind({ 'x-forwarded-for': list })).toBe(right),
+  )
+
   it.each([
     ['for=198.51.100.7', '198.51.100.7'],
     ['for=203.0.113.9, FOR="198.51.100.7:4711";proto=https;by=10.0.0.1, for=10.9.9.9', '198.51.100.7'],

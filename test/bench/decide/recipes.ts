@@ -66,7 +66,7 @@ export async function recipeContestants(redis: Redis): Promise<Contestant[]> {
 }
 
 /** Members are UUIDs, as most descriptions have it: two of the same microsecond must both count. */
-export const openSortedSet = (redis: Redis, prefix: string, size: number): Promise<Contestant[]> =>
+const openSortedSet = (redis: Redis, prefix: string, size: number): Promise<Contestant[]> =>
   openRecipe(redis, {
     label: sortedSetLabel,
     lua: sortedSetLog,

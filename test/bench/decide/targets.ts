@@ -1,6 +1,5 @@
 import { type BenchRatio, type BenchRow, spread } from '../report.ts'
 import { type Together, togetherMax } from './contestant.ts'
-import { byHashLabel, bySourceLabel } from './eval-calls.ts'
 import { pipelinedUnionLabel, unionLabel } from './libraries.ts'
 import type { Cost } from './measure.ts'
 import { plainLabel, sortedSetLabel } from './recipes.ts'
@@ -57,11 +56,5 @@ export function targetRatios(rounds: readonly Round[]): BenchRatio[] {
     versus('Node + Redis CPU', pipelinedUnionLabel, three, allCpuUs),
     versus('decisions/s', sortedSetLabel, log, throughput, '> 1'),
     versus('Redis CPU', sortedSetLabel, log, redisCpu, '< 1'),
-    ratio(`request bytes, two limits ${byHashLabel} / ${bySourceLabel}`, undefined, (of) => {
-      return of(byHashLabel, 1).requestBytes / of(bySourceLabel, 1).requestBytes
-    }),
-    ratio(`Redis CPU, two limits ${byHashLabel} / ${bySourceLabel}`, undefined, (of) => {
-      return redisCpu(of(byHashLabel, 1)) / redisCpu(of(bySourceLabel, 1))
-    }),
   ]
 }

@@ -11,7 +11,7 @@ import { bothWays, type Contestant, logSizeMax, refuseToCount, sizeMax, windowMs
 const limitCounts = [1, 2, 3, 8] as const
 
 /** A store as the ingress has it, but that a busy machine does not make give up. */
-export const openStore = (redis: Redis): RedisLimitStore =>
+const openStore = (redis: Redis): RedisLimitStore =>
   new RedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 })
 
 /** Made for every decision, as the ingress does. */
@@ -25,7 +25,7 @@ const requestOf = (subject: string, limits: readonly Limit[]): LimitRequest => (
 })
 
 /** Charges all subjects at once on these limits. */
-export function chargeAll(label: string, store: RedisLimitStore, limits: readonly Limit[]): Contestant['decide'] {
+function chargeAll(label: string, store: RedisLimitStore, limits: readonly Limit[]): Contestant['decide'] {
   return async (subjects) => {
     const charged = subjects.map((subject) => store.decide(requestOf(subject, limits)))
     for (const decision of await Promise.all(charged)) {
@@ -44,7 +44,7 @@ const sizesOf = (algorithm: Algorithm): Pick<Limit, 'size' | 'capacity'> => {
 }
 
 /** Limits of one algorithm that differ in their spans. */
-export function limitsOf(algorithm: Algorithm, count: number, prefix = 'bench'): Limit[] {
+function limitsOf(algorithm: Algorithm, count: number, prefix = 'bench'): Limit[] {
   return Array.from({ length: count }, (_, index) =>
     buildLimit({
       ...sizesOf(algorithm),

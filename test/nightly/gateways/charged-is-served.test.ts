@@ -1,9 +1,9 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { expect, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { forFile } from '../../support/for-file.ts'
 import { type GatewayName, gatewayStarts, openGateways } from '../../support/gateways/all-gateways.ts'
 import type { Seen } from '../../support/gateways/plain-upstream.ts'
+import { forFile } from '../../support/opened.ts'
 
 countAttempts(
   'Requests through each gateway',

@@ -3,9 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type GatewayName, type Gateways, gatewayStarts, openGateways } from '../../support/gateways/all-gateways.ts'
 import { send } from '../../support/gateways/send.ts'
+import { forTest } from '../../support/opened.ts'
 
 const names = Object.keys(gatewayStarts) as GatewayName[]
 
@@ -100,7 +101,6 @@ describe.each(names)('%s', (name) => {
 test.each(names.filter((name) => name.endsWith('open')))('%s serves while Weir cannot be reached', async (name) => {
   const [away = 0] = await freePorts(1)
   const [weirApi, grpc] = [`http://127.0.0.1:${away}`, `127.0.0.1:${away}`]
-  const gateway = await gatewayStarts[name]({ weirApi, grpc, upstream: all.upstream.url })
-  onTestFinished(() => gateway.close())
+  const gateway = await forTest(gatewayStarts[name]({ weirApi, grpc, upstream: all.upstream.url }))
   expect((await send(gateway.url, { headers: bearer('acme-key') })).status).toBe(200)
 })

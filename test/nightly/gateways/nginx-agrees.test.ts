@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { importNginx } from '@weir/import/import-nginx.ts'
 import { importedText } from '@weir/import/imported-policy.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import { startGateway } from '../../support/gateways/start-gateway.ts'
 import { openWeirApps } from '../../support/gateways/weir-apps.ts'
+import { forTest } from '../../support/opened.ts'
 
 const frame = readFileSync(resolve(import.meta.dirname, '../../../examples/nginx/nginx.conf'), 'utf8')
 
@@ -27,8 +28,7 @@ const cases = [
 ]
 
 test.each(cases)('With $zone $use as many requests are admitted as by nginx', async ({ zone, use, bursts }) => {
-  const upstream = await startPlainUpstream()
-  onTestFinished(() => upstream.close())
+  const upstream = await forTest(startPlainUpstream())
   const config = (port: number) => `
 limit_req_zone $binary_remote_addr zone=z:1m ${zone};
 limit_req_zone $binary_remote_addr zone=inner:1m ${zone};
@@ -38,16 +38,16 @@ server {
   location / { limit_req zone=z ${use}; proxy_pass ${upstream.url}; }
   location /in/ { limit_req zone=z ${use}; limit_req zone=inner burst=1 nodelay; proxy_pass ${upstream.url}; }
 }`
-  const nginx = await startGateway(async (port) => ({
-    files: { 'nginx.conf': frame, 'weir.conf': config(port), 'weir-blocked.conf': '' },
-    command: (dir) => ['nginx', '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')],
-  }))
-  onTestFinished(() => nginx.close())
+  const nginx = await forTest(
+    startGateway(async (port) => ({
+      files: { 'nginx.conf': frame, 'weir.conf': config(port), 'weir-blocked.conf': '' },
+      command: (dir) => ['nginx', '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')],
+    })),
+  )
   const result = importNginx([{ name: 'nginx.conf', text: config(80) }])
   if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems))
   const policy = importedText(result.policy, result.notes)
-  const weir = await openWeirApps(`${policy}upstreams: { api: { url: "${upstream.url}" } }\n`)
-  onTestFinished(() => weir.close())
+  const weir = await forTest(openWeirApps(`${policy}upstreams: { api: { url: "${upstream.url}" } }\n`))
   for (const burst of bursts) {
     const statuses = await Promise.all([nginx.url, weir.proxy].map((origin) => statusesOf(origin, burst)))
     expect(statuses[1]).toEqual(statuses[0])

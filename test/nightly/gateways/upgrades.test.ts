@@ -3,11 +3,11 @@ import { createServer, type IncomingMessage, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { type GatewayName, gatewayStarts } from '../../support/gateways/all-gateways.ts'
 import type { Gateway } from '../../support/gateways/start-gateway.ts'
 import { openWeirApps } from '../../support/gateways/weir-apps.ts'
 import { listen } from '../../support/listen.ts'
+import { forFile } from '../../support/opened.ts'
 
 const policy = `
 version: 1

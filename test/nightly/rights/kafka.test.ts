@@ -2,9 +2,9 @@ import { createTopics } from '@weir/cli/commands/topics.ts'
 import { kafkaFrom } from '@weir/cli/find-servers.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { documentedRights } from '../../support/documented-rights.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { openCommands } from '../../support/rights/commands.ts'
 import { Rounds } from '../../support/rights/rounds.ts'
 import { type ServiceName, serviceNames, startSecuredWeir } from '../../support/rights/secured-weir.ts'
@@ -69,8 +69,7 @@ test('Every request of all rounds is counted once', async () => {
 
 test('Each command does its work with its rights alone, and names each one that is missing', async () => {
   const { kafka, rights, services } = weir
-  const commands = await openCommands(weir)
-  onTestFinished(commands.close)
+  const commands = await forTest(openCommands(weir))
   expect([...rights.keys()].sort()).toEqual([...serviceNames.map((name) => `weir-${name}`), ...commands.users].sort())
   for (const user of commands.users) {
     // A journal of a dead process, and a group without members.

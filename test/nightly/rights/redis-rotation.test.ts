@@ -8,8 +8,8 @@ import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { Redis } from 'ioredis'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { untilDecides } from '../../support/open-topology.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { startTlsRedis } from '../../support/servers/redis-tls.ts'
 
 const server = await forFile(
@@ -71,8 +71,9 @@ test.each(['limiter', 'claims', 'queue'] as const)(
 
 test('A Redis that refuses the password decides nothing, and its limits follow onUnavailable until the file is right', async () => {
   const { file, errors, redis } = await open('limiter')
-  const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache() })
-  onTestFinished(() => store.close())
+  const store = await forTest(
+    new RedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache() }),
+  )
   await replaceUser('new')
   await vi.waitFor(() => expect(errors.join()).toContain('WRONGPASS'), { timeout: 15_000 })
   expect(await store.decide(buildLimitRequest())).toMatchObject({ allowed: true, reason: 'unavailable', charged: 'no' })

@@ -9,8 +9,8 @@ import { keySlot } from '@weir/redis/key-slot.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { clusterRights, type RedisUse, redisRights, rightsOf, sentinelRights } from '@weir/redis/redis-rights.ts'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { untilDecides } from '../../support/open-topology.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { workOf } from '../../support/redis/user-work.ts'
 import { startCluster } from '../../support/servers/redis-cluster.ts'
 import { startSentinels } from '../../support/servers/redis-sentinel.ts'
@@ -92,8 +92,7 @@ test.each(Object.keys(redisRights) as RedisUse[])(
 )
 
 test('On a Cluster the two rights more are needed, and are named', async () => {
-  const cluster = await startCluster()
-  onTestFinished(() => cluster.close())
+  const cluster = await forTest(startCluster())
   const rule = `${documented.get('ingress')} ${clusterRights}`
   const setRule = (text: string) =>
     Promise.all(cluster.nodes.map(({ redis }) => redis.acl('SETUSER', 'weir', 'reset', 'on', '>p', ...text.split(' '))))
@@ -139,8 +138,7 @@ test('On a Cluster the two rights more are needed, and are named', async () => {
 })
 
 test('Sentinels are asked with the documented rights, and each that is missing is named', async () => {
-  const setup = await startSentinels()
-  onTestFinished(() => setup.close())
+  const setup = await forTest(startSentinels())
   const ports = [...setup.url.matchAll(/:(\d+)/g)].map(([, port]) => Number(port))
   const admins = ports.map((port) =>
     connectRedis(`redis://127.0.0.1:${port}`, { role: 'queue', onError: () => undefined }),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { openAlertingStack, webhookSecret } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { startConsole } from '../../support/start-console.ts'
 import { startIngress } from '../../support/start-ingress.ts'
 

@@ -4,8 +4,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { forFile } from '../../support/for-file.ts'
 import { listen } from '../../support/listen.ts'
+import { forFile } from '../../support/opened.ts'
 import { startClickhouse } from '../../support/servers/clickhouse.ts'
 
 countAttempts(

@@ -1,9 +1,9 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { expect, inject, it, onTestFinished } from 'vitest'
+import { expect, inject, it } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 
 it('A connection that made the database is not ended while it serves a query', async () => {
-  const client = connectClickhouse(inject('clickhouseUrl'), 'test')
-  onTestFinished(() => client.close())
+  const client = await forTest(connectClickhouse(inject('clickhouseUrl'), 'test'))
   await client.createDatabase()
   // One query after the other until connections of before would have rested too long.
   const endsAt = performance.now() + 4_000

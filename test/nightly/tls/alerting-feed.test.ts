@@ -5,13 +5,13 @@ import { topics } from '@weir/contracts/topics.ts'
 import { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { startConsumerExamples } from '../../support/alerting/consumer-examples.ts'
+import { forTest } from '../../support/opened.ts'
 import { startSecureKafka } from '../../support/servers/secure-kafka.ts'
 
 test('the examples of kafkajs, confluent-kafka and kcat read alerts over TLS, with a password and the two rights that docs/alerts.md names', async () => {
   const [user, password] = ['reader', 'password-of-the-reader']
   // kcat of Debian has a librdkafka whose SCRAM newer Kafkas refuse.
-  const kafka = await startSecureKafka({ plainUsers: { [user]: password } })
-  onTestFinished(() => kafka.close())
+  const kafka = await forTest(startSecureKafka({ plainUsers: { [user]: password } }))
   await kafka.setPassword(user, password)
   await kafka.setPassword('writer', password)
   await kafka.admin.createTopics({ waitForLeaders: true, topics: [{ topic: topics.alerts }] })

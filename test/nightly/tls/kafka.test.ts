@@ -14,7 +14,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { topicSpec } from '../../support/servers/kafka-topics.ts'
 import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
@@ -164,10 +164,10 @@ test.for<[string, () => Environment | Promise<Environment>]>([
 
 /** Everything that waits for Kafka says so in these words; nothing that it says holds a secret. */
 async function everyPartSays(flow: Flow, options: KafkaOptions, logged: readonly string[], sentence: RegExp) {
-  const admin = new PartitionAdmin(options, 'test-admin')
-  onTestFinished(() => admin.close())
-  const feed = new PolicyFeed({ ...options, topic: 'test.policy', snapshotPath: '', seed: () => undefined })
-  onTestFinished(() => feed.close())
+  const admin = await forTest(new PartitionAdmin(options, 'test-admin'))
+  const feed = await forTest(
+    new PolicyFeed({ ...options, topic: 'test.policy', snapshotPath: '', seed: () => undefined }),
+  )
   const says = { consumer: '', journal: '', policy: '', log: '' }
   await waitUntil(
     () => {
@@ -304,10 +304,8 @@ test('WEIR_KAFKA_TLS=on trusts the authorities of the system', async () => {
 })
 
 test('A session that ends every 3 s, a new password and a restart of the broker lose nothing and go on by themselves', async () => {
-  const shortTokens = await startTokenServer(user, 20)
-  onTestFinished(() => shortTokens.close())
-  const short = await startSecureKafka({ settings: { 'connections.max.reauth.ms': 3_000 } })
-  onTestFinished(() => short.close())
+  const shortTokens = await forTest(startTokenServer(user, 20))
+  const short = await forTest(startSecureKafka({ settings: { 'connections.max.reauth.ms': 3_000 } }))
   await short.setPassword(user, password)
   await short.grant(user, mayAll)
   const passwordFile = file({ text: password })

@@ -17,8 +17,8 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { checkConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { listen } from '../../support/listen.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { readMetric } from '../../support/read-metric.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
@@ -72,10 +72,8 @@ afterAll(async () => {
 
 /** Both processes, with client certificates asked for at every listener. */
 async function open(more: Record<string, string> = {}) {
-  const ingress = await startIngress({ ...environment, ...more })
-  onTestFinished(() => ingress.close())
-  const admin = await startConsole({ ...environment, ...more })
-  onTestFinished(() => admin.close())
+  const ingress = await forTest(startIngress({ ...environment, ...more }))
+  const admin = await forTest(startConsole({ ...environment, ...more }))
   const addresses = { ...ingress, console: admin.environment.WEIR_CONSOLE_URL }
   const portOf = (name: Listener) => Number(addresses[name].split(':').at(-1))
   const ports = { proxy: portOf('proxy'), api: portOf('api'), grpc: portOf('grpc'), console: portOf('console') }
@@ -328,8 +326,7 @@ test('Idle connections are kept for as long as is configured', async () => {
 })
 
 test('The commands reach a console with TLS whose authority NODE_EXTRA_CA_CERTS names', async () => {
-  const admin = await startConsole({ ...environment, WEIR_TLS_CLIENT_CA: '' })
-  onTestFinished(() => admin.close())
+  const admin = await forTest(startConsole({ ...environment, WEIR_TLS_CLIENT_CA: '' }))
   const url = admin.environment.WEIR_CONSOLE_URL.replace('http:', 'https:')
   const exported = (more: NodeJS.ProcessEnv) =>
     runWeir(['export'], { ...admin.environment, WEIR_CONSOLE_URL: url, ...more })

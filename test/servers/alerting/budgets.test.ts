@@ -3,7 +3,7 @@ import { monthOf, periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { until } from '../../support/until.ts'
 
 const stack = await forFile(

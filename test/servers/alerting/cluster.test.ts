@@ -15,7 +15,7 @@ import { rightsOf } from '@weir/redis/redis-rights.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { startCluster } from '../../support/servers/redis-cluster.ts'
 
 const cluster = await forFile(startCluster({ replicas: 1 }))

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { openAlertingStack, type Received, webhookSecret } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { until } from '../../support/until.ts'
 
 const stack = await forFile(

@@ -2,26 +2,18 @@ import { readDeadLetters } from '@weir/cli/audit/dead-letters.ts'
 import { encodeAlert } from '@weir/contracts/alert.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { type RunningExample, startConsumerExamples } from '../../support/alerting/consumer-examples.ts'
-import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
+import { forFile } from '../../support/opened.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { until } from '../../support/until.ts'
 
-let stack: AlertingStack
-let examples: readonly RunningExample[] = []
-let sender: ReturnType<typeof createRecordSender>
-beforeAll(async () => {
-  stack = await openAlertingStack([])
-  sender = createRecordSender(kafkaOptions(stack.kafka.address))
-  examples = await startConsumerExamples(stack.kafka.address)
-  await stack.start()
-}, 240_000)
-afterAll(async () => {
-  await Promise.all(examples.map((example) => example.close()))
-  await sender?.close()
-  await stack?.close()
-})
+const stack = await forFile(openAlertingStack([]))
+const sender = await forFile(createRecordSender(kafkaOptions(stack.kafka.address)))
+const examples = await startConsumerExamples(stack.kafka.address)
+afterAll(() => Promise.all(examples.map((example) => example.close())))
+await stack.start()
 
 /** How often each of these texts stands in what an example has printed. */
 const counts = (example: RunningExample, texts: readonly string[]) =>

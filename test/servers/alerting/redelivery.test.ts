@@ -9,7 +9,7 @@ import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { startConsole } from '../../support/start-console.ts'
 import { until } from '../../support/until.ts'
 

@@ -4,7 +4,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 
 const stack = await forFile(
   openAlertingStack(['ops'], {

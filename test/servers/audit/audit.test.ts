@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { decisionInput } from '../../support/audit/decisions.ts'
 import { meterAll, openTestJournal } from '../../support/audit/pipeline.ts'
 import { startAuditStack } from '../../support/audit/stack.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { runWeir } from '../../support/weir-up.ts'
 

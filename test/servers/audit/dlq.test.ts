@@ -10,7 +10,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, describe, expect, it } from 'vitest'
 import { decisionInput } from '../../support/audit/decisions.ts'
 import { startAuditStack } from '../../support/audit/stack.ts'
-import { folderForFile, forFile } from '../../support/for-file.ts'
+import { folderForFile, forFile } from '../../support/opened.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { runWeir } from '../../support/weir-up.ts'
 

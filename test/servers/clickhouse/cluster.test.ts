@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parseUsageQuery } from '@weir/api/query/usage-query.ts'
 import { projectRoot } from '@weir/cli/project.ts'
 import { catchUp } from '@weir/clickhouse/catch-up.ts'
-import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
@@ -14,26 +14,19 @@ import { readCountedOffsets } from '@weir/console/money/billing-queries.ts'
 import { askUsage } from '@weir/console/usage/usage-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
+import { forFile, forTest } from '../../support/opened.ts'
 import { clusterServer, doubleClusterName } from '../../support/servers/cluster-server.ts'
 import { forOneServer, prepareCluster } from '../../support/servers/cluster-tables.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 
 const layout = clusterLayout({ cluster: 'main', database: 'weir' })
 const migrations = await readMigrations(join(projectRoot, 'infra/clickhouse/migrations'))
 
-let server: RunningServer
+const server = await forFile(startServer(clusterServer()))
 /** Of the only server of a cluster, its own tables, and those over all shards. */
-let local: ClickHouseClient
-let all: ClickHouseClient
-beforeAll(async () => {
-  server = await startServer(clusterServer())
-  ;({ local, all } = await prepareCluster(server.address))
-})
-afterAll(async () => {
-  await Promise.all([local?.close(), all?.close()])
-  await server?.close()
-})
+const { local, all } = await prepareCluster(server.address)
+afterAll(() => Promise.all([local.close(), all.close()]))
 
 test('ClickHouse reads every statement that makes the tables of a cluster', async () => {
   const formatted = async (statement: string) => {
@@ -123,8 +116,7 @@ test('The largest group and the sum of all others are answered over one shard, a
   const rows = ['large', 'large', 'one', 'other'].map((subject, at) => ({ ...decision(10 + at), subject, ts }))
   await insertBlock(local, { table: 'decisions', dedupToken: randomUUID(), lines: linesOf(rows) })
   const double = { ...clickhouseAt(server.address), clickhouseDatabase: 'double', clickhouseCluster: doubleClusterName }
-  const twice = connectClickhouse(double, 'test')
-  onTestFinished(() => twice.close())
+  const twice = await forTest(connectClickhouse(double, 'test'))
   await all.command({ query: 'CREATE DATABASE double' })
   for (const table of ['usage_15m', 'decisions']) {
     const engine = `Distributed('${doubleClusterName}', 'weir_local', '${table}')`

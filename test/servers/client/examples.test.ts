@@ -5,9 +5,9 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { installClient } from '../../support/client/install-client.ts'
-import { forFile } from '../../support/for-file.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { listenForTest } from '../../support/listen.ts'
+import { forFile } from '../../support/opened.ts'
 
 const subject = (plan: string, key: string) => ({ plan, keys: [{ sha256: sha256(key) }] })
 const policy = {

@@ -6,9 +6,9 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { forFile } from '../../support/for-file.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { listenForTest } from '../../support/listen.ts'
+import { forFile } from '../../support/opened.ts'
 
 const callerProgram = join(import.meta.dirname, '../../support/client/caller.ts')
 const names = ['a', 'b', 'c']

@@ -2,17 +2,14 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type InstalledClient, installClient } from '../../support/client/install-client.ts'
+import { expect, test } from 'vitest'
+import { installClient } from '../../support/client/install-client.ts'
+import { forFile } from '../../support/opened.ts'
 
 const run = promisify(execFile)
 const tsc = resolve(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
 
-let client: InstalledClient
-beforeAll(async () => {
-  client = await installClient()
-})
-afterAll(() => client?.close())
+const client = await forFile(installClient())
 
 const names = [
   'WeirClientError',

@@ -5,8 +5,9 @@ import type { Reason } from '@weir/core/limits/decision.ts'
 import { decision, limit, state } from '@weir/core/limits/testing/build-decision.ts'
 import { denialProblem, setDecisionHeaders } from '@weir/ingress/http/decision-reply.ts'
 import { decisionText } from '@weir/ingress/routes/check.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { listenForTest } from '../../support/listen.ts'
+import { forTest } from '../../support/opened.ts'
 
 const refused = (reason: Reason, retryAfterMs: number, deniedBy = 'minute') => ({
   id: '01234567-89ab-7cde-8123-456789abcdef',
@@ -38,8 +39,7 @@ test.each([
   }
   setDecisionHeaders(target, recorded, { clock: systemClock })
   const api = createServer((_, response) => response.writeHead(200, headers).end(decisionText(recorded)))
-  const client = createClient({ url: `http://127.0.0.1:${await listenForTest(api)}`, key: 'k' })
-  onTestFinished(() => client.close())
+  const client = await forTest(createClient({ url: `http://127.0.0.1:${await listenForTest(api)}`, key: 'k' }))
   const refusal = refusalOf(await client.check())
   const { 'content-type': type, 'cache-control': cache, ...others } = refusal.headers
   const proxied = denialProblem(target, recorded)

@@ -4,8 +4,9 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, expect, inject, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
+import { inserterInto, sqlTime } from '../../support/decisions/insert-decisions.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -30,43 +31,11 @@ async function change(request: string, body: unknown): Promise<{ readonly offset
   const row = await waitUntil(found, { deadlineMs: 60_000, everyMs: 50 })
   return { offset: row?.offset ?? -1, id: id ?? '' }
 }
-let first = { offset: -1, id: '' }
 const { tables, desk, close } = await startConsoleStack()
-beforeAll(async () => {
-  first = await change('PUT /v1/policy', JSON.stringify(policy))
-}, 180_000)
 afterAll(close)
-
-const at = (ms: number) => `fromUnixTimestamp64Milli(toInt64(${ms}), 'UTC')`
-const insert = (into: string, columns: Readonly<Record<string, string | number>>) =>
-  tables.client.command({
-    query: `INSERT INTO weir.${into} (${Object.keys(columns).join(', ')}) SELECT ${Object.values(columns).join(', ')}`,
-  })
-/** Inserts a refusal by `minute`, of a request that costs 5, 98 of 100 units being used; resolves to its id. */
-async function refuse(tsMs: number, more: Readonly<Record<string, string | number>> = {}): Promise<string> {
-  const id = uuidv7(tsMs)
-  await insert('decisions', {
-    id: `toUUID('${id}')`,
-    ts: at(tsMs),
-    subject: "'acme'",
-    key_id: "'acme-1'",
-    plan: "'free'",
-    route: "'*'",
-    method: "'POST'",
-    cost: 5,
-    count: 1,
-    outcome: "'deny'",
-    reason: "'limit'",
-    mode: "'enforce'",
-    charged: "'no'",
-    denied_by: "'minute'",
-    policy: first.offset,
-    retry_ms: 19_882,
-    limits: "[('minute', 100, 98, 2, 19882, map())]",
-    ...more,
-  })
-  return id
-}
+const first = await change('PUT /v1/policy', JSON.stringify(policy))
+const limits = "[('minute', 100, 98, 2, 19882, map())]"
+const { insert, refuse } = inserterInto(tables, { policy: first.offset, limits })
 
 interface Explanation {
   readonly summary: string
@@ -121,13 +90,19 @@ test('its outcome, its corrections and its alerts are named, and nobody else’s
     const corrects = `toUUID('${of}')`
     await insert('decisions', {
       id: 'generateUUIDv7()',
-      ts: at(tsMs),
+      ts: sqlTime(tsMs),
       subject: "'acme'",
       outcome: "'allow'",
       corrects,
       adjustment,
     })
-    const sent = { id: corrects, ts: at(tsMs + 5), subject: "'acme'", status: 200 - adjustment, upstream: "'demo'" }
+    const sent = {
+      id: corrects,
+      ts: sqlTime(tsMs + 5),
+      subject: "'acme'",
+      status: 200 - adjustment,
+      upstream: "'demo'",
+    }
     await insert('outcomes', sent)
   }
   const alert = uuidv7(tsMs)
@@ -136,8 +111,8 @@ test('its outcome, its corrections and its alerts are named, and nobody else’s
     type: "'weir.limit.blocked'",
     subject: "'acme'",
     decision_id: `toUUID('${id}')`,
-    time: at(tsMs),
-    period_start: at(tsMs),
+    time: sqlTime(tsMs),
+    period_start: sqlTime(tsMs),
     state: "'raised'",
     data: `'{"limit":"minute"}'`,
   })
@@ -188,10 +163,10 @@ test('a decision that is not there is not metered yet, or unknown once all befor
     topic: `'${topics.decisions}'`,
     journal: 'generateUUIDv4()',
     partition: 0,
-    mark: at(Date.now()),
+    mark: sqlTime(Date.now()),
     seq: 1,
   }
-  await insert('marks', { ...marked, first_mark: at(Date.now()), end: 0 })
+  await insert('marks', { ...marked, first_mark: sqlTime(Date.now()), end: 0 })
   const late = await desk.ask<{ type: string }>(`GET /v1/decisions/${id}`)
   expect([late.status, late.body.type]).toEqual([404, 'urn:weir:problem:unknown-decision'])
   expect(late.headers.get('retry-after')).toBeNull()

@@ -1,65 +1,31 @@
-import { uuidv7 } from '@weir/core/ids.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
+import { inserterInto, sqlTime } from '../../support/decisions/insert-decisions.ts'
 
 const nowMs = Date.now()
-type Columns = Readonly<Record<string, string | number>>
-const at = (ms: number) => `fromUnixTimestamp64Milli(toInt64(${ms}), 'UTC')`
-const insert = (into: string, columns: Columns) =>
-  tables.client.command({
-    query: `INSERT INTO weir.${into} (${Object.keys(columns).join(', ')}) SELECT ${Object.values(columns).join(', ')}`,
-  })
-async function decide(tsMs: number, more: Columns = {}): Promise<string> {
-  const id = uuidv7(tsMs)
-  await insert('decisions', {
-    id: `toUUID('${id}')`,
-    ts: at(tsMs),
-    subject: "'acme'",
-    key_id: "'acme-1'",
-    plan: "'free'",
-    route: "'*'",
-    method: "'POST'",
-    cost: 5,
-    count: 1,
-    outcome: "'deny'",
-    reason: "'limit'",
-    mode: "'enforce'",
-    charged: "'no'",
-    denied_by: "'minute'",
-    policy: 3,
-    retry_ms: 19_882,
-    ip: "'192.0.2.7'",
-    limits: "[('minute', 100, 98, 2, 19882, map('ip', '192.0.2.7'))]",
-    ...more,
-  })
-  return id
-}
-
-/** Ids, the newest first. */
-const ids: string[] = []
-let shadowed = ''
 const [minute, day] = [60_000, 86_400_000]
 const { tables, desk, close } = await startConsoleStack()
-beforeAll(async () => {
-  const ofBolt = { subject: "'bolt'", outcome: "'allow'", reason: "'ok'", denied_by: "''", cost: 1, ip: "''" }
-  const fifth = await decide(nowMs - 30 * minute, { cost: 9, key_id: "'acme-2'", reason: "'blocked'" })
-  const alike = []
-  for (let one = 0; one < 3; one += 1) alike.push(await decide(nowMs - 2 * minute))
-  const first = await decide(nowMs - minute, ofBolt)
-  ids.push(first, ...alike.toSorted().toReversed(), fifth)
-  shadowed = await decide(nowMs - 10 * day, { outcome: "'allow'", mode: "'shadow'", shadowed_by: "'minute'" })
-  const corrects = `toUUID('${fifth}')`
-  const correction = { id: 'generateUUIDv7()', ts: at(nowMs - 30 * minute), subject: "'acme'", outcome: "'allow'" }
-  await insert('decisions', { ...correction, cost: 0, count: 0, corrects, adjustment: -4, charged: "'yes'" })
-  await insert('outcomes', {
-    id: `toUUID('${first}')`,
-    ts: at(nowMs - minute + 5),
-    subject: "'bolt'",
-    status: 503,
-    upstream: "'demo'",
-  })
-}, 180_000)
 afterAll(close)
+const limits = "[('minute', 100, 98, 2, 19882, map('ip', '192.0.2.7'))]"
+const { insert, refuse } = inserterInto(tables, { policy: 3, ip: "'192.0.2.7'", limits })
+const ofBolt = { subject: "'bolt'", outcome: "'allow'", reason: "'ok'", denied_by: "''", cost: 1, ip: "''" }
+const fifth = await refuse(nowMs - 30 * minute, { cost: 9, key_id: "'acme-2'", reason: "'blocked'" })
+const alike: string[] = []
+for (let one = 0; one < 3; one += 1) alike.push(await refuse(nowMs - 2 * minute))
+const first = await refuse(nowMs - minute, ofBolt)
+/** The newest first. */
+const ids = [first, ...alike.toSorted().toReversed(), fifth]
+const shadowed = await refuse(nowMs - 10 * day, { outcome: "'allow'", mode: "'shadow'", shadowed_by: "'minute'" })
+const corrects = `toUUID('${fifth}')`
+const correction = { id: 'generateUUIDv7()', ts: sqlTime(nowMs - 30 * minute), subject: "'acme'", outcome: "'allow'" }
+await insert('decisions', { ...correction, cost: 0, count: 0, corrects, adjustment: -4, charged: "'yes'" })
+await insert('outcomes', {
+  id: `toUUID('${first}')`,
+  ts: sqlTime(nowMs - minute + 5),
+  subject: "'bolt'",
+  status: 503,
+  upstream: "'demo'",
+})
 
 interface Page {
   readonly rows: readonly { readonly id: string; readonly corrections: readonly object[] }[]
@@ -128,7 +94,7 @@ test('pages joined are the list, also within one millisecond, whatever comes in 
     expect(headers.get('link') === null).toBe(body.next === null)
     if (body.next !== null) expect(headers.get('link')).toBe(`</v1/decisions?limit=2&after=${body.next}>; rel="next"`)
     after = body.next === null ? '' : `&after=${body.next}`
-    if (seen.length === 2) await decide(Date.now())
+    if (seen.length === 2) await refuse(Date.now())
   } while (after !== '')
   expect(seen).toEqual(ids)
 })

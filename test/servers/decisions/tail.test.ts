@@ -3,8 +3,8 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { openLiveConsole } from '../../support/decisions/live-console.ts'
-import { forFile } from '../../support/for-file.ts'
 import { listen } from '../../support/listen.ts'
+import { forFile } from '../../support/opened.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const live = await forFile(openLiveConsole())

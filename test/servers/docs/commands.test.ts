@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { blockMaxMs, startDocumentedStack } from '../../support/docs/documented-stack.ts'
 import { allFences, placeOfFence } from '../../support/docs/fences.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 
 const commands = allFences.filter(({ language, notRun }) => language === 'sh' && notRun === undefined)
 

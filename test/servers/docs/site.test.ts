@@ -7,7 +7,7 @@ import { tree } from '../../repo/read-tree.ts'
 import { codeMetrics } from '../../repo/rules/names-in-code.ts'
 import { openBrowser, openWatchedPage } from '../../support/browser/open-browser.ts'
 import { buildSite, deadLinks } from '../../support/docs/built-site.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 
 /** What people ask, and the page that one of the first three results must be of. */
 const questions: Readonly<Record<string, string>> = {

@@ -2,8 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { parseList } from 'structured-headers'
-import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { startCaddy } from '../../support/gateways/caddy.ts'
 import { startEnvoy } from '../../support/gateways/envoy.ts'
 import { startHaproxy } from '../../support/gateways/haproxy.ts'
@@ -12,6 +11,7 @@ import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { type Answer, type Sent, send } from '../../support/gateways/send.ts'
 import type { Gateway, GatewayOptions } from '../../support/gateways/start-gateway.ts'
 import { openIngressStack } from '../../support/ingress-stack.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { callerOf, policyOf } from './policy.ts'
 
 interface Kind {
@@ -186,8 +186,7 @@ describe('while Weir is down', () => {
   const asAway = (name: string) => ({ 'x-api-key': callerOf(name, 'away') })
   const startAway = async (start: Kind['start'], whenAway: 'closed' | 'open') => {
     const [port] = await freePorts(1)
-    const gateway = await start({ weirApi: `http://127.0.0.1:${port}`, upstream: upstream.url, whenAway })
-    onTestFinished(() => gateway.close())
+    const gateway = await forTest(start({ weirApi: `http://127.0.0.1:${port}`, upstream: upstream.url, whenAway }))
     return gateway
   }
 
@@ -215,8 +214,7 @@ describe('while Weir is down', () => {
   test.each(open)(
     '%s, told to serve, still serves nothing uncounted while Weir is there, however much is sent',
     async (name, { start }) => {
-      const gateway = await start({ weirApi: weir.api, upstream: upstream.url, whenAway: 'open' })
-      onTestFinished(() => gateway.close())
+      const gateway = await forTest(start({ weirApi: weir.api, upstream: upstream.url, whenAway: 'open' }))
       const headers = { 'x-api-key': callerOf(name, 'wide') }
       // HAProxy marks Weir as up only once it has checked.
       await vi.waitFor(

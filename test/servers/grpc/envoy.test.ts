@@ -1,11 +1,11 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createRlsClient, type RlsRequest } from '../../support/envoy-ratelimit/rls-client.ts'
-import { forFile } from '../../support/for-file.ts'
 import { startEnvoyOverGrpc } from '../../support/gateways/envoy.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import { openIngressStack } from '../../support/ingress-stack.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { countOf, readDecisions } from '../../support/servers/read-decisions.ts'
 
 const subject = 'grpc'
@@ -27,12 +27,9 @@ const stack = await forFile(openIngressStack(policy))
 const weir = await stack.start({ WEIR_ADMIN_TOKEN_SHA256: sha256('root') })
 
 test("Envoy's filter, Envoy's own client and the entry points over HTTP share one limit, and every decision has its record", async () => {
-  const upstream = await startPlainUpstream()
-  onTestFinished(() => upstream.close())
-  const envoy = await startEnvoyOverGrpc({ grpc: weir.grpc, upstream: upstream.url })
-  onTestFinished(() => envoy.close())
-  const client = await createRlsClient(weir.grpc)
-  onTestFinished(() => client.close())
+  const upstream = await forTest(startPlainUpstream())
+  const envoy = await forTest(startEnvoyOverGrpc({ grpc: weir.grpc, upstream: upstream.url }))
+  const client = await forTest(createRlsClient(weir.grpc))
 
   const authorization = `Bearer ${key}`
   const through = (path: string, method = 'GET') => send(envoy.url, { path, method, headers: { authorization } })

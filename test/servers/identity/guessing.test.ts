@@ -13,6 +13,7 @@ import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 import { openIdentity } from './open-identity.ts'
@@ -21,8 +22,7 @@ const randomKey = () => `weir_${randomBytes(32).toString('base64url')}`
 
 /** The proxy before a Redis of its own. There is no upstream: what passes is answered 404, decided and charged. */
 async function openProxy(identity: string) {
-  const server = await startServer(redisServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(redisServer))
   const redis = await openLimiterRedis(server.address)
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 2_000 }
   const store = new RedisLimitStore({ redis, ...common })

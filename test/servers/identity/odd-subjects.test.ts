@@ -1,11 +1,12 @@
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { subjectOfKey } from '@weir/redis/recorded-scope.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createRlsClient } from '../../support/envoy-ratelimit/rls-client.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
+import { forTest } from '../../support/opened.ts'
 import { readDecisions } from '../../support/servers/read-decisions.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 import { openIssuer } from './open-issuer.ts'
@@ -72,23 +73,22 @@ const bad = [
 
 /** What each entry point leaves of a subject's limit, one after the other; its status where it refuses. */
 async function open() {
-  const upstream = await startPlainUpstream()
-  onTestFinished(() => upstream.close())
+  const upstream = await forTest(startPlainUpstream())
   const issuer = await openIssuer()
-  const stack = await startIngressStack({
-    version: 1,
-    identity: {
-      jwt: [{ issuer: issuer.url, jwksUrl: issuer.jwksUrl, audience: 'api', allowPrivate: true, plan: 'free' }],
-      unknown: 'free',
-    },
-    plans: { free: { limits: ['week'] } },
-    limits: { week: { algorithm: 'fixed_window', window: '7d', size: 9, onUnavailable: 'deny' } },
-    upstreams: { api: { url: upstream.url } },
-    tokens: { ci: { sha256: sha256('ci-token'), scopes: ['check'] } },
-  })
-  onTestFinished(() => stack.close())
-  const grpc = await createRlsClient(stack.ingress.grpc)
-  onTestFinished(() => grpc.close())
+  const stack = await forTest(
+    startIngressStack({
+      version: 1,
+      identity: {
+        jwt: [{ issuer: issuer.url, jwksUrl: issuer.jwksUrl, audience: 'api', allowPrivate: true, plan: 'free' }],
+        unknown: 'free',
+      },
+      plans: { free: { limits: ['week'] } },
+      limits: { week: { algorithm: 'fixed_window', window: '7d', size: 9, onUnavailable: 'deny' } },
+      upstreams: { api: { url: upstream.url } },
+      tokens: { ci: { sha256: sha256('ci-token'), scopes: ['check'] } },
+    }),
+  )
+  const grpc = await forTest(createRlsClient(stack.ingress.grpc))
   const { proxy, api } = stack.ingress
   const left = async (asked: ReturnType<typeof send>) => {
     const { status, headers, body } = await asked

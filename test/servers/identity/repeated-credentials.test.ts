@@ -1,8 +1,8 @@
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { expect, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { send } from '../../support/gateways/send.ts'
 import { openWeirApps } from '../../support/gateways/weir-apps.ts'
+import { forFile } from '../../support/opened.ts'
 
 const policy = `
 version: 1

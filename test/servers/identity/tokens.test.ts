@@ -66,40 +66,9 @@ describe('a token', () => {
     expect(await who(await token({ exp: nowS - 4 }))).toBe('acme on pro')
     expect(await who(await token({ nbf: nowS + 5 }))).toBe('acme on pro')
   })
-})
 
-describe('a forged token', () => {
   it('with an algorithm that the policy does not list is refused, though the issuer has the key', async () => {
     const { who, issuer, time } = await openBoth('algorithms: [ES256], plan: free')
     expect(await who(await issuer.token(time.ms))).toBe('unauthenticated')
   })
-
-  it('that brings or names its own key is refused, and no request goes where it says', async () => {
-    const { who, issuer, time } = await openBoth()
-    const forger = await openIssuer()
-    const key = (await forger.rotate()).privateKey
-    const jwk = forger.keys.at(-1)
-    const headers = [
-      { jwk, kid: undefined },
-      { jku: forger.jwksUrl, kid: jwk?.kid },
-      { x5u: forger.jwksUrl, x5c: ['AAAA'] },
-      { kid: '../../../../dev/null' },
-      { kid: "' OR 1=1 --" },
-      { kid: '__proto__' },
-      { kid: forger.jwksUrl },
-    ]
-    for (const header of headers) {
-      expect(await who(await issuer.token(time.ms, { key, header: header as object }))).toBe('unauthenticated')
-    }
-    expect([forger.state.asked, issuer.state.asked]).toEqual([0, 1])
-  })
-
-  it.each(['eyJ.e30.', 'eyJhbGciOiJSUzI1NiJ9.bm90IGpzb24.AAAA', 'eyJhbGciOiJSUzI1NiJ9..', 'eyJ\u00e9.e30.AA', 'a.b.c'])(
-    'that is none (%s) is refused',
-    async (token) => {
-      const { who, issuer } = await openBoth()
-      expect(await who(token)).toBe('unauthenticated')
-      expect(issuer.state.asked).toBe(0)
-    },
-  )
 })

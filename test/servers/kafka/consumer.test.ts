@@ -4,6 +4,7 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { createTopic, kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
 import { testConsumer } from '../../support/servers/read-topic.ts'
 import { startServer } from '../../support/servers/start-server.ts'
@@ -70,8 +71,7 @@ test('a new group reads from the beginning, and its next start reads on from wha
 })
 
 test('a consumer outlives kill -9 of the broker: it does not crash, keeps its place and reads on', async () => {
-  const server = await startServer(kafkaServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)
   const topic = await createTopic(options, 3)
   const seen: number[] = []

@@ -7,6 +7,7 @@ import { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
 import { createTopic, kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
 import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
@@ -76,8 +77,7 @@ test('of processes killed with kill -9 all that they had answered is sent by the
 })
 
 test('a start and a stop without Kafka lose nothing: the next process sends it', async () => {
-  const server = await startServer(kafkaServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)
   const topic = await createTopic(options, 6)
   await server.kill('SIGTERM')

@@ -9,6 +9,7 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
@@ -82,8 +83,7 @@ test.each<[string, (server: RunningServer) => unknown, (server: RunningServer) =
     (server) => process.kill(server.pid(), 'SIGCONT'),
   ],
 ])('through a broker that %s nothing is lost, no number is skipped, and each counts once', async (_, away, back) => {
-  const server = await startServer(kafkaServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)
   const topic = await createTopic(options, 6)
   const journal = await openTestJournal(options, await journalBase(), [topic])

@@ -4,6 +4,7 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { startSecondBroker } from '../../support/servers/changed-kafka.ts'
 import { kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
 import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
@@ -31,8 +32,7 @@ test('a topic that differs is reported with both values, and left as it is', asy
 })
 
 test('a topic that has fewer copies than brokers could hold is reported, by the journal too, and one whose broker is away is not', async () => {
-  const first = await startServer(kafkaServer)
-  onTestFinished(first.close)
+  const first = await forTest(startServer(kafkaServer))
   const { name } = topicSpec(2)
   const spec = { name, partitions: 2, replicationFactor: 3, minInsyncReplicas: 2, config: {} }
   await ensureTopics(kafkaOptions(first.address), [spec])
@@ -43,8 +43,7 @@ test('a topic that has fewer copies than brokers could hold is reported, by the 
   const isLogged = () => JSON.stringify(warned.mock.calls).includes('one copy of each record')
   expect(await waitUntil(isLogged, { deadlineMs: 30_000 })).toBe(true)
   expect(journal.lacksCopies).toBe(false)
-  const second = await startSecondBroker(first)
-  onTestFinished(second.close)
+  const second = await forTest(startSecondBroker(first))
   const { differences } = await ensureTopics(kafkaOptions(first.address), [spec])
   expect(differences).toEqual([
     { topic: spec.name, what: 'replication factor', wanted: '2', found: '1' },

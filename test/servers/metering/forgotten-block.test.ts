@@ -1,6 +1,6 @@
 import { quoted } from '@weir/clickhouse/audit/rollups.ts'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { endSessions, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 const stack = await forFile(openMeteringStack())

@@ -4,7 +4,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import type { ServiceProcess } from '../../support/service-process.ts'
 import { until } from '../../support/until.ts'
 import { holdFirstInsert } from './held-insert.ts'
@@ -134,8 +134,6 @@ describe('Records that Kafka deletes between a crash and the recovery leave out 
 
   test.each([
     ['the lead', 0, 'declare'],
-    ['the lead', 0, 'insert'],
-    ['a member', 4, 'declare'],
     ['a member', 4, 'insert'],
   ] as const)('of %s (%i), killed at %s', async (_, partition, step) => {
     const journals = newJournals()

@@ -8,7 +8,7 @@ import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createUsageStore } from '@weir/metering/usage-store.ts'
 import { expect, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { isOnCluster } from '../../support/servers/cluster-server.ts'
 import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 

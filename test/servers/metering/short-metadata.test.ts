@@ -1,12 +1,12 @@
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { startKafkaWith } from '../../support/servers/changed-kafka.ts'
 import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 test('A broker that stores too little metadata for any block stops metering, which says what to set; then each record counts once', async () => {
-  const stack = await openMeteringStack(() => startKafkaWith({ 'offset.metadata.max.bytes': 64 }))
-  onTestFinished(() => stack.close())
+  const stack = await forTest(openMeteringStack(() => startKafkaWith({ 'offset.metadata.max.bytes': 64 })))
   const journal = newJournal()
   await stack.send(journal.take(3))
   const metering = await stack.start()

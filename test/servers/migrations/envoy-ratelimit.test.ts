@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { importEnvoy } from '@weir/import/import-envoy.ts'
 import { importedJson, importedText } from '@weir/import/imported-policy.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import {
   createRlsClient,
@@ -13,12 +13,12 @@ import {
   type RlsClient,
   type RlsRequest,
 } from '../../support/envoy-ratelimit/rls-client.ts'
-import { forFile } from '../../support/for-file.ts'
 import { startEnvoyWith } from '../../support/gateways/envoy.ts'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { send } from '../../support/gateways/send.ts'
 import { openPolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
 import { guideFile } from '../../support/migrations/start-program.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 
 /** An example with the answers of `envoyproxy/ratelimit`; the file says how they are written. */
 interface Example {
@@ -137,16 +137,16 @@ describe('the guide', () => {
   })
 
   test('Through Envoy with after.yaml Weir answers as recorded, and only admitted requests take from what all share', async () => {
-    const upstream = await startPlainUpstream()
-    onTestFinished(() => upstream.close())
+    const upstream = await forTest(startPlainUpstream())
     const weir = await servers.startWeir(guideText('weir.yaml'))
-    const envoy = await startEnvoyWith('../../docs/migrations/envoy-ratelimit/after.yaml', [
-      ['port_value: 9000', `port_value: ${new URL(upstream.url).port}`],
-      ['port_value: 8082', `port_value: ${weir.grpc.split(':').at(-1)}`],
-      // Beside all the other tests an answer may take many times as long as it does in life.
-      ['timeout: 2s # 20 ms', 'timeout: 20s # 20 ms'],
-    ])
-    onTestFinished(() => envoy.close())
+    const envoy = await forTest(
+      startEnvoyWith('../../docs/migrations/envoy-ratelimit/after.yaml', [
+        ['port_value: 9000', `port_value: ${new URL(upstream.url).port}`],
+        ['port_value: 8082', `port_value: ${weir.grpc.split(':').at(-1)}`],
+        // Beside all the other tests an answer may take many times as long as it does in life.
+        ['timeout: 2s # 20 ms', 'timeout: 20s # 20 ms'],
+      ]),
+    )
     await untilWindowHasRoom(3_600_000)
     for (const { user, path, times, admitted, left } of traffic) {
       const answers = []

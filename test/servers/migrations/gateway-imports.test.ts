@@ -5,8 +5,9 @@ import { importNginx } from '@weir/import/import-nginx.ts'
 import { importTraefik } from '@weir/import/import-traefik.ts'
 import { type ImportResult, type InputFile, importedText } from '@weir/import/imported-policy.ts'
 import { openMemoryIngress } from '@weir/ingress/testing/memory-ingress.ts'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { forTest } from '../../support/opened.ts'
 
 /** A configuration in the shape of a public one; nginx-examples.yaml says how it is written. */
 interface Example {
@@ -40,8 +41,7 @@ function imported(format: string, config: string) {
 /** The policy behind a gateway that says which address each request comes from; one clock stands still for all. */
 async function openWeir(policy: string) {
   const text = policy.replace('anonymous: everyone }', `anonymous: everyone, trustedProxies: [${gateway}/32] }`)
-  const apps = await openMemoryIngress(text)
-  onTestFinished(() => apps.close())
+  const apps = await forTest(openMemoryIngress(text))
   return (asked: string, from: number) => {
     const [method = '', uri = '', ...pairs] = asked.split(' ')
     const headers = Object.fromEntries(pairs.map((pair) => pair.split('=')))

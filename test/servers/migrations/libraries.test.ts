@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { forFile } from '../../support/for-file.ts'
 import { listenForTest } from '../../support/listen.ts'
 import { playTraffic, type Seen, type Step } from '../../support/migrations/play-traffic.ts'
 import { openPolicyServers, untilWindowHasRoom } from '../../support/migrations/policy-servers.ts'
 import { guideFile, startGuideProgram } from '../../support/migrations/start-program.ts'
+import { forFile } from '../../support/opened.ts'
 import { readMetric } from '../../support/read-metric.ts'
 
 /** The traffic of a guide, with what its library answered. */

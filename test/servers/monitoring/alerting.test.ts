@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 
 const stack = await forFile(openAlertingStack(['ops', 'gone']))
 const alerting = await stack.start()

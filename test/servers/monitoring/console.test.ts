@@ -5,7 +5,7 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { metricIn } from '../../support/read-metric.ts'
 import { startSecondBroker } from '../../support/servers/changed-kafka.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
@@ -27,8 +27,7 @@ await ensureTopics(kafkaOptions(kafka.address), specs)
 
 const environment = () => ({ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url })
 async function start(more: Readonly<Record<string, string>> = {}): Promise<RunningConsole> {
-  const desk = await startConsole({ ...environment(), ...more })
-  onTestFinished(() => desk.close())
+  const desk = await forTest(startConsole({ ...environment(), ...more }))
   return desk
 }
 
@@ -41,8 +40,7 @@ async function scrape({ ops }: RunningConsole) {
 }
 
 test('The master that Sentinels name is shown with its replica and its scripts; one that does not answer is down', async () => {
-  const setup = await startSentinels()
-  onTestFinished(() => setup.close())
+  const setup = await forTest(startSentinels())
   const [master, replica] = setup.servers
   const redis = new Redis({ port: master?.port ?? 0, host: '127.0.0.1' })
   onTestFinished(() => redis.disconnect())
@@ -72,8 +70,7 @@ test('The master that Sentinels name is shown with its replica and its scripts; 
 })
 
 test('Each master of a Cluster is shown', async () => {
-  const cluster = await startCluster()
-  onTestFinished(() => cluster.close())
+  const cluster = await forTest(startCluster())
   const desk = await start({ WEIR_REDIS_URL: cluster.url })
   await until(async () => (await scrape(desk))('weir_redis_up') === 3)
   const value = await scrape(desk)

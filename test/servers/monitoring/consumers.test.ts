@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { until } from '../../support/until.ts'
 import { newJournal, openMeteringStack, settled } from '../metering/open-metering.ts'
 

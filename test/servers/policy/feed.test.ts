@@ -5,6 +5,7 @@ import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import {
   changesOf,
   createPolicyTopic,
@@ -112,8 +113,7 @@ test('records that cannot be read are counted and passed over', async () => {
   const { topic, writer } = await topicWithPolicy(1)
   const feed = openFeed(options(), topic)
   await feed.firstPolicy()
-  const sender = createRecordSender(options())
-  onTestFinished(() => sender.close())
+  const sender = await forTest(createRecordSender(options()))
   await sender.send(topic, [
     { key: 'limit/minute', value: 'no JSON' },
     { key: 'nothing', value: '{}' },

@@ -7,7 +7,7 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { changesOf, emptyDir, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startServer } from '../../support/servers/start-server.ts'
@@ -31,13 +31,14 @@ const keyChange = putEntity({
 })
 
 async function start(environment: Readonly<Record<string, string>>) {
-  const ingress = await startIngress({
-    WEIR_REDIS_URL: inject('redisUrl'),
-    WEIR_KAFKA_BROKERS: kafka.address,
-    WEIR_POLICY_FILE: '/nowhere/weir.yaml',
-    ...environment,
-  })
-  onTestFinished(() => ingress.close())
+  const ingress = await forTest(
+    startIngress({
+      WEIR_REDIS_URL: inject('redisUrl'),
+      WEIR_KAFKA_BROKERS: kafka.address,
+      WEIR_POLICY_FILE: '/nowhere/weir.yaml',
+      ...environment,
+    }),
+  )
   return {
     ...ingress,
     async ask() {

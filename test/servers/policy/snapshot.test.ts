@@ -6,7 +6,8 @@ import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { readSnapshot, renewSnapshot } from '@weir/policy-feed/snapshot-file.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import {
   changesOf,
   createPolicyTopic,
@@ -155,8 +156,7 @@ test('a process killed while it writes a snapshot leaves the old one or the new 
 })
 
 test('Kafka killed and started again: the policy stays, its age grows, and changes made meanwhile come', async () => {
-  const server = await startServer(kafkaServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)
   const topic = await createPolicyTopic(options)
   const writer = openWriter(options, topic)

@@ -6,8 +6,8 @@ import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { openIngressStack } from '../../support/ingress-stack.ts'
+import { forFile } from '../../support/opened.ts'
 import { megabyte, streamOf } from './megabytes.ts'
 
 /** 2 GiB: more than a signed 32-bit number counts, and more than a process that kept it could hide. */

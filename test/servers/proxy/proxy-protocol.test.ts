@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { startIngressStack } from '../../support/ingress-stack.ts'
+import { forTest } from '../../support/opened.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { openProxy, overTls } from './open-proxy.ts'
 
@@ -72,8 +73,7 @@ test('A header stands before the handshake of TLS', async () => {
 
 test('WEIR_PROXY_PROTOCOL=yes asks the trusted proxies of the policy for one header, whatever address it names', async () => {
   const policy = { version: 1, identity: { trustedProxies: ['127.0.0.1'] } }
-  const stack = await startIngressStack(policy, { WEIR_PROXY_PROTOCOL: 'yes' })
-  onTestFinished(() => stack.close())
+  const stack = await forTest(startIngressStack(policy, { WEIR_PROXY_PROTOCOL: 'yes' }))
   const [host, port] = stack.ingress.proxy.replace('http://', '').split(':')
   const said = async (header: string) => {
     const socket = connect(Number(port), host)

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { Redis } from 'ioredis'
 import { expect, it } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 
 const server = await forFile(startServer(redisServer))

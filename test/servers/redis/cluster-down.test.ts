@@ -2,8 +2,8 @@ import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-l
 import { freePorts } from '@weir/runtime/ports.ts'
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { openTopology, untilDecides } from '../../support/open-topology.ts'
+import { forFile } from '../../support/opened.ts'
 import { startFamily } from '../../support/servers/redis-process.ts'
 
 const deadlineMs = 500

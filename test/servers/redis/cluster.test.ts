@@ -3,8 +3,8 @@ import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/tes
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { limitKey } from '@weir/redis/keys.ts'
 import { expect, test, vi } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { openTopology } from '../../support/open-topology.ts'
+import { forFile } from '../../support/opened.ts'
 import { runLoad } from '../../support/run-load.ts'
 import { startCluster } from '../../support/servers/redis-cluster.ts'
 

@@ -1,13 +1,13 @@
 import { buildLimit, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 
 test('a pause that Redis refuses for want of rights, or by an error of its script, is told with the reason', async () => {
-  const server = await startServer(redisServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(redisServer))
   const redis = await openLimiterRedis(server.address)
   const told: string[] = []
   const pauses = createPauses({ redis, onFault: (error) => told.push(String(error)) })

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { startIngress } from '../../support/start-ingress.ts'
 
@@ -16,18 +17,18 @@ upstreams: { demo: { url: "http://127.0.0.1:1", hosts: ["*"] } }
 `
 
 test('a Redis that is away takes no ingress out of a balancer: /readyz warns, and limits decide by onUnavailable', async () => {
-  const redis = await startServer(redisServer)
-  onTestFinished(() => redis.close())
+  const redis = await forTest(startServer(redisServer))
   const dir = await mkdtemp(join(tmpdir(), 'weir-probes-'))
   onTestFinished(() => rm(dir, { recursive: true }))
   await writeFile(join(dir, 'weir.yaml'), policy)
-  const ingress = await startIngress({
-    WEIR_REDIS_URL: redis.address,
-    WEIR_KAFKA_BROKERS: inject('kafkaBrokers'),
-    WEIR_POLICY_FILE: join(dir, 'weir.yaml'),
-    WEIR_DECISION_DEADLINE_MS: '50',
-  })
-  onTestFinished(() => ingress.close())
+  const ingress = await forTest(
+    startIngress({
+      WEIR_REDIS_URL: redis.address,
+      WEIR_KAFKA_BROKERS: inject('kafkaBrokers'),
+      WEIR_POLICY_FILE: join(dir, 'weir.yaml'),
+      WEIR_DECISION_DEADLINE_MS: '50',
+    }),
+  )
   const ask = async (path: string) => {
     const answer = await fetch(`${ingress.ops}${path}`)
     return `${answer.status} ${await answer.text()}`

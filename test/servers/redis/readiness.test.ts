@@ -3,7 +3,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
+import { forFile, forTest } from '../../support/opened.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
 
@@ -12,8 +12,9 @@ const server = await forFile(startServer(redisServer))
 async function openStore(aheadMs = 0) {
   const redis = await openLimiterRedis(server.address)
   const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
-  const store = new RedisLimitStore({ redis, clock, periodBoundaries: createBoundaryCache(), deadlineMs: 1_000 })
-  onTestFinished(() => store.close())
+  const store = await forTest(
+    new RedisLimitStore({ redis, clock, periodBoundaries: createBoundaryCache(), deadlineMs: 1_000 }),
+  )
   return { redis, store }
 }
 

@@ -1,6 +1,7 @@
 import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { openTopology } from '../../support/open-topology.ts'
+import { forTest } from '../../support/opened.ts'
 import { type Answer, runLoad } from '../../support/run-load.ts'
 import { startSentinels } from '../../support/servers/redis-sentinel.ts'
 
@@ -16,8 +17,7 @@ const usedOf = ({ decision }: Answer) => decision.limits[0]?.used ?? Number.POSI
 test.each(['SIGKILL', 'SIGSTOP'] as const)(
   'a failover under load (%s): nobody waits beyond the deadline, only writes that Redis lost are admitted twice, and service resumes',
   async (signal) => {
-    const setup = await startSentinels()
-    onTestFinished(() => setup.close())
+    const setup = await forTest(startSentinels())
     const store = await openTopology(setup.url, deadlineMs)
     const limit = buildLimit({ size, span: { kind: 'window', ms: 86_400_000 }, onUnavailable: 'deny' })
     const load = runLoad(store, clients, buildLimitRequest({ limits: [limit] }))

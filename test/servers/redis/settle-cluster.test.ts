@@ -10,8 +10,8 @@ import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { parseMarker } from '@weir/redis/settlement-marker.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { forFile } from '../../support/for-file.ts'
 import { untilDecides } from '../../support/open-topology.ts'
+import { forFile } from '../../support/opened.ts'
 import { startCluster } from '../../support/servers/redis-cluster.ts'
 
 const cluster = await forFile(startCluster())

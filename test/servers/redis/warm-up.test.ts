@@ -8,6 +8,7 @@ import { connectLimiter } from '@weir/redis/connect.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { expect, onTestFinished, test } from 'vitest'
+import { forTest } from '../../support/opened.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 
 const policy = requirePolicy(
@@ -38,8 +39,7 @@ function open(url: string) {
 }
 
 test('a start warms up with decisions of Redis, and counts none without it', async () => {
-  const server = await startServer(redisServer)
-  onTestFinished(() => server.close())
+  const server = await forTest(startServer(redisServer))
   const { sources, warm } = open(server.address)
   await warm()
   expect(sources).toEqual(Array.from({ length: 400 }, () => 'redis'))

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { weirUp } from '../../support/weir-up.ts'
 
 /** Files of the data directory that are there to hold them. */
