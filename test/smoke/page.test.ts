@@ -14,7 +14,7 @@ const shown: Readonly<Record<string, RegExp>> = {
   Usage: /demo-small/,
   Subjects: /demo-small.*✕ trial-day 100 %, full/s,
   Decisions: /✕ refused.*trial-day/s,
-  Blocks: /Nobody is/i,
+  Blocks: /No active blocks/,
   Alerts: /demo-small/,
   Policy: /trial-day/,
   Keys: /demo-small/,

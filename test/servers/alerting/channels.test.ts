@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
-import { forFile } from '../../support/for-file.ts'
+import { forFile } from '../../support/opened.ts'
 import { until } from '../../support/until.ts'
 
 const signature = 'sig=c2VjcmV0LW9mLXRoZS13b3JrZmxvdw'
