@@ -61,6 +61,13 @@ export const layers: Readonly<Record<string, Layer>> = {
   // Why a decision came out as it did, and what an edited policy would have decided.
   '@weir/explain': { packages: [...shared, '@weir/clickhouse'], libraries: [], node: 'all' },
 
+  // One change of the policy at a time, and what it was before.
+  '@weir/policy-changes': {
+    packages: [...shared, '@weir/clickhouse', '@weir/explain', '@weir/kafka', '@weir/policy-feed'],
+    libraries: [],
+    node: 'all',
+  },
+
   // Shipped alone, to programs that call Weir: it has nothing of ours.
   '@weir/client': { packages: [], libraries: ['undici'], node: 'all' },
 
@@ -97,6 +104,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@weir/explain',
       '@weir/identity',
       '@weir/kafka',
+      '@weir/policy-changes',
       '@weir/policy-feed',
       '@weir/redis',
       '@weir/clickhouse',

@@ -4,14 +4,8 @@ import { putEntity } from '@weir/policy/entities.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
-import { badRequest } from '@weir/runtime/problem.ts'
-import type { FastifyInstance } from 'fastify'
-import { pageOf } from '../http/page.ts'
-import { answerProblem, conflict, policyUnread, unknownName } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
-import { answerChange, changing } from '../policy/answer-change.ts'
-import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
-import { noEntity } from '../policy/entities.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
+import { conflict } from '@weir/policy-changes/change-problems.ts'
 import {
   endedKeys,
   findKey,
@@ -21,7 +15,14 @@ import {
   keyUntil,
   newKey,
   revokedKey,
-} from '../policy/key-changes.ts'
+} from '@weir/policy-changes/key-changes.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
+import { pageOf } from '../http/page.ts'
+import { answerProblem, policyUnread, unknownName } from '../http/problems.ts'
+import { serve } from '../http/serve.ts'
+import { answerChange, changing } from '../policy/answer-change.ts'
+import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
 

@@ -4,12 +4,12 @@ import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { mayBeSubject } from '@weir/policy/named-subject.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, portalUnavailable, unknownName } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
 import { changing } from '../policy/answer-change.ts'
-import { type ChangePlan, type PolicyChanger, reject } from '../policy/change-policy.ts'
 import type { Sources } from '../sources.ts'
 
 const minuteMs = 60_000

@@ -3,10 +3,10 @@ import { addressesOf } from '@weir/policy/contact-targets.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type Unsubscription, verifyUnsubscription } from '@weir/policy/unsubscribe-token.ts'
+import type { ChangePlan, PolicyChanger } from '@weir/policy-changes/change-policy.ts'
 import { signingKeysOf } from '@weir/runtime/signing-keys.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { type Handler, serve } from '../http/serve.ts'
-import type { ChangePlan, PolicyChanger } from '../policy/change-policy.ts'
 import type { Sources } from '../sources.ts'
 
 /** What a mail program posts has 26 bytes, as a form some more. Nothing of it is read. */

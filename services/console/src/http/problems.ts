@@ -1,4 +1,4 @@
-import type { PolicyFault } from '@weir/policy/entities.ts'
+import { policyUnavailable } from '@weir/policy-changes/change-problems.ts'
 import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 
@@ -21,14 +21,10 @@ export const unknownName = (what: string, name: string, near = ''): Problem =>
 
 /** The caller's copy is not the one that is in force, or the caller wanted there to be none. */
 export const preconditionFailed = problem(problemType('precondition-failed'), 'Precondition failed', 412)
-/** The change collides with what the policy has. */
-export const conflict = problem(problemType('conflict'), 'Conflict', 409)
 
 /** A route of an earlier release; the detail says what to use. */
 export const retired = problem(problemType('retired'), 'Gone', 410)
 
-/** Kafka is down, or the console cannot accept the change now. */
-export const policyUnavailable = problem(problemType('policy-unavailable'), 'Unavailable', 503)
 /** This process has not read the policy yet. */
 export const policyUnread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
 /** Redis does not answer, so that counts cannot be changed. */
@@ -78,19 +74,6 @@ export const tooManyStreams = (of: StreamRefusal): Problem =>
 
 /** The limit of concurrent questions is reached, or they come too fast. */
 export const tooManyQuestions = problem(problemType('too-many-questions'), 'Too many questions', 429)
-
-/** One thing that is wrong with a change, with its position in the file where one was sent. */
-export interface ChangeFault extends PolicyFault {
-  readonly line?: number
-  readonly column?: number
-}
-
-/** Lists everything that keeps a change from being made. */
-export function changeRejected(problems: readonly ChangeFault[]): Problem {
-  const faults = problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
-  const detail = `Nothing was changed. ${faults.join('; ')}`
-  return { ...problem(problemType('policy-refused'), 'The policy would not be right', 422)(detail), problems }
-}
 
 /** Sends a problem; a 503 and a 429 carry Retry-After. */
 export function answerProblem(reply: FastifyReply, problem: Problem): FastifyReply {

@@ -1,13 +1,14 @@
 import { type ChangeLineV1, encodeReset } from '@weir/contracts/policy.v1.ts'
 import type { ForgottenCount } from '@weir/core/audit/quota.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import type { PolicyChanger, Rejected } from '@weir/policy-changes/change-policy.ts'
+import { policyUnavailable } from '@weir/policy-changes/change-problems.ts'
 import type { OnForgotten } from '@weir/redis/limit-admin.ts'
 import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
-import { answerProblem, limitsUnavailable, policyUnavailable } from '../http/problems.ts'
+import { answerProblem, limitsUnavailable } from '../http/problems.ts'
 import { answerChange } from '../policy/answer-change.ts'
-import type { PolicyChanger, Rejected } from '../policy/change-policy.ts'
 
 /** Repeating it does no harm, and brings the entry. */
 const unaudited =

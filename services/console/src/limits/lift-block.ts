@@ -1,10 +1,10 @@
 import { liftBlock } from '@weir/api/limits.ts'
+import { type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import type { OnForgotten } from '@weir/redis/limit-admin.ts'
 import { limitOfKey, subjectOfKey } from '@weir/redis/recorded-scope.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
-import { type PolicyChanger, reject } from '../policy/change-policy.ts'
 import type { Sources } from '../sources.ts'
 import { answerCountChange, noRedis, redisProblem } from './count-change.ts'
 

@@ -1,4 +1,5 @@
 import { resetLimits, unblockLimits } from '@weir/api/limits.ts'
+import { type PolicyChanger, type Rejected, reject } from '@weir/policy-changes/change-policy.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { LimitChange, OnForgotten } from '@weir/redis/limit-admin.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
@@ -6,7 +7,6 @@ import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
-import { type PolicyChanger, type Rejected, reject } from '../policy/change-policy.ts'
 import type { Sources } from '../sources.ts'
 import { answerCountChange, noRedis } from './count-change.ts'
 

@@ -1,7 +1,7 @@
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 import { policyOf } from '@weir/explain/policy-facts.ts'
 import { pricesOf } from '@weir/policy/policy.ts'
-import type { PolicyAt } from '../policy/history-queries.ts'
+import type { PolicyAt } from '@weir/policy-changes/history-queries.ts'
 
 /** Returns the price list that each subject had in a policy of before, where it had one. */
 export function formerPrices(

@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import { type PolicyAt, readFormerPolicies } from '../policy/history-queries.ts'
+import { type PolicyAt, readFormerPolicies } from '@weir/policy-changes/history-queries.ts'
 import { askExport, askPeriodUsage, readCountedOffsets } from './billing-queries.ts'
 
 /** What spend and exports are made of. Every method rejects when ClickHouse does not answer. */

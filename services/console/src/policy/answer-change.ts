@@ -1,7 +1,7 @@
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import type { Changed, ChangePlan, PolicyChanger } from '@weir/policy-changes/change-policy.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { answerProblem } from '../http/problems.ts'
-import type { Changed, ChangePlan, PolicyChanger } from './change-policy.ts'
 
 /**
  * Sends the outcome of a change: its problem, or the route's own answer with the id of the audit record in a header.

@@ -13,14 +13,15 @@ import {
 } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
+import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingChangeScope } from '../http/authorize.ts'
 import { pageOf } from '../http/page.ts'
-import { answerProblem, changeRejected, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
+import { answerProblem, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
 import { type RequestOf, serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { answerChange, changing } from './answer-change.ts'
-import { type ChangePlan, type PolicyChanger, reject } from './change-policy.ts'
 
 /** The names there are, for a suggestion. */
 function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {

@@ -4,18 +4,25 @@ import { type Applied, applyPolicy, getPolicy, shownChangesMax } from '@weir/api
 import type { Entity } from '@weir/policy/entities.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { type FileChange, planFile } from '@weir/policy-changes/apply-file.ts'
+import {
+  type ChangePlan,
+  inSlices,
+  type PolicyChanger,
+  type Rejected,
+  reject,
+} from '@weir/policy-changes/change-policy.ts'
+import { changeRejected, policyUnavailable } from '@weir/policy-changes/change-problems.ts'
+import { exportPolicy } from '@weir/policy-changes/export-policy.ts'
+import { FileParser } from '@weir/policy-changes/file-parser.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
-import { answerProblem, changeRejected, policyUnavailable, policyUnread, preconditionFailed } from '../http/problems.ts'
+import { answerProblem, policyUnread, preconditionFailed } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { answerChange } from './answer-change.ts'
-import { type FileChange, planFile } from './apply-file.ts'
-import { type ChangePlan, inSlices, type PolicyChanger, type Rejected, reject } from './change-policy.ts'
 import { noEntity } from './entities.ts'
-import { exportPolicy } from './export-policy.ts'
-import { FileParser } from './file-parser.ts'
 import { registerImpact } from './impact.ts'
 
 /** As long as a policy may be (policy-reader.ts), plus bytes for characters beyond ASCII. */

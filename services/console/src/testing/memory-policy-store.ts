@@ -2,8 +2,8 @@ import { type PolicyMessage, parsePolicyRecord } from '@weir/contracts/policy.v1
 import { WeirError } from '@weir/core/errors.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
-import type { AuditLog } from '../policy/audit-log.ts'
-import type { ChangeSource, PolicyReplica } from '../sources.ts'
+import type { AuditLog } from '@weir/policy-changes/audit-log.ts'
+import type { ChangeSource, PolicyReplica } from '@weir/policy-changes/change-store.ts'
 
 /** A policy topic that is an array: tests use it instead of Kafka. */
 export interface MemoryPolicyStore extends PolicyReplica {

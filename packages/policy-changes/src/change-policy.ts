@@ -6,8 +6,8 @@ import type { EntityChange } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
-import { changeRejected, conflict, policyUnavailable } from '../http/problems.ts'
-import type { Sources } from '../sources.ts'
+import { changeRejected, conflict, policyUnavailable } from './change-problems.ts'
+import type { ChangeStore } from './change-store.ts'
 import { ChangePublisher, type PublishedChange, splitChanges, triesMax } from './publish-change.ts'
 
 /** Changes that wait in the queue: each takes some milliseconds, so that the last one waits about a second. */
@@ -86,16 +86,16 @@ const noPolicy =
  * batch into the topic again, as they are in force.
  */
 export class PolicyChanger {
-  readonly #sources: Sources
+  readonly #store: ChangeStore
   readonly #log: Logger
   readonly #publisher: ChangePublisher
   #last: Promise<unknown> = Promise.resolve()
   #waiting = 0
 
-  constructor(sources: Sources, log: Logger) {
-    this.#sources = sources
+  constructor(store: ChangeStore, log: Logger) {
+    this.#store = store
     this.#log = log
-    this.#publisher = new ChangePublisher(sources, log)
+    this.#publisher = new ChangePublisher(store, log)
   }
 
   /**
@@ -129,7 +129,7 @@ export class PolicyChanger {
     const {
       policy,
       changes: { audit },
-    } = this.#sources
+    } = this.#store
     const { state } = policy
     const from = this.#publisher.lastChange()
     if (state === undefined) return reject(policyUnavailable(unread))
@@ -171,7 +171,7 @@ export class PolicyChanger {
       const { id, position, isSeen, isTaken } = published
       if (!isSeen) return reject(policyUnavailable(unseen))
       if (!isTaken) return 'overtaken'
-      const problems = this.#sources.policy.problemsOf(id)
+      const problems = this.#store.policy.problemsOf(id)
       if (problems !== undefined) {
         await this.#publisher.restore(by)
         return reject({ ...conflict(misfit), problems })

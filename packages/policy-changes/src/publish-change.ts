@@ -10,7 +10,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import type { Steps } from '@weir/core/steps.ts'
 import { type EntityChange, type EntityKind, entityKinds } from '@weir/policy/entities.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Sources } from '../sources.ts'
+import type { ChangeStore } from './change-store.ts'
 
 /** Entities of one batch: some hundred milliseconds of work for each process that takes it over. */
 const entitiesMax = 5_000
@@ -88,13 +88,13 @@ export interface PublishedChange {
 
 /** Stores batches in the topic, each after the change that its plan is based on. */
 export class ChangePublisher {
-  readonly #sources: Sources
+  readonly #store: ChangeStore
   readonly #log: Logger
   /** Audit records of changes of ours that were left out. They go with the batch that writes their entities again. */
   readonly #leftOut: string[] = []
 
-  constructor(sources: Sources, log: Logger) {
-    this.#sources = sources
+  constructor(store: ChangeStore, log: Logger) {
+    this.#store = store
     this.#log = log
   }
 
@@ -105,14 +105,14 @@ export class ChangePublisher {
 
   /** The last change of the policy in force. */
   lastChange(): ChangePositionV1 {
-    const { checkpoint } = this.#sources.policy
+    const { checkpoint } = this.#store.policy
     return checkpoint === undefined ? noChange : { offset: String(checkpoint.offset), id: checkpoint.id }
   }
 
   async publish(by: string, { changes, lines }: PartOfChange, how: HowPublished): Promise<PublishedChange> {
     const { after, notices = [] } = how
-    const { policy, clock } = this.#sources
-    const { publish, audit } = this.#sources.changes
+    const { policy, clock } = this.#store
+    const { publish, audit } = this.#store.changes
     const nowMs = clock.nowMs()
     const id = uuidv7(nowMs)
     const entities = after === undefined ? changes : [...this.#inForce(changes), ...changes]
@@ -144,7 +144,7 @@ export class ChangePublisher {
 
   /** The stale entities as they are in force, but for those that the changes write. */
   #inForce(changes: readonly EntityChange[]): EntityChange[] {
-    const { policy } = this.#sources
+    const { policy } = this.#store
     const names = new Set(changes.map(({ kind, name }) => `${kind}/${name}`))
     const stale = [...policy.stale].filter(({ kind, name }) => !names.has(`${kind}/${name}`))
     return stale.map(({ kind, name }) => ({ kind, name, entity: policy.state?.get(kind, name) }))
