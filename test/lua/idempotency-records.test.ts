@@ -1,6 +1,6 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
-import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
-import { buildDecisionRequest } from '@weir/ingress/testing/build-decision-request.ts'
+import { DecisionService } from '@weir/decide/decision-service.ts'
+import { buildDecisionRequest } from '@weir/decide/testing/build-decision-request.ts'
 import { memoryPorts } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'

@@ -1,7 +1,8 @@
 import { constants } from 'node:os'
+import type { Progress } from '@weir/audit/progress.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { CommanderError } from 'commander'
-import { type Progress, ProgressLine } from './terminal/progress.ts'
+import { ProgressLine } from './terminal/progress.ts'
 import { harmless } from './text-table.ts'
 
 /** The parts of its process that a command uses. */

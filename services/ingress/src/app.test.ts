@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { MemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import type { MemoryDecisionLog } from './testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from './testing/memory-ingress.ts'
 
 const acme = { 'x-api-key': 'acme-key' }

@@ -1,4 +1,5 @@
 import { rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
+import { addressForms } from '@weir/decide/record/counted-by.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { policyAgeVariables, policySourceVariables } from '@weir/policy-feed/service-policy.ts'
 import { redisVariables } from '@weir/redis/redis-url.ts'
@@ -8,7 +9,6 @@ import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
 import { tracingVariables } from '@weir/runtime/tracing.ts'
-import { addressForms } from './decide/record/counted-by.ts'
 
 /** Everything the ingress reads from its environment. */
 export const ingressVariables = {

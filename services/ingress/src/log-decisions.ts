@@ -1,9 +1,9 @@
+import type { DecisionLog } from '@weir/decide/ports.ts'
+import { DecisionLines } from '@weir/decide/record/decision-lines.ts'
 import { createBusyLogger } from '@weir/runtime/logger.ts'
 import type { Config } from '@weir/runtime/read-config.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import type { ingressVariables } from './config.ts'
-import type { DecisionLog } from './decide/ports.ts'
-import { DecisionLines } from './decide/record/decision-lines.ts'
 
 /** What a second of lines leaves behind a reader that stands still: 1,000 of a kilobyte. */
 const unreadBytesMax = 1024 ** 2

@@ -1,4 +1,6 @@
 import { reasons } from '@weir/core/limits/decision.ts'
+import type { DecisionMetrics, Outcomes } from '@weir/decide/decision-metrics.ts'
+import { UncountedShare } from '@weir/decide/uncounted-share.ts'
 import type { Authenticator } from '@weir/identity/authenticate.ts'
 import type { Journal } from '@weir/journal/open-journal.ts'
 import type { Policy } from '@weir/policy/policy.ts'
@@ -10,8 +12,6 @@ import type { LabelCells } from '@weir/runtime/label-cells.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { Apps } from './app.ts'
-import type { DecisionMetrics, Outcomes } from './decide/decision-metrics.ts'
-import { UncountedShare } from './decide/uncounted-share.ts'
 
 /** Registers what is counted of callers and of Redis. docs/monitoring.md says what each metric is for. */
 export function registerMetrics(

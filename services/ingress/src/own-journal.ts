@@ -1,5 +1,6 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { newSpanId } from '@weir/contracts/trace-context.ts'
+import type { CorrectionAckQueue } from '@weir/decide/correct/correction-ack-queue.ts'
 import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
 import { type Journal, openJournal } from '@weir/journal/open-journal.ts'
 import type { TracedBatch } from '@weir/journal/publish/traced-batch.ts'
@@ -9,7 +10,6 @@ import type { Config } from '@weir/runtime/read-config.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import type { Tracing } from '@weir/runtime/tracing.ts'
 import type { ingressVariables } from './config.ts'
-import type { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 import { registerJournal } from './metrics.ts'
 
 /** The journal's topics, by their index in it. */

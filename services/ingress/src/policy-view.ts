@@ -1,3 +1,4 @@
+import type { DecisionView } from '@weir/decide/decision-view.ts'
 import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/policy/match/match-route.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
@@ -8,16 +9,10 @@ import { createReadHeaders, type ReadHeaders } from './http/client-headers.ts'
 import { createScopeReader } from './http/named-scopes.ts'
 
 /** A policy with everything that is computed from it once, not once per request. */
-export interface PolicyView {
-  readonly policy: Policy
-  /** Offset in `weir.policy.v1` of the last change that was taken over, also one of subjects alone; -1 for unknown. */
-  readonly offset: () => number
+export interface PolicyView extends DecisionView {
   readonly findRoute: RouteFinder
   readonly matchRoute: ReturnType<typeof createRouteMatcher>
   readonly descriptors: DescriptorMatcher
-  readonly resolveLimits: ReturnType<typeof createLimitResolver>
-  /** The same for a caller whose address is not known: limits by address do not apply. */
-  readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>
   readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
   readonly readScopes: ReturnType<typeof createScopeReader>
   readonly bodyPointers: ReturnType<typeof createBodyPointers>

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { createMemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -68,11 +68,29 @@ export const layers: Readonly<Record<string, Layer>> = {
     node: 'all',
   },
 
+  // One decision: asked, waited for, recorded, corrected.
+  '@weir/decide': { packages: [...shared, '@weir/redis'], libraries: ['prom-client'], node: 'all' },
+
+  // Whether what each server has agrees, and what is restored where it does not.
+  '@weir/audit': {
+    packages: [...shared, '@weir/clickhouse', '@weir/kafka', '@weir/redis'],
+    libraries: [],
+    node: 'all',
+  },
+
   // Shipped alone, to programs that call Weir: it has nothing of ours.
   '@weir/client': { packages: [], libraries: ['undici'], node: 'all' },
 
   '@weir/ingress': {
-    packages: [...shared, '@weir/identity', '@weir/journal', '@weir/kafka', '@weir/policy-feed', '@weir/redis'],
+    packages: [
+      ...shared,
+      '@weir/decide',
+      '@weir/identity',
+      '@weir/journal',
+      '@weir/kafka',
+      '@weir/policy-feed',
+      '@weir/redis',
+    ],
     libraries: [
       '@fastify/swagger',
       '@grpc/grpc-js',
@@ -137,6 +155,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: [
       ...shared,
       '@weir/api',
+      '@weir/audit',
       '@weir/import',
       '@weir/journal',
       '@weir/kafka',

@@ -1,4 +1,4 @@
-import { readDeadLetters } from '@weir/cli/audit/dead-letters.ts'
+import { readDeadLetters } from '@weir/audit/dead-letters.ts'
 import { encodeAlert } from '@weir/contracts/alert.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describePartition } from '@weir/cli/audit/dead-letters.ts'
+import { describePartition } from '@weir/audit/dead-letters.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeMark, kindOf, numberOf } from '@weir/contracts/journal.v1.ts'

@@ -1,4 +1,4 @@
-import type { MemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import type { MemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import { startCaddy } from './caddy.ts'
 import { startEnvoy, startEnvoyOverGrpc } from './envoy.ts'
 import { startHaproxy } from './haproxy.ts'

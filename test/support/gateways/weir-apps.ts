@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { systemClock } from '@weir/core/clock.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import { openMemoryIngress } from '@weir/ingress/testing/memory-ingress.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 

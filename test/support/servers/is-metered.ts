@@ -1,4 +1,4 @@
-import { describePartition } from '@weir/cli/audit/dead-letters.ts'
+import { describePartition } from '@weir/audit/dead-letters.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'

@@ -1,10 +1,3 @@
-import { parseDecision } from '@weir/contracts/decision.v1.ts'
-import { topics } from '@weir/contracts/topics.ts'
-import { WeirError } from '@weir/core/errors.ts'
-import { uuidv5 } from '@weir/core/ids.ts'
-import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
-import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import {
   type DeadLetter,
   type DeadLetterTopic,
@@ -13,7 +6,14 @@ import {
   type MeteredTopic,
   meteredTopics,
   readDeadLetters,
-} from '../audit/dead-letters.ts'
+} from '@weir/audit/dead-letters.ts'
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { WeirError } from '@weir/core/errors.ts'
+import { uuidv5 } from '@weir/core/ids.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { findKafka, withClickhouse } from '../open-servers.ts'
 import { readInputFile } from '../read-input-file.ts'

@@ -1,7 +1,7 @@
 import { type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
+import type { DecisionService } from '@weir/decide/decision-service.ts'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { DecisionService } from '../decide/decision-service.ts'
 import { createTokenCheck } from '../http/check-token.ts'
 import type { Ports } from '../ports.ts'
 import type { RequestTrace } from '../trace/request-trace.ts'

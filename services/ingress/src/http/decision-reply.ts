@@ -9,9 +9,9 @@ import {
   unauthenticatedPolicy,
   unauthenticatedState,
 } from '@weir/core/limits/rate-limit-headers.ts'
+import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
+import type { RecordedDecision } from '@weir/decide/types.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
-import { onExceedOf } from '../decide/limits/exceeded.ts'
-import type { RecordedDecision } from '../decide/types.ts'
 
 /** Takes the headers of an answer: a reply of Fastify's, or the list that the proxy writes in one call. */
 export interface HeaderTarget {

@@ -1,10 +1,10 @@
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import { retryAfterSeconds } from '@weir/core/limits/rate-limit-headers.ts'
 import type { Refusal, RefusalKind } from '@weir/core/limits/refusal.ts'
+import type { RecordedDecision } from '@weir/decide/types.ts'
 import type { Policy, Route } from '@weir/policy/policy.ts'
 import { fillTemplate, namesInTemplate } from '@weir/policy/template.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
-import type { RecordedDecision } from '../decide/types.ts'
 import type { ReplySettings } from './decision-reply.ts'
 
 /** A body with its media type. */

@@ -1,9 +1,9 @@
 import { METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { costMax } from '@weir/core/limits/limit-store.ts'
+import type { MemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import type { InjectOptions } from 'fastify'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { MemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from '../testing/memory-ingress.ts'
 
 const acme = { 'x-api-key': 'acme-key' }

@@ -1,10 +1,10 @@
 import { jsonText } from '@weir/contracts/json-text.ts'
 import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
+import type { DecisionService } from '@weir/decide/decision-service.ts'
+import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
+import type { RecordedDecision } from '@weir/decide/types.ts'
 import { badRequest, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { DecisionService } from '../decide/decision-service.ts'
-import { onExceedOf } from '../decide/limits/exceeded.ts'
-import type { RecordedDecision } from '../decide/types.ts'
 import {
   collector,
   denialProblem,

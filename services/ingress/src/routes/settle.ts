@@ -1,6 +1,6 @@
+import type { SettleAnswer, Settling } from '@weir/decide/correct/settle.ts'
 import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { SettleAnswer, Settling } from '../decide/correct/settle.ts'
 import { forbidden } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer, type CheckPrincipal } from './check/authorize-caller.ts'
 import { bodyReader, checkRoute, costSchema, nameSchema } from './check/check-body.ts'

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
+import { createMemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '@weir/decide/testing/memory-idempotency-records.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
@@ -8,8 +10,6 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { buildApps } from '../app.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
-import { createMemoryDecisionLog } from './memory-decision-log.ts'
-import { MemoryIdempotencyRecords } from './memory-idempotency-records.ts'
 
 /** How a policy names a key or a token. */
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

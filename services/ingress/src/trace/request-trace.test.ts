@@ -1,6 +1,6 @@
+import type { MemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import type { EndedSpan } from '@weir/runtime/tracing.ts'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import type { MemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from '../testing/memory-ingress.ts'
 import { RequestTraces } from './request-trace.ts'
 

@@ -9,10 +9,10 @@ import {
   type TraceContext,
 } from '@weir/contracts/trace-context.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
+import type { DecisionRequest, DecisionTrace, RecordedDecision, UnauthenticatedRequest } from '@weir/decide/types.ts'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { EndedSpan, Tracing } from '@weir/runtime/tracing.ts'
-import type { DecisionRequest, DecisionTrace, RecordedDecision, UnauthenticatedRequest } from '../decide/types.ts'
 import { clientGoneStatus } from '../http/timed-response.ts'
 
 /** W3C's own bound for what is passed on. */

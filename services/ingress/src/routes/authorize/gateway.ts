@@ -1,8 +1,8 @@
+import { degradedBy, onExceedOf } from '@weir/decide/limits/exceeded.ts'
+import type { RecordedDecision } from '@weir/decide/types.ts'
 import type { Caller } from '@weir/identity/caller.ts'
 import { badRequest, type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
-import { degradedBy, onExceedOf } from '../../decide/limits/exceeded.ts'
-import type { RecordedDecision } from '../../decide/types.ts'
 import type { OwnBody } from '../../http/own-refusal.ts'
 
 /** Options of a gateway, as query parameters of the address that it calls. */

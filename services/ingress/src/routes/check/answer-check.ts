@@ -4,6 +4,9 @@ import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import { settleMsMax } from '@weir/core/limits/limit-store.ts'
+import type { DecisionService } from '@weir/decide/decision-service.ts'
+import type { DecisionView } from '@weir/decide/decision-view.ts'
+import type { RecordedDecision } from '@weir/decide/types.ts'
 import { findKey } from '@weir/identity/credential.ts'
 import { canonicalJson, type JsonObject } from '@weir/policy/entities.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
@@ -12,8 +15,6 @@ import type { Route, Subject } from '@weir/policy/policy.ts'
 import { parseDurationMs, subjectRule } from '@weir/policy/policy-values.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
-import type { DecisionService } from '../../decide/decision-service.ts'
-import type { RecordedDecision } from '../../decide/types.ts'
 import { valuesOfJson } from '../../http/body-scopes.ts'
 import { isProblem } from '../../http/decision-reply.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
@@ -125,7 +126,12 @@ function idempotencyKeyOf({ kind }: CheckPrincipal, { idempotency_key: key }: Ch
 }
 
 /** The subject of a token's check by another policy than the one that the check came under. */
-function reauthenticated(live: PolicyView, { subject: before, keyId }: CheckedSubject, body: CheckBody, nowMs: number) {
+function reauthenticated(
+  live: DecisionView,
+  { subject: before, keyId }: CheckedSubject,
+  body: CheckBody,
+  nowMs: number,
+) {
   const key = body.key === undefined ? undefined : findKey(live.policy, body.key, nowMs)
   if (body.key !== undefined) return key && { subject: key.subject, keyId: key.id }
   const subject = subjectNamed(live.policy, before.id)
@@ -164,7 +170,7 @@ const ownSubjectOnly = forbidden('This credential may ask about its own subject 
 
 /** The subject that a check is about. A subject's credential checks that subject, a token any. */
 export function checkedSubject(
-  { policy }: PolicyView,
+  { policy }: Pick<DecisionView, 'policy'>,
   principal: CheckPrincipal,
   { subject: id, key: text }: Pick<CheckBody, 'subject' | 'key'>,
   nowMs: number,
@@ -205,7 +211,7 @@ const costTooHigh = needsToken('The cost is above the size of a limit of this ch
  * peek charges nothing, so that it may have any cost.
  */
 function whyNotOwn(
-  { resolveLimits, resolveWithoutAddress }: PolicyView,
+  { resolveLimits, resolveWithoutAddress }: DecisionView,
   { subject, ip }: Extract<CheckPrincipal, { readonly kind: 'subject' }>,
   body: CheckBody,
   route: Route,

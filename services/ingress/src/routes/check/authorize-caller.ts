@@ -1,3 +1,6 @@
+import type { DecisionService } from '@weir/decide/decision-service.ts'
+import type { DecisionView } from '@weir/decide/decision-view.ts'
+import type { UnauthenticatedRequest } from '@weir/decide/types.ts'
 import type { Caller, Claims } from '@weir/identity/caller.ts'
 import { keyTextOf } from '@weir/identity/credential.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
@@ -5,8 +8,6 @@ import type { Subject } from '@weir/policy/policy.ts'
 import { fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import { type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { DecisionService } from '../../decide/decision-service.ts'
-import type { UnauthenticatedRequest } from '../../decide/types.ts'
 import { createTokenCheck } from '../../http/check-token.ts'
 import { denialProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { startedAtOf } from '../../http/timed-response.ts'
@@ -27,7 +28,7 @@ export type CheckPrincipal =
       readonly ip: string
       /** Authenticates the credential by a later policy; undefined once it is no valid one. */
       readonly reauthenticate: (
-        view: PolicyView,
+        view: DecisionView,
       ) => Promise<{ readonly subject: Subject; readonly keyId: string } | undefined>
     }
 
@@ -88,7 +89,7 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
       if (caller.kind === 'unauthenticated') return refuse(view, request, reply, caller)
       if (caller.carriedIn === undefined) return refuse(view, request, reply, { retryAfterMs: 0 })
       const ip = ports.authenticator.addressOf(view.policy, origin(request))
-      const reauthenticate = async (live: PolicyView) => {
+      const reauthenticate = async (live: DecisionView) => {
         const again = await ports.authenticator.authenticate(live.policy, origin(request))
         return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
       }

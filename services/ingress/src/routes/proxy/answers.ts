@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Refusal } from '@weir/core/limits/refusal.ts'
+import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
+import type { RecordedDecision } from '@weir/decide/types.ts'
 import type { Upstream } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
-import { onExceedOf } from '../../decide/limits/exceeded.ts'
-import type { RecordedDecision } from '../../decide/types.ts'
 import {
   challengeHeader,
   collector,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import { type FairSlots, sharerOf } from '@weir/decide/fair-slots.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
-import { type FairSlots, sharerOf } from '../../fair-slots.ts'
 import { type BodyValues, countedBodyProblems, mayBeJson, valuesOfBody } from '../../http/body-scopes.ts'
 import { parseJson, readBodyBytesMax } from '../../http/json-body.ts'
 import { costBodyProblems, jsonCost } from '../../http/json-cost.ts'

@@ -1,8 +1,8 @@
+import { subjectShareDefault } from '@weir/decide/fair-slots.ts'
 import type { Policy, Upstream } from '@weir/policy/policy.ts'
 import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { LabelCells } from '@weir/runtime/label-cells.ts'
 import { Client, type Dispatcher, Pool } from 'undici'
-import { subjectShareDefault } from '../../fair-slots.ts'
 import { connectorSkippingContinue } from './skip-continue.ts'
 import { UpstreamSlots } from './upstream-slots.ts'
 

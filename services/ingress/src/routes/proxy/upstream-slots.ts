@@ -1,4 +1,4 @@
-import { FairSlots, sharerOf } from '../../fair-slots.ts'
+import { FairSlots, sharerOf } from '@weir/decide/fair-slots.ts'
 
 /**
  * The slots of one upstream: requests that have a connection, and behind them those that wait for one. Each kind is

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
+import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { DecisionRecorder } from './decision-recorder.ts'
 import type { Denial } from './decision-records.ts'
 

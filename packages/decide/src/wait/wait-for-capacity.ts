@@ -5,7 +5,7 @@ import { refuses } from '@weir/core/limits/exceeding.ts'
 import { isOfOneSubject, type Limit, longestPeriodMs } from '@weir/core/limits/limit.ts'
 import { type LimitRequest, type LimitStore, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import type { LivePolicy, PolicyView } from '../../policy-view.ts'
+import type { DecisionView, LiveView } from '../decision-view.ts'
 import { policyStale, unauthorized } from '../limits/denied-by-policy.ts'
 import type { ExceededCounts } from '../limits/exceeded.ts'
 import { limitsOf, type ReservedDecision, requestOf, reservedDecisionOf } from '../limits/limit-request.ts'
@@ -16,7 +16,7 @@ import { isGone, watchClient } from './waiting-client.ts'
 
 /** What a decision is made with. */
 export interface Deciding {
-  readonly policy: Pick<LivePolicy, 'isStale' | 'view'>
+  readonly policy: LiveView
   readonly store: LimitStore
   readonly clock: Clock
 }
@@ -159,7 +159,7 @@ async function attemptAgain({ policy, store, clock }: Deciding, before: Decision
 }
 
 /** The same request under another policy; undefined if that policy does not know its caller any more. */
-async function underPolicy(ask: DecisionRequest, view: PolicyView): Promise<DecisionRequest | undefined> {
+async function underPolicy(ask: DecisionRequest, view: DecisionView): Promise<DecisionRequest | undefined> {
   if (ask.reauthenticate === undefined) return ask
   const caller = await ask.reauthenticate(view)
   if (caller === undefined || caller.subject.id !== ask.subject.id) return undefined

@@ -1,14 +1,14 @@
 import type { RecordClaim } from '@weir/core/limits/limit-store.ts'
+import { Corrections } from '@weir/decide/correct/corrections.ts'
+import { DecisionService, type DecisionServiceParts } from '@weir/decide/decision-service.ts'
+import type { IdempotencyRecords } from '@weir/decide/ports.ts'
+import { buildDecisionRequest } from '@weir/decide/testing/build-decision-request.ts'
+import type { MemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
+import type { DecisionRequest } from '@weir/decide/types.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { beforeEach, expect, test } from 'vitest'
-import { createLivePolicy } from '../policy-view.ts'
-import { buildDecisionRequest } from '../testing/build-decision-request.ts'
-import type { MemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { memoryPorts } from '../testing/memory-ingress.ts'
-import { Corrections } from './correct/corrections.ts'
-import { DecisionService, type DecisionServiceParts } from './decision-service.ts'
-import type { IdempotencyRecords } from './ports.ts'
-import type { DecisionRequest } from './types.ts'
+import { createLivePolicy } from './policy-view.ts'
+import { memoryPorts } from './testing/memory-ingress.ts'
 
 const policyText = `
 version: 1

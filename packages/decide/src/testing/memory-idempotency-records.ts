@@ -1,5 +1,5 @@
 import type { RecordClaim } from '@weir/core/limits/limit-store.ts'
-import type { IdempotencyRecords } from '../decide/ports.ts'
+import type { IdempotencyRecords } from '../ports.ts'
 
 /** Knows the records of one process alone: for tests of what asks for them. */
 export class MemoryIdempotencyRecords implements IdempotencyRecords {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
+import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import type { Correction } from './correction-record.ts'
 import { Corrections } from './corrections.ts'
 

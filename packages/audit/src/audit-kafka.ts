@@ -6,8 +6,8 @@ import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { offsetsSince, PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import type { LogRecord } from '@weir/kafka/partition-log.ts'
-import type { Progress } from '../terminal/progress.ts'
 import { type DeadLetterNumbers, describePartition, type MeteredTopic } from './dead-letters.ts'
+import type { Progress } from './progress.ts'
 
 /** Records of one read: about 10 MB of decisions. */
 const recordsPerRead = 20_000

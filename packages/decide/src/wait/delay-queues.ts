@@ -1,4 +1,4 @@
-import { FairSlots, sharerOf } from '../../fair-slots.ts'
+import { FairSlots, sharerOf } from '../fair-slots.ts'
 import { DelayQueue, type EnqueueRequest, type QueueTicket } from './delay-queue.ts'
 
 /**

@@ -1,11 +1,11 @@
+import { DecisionService } from '@weir/decide/decision-service.ts'
+import type { AddressForm } from '@weir/decide/record/counted-by.ts'
+import { buildDecisionRequest } from '@weir/decide/testing/build-decision-request.ts'
+import type { DecisionRequest } from '@weir/decide/types.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { expect, test } from 'vitest'
-import { createLivePolicy } from '../../policy-view.ts'
-import { buildDecisionRequest } from '../../testing/build-decision-request.ts'
-import { memoryPorts } from '../../testing/memory-ingress.ts'
-import { DecisionService } from '../decision-service.ts'
-import type { DecisionRequest } from '../types.ts'
-import type { AddressForm } from './counted-by.ts'
+import { createLivePolicy } from './policy-view.ts'
+import { memoryPorts } from './testing/memory-ingress.ts'
 
 const window = 'algorithm: fixed_window, window: 1m'
 const policyText = `

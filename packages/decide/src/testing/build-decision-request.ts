@@ -1,10 +1,10 @@
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import type { DecisionRequest } from '../decide/types.ts'
-import type { PolicyView } from '../policy-view.ts'
+import type { DecisionView } from '../decision-view.ts'
+import type { DecisionRequest } from '../types.ts'
 
 /** A request of cost 1 of a subject that the policy has; a test states only what matters to it. */
 export function buildDecisionRequest(
-  view: PolicyView,
+  view: DecisionView,
   id: string,
   given: Partial<DecisionRequest> = {},
 ): DecisionRequest {

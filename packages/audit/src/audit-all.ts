@@ -6,11 +6,11 @@ import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
-import type { Progress } from '../terminal/progress.ts'
 import { auditKafka, type MissingRecords } from './audit-kafka.ts'
 import { auditQuotas } from './audit-quotas.ts'
 import { auditRollups } from './audit-rollups.ts'
 import { type DeadLetterNumbers, type MeteredTopic, meteredTopics, readDeadLetterNumbers } from './dead-letters.ts'
+import type { Progress } from './progress.ts'
 
 /** The servers and the policy that an audit compares. */
 export interface AuditPorts {

@@ -2,13 +2,13 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { rateLimitState } from '@weir/core/limits/rate-limit-headers.ts'
+import { DecisionService } from '@weir/decide/decision-service.ts'
+import { buildDecisionRequest } from '@weir/decide/testing/build-decision-request.ts'
+import type { DecisionRequest, RecordedDecision } from '@weir/decide/types.ts'
+import { createManualTime } from '@weir/decide/wait/testing/manual-time.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { afterEach, expect, test, vi } from 'vitest'
-import { buildDecisionRequest } from '../../testing/build-decision-request.ts'
-import { memoryPorts } from '../../testing/memory-ingress.ts'
-import { DecisionService } from '../decision-service.ts'
-import type { DecisionRequest, RecordedDecision } from '../types.ts'
-import { createManualTime } from './testing/manual-time.ts'
+import { memoryPorts } from './testing/memory-ingress.ts'
 
 afterEach(() => void vi.useRealTimers())
 

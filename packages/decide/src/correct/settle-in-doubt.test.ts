@@ -1,7 +1,7 @@
 import { decision } from '@weir/core/limits/testing/build-decision.ts'
 import { expect, test, vi } from 'vitest'
-import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import type { Settlements } from '../ports.ts'
+import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { Corrections } from './corrections.ts'
 import { Settling } from './settle.ts'
 

@@ -1,7 +1,7 @@
 import type { Settled, Settlement } from '@weir/core/limits/settlement.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import type { Settlements } from '../ports.ts'
+import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { CorrectionAckQueue } from './correction-ack-queue.ts'
 import { Corrections } from './corrections.ts'
 import { Settling } from './settle.ts'

@@ -3,7 +3,7 @@ import { findRollups, type Rollup, type Span } from '@weir/clickhouse/audit/roll
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { compareRollup, type HourDifference, rollupDiscrepancies } from '@weir/core/audit/compare-rollups.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
-import type { Progress } from '../terminal/progress.ts'
+import type { Progress } from './progress.ts'
 
 const hourMs = 3_600_000
 /** Rows of an hour that are named. */

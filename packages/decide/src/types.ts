@@ -3,7 +3,7 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, NamedValues } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
-import type { PolicyView } from '../policy-view.ts'
+import type { DecisionView } from './decision-view.ts'
 
 /** The ways to ask for a decision. */
 export const entryPoints = ['proxy', 'check', 'batch', 'authorize', 'grpc'] as const
@@ -16,7 +16,7 @@ export interface DecisionRequest {
   /** When its head was read, or its body where the cost is in it, by `performance.now()`. */
   readonly startedAt: number
   /** The policy by which subject and route were found. */
-  readonly view: PolicyView
+  readonly view: DecisionView
   readonly subject: Subject
   readonly keyId: string
   /** As `addressScope` writes it; empty when it is not known: limits by address then do not apply. */
@@ -47,7 +47,7 @@ export interface DecisionRequest {
    * Finds the caller under a policy that came into force while the request waited; undefined if that policy does not
    * know it. Without it the caller stays as it was.
    */
-  readonly reauthenticate?: (view: PolicyView) => Promise<Pick<DecisionRequest, 'subject' | 'keyId'> | undefined>
+  readonly reauthenticate?: (view: DecisionView) => Promise<Pick<DecisionRequest, 'subject' | 'keyId'> | undefined>
   /** Undefined for a request that is not traced, as nearly all. */
   readonly trace?: DecisionTrace | undefined
 }

@@ -1,4 +1,4 @@
-import type { DecisionLog } from '../decide/ports.ts'
+import type { DecisionLog } from '../ports.ts'
 
 type Line = Readonly<Record<string, unknown>> & { readonly key: string }
 
