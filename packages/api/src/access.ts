@@ -195,6 +195,7 @@ export const unsubscribe = operation('POST /unsubscribe/:token', {
   ...link,
   summary: 'Unsubscribe an address',
   consumes: ['application/x-www-form-urlencoded', 'multipart/form-data'],
+  isAnyType: true,
   body: Type.Unsafe<unknown>({
     described: { type: ['object', 'null'], additionalProperties: true, description: 'RFC 8058; not read' },
   }),

@@ -34,6 +34,8 @@ export interface Operation<
   readonly headers?: TSchema
   readonly body?: Body
   readonly consumes?: readonly string[]
+  /** Whether a body of any type is taken. */
+  readonly isAnyType?: true
   /** By status. */
   readonly answers: Answer
   /** Statuses of its errors beyond those that every operation has. */
@@ -95,12 +97,10 @@ export const media = <const Types extends Readonly<Record<string, object>>>(
 
 /** The parts of an operation's schema, in the form of Fastify. */
 export function schemaOf({ tag, summary, scope, params, query, headers, body, consumes, ...more }: Operation) {
-  const { answers, problems = [] } = more
+  const { answers, isAnyType, problems = [] } = more
   // Without a body, a name or a query of this size nothing can be refused for these.
   const ofName = params === undefined ? [] : [414]
-  // A list of types that ends with any says that no type is refused.
-  const ofType = consumes?.includes('*/*') ? [] : [415]
-  const ofBody = body === undefined && consumes === undefined ? [] : [413, ...ofType]
+  const ofBody = body === undefined && consumes === undefined ? [] : isAnyType ? [413] : [413, 415]
   const always = scope === undefined ? [400, 431] : [400, 401, 403, 431]
   return {
     tags: [tag],

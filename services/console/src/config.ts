@@ -14,7 +14,7 @@ import type { StatusAddress } from './status/ask-processes.ts'
 /** Processes of a large installation; each is asked at the same time. */
 const statusUrlsMax = 64
 
-/** Where the processes have their ops sources. */
+/** Where the processes have their ops ports. */
 const statusUrls: Variable<readonly StatusAddress[]> = {
   name: 'WEIR_STATUS_URLS',
   about: 'ops addresses of all processes, separated by commas, for `weir status`: metering=http://127.0.0.1:9102',

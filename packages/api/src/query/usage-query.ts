@@ -54,6 +54,8 @@ interface Askable<Dimension extends string> {
   readonly dimensions: readonly Dimension[]
   /** Those that only the decisions themselves have. */
   readonly rawDimensions: readonly Dimension[]
+  /** Whether there are rows by the minute. */
+  readonly hasMinutes: boolean
   /** What it takes, and what each may be. */
   readonly parameters: TProperties
 }
@@ -71,11 +73,13 @@ const byMax = 4
 /** The steps of a query; adds what is wrong about minutes. */
 function readStep(
   text = 'hour',
-  { fromMs, toMs, nowMs }: { readonly fromMs: number; readonly toMs: number; readonly nowMs: number },
+  { hasMinutes, fromMs, toMs, nowMs }: Record<'fromMs' | 'toMs' | 'nowMs', number> & { readonly hasMinutes: boolean },
   problems: string[],
 ): Step | undefined {
-  if (text === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
-  if (text === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
+  if (text === 'minute' && hasMinutes && toMs - fromMs > minuteSpanMaxMs)
+    problems.push('step=minute takes at most 7 days')
+  if (text === 'minute' && hasMinutes && fromMs < nowMs - minutesKeptMs)
+    problems.push('step=minute reaches back 35 days')
   return querySteps.find((one) => one === text)
 }
 
@@ -103,7 +107,7 @@ export interface AskedAt {
 
 /** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
 function parseQuery<Dimension extends string>(
-  { dimensions, rawDimensions, parameters }: Askable<Dimension>,
+  { dimensions, rawDimensions, parameters, hasMinutes }: Askable<Dimension>,
   given: GivenParameters,
   { nowMs, isNarrow = false, calendar }: AskedAt,
 ): ParsedQuery<Dimension> {
@@ -115,7 +119,7 @@ function parseQuery<Dimension extends string>(
   const span = readSpan(params, { nowMs, spanMs: dayMs }, problems)
   const { fromMs, toMs } = period ?? span
   const timeZone = params.time_zone === undefined ? (period ?? span).timeZone : span.timeZone
-  const step = readStep(params.step, { fromMs, toMs, nowMs }, problems)
+  const step = readStep(params.step, { hasMinutes, fromMs, toMs, nowMs }, problems)
 
   const names = (params.by ?? '').split(',').filter((name) => name !== '')
   const by = dimensions.filter((dimension) => names.includes(dimension))
@@ -165,11 +169,15 @@ export type UsageQuery = RollupQuery<UsageDimension>
 
 /** Reads a query of usage from query parameters. */
 export const parseUsageQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> =>
-  parseQuery({ dimensions: usageDimensions, rawDimensions, parameters: usageParameters }, given, at)
+  parseQuery({ dimensions: usageDimensions, rawDimensions, parameters: usageParameters, hasMinutes: true }, given, at)
 
 /** A query of outcomes: how upstreams answered whom, when. */
 export type OutcomeQuery = RollupQuery<OutcomeDimension>
 
 /** Reads a query of outcomes from query parameters. */
 export const parseOutcomeQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<OutcomeDimension> =>
-  parseQuery({ dimensions: outcomeDimensions, rawDimensions: [], parameters: outcomeParameters }, given, at)
+  parseQuery(
+    { dimensions: outcomeDimensions, rawDimensions: [], parameters: outcomeParameters, hasMinutes: false },
+    given,
+    at,
+  )

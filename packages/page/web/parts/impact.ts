@@ -1,5 +1,4 @@
 import type { Impact } from '@weir/api/policy.ts'
-
 import { useState } from 'preact/hooks'
 import { pathOf, type Refusal, send } from '../api.ts'
 import { count, counted, percent } from '../format.ts'
@@ -9,7 +8,6 @@ import { Field } from './field.ts'
 import { Panel } from './panel.ts'
 import { type Column, Table } from './table.ts'
 
-/** Refusals, as recorded and by the edited policy. */
 /** Subjects that a row names. */
 const shownMax = 5
 

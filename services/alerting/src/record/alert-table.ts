@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
-import { type AlertV1, readAlert } from '@weir/contracts/alert.v1.ts'
+import { type AlertV1, alertFields, readAlert } from '@weir/contracts/alert.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type DeliveryJob, giveUpAfterMs } from '../types.ts'
@@ -24,7 +24,9 @@ type ColumnFields = Partial<
  * is the name of the silence that it falls under; empty for none.
  */
 export function alertRow({ id, type, subject, time, data }: AlertV1, state: 'raised' | 'late', silence = '') {
-  const fields: ColumnFields = data
+  // Other members are not checked: another program may have put anything there.
+  const known = Object.keys(alertFields[type]).map((name) => [name, Reflect.get(data, name)])
+  const fields: ColumnFields = Object.fromEntries(known)
   const { limit = '', size = 0, count = 0, used = count, percent = 0, decision_id = noDecision } = fields
   const { window_start = time, window_end = fields.until ?? time } = fields
   const { period_start = window_start, period_end = window_end } = fields

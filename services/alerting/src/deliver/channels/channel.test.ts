@@ -44,6 +44,14 @@ const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = 
 const signedHeaders = ({ headers }: { headers: IncomingHttpHeaders }) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
 
+it('An attempt whose words cannot be made has failed, and does not reject', async () => {
+  const words = { text: 'Subject: x\n\n{{limit}}', html: undefined }
+  const odd = { ...alert, type: 'weir.endpoint.test', data: { endpoint: 'ops', limit: { toString: 1 } } } as never
+  const mail = { name: 'mail', only: {}, isPaused: false, type: 'email', to: ['a@example.com'] } as never
+  const send = createAlertSender(toolsOf({}, { templates: { find: () => words } }))
+  expect(await send(mail, odd)).toMatchObject({ status: 0, error: expect.any(String) })
+})
+
 describe('sending a webhook', () => {
   it('is verified by the standardwebhooks library, byte for byte', async () => {
     expect(await send()).toMatchObject({ status: 204 })

@@ -1,7 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Endpoint, EndpointOf, Target } from '@weir/policy/policy.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
-import type { AttemptResult, Channel, ChannelTools } from './channel.ts'
+import { type AttemptResult, type Channel, type ChannelTools, unsent } from './channel.ts'
 import { email } from './email.ts'
 import { pagerduty } from './pagerduty.ts'
 import { slack } from './slack.ts'
@@ -32,6 +32,11 @@ export const createAlertSender =
   (tools: ChannelTools): SendAlert =>
   async (target, alert) => {
     const channel = channelOf(target)
-    const result = await channel.send(target, alert, tools)
-    return { ...result, verdict: channel.verdicts[result.status] }
+    try {
+      const result = await channel.send(target, alert, tools)
+      return { ...result, verdict: channel.verdicts[result.status] }
+    } catch (error) {
+      // An alert of another program may have a value that no words can be made of.
+      return unsent(error instanceof Error ? error.message : String(error))
+    }
   }

@@ -1,0 +1,22 @@
+import { readAlert } from '@weir/contracts/alert.v1.ts'
+import { expect, test } from 'vitest'
+import { alertRow } from './alert-table.ts'
+
+test('A row has what its type of alert has: other members of a foreign record reach no column', () => {
+  const data = { endpoint: 'ops', size: 'many', used: -1, percent: 'all', decision_id: 'none', period_start: 'once' }
+  const time = '2026-11-28T12:00:00Z'
+  const of = { id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', type: 'weir.endpoint.test', subject: 'ops', time }
+  const parsed = readAlert({ ...of, text: JSON.stringify(data) })
+  if (parsed.kind !== 'alert') throw new Error('it is no alert')
+  const second = Date.parse(time) / 1_000
+  expect(alertRow(parsed.alert, 'raised')).toMatchObject({
+    limit: '',
+    size: 0,
+    used: 0,
+    percent: 0,
+    decision_id: '00000000-0000-0000-0000-000000000000',
+    period_start: second,
+    period_end: second,
+    data: JSON.stringify(data),
+  })
+})
