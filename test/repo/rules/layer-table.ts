@@ -119,6 +119,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: [
       ...shared,
       '@weir/api',
+      '@weir/audit',
       '@weir/explain',
       '@weir/identity',
       '@weir/kafka',
