@@ -1,5 +1,6 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeGapOpen } from '@weir/contracts/journal.v1.ts'
+import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
@@ -33,23 +34,7 @@ async function sendPoison({ kafka }: Stack): Promise<void> {
 async function sendRefused({ kafka }: Stack): Promise<void> {
   const sender = createRecordSender(kafka)
   const tsMs = Date.now()
-  const open = encodeDecisionOpen({
-    id: uuidv7(tsMs),
-    tsMs,
-    subject: 'poison',
-    keyId: '',
-    plan: '',
-    route: 'GET /',
-    method: 'GET',
-    cost: 1,
-    count: 1,
-    outcome: 'allow',
-    reason: 'ok',
-    mode: 'enforce',
-    charged: 'yes',
-    deniedBy: '',
-    limits: [],
-  })
+  const open = encodeDecisionOpen(decisionInput({ id: uuidv7(tsMs), tsMs, subject: 'poison' }))
   const value = `${open.replace('"cost":1', '"cost":"much"')},"journal":"${uuidv7(tsMs)}","seq":0}`
   await sender.send(topics.decisions, [{ key: 'poison', value }])
   await sender.close()
