@@ -1,4 +1,5 @@
-import { list, object, optional, text, whole } from './schema.ts'
+import Type from 'typebox'
+import { list, object, oneOf, optional, text, texts, whole } from './schema.ts'
 
 /** An answer that says what is wrong (RFC 9457). */
 const problem = object(
@@ -21,6 +22,33 @@ const problem = object(
     scope: optional(text('the scope that the token lacks')),
   },
   'RFC 9457; docs/errors.md lists the types',
+)
+
+const standard = (type: string) => `https://iana.org/assignments/http-problem-types#${type}`
+const own = (type: string) => `urn:weir:problem:${type}`
+
+/** What is wrong with a request to the ingress, and which limits refused it. */
+export const checkProblem = object(
+  {
+    // docs/errors.md says what each means.
+    type: oneOf([
+      ...['quota-exceeded', 'temporary-reduced-capacity', 'abnormal-usage-detected'].map(standard),
+      ...['bad-request', 'unauthorized', 'forbidden', 'scope-missing', 'untrusted-proxy'].map(own),
+      ...['not-found', 'method-not-allowed', 'cost-exceeds-limit', 'too-many-open', 'cost-unreadable'].map(own),
+      ...['no-upstream', 'upstream-timeout', 'upstream-unreachable', 'upstream-busy', 'headers-too-large'].map(own),
+      ...['internal', 'unknown-decision', 'settlement-too-high', 'conflict', 'settlement-unavailable'].map(own),
+      own('limits-unavailable'),
+    ]),
+    title: Type.String(),
+    status: whole(undefined, { minimum: 400, maximum: 599 }),
+    detail: Type.String(),
+    'violated-policies': optional(texts('Names of limits.')),
+    scope: optional(Type.String()),
+    challenge: optional(text('Of quota-exceeded: the page that lets people in again.')),
+    settled_cost: optional(whole('Of a conflict: the cost that the decision was settled to.', { minimum: 0 })),
+    cost_max: optional(whole('Of settlement-too-high: the highest cost that it can be settled to.', { minimum: 0 })),
+  },
+  'An error by RFC 9457.',
 )
 
 const words: Readonly<Record<number, string>> = {

@@ -58,8 +58,8 @@ export const textsByName = (description?: string) =>
 export const object = <Members extends TProperties>(members: Members, description?: string) =>
   Type.Object(members, description === undefined ? {} : { description })
 /** An object that has no other members. */
-export const closed = <Members extends TProperties>(members: Members) =>
-  Type.Object(members, { additionalProperties: false })
+export const closed = <Members extends TProperties>(members: Members, rules: object = {}) =>
+  Type.Object(members, { additionalProperties: false, ...rules })
 /** A member that may be absent. */
 export const optional = Type.Optional
 /** A member that a client may leave out, and a handler finds with its default. */

@@ -84,6 +84,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/ingress': {
     packages: [
       ...shared,
+      '@weir/api',
       '@weir/decide',
       '@weir/identity',
       '@weir/journal',
@@ -100,8 +101,8 @@ export const layers: Readonly<Record<string, Layer>> = {
       'fastify',
       'grpc-health-check',
       'prom-client',
+      'typebox',
       'undici',
-      'yaml',
     ],
     node: 'all',
   },

@@ -1,3 +1,4 @@
+import { batchBody, checkBody } from '@weir/api/check.ts'
 import { jsonText } from '@weir/contracts/json-text.ts'
 import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
@@ -18,7 +19,7 @@ import { startedAtOf } from '../http/timed-response.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, type Checked } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
-import { batchSchema, checkRoute, checkSchema, notBoth, readBatch, readCheck } from './check/check-body.ts'
+import { checkRoute, readBatch, readCheck } from './check/check-body.ts'
 import { batchPath, checkPath } from './check/check-paths.ts'
 
 /** The body of a request as the proxy reads one, up to 64 kB, and 16 kB for everything else. */
@@ -51,7 +52,7 @@ export function addCheckRoutes(
   }
 
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
-  const single = { ...checkRoute({ ...checkSchema, ...notBoth }, authorizeCaller), bodyLimit: checkBodyBytesMax }
+  const single = { ...checkRoute(checkBody, authorizeCaller), bodyLimit: checkBodyBytesMax }
   app.post(checkPath, single, (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const read = readCheck(request.body)
@@ -70,7 +71,7 @@ export function addCheckRoutes(
     else send(reply, checked)
   })
 
-  const options = { ...checkRoute(batchSchema, authorizeCaller), bodyLimit: batchBodyBytesMax }
+  const options = { ...checkRoute(batchBody, authorizeCaller), bodyLimit: batchBodyBytesMax }
   app.post(batchPath, options, async (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const batch = readBatch(request.body)

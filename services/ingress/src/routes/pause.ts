@@ -1,3 +1,5 @@
+import { pauseBody, type paused } from '@weir/api/check.ts'
+import type { Of } from '@weir/api/schema.ts'
 import { pauseMsMax } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
@@ -11,31 +13,9 @@ import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import { checkedSubject } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
-import { bodyReader, checkRoute, durationSchema, nameSchema, notBoth } from './check/check-body.ts'
+import { bodyReader, checkRoute } from './check/check-body.ts'
 
-interface PauseBody {
-  readonly subject?: string
-  readonly key?: string
-  readonly limit: string
-  readonly for: string
-}
-
-const pauseSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['limit', 'for'],
-  properties: {
-    subject: { ...nameSchema, description: 'The subject; or give key. A subject pauses its own limits.' },
-    key: { ...nameSchema, description: 'An API key of the subject; for a limit by key, that key.' },
-    limit: { type: 'string', minLength: 1, maxLength: 64, description: 'Name of a limit with onExceed: delay.' },
-    for: {
-      ...durationSchema,
-      description: 'How long it refuses from now on, 31d at most: 30s. A longer pause that was set before stays.',
-    },
-  },
-} as const
-
-const readPauseBody = bodyReader<PauseBody>(pauseSchema)
+const readPauseBody = bodyReader(pauseBody)
 
 /** The longest that a foreign API asks its callers to wait; a longer pause needs a token. */
 const ownPauseMsMax = 3_600_000
@@ -56,7 +36,7 @@ export function addPauseRoute(
   ports: Pick<Ports, 'pauses' | 'clock'>,
   authorizeCaller: CallerAuthorizer,
 ): void {
-  app.post('/v1/pause', checkRoute({ ...pauseSchema, ...notBoth }, authorizeCaller), async (request, reply) => {
+  app.post('/v1/pause', checkRoute(pauseBody, authorizeCaller), async (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const read = readPauseBody(request.body)
     if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))
@@ -78,7 +58,8 @@ export function addPauseRoute(
     const leftMs = await ports.pauses?.pause(limit, scope, ms)
     request.log.info({ subject: subject.id, limit: limit.name, ms, paused: leftMs !== undefined }, 'pause')
     if (leftMs === undefined) return sendProblem(reply.header('retry-after', unavailableRetrySeconds), unavailable)
-    return reply.header('cache-control', 'no-store').send({ limit: limit.name, retry_after_ms: leftMs })
+    const found: Of<typeof paused> = { limit: limit.name, retry_after_ms: leftMs }
+    return reply.header('cache-control', 'no-store').send(found)
   })
 }
 

@@ -1,39 +1,13 @@
+import { settleBody, type settled } from '@weir/api/check.ts'
+import type { Of } from '@weir/api/schema.ts'
 import type { SettleAnswer, Settling } from '@weir/decide/correct/settle.ts'
 import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { forbidden } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer, type CheckPrincipal } from './check/authorize-caller.ts'
-import { bodyReader, checkRoute, costSchema, nameSchema } from './check/check-body.ts'
+import { bodyReader, checkRoute } from './check/check-body.ts'
 
-interface SettleBody {
-  readonly id: string
-  readonly cost: number
-  readonly subject?: string
-}
-
-const settleSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['id', 'cost'],
-  properties: {
-    id: {
-      type: 'string',
-      pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$',
-      description: "The decision's: `id` of its check, or the header Weir-Decision.",
-    },
-    cost: {
-      ...costSchema,
-      description:
-        "Units that the request really cost, in place of those that it was charged. At most settleMax of its route, else the size of its largest limit; with a subject's own credential at most what it was charged.",
-    },
-    subject: {
-      ...nameSchema,
-      description: 'Whose decision it is. Required with a token; a subject settles what it asked for itself.',
-    },
-  },
-} as const
-
-const readSettleBody = bodyReader<SettleBody>(settleSchema)
+const readSettleBody = bodyReader(settleBody)
 
 /** The longest that an answer asks to wait for a process that settled and did not record; and while Redis is down. */
 const retryAfterSecondsMax = 60
@@ -71,14 +45,14 @@ const unfinished = (why: string): Problem => {
 }
 
 /** The subject of the decision; undefined where the credential may not name it. */
-const subjectOf = (principal: CheckPrincipal, { subject }: SettleBody): string | undefined => {
+const subjectOf = (principal: CheckPrincipal, { subject }: Of<typeof settleBody>): string | undefined => {
   if (principal.kind === 'token') return subject
   return subject === undefined || subject === principal.subject.id ? principal.subject.id : undefined
 }
 
 /** `POST /v1/settle`: replaces the charge of a decision by its real cost, once. */
 export function addSettleRoute(app: FastifyInstance, settling: Settling, authorizeCaller: CallerAuthorizer): void {
-  app.post('/v1/settle', checkRoute(settleSchema, authorizeCaller), async (request, reply) => {
+  app.post('/v1/settle', checkRoute(settleBody, authorizeCaller), async (request, reply) => {
     const { principal } = authorizedCheck(request)
     const read = readSettleBody(request.body)
     if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))
@@ -96,7 +70,8 @@ function send(reply: FastifyReply, id: string, answer: SettleAnswer): FastifyRep
     case 'settled': {
       const { cost, adjustment, correction = null } = answer
       const limits = answer.limits.map(({ resetMs, ...state }) => ({ ...state, reset_ms: resetMs }))
-      return reply.header('cache-control', 'no-store').send({ id, cost, adjustment, correction, limits })
+      const found: Of<typeof settled> = { id, cost, adjustment, correction, limits }
+      return reply.header('cache-control', 'no-store').send(found)
     }
     case 'forbidden':
       return sendProblem(reply, ownChecksOnly)

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import type { CheckBody } from '@weir/api/check.ts'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { NamedValues } from '@weir/core/limits/limit-store.ts'
@@ -22,7 +23,6 @@ import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
 import type { CheckPrincipal } from './authorize-caller.ts'
-import type { CheckBody } from './check-body.ts'
 
 /** A check that was decided, or why it could not be asked. */
 export type Checked = RecordedDecision | Problem
