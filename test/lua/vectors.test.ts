@@ -1,12 +1,15 @@
-import type { Algorithm, Limit, PeriodBoundaries, PeriodUnit } from '@weir/core/limits/limit.ts'
+import { readFileSync } from 'node:fs'
+import {
+  type Algorithm,
+  algorithms,
+  type Limit,
+  type PeriodBoundaries,
+  type PeriodUnit,
+} from '@weir/core/limits/limit.ts'
 import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { describe, expect, inject, test } from 'vitest'
 import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
-import fixedWindow from '../vectors/fixed-window.json' with { type: 'json' }
-import slidingLog from '../vectors/sliding-log.json' with { type: 'json' }
-import slidingWindow from '../vectors/sliding-window.json' with { type: 'json' }
-import tokenBucket from '../vectors/token-bucket.json' with { type: 'json' }
 
 interface VectorLimit {
   readonly size: number
@@ -91,18 +94,13 @@ async function runStep(engine: DecideEngine, vector: VectorCase, step: VectorSte
   })
 }
 
-type Written = Omit<VectorCase, 'algorithm'>
-const of = (algorithm: Algorithm, cases: readonly Written[]): VectorCase[] =>
-  cases.map((written) => ({ ...written, algorithm }))
+/** Every algorithm has a file of named cases. */
+const casesOf = (algorithm: Algorithm): readonly VectorCase[] => {
+  const text = readFileSync(new URL(`../vectors/${algorithm.replaceAll('_', '-')}.json`, import.meta.url), 'utf8')
+  return JSON.parse(text).map((written: Omit<VectorCase, 'algorithm'>) => ({ ...written, algorithm }))
+}
 
-const vectors = [
-  ...of('fixed_window', fixedWindow),
-  ...of('sliding_window', slidingWindow),
-  ...of('token_bucket', tokenBucket),
-  ...of('sliding_log', slidingLog),
-]
-
-describe.each(vectors)('$algorithm: $name', (vector) => {
+describe.each(algorithms.flatMap(casesOf))('$algorithm: $name', (vector) => {
   test('in the model', async () => {
     const engine = createModelEngine()
     for (const step of vector.steps) await runStep(engine, vector, step)

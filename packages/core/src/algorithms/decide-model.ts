@@ -5,11 +5,8 @@ import { type Charge, costOf, type LimitRequest } from '../limits/limit-store.ts
 import { decisionOf } from '../limits/raw-decision.ts'
 import { chargedLimits } from '../limits/script-codec.ts'
 import { statuses } from '../limits/script-protocol.ts'
-import { fixedWindow } from './fixed-window.ts'
-import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
-import { slidingLog } from './sliding-log.ts'
-import { slidingWindow } from './sliding-window.ts'
-import { tokenBucket } from './token-bucket.ts'
+import { algorithmModels } from './models.ts'
+import { type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 
 /** The value of one key: a limit's count, its block, or the first answer under an idempotency key. */
 export type ModelCell = CountCell | BlockCell | OnceCell
@@ -41,29 +38,22 @@ interface OnceCell {
 /** As in lua/lib/idempotency.lua. */
 const onceKeptMs = 600_000
 
-const countCell = <State>(algorithm: Algorithm, model: AlgorithmModel<State>, state: State | undefined): CountCell => ({
+const countCell = (algorithm: Algorithm, state?: object): CountCell => ({
   kind: 'count',
   algorithm,
   plan(limit, cost, nowUs) {
-    const plan = model.plan(state, limit, cost, nowUs)
-    return { ...plan, next: plan.next === undefined ? undefined : countCell(algorithm, model, plan.next) }
+    const plan = algorithmModels[algorithm].plan(state, limit, cost, nowUs)
+    return { ...plan, next: plan.next === undefined ? undefined : countCell(algorithm, plan.next) }
   },
   refund(limit, refund, nowUs) {
-    const next = model.refund(state, limit, refund, nowUs)
-    return next === undefined ? undefined : countCell(algorithm, model, next)
+    const next = algorithmModels[algorithm].refund(state, limit, refund, nowUs)
+    return next === undefined ? undefined : countCell(algorithm, next)
   },
   raise(limit, raise, nowUs) {
-    const next = model.raise(state, limit, raise, nowUs)
-    return next === undefined ? undefined : countCell(algorithm, model, next)
+    const next = algorithmModels[algorithm].raise(state, limit, raise, nowUs)
+    return next === undefined ? undefined : countCell(algorithm, next)
   },
 })
-
-const none: Readonly<Record<Algorithm, CountCell>> = {
-  fixed_window: countCell('fixed_window', fixedWindow, undefined),
-  sliding_window: countCell('sliding_window', slidingWindow, undefined),
-  sliding_log: countCell('sliding_log', slidingLog, undefined),
-  token_bucket: countCell('token_bucket', tokenBucket, undefined),
-}
 
 /** One limit of a request with its key, and with boundaries if it has a calendar period. */
 export interface ModelLimit {
@@ -85,7 +75,7 @@ interface ModelResult {
 
 function countOf(cells: Cells, { limit, key }: ModelLimit): CountCell {
   const cell = cells.get(key)
-  return cell?.kind === 'count' && cell.algorithm === limit.algorithm ? cell : none[limit.algorithm]
+  return cell?.kind === 'count' && cell.algorithm === limit.algorithm ? cell : countCell(limit.algorithm)
 }
 
 const argumentsOf = ({ limit, boundaries }: ModelLimit): ModelArguments => ({

@@ -1,22 +1,12 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fixedWindow } from '../algorithms/fixed-window.ts'
-import type { AlgorithmModel, ModelArguments } from '../algorithms/plan.ts'
-import { slidingLog } from '../algorithms/sliding-log.ts'
-import { slidingWindow } from '../algorithms/sliding-window.ts'
-import { tokenBucket } from '../algorithms/token-bucket.ts'
+import { algorithmModels } from '../algorithms/models.ts'
+import type { ModelArguments } from '../algorithms/plan.ts'
 import { periodBoundaries } from '../calendar/calendar.ts'
-import type { Algorithm, PeriodUnit } from '../limits/limit.ts'
+import { type Algorithm, algorithms, type PeriodUnit } from '../limits/limit.ts'
 import { type Admission, checkHeld, type HeldLimit } from './check-held.ts'
 import { type ClockOffset, type ClockReading, followsClock, narrowOffset, noOffset, tellsEnd } from './store-clock.ts'
 
-const models: Readonly<Record<Algorithm, AlgorithmModel<object>>> = {
-  fixed_window: fixedWindow as AlgorithmModel<object>,
-  sliding_window: slidingWindow as AlgorithmModel<object>,
-  sliding_log: slidingLog as AlgorithmModel<object>,
-  token_bucket: tokenBucket as AlgorithmModel<object>,
-}
-const algorithms = Object.keys(models) as Algorithm[]
 /** Half a minute before a day begins in Kathmandu. */
 const startMs = Date.UTC(2026, 10, 22, 18, 14, 30)
 
@@ -47,7 +37,7 @@ interface Sent {
 
 /** Decides requests by real counts, one for each store, and returns what their client sees of those admitted. */
 function play(limit: HeldLimit, sent: readonly Sent[], offsetMs: number, unitMs: number) {
-  const model = models[limit.algorithm]
+  const model = algorithmModels[limit.algorithm]
   let sentMs = startMs
   const arriving = sent.map(({ gapMs, thereMs, backMs, ...rest }) => {
     sentMs += gapMs

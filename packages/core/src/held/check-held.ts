@@ -1,9 +1,5 @@
-import { fixedWindow } from '../algorithms/fixed-window.ts'
-import type { AlgorithmModel } from '../algorithms/plan.ts'
-import { slidingLog } from '../algorithms/sliding-log.ts'
-import { slidingWindow } from '../algorithms/sliding-window.ts'
-import { tokenBucket } from '../algorithms/token-bucket.ts'
-import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
+import { algorithmModels } from '../algorithms/models.ts'
+import type { Limit, PeriodBoundaries } from '../limits/limit.ts'
 
 /** An admitted request as its client saw it: it was decided at one of these milliseconds of the limit's own clock. */
 export interface Admission {
@@ -29,46 +25,36 @@ export interface HeldLimit extends Pick<Limit, 'algorithm' | 'size' | 'capacity'
   readonly boundariesAt: (ms: number) => PeriodBoundaries | undefined
 }
 
-type Replay = (limit: HeldLimit, admissions: readonly Admission[], isDivisible: boolean) => Breach | undefined
-
 /**
  * Charges the admissions in their order, each at the earliest time at which it fits. That leaves the most capacity for
  * those after it, because no later one may be charged before it: what does not fit then fits in no way.
  */
-const replayBy =
-  <State>(model: AlgorithmModel<State>): Replay =>
-  (limit, admissions, isDivisible) => {
-    let state: State | undefined
-    let nowMs = Number.NEGATIVE_INFINITY
-    let breach: Breach | undefined
-    const planAt = (cost: number) =>
-      model.plan(state, { ...limit, boundaries: limit.boundariesAt(nowMs) }, cost, nowMs * 1_000)
-    for (const { fromMs, toMs, cost } of admissions) {
-      nowMs = Math.max(nowMs, fromMs)
-      let left = cost
-      while (left > 0) {
-        const part = isDivisible ? Math.max(1, Math.min(left, planAt(0).remaining)) : left
-        const { waitMs, next, used } = planAt(part)
-        if (waitMs === 0) {
-          state = next
-          left -= part
-        } else if (waitMs > 0 && nowMs + waitMs - 1 <= toMs) {
-          nowMs += waitMs // rounded up by less than a millisecond
-        } else {
-          const { requests, units, ...first } = breach ?? { atMs: toMs, used, cost, requests: 0, units: 0 }
-          breach = { ...first, requests: requests + 1, units: units + left }
-          break
-        }
+function replay(limit: HeldLimit, admissions: readonly Admission[], isDivisible: boolean): Breach | undefined {
+  const model = algorithmModels[limit.algorithm]
+  let state: object | undefined
+  let nowMs = Number.NEGATIVE_INFINITY
+  let breach: Breach | undefined
+  const planAt = (cost: number) =>
+    model.plan(state, { ...limit, boundaries: limit.boundariesAt(nowMs) }, cost, nowMs * 1_000)
+  for (const { fromMs, toMs, cost } of admissions) {
+    nowMs = Math.max(nowMs, fromMs)
+    let left = cost
+    while (left > 0) {
+      const part = isDivisible ? Math.max(1, Math.min(left, planAt(0).remaining)) : left
+      const { waitMs, next, used } = planAt(part)
+      if (waitMs === 0) {
+        state = next
+        left -= part
+      } else if (waitMs > 0 && nowMs + waitMs - 1 <= toMs) {
+        nowMs += waitMs // rounded up by less than a millisecond
+      } else {
+        const { requests, units, ...first } = breach ?? { atMs: toMs, used, cost, requests: 0, units: 0 }
+        breach = { ...first, requests: requests + 1, units: units + left }
+        break
       }
     }
-    return breach
   }
-
-const replays: Readonly<Record<Algorithm, Replay>> = {
-  fixed_window: replayBy(fixedWindow),
-  sliding_window: replayBy(slidingWindow),
-  sliding_log: replayBy(slidingLog),
-  token_bucket: replayBy(tokenBucket),
+  return breach
 }
 
 /** Sorts by when each was decided at the latest, and widens what was sent before an earlier one: then both agree. */
@@ -94,5 +80,5 @@ function inOrder(admissions: readonly Admission[]): readonly Admission[] {
 export function checkHeld(limit: HeldLimit, admissions: readonly Admission[]): Breach | undefined {
   const [first] = admissions
   const isDivisible = admissions.some(({ cost }) => cost !== first?.cost)
-  return replays[limit.algorithm](limit, inOrder(admissions), isDivisible)
+  return replay(limit, inOrder(admissions), isDivisible)
 }
