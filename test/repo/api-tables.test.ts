@@ -1,15 +1,16 @@
-import * as decisions from '@weir/api/decisions.ts'
-import * as blocks from '@weir/api/limits.ts'
+import { readdirSync } from 'node:fs'
 import type { Operation } from '@weir/api/operation.ts'
 import { shown } from '@weir/api/schema.ts'
-import * as usage from '@weir/api/usage.ts'
-import * as utilization from '@weir/api/utilization.ts'
+import { openConsole } from '@weir/console/testing/open-console.ts'
 import { expect, test } from 'vitest'
 import { textOf } from './read-tree.ts'
 
-const operations = Object.values({ ...usage, ...utilization, ...decisions, ...blocks }).filter(
-  (one): one is Operation => typeof one === 'object' && 'method' in one,
-)
+const folder = new URL('../../packages/api/src/', import.meta.url)
+const files = readdirSync(folder).filter((name) => name.endsWith('.ts'))
+const modules: readonly object[] = await Promise.all(files.map((name) => import(new URL(name, folder).href)))
+const operations = modules
+  .flatMap((one) => Object.values(one))
+  .filter((one): one is Operation => typeof one === 'object' && one !== null && 'method' in one && 'answers' in one)
 const operationOf = (line: string) =>
   operations.find(({ method, path }) => `${method} ${path}` === line) ?? expect.fail(`no operation ${line}`)
 
@@ -62,3 +63,12 @@ test.each(['docs/blocks.md', 'docs/usage.md', 'docs/why.md'])(
     await expect(filled(page)).toMatchFileSnapshot(`../../${path}`)
   },
 )
+
+test('the console serves every operation of the contract', async () => {
+  const { ask } = openConsole()
+  const { paths }: { paths: Record<string, object> } = (await ask('/openapi.json')).json()
+  const isServed = ({ method, path }: Operation) =>
+    method.toLowerCase() in (paths[path.replaceAll(/:(\w+)/g, '{$1}')] ?? {})
+  expect(operations.length).toBeGreaterThan(40)
+  expect(operations.filter((one) => !isServed(one)).map(({ method, path }) => `${method} ${path}`)).toEqual([])
+})
