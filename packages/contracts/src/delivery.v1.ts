@@ -5,6 +5,11 @@ import { type Checks, isCount, isOneOf, isText, isTs, isUuid, parseJson, wrongFi
 export const deliveryAttemptsMax = 10
 
 /**
+ * An alert is tried for this long from its first attempt, including the time in which its endpoint's circuit was open.
+ */
+export const giveUpAfterMs = 4 * 24 * 3_600_000
+
+/**
  * One step of a delivery, mostly an attempt: the value of a record in `weir.deliveries.v1`, whose key is the alert's
  * id, and a row of `weir.deliveries`.
  */

@@ -101,10 +101,5 @@ export type JobOutcome =
   /** The job runs again at `atMs`, with the data in `job`. */
   | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
-/**
- * An alert is tried for this long from its first attempt, including the time in which its endpoint's circuit was open.
- */
-export const giveUpAfterMs = 4 * 24 * 3_600_000
-
 /** Records the outcomes of attempts. Resolves when Kafka has them; the table gets them later. */
 export type RecordDeliveries = (deliveries: readonly DeliveryV1[]) => Promise<void>

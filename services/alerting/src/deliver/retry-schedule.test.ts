@@ -1,6 +1,5 @@
-import { deliveryAttemptsMax } from '@weir/contracts/delivery.v1.ts'
+import { deliveryAttemptsMax, giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
 import { expect, test } from 'vitest'
-import { giveUpAfterMs } from '../types.ts'
 import { nextTryMs, parseRetryAfter } from './retry-schedule.ts'
 
 const hourMs = 3_600_000

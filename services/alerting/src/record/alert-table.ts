@@ -1,9 +1,10 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { type AlertV1, alertFields, readAlert } from '@weir/contracts/alert.v1.ts'
+import { giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { type DeliveryJob, giveUpAfterMs } from '../types.ts'
+import type { DeliveryJob } from '../types.ts'
 import { type AlertRow, readAlertsById, readRaisedIds, readUnfinished, type UnfinishedRow } from './alert-queries.ts'
 
 const timeOf = (rfc3339: string) => formatTs(Date.parse(rfc3339))

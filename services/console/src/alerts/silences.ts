@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createSilence, endSilence, listSilences, type NewSilence, type Silence } from '@weir/api/alerts.ts'
+import { giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
 import { deleteEntity, type Entity, isJsonObject, type JsonObject, putEntity } from '@weir/policy/entities.ts'
 import { durationPattern, parseDurationMs, parseTimeMs, timePattern } from '@weir/policy/policy-values.ts'
 import { silenceLongestMs } from '@weir/policy/reader/read-silences.ts'
@@ -24,7 +25,7 @@ const aheadMaxMs = 90 * dayMs
  * A silence is kept for this long after its end: alerting may read an alert of its time again for four days, and must
  * find it silenced then too.
  */
-const keptMs = 5 * dayMs
+const keptMs = giveUpAfterMs + dayMs
 
 const timeOf = ({ body }: Entity, name: 'from' | 'until') => parseTimeMs(String(body[name])) ?? 0
 /** No schema says how long a duration is, or what time it is. */
