@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { type IngressPath, ingressPaths } from '@weir/api/ingress.ts'
 import type { Operation } from '@weir/api/operation.ts'
 import { shown } from '@weir/api/schema.ts'
 import { openConsole } from '@weir/console/testing/open-console.ts'
@@ -28,7 +29,8 @@ const code = (value: unknown) => `\`${String(value)}\``
 const numbered = (value: number) => value.toLocaleString('en')
 
 function wordsOf({ description = '', enum: values, minimum, maximum }: Parameter): string {
-  const range = minimum !== undefined && maximum !== undefined ? ` (${numbered(minimum)} to ${numbered(maximum)})` : ''
+  const bounds = minimum !== undefined && maximum !== undefined ? `${numbered(minimum)} to ${numbered(maximum)}` : ''
+  const range = bounds === '' ? '' : description.endsWith('.') ? ` ${bounds}.` : ` (${bounds})`
   // What is sorted by has a twin with `-` of each name.
   const names = values?.filter((value) => !value.startsWith('-')) ?? []
   const isNamed = names.every((name) => description.includes(code(name)))
@@ -48,18 +50,27 @@ function tableOf(line: string): string {
   return ['| Parameter | What it is | Default |', '| --- | --- | --- |', ...rows, ''].join('\n')
 }
 
+/** The table of the fields of a body of the check API. */
+function fieldsOf(path: string): string {
+  const { body } =
+    Object.entries(ingressPaths as Readonly<Record<string, IngressPath>>).find(([one]) => one === path)?.[1] ?? {}
+  const { properties } = shown(body) as { readonly properties: Readonly<Record<string, Parameter>> }
+  const rows = Object.entries(properties).map(([name, field]) => `| ${code(name)} | ${wordsOf(field)} |`)
+  return ['| Field | What it is |', '| --- | --- |', ...rows, ''].join('\n')
+}
+
 /** The page with the tables that its remarks ask for. */
 const filled = (page: string) =>
   page.replaceAll(
-    /(<!-- parameters: ([A-Z]+ \S+) -->\n)(?:\|[^\n]*\n)*/g,
-    (_, remark: string, line: string) => remark + tableOf(line),
+    /(<!-- (parameters|body): (\S.*) -->\n)(?:\|[^\n]*\n)*/g,
+    (_, remark: string, kind: string, what: string) => remark + (kind === 'body' ? fieldsOf(what) : tableOf(what)),
   )
 
-test.each(['docs/blocks.md', 'docs/usage.md', 'docs/why.md'])(
+test.each(['docs/blocks.md', 'docs/check-api.md', 'docs/usage.md', 'docs/why.md'])(
   '%s has the parameters that the contract says; with -u this test writes them',
   async (path) => {
     const page = textOf(path)
-    expect(page).toMatch(/<!-- parameters: /)
+    expect(page).toMatch(/<!-- (parameters|body): /)
     await expect(filled(page)).toMatchFileSnapshot(`../../${path}`)
   },
 )

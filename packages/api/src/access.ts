@@ -1,7 +1,6 @@
 import { tokenScopes } from '@weir/policy/policy.ts'
 import { durationPattern, namePattern, timePattern } from '@weir/policy/policy-values.ts'
 import { partSchema } from '@weir/policy/reader/part-schema.ts'
-import Type from 'typebox'
 import { answer, media, noBody, operation } from './operation.ts'
 import { origin } from './policy.ts'
 import {
@@ -18,6 +17,7 @@ import {
   textOrNull,
   texts,
 } from './schema.ts'
+import { Type } from './type.ts'
 
 const key = object({
   id: text('names the key in records'),

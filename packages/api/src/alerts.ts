@@ -1,7 +1,6 @@
 import { deliveryOutcomes } from '@weir/core/alerts/alert-types.ts'
 import { durationPattern, timePattern } from '@weir/policy/policy-values.ts'
 import { partSchema } from '@weir/policy/reader/part-schema.ts'
-import Type from 'typebox'
 import { answer, noBody, operation } from './operation.ts'
 import {
   anyObject,
@@ -21,6 +20,7 @@ import {
   time,
   whole,
 } from './schema.ts'
+import { Type } from './type.ts'
 
 const tag = 'alerts'
 

@@ -1,8 +1,9 @@
 import { reasons } from '@weir/core/limits/decision.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
-import Type, { type Static, type TSchema } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { checkProblem } from './problem.ts'
 import { closed, flag, list, type Of, oneOf, optional, text, textOrNull, textsByName, whole } from './schema.ts'
+import { Type } from './type.ts'
 
 /*
  * What the check API is asked and answers: checks, settlements and pauses.
@@ -22,41 +23,68 @@ const notBoth = { described: { not: { required: ['subject', 'key'] } } }
 /** One check. */
 export const checkBody = closed(
   {
-    subject: optional(name('The subject that is checked; or give key.')),
-    key: optional(name('An API key of the subject that is checked.')),
+    subject: optional(
+      name(
+        'The subject that is checked; or give `key`. Neither where a subject asks about itself. One that the policy does not have is 400, or on the plan `identity.unknown`.',
+      ),
+    ),
+    key: optional(
+      name(
+        'An API key of the subject that is checked. One that is wrong or has expired authenticates no subject: `reason: unauthorized`.',
+      ),
+    ),
     ip: optional(
       text(
         "IPv4 or IPv6 address; without, limits by address do not apply. Only with a token: a subject's own credential asks from its connection's.",
         { maxLength: 64, anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }] },
       ),
     ),
-    route: optional(text('A path, or a method and a path: POST /v1/search.', { maxLength: 2_048 })),
-    method: optional(Type.String({ maxLength: 32, pattern: '^[A-Za-z-]*$' })),
-    cost: optional(
-      cost(
-        "Units; the route's if left out. Required for routes whose requests say their own cost. With a subject's own credential not less than the route's, and not more where others share a limit.",
+    route: optional(
+      text(
+        'A path, or a method and a path: `POST /v1/search`. Brought into the same normal form as in the proxy; what has none is 400. Limits by `path:NAME` count by that path, so give the one that is asked for and not the pattern of the route.',
+        { maxLength: 2_048 },
       ),
     ),
-    peek: optional(flag('Look only: charges and records nothing.')),
+    method: optional(
+      text(
+        'Instead of in `route`. One that HTTP does not have meets the route that names it, else that of any method, and is recorded, and counted by limits by method, as `OTHER`.',
+        { maxLength: 32, pattern: '^[A-Za-z-]*$' },
+      ),
+    ),
+    cost: optional(
+      cost(
+        "Units; the route's if left out. Required, also for a peek, where requests say their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential not less than the route's, and not more where others share a limit.",
+      ),
+    ),
+    peek: optional(flag('Look only: charges and records nothing; `id` is null.')),
     attributes: optional(
       Type.Unsafe<Record<string, string | number>>({
         type: 'object',
         maxProperties: 32,
         propertyNames: { minLength: 1, maxLength: 64 },
         additionalProperties: { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'number' }] },
-        description: 'What limits by attribute:NAME count by. Only with a token.',
+        description: 'Up to 32, what limits by `attribute:NAME` count by. Only with a token.',
       }),
     ),
     body: optional(
       Type.Unknown({
-        description: 'The JSON body of the request that is checked, for limits by body:/pointer. Only with a token.',
+        description:
+          'The JSON body of the request that is checked, any value, for limits by `body:/pointer`. Only with a token.',
       }),
     ),
-    idempotency_key: optional(name('Within its subject: an admission is repeated for minutes, and charged once.')),
-    settle: optional(duration('How long the cost can be corrected by /v1/settle, 24h at most: 15m.')),
+    idempotency_key: optional(
+      name(
+        'Within its subject: an admission is repeated for minutes, and charged once; another question under it is 422 `idempotency-key-reused`. Without effect at cost 0, and where no limit applies and nothing is to be settled. Too many are 429 `too-many-open`.',
+      ),
+    ),
+    settle: optional(
+      duration(
+        'How long the cost can be corrected by `/v1/settle`, 24h at most: `15m`. Else as long as the route says. Without effect at cost 0, which charges nothing.',
+      ),
+    ),
     wait: optional(
       duration(
-        'If limits refuse it now, it waits up to this long for capacity, 60s at most: 5s. Not in a batch, and never a peek.',
+        'If limits refuse it now, it waits up to this long for capacity, 60s at most: `5s`. Not in a batch, and never a peek.',
       ),
     ),
   },

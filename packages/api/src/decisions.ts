@@ -1,6 +1,6 @@
 import { decisionColumns } from '@weir/contracts/decision-columns.ts'
 import type { ValueOf } from '@weir/contracts/schema.ts'
-import Type, { type TUnsafe } from 'typebox'
+import type { TUnsafe } from 'typebox'
 import { answer, media, operation } from './operation.ts'
 import { decisionParameters, streamParameters } from './query/parameters.ts'
 import {
@@ -21,6 +21,7 @@ import {
   whole,
   wholeOrNull,
 } from './schema.ts'
+import { Type } from './type.ts'
 import { completeness } from './usage.ts'
 
 const tag = 'decisions'

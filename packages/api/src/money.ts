@@ -1,4 +1,3 @@
-import Type from 'typebox'
 import { answer, operation } from './operation.ts'
 import {
   closed,
@@ -15,6 +14,7 @@ import {
   textOrNull,
   whole,
 } from './schema.ts'
+import { Type } from './type.ts'
 import { completeness } from './usage.ts'
 
 /** Whole units, which servers count beyond 2^53. */

@@ -1,7 +1,8 @@
 import type { TokenScope } from '@weir/policy/policy.ts'
-import Type, { type TObject, type TProperties, type TSchema } from 'typebox'
+import type { TObject, TProperties, TSchema } from 'typebox'
 import { problemAnswers } from './problem.ts'
 import { closed, type Of, object } from './schema.ts'
+import { Type } from './type.ts'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 

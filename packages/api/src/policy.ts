@@ -1,7 +1,6 @@
 import { type EntityKind, entityOrigins, type JsonObject, sectionOf } from '@weir/policy/entities.ts'
 import { policySchema } from '@weir/policy/reader/parse-policy.ts'
 import { nameSchema, partSchema } from '@weir/policy/reader/part-schema.ts'
-import Type from 'typebox'
 import { answer, media, noBody, operation } from './operation.ts'
 import {
   anyObject,
@@ -21,6 +20,7 @@ import {
   time,
   whole,
 } from './schema.ts'
+import { Type } from './type.ts'
 import { completeness, gaps } from './usage.ts'
 
 const tag = 'policy'

@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import { list, object, oneOf, optional, text, texts, whole } from './schema.ts'
+import { Type } from './type.ts'
 
 /** An answer that says what is wrong (RFC 9457). */
 const problem = object(

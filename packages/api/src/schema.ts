@@ -1,5 +1,6 @@
 import type { JsonObject } from '@weir/policy/entities.ts'
-import Type, { type Static, type TProperties, type TSchema } from 'typebox'
+import type { Static, TProperties, TSchema } from 'typebox'
+import { Type } from './type.ts'
 
 /**
  * Builders of the JSON Schemas that the contract is written in. Each schema is also a type: `Static<typeof schema>`.
@@ -14,6 +15,9 @@ export type Frozen<T> = T extends readonly (infer Item)[]
   : T extends object
     ? { readonly [Name in keyof T]: Frozen<T[Name]> }
     : T
+
+/** A schema of any type. */
+export type Schema = TSchema
 
 /** What a schema describes. */
 export type Of<Schema extends TSchema> = Frozen<Static<Schema>>

@@ -1,4 +1,4 @@
-import Type, { type TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
 import { answer, media, noBody, type Operation, operation } from './operation.ts'
 import { streamTypes } from './query/answer-form.ts'
 import { type UsageDimension, usageDimensions } from './query/columns.ts'
@@ -18,6 +18,7 @@ import {
   time,
   whole,
 } from './schema.ts'
+import { Type } from './type.ts'
 
 const tag = 'usage'
 

@@ -1,7 +1,7 @@
-import Type from 'typebox'
 import { answer, operation } from './operation.ts'
 import { utilizationParameters } from './query/parameters.ts'
 import { list, next, type Of, object, text, textOrNull } from './schema.ts'
+import { Type } from './type.ts'
 import { completeness, gaps } from './usage.ts'
 
 const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80 %` })

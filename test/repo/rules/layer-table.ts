@@ -101,7 +101,6 @@ export const layers: Readonly<Record<string, Layer>> = {
       'fastify',
       'grpc-health-check',
       'prom-client',
-      'typebox',
       'undici',
     ],
     node: 'all',

@@ -1,5 +1,6 @@
-import Type, { type TProperties } from 'typebox'
+import type { TProperties } from 'typebox'
 import { described, flag, list, momentPattern, oneOf, optional, pageQuery, text, time, whole } from '../schema.ts'
+import { Type } from '../type.ts'
 import { answerFormats } from './answer-form.ts'
 import {
   decisionDimensions,

@@ -1,7 +1,7 @@
 import { batchBody, checkBody } from '@weir/api/check.ts'
-import { closed, enforced, list, type Of } from '@weir/api/schema.ts'
+import { closed, enforced, list, type Of, type Schema } from '@weir/api/schema.ts'
+import { Type } from '@weir/api/type.ts'
 import { Ajv } from 'ajv'
-import Type, { type TSchema } from 'typebox'
 import type { CallerAuthorizer } from './authorize-caller.ts'
 
 /** Longer texts about a malformed body are cut: it may have hundreds of unknown fields. */
@@ -12,10 +12,10 @@ const formats = { ipv4: true, ipv6: true } as const
 const ajv = new Ajv({ allErrors: true, formats, strictTypes: false })
 
 /** Makes the reader of bodies with this schema: it returns the value, or what is wrong with it. */
-export function bodyReader<Schema extends TSchema>(
-  schema: Schema,
-): (body: unknown) => { readonly value: Of<Schema> } | { readonly wrong: string } {
-  const isRight = ajv.compile<Of<Schema>>(enforced(schema) as object)
+export function bodyReader<Body extends Schema>(
+  schema: Body,
+): (body: unknown) => { readonly value: Of<Body> } | { readonly wrong: string } {
+  const isRight = ajv.compile<Of<Body>>(enforced(schema) as object)
   return function readBody(body) {
     if (isRight(body)) return { value: body }
     return { wrong: ajv.errorsText(isRight.errors, { dataVar: 'body' }).slice(0, detailLengthMax) }
@@ -29,7 +29,7 @@ const { checks, headers } = batchBody.properties
 export const readBatch = bodyReader(closed({ checks: { ...checks, ...list(Type.Unknown()) }, headers }))
 
 /** Options of a route: the schema is for readers of /openapi.json, and a `bodyReader` reads the body. */
-export const checkRoute = (body: TSchema, onRequest: CallerAuthorizer) => ({
+export const checkRoute = (body: Schema, onRequest: CallerAuthorizer) => ({
   schema: { body },
   onRequest,
   validatorCompiler: () => (value: unknown) => ({ value }),
