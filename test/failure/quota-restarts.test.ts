@@ -31,7 +31,9 @@ afterAll(() => void upstream.close())
 
 async function open(environment: Readonly<Record<string, string>> = {}) {
   const policy = sequencesPolicy(names, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`)
-  const stack = await startStack({ policy, oneOfEach: true, environment })
+  // On a busy machine Redis answers late, and this is about counts: what it does not decide is not in the model.
+  const patient = { WEIR_DECISION_DEADLINE_MS: '5000', ...environment }
+  const stack = await startStack({ policy, oneOfEach: true, environment: patient })
   await untilRestored(stack)
   const at = (port: number) => `http://127.0.0.1:${port}`
   const { api, ingress, console } = stack.ports
@@ -65,11 +67,19 @@ async function expectEqual(all: readonly QuotaSequence[], what: string): Promise
   expect([what, wrong]).toEqual([what, []])
 }
 
-const lossesOf = (stack: Stack) => readMetric(stack.opsAddress('console'), 'weir_redis_losses_total')
+const metricOf = (stack: Stack, name: string) => readMetric(stack.opsAddress('console'), name)
+const lossesOf = (stack: Stack) => metricOf(stack, 'weir_redis_losses_total')
 
-async function untilNoticed(stack: Stack, before: number): Promise<void> {
-  const isNoticed = async () => (await lossesOf(stack)) > before
+/**
+ * Waits for the first two looks after a loss. The first raises a count too high where a correction is not metered yet;
+ * only one that no request changes before the second is lowered again (docs/decisions/0008).
+ */
+async function untilLookedAtTwice(stack: Stack, losses: number): Promise<void> {
+  const isNoticed = async () => (await lossesOf(stack)) > losses
   expect(await waitUntil(isNoticed, { deadlineMs: 30_000 })).toBe(true)
+  const looks = await metricOf(stack, 'weir_quota_restores_total')
+  const isLookedAt = async () => (await metricOf(stack, 'weir_quota_restores_total')) >= looks + 2
+  expect(await waitUntil(isLookedAt, { deadlineMs: equalDeadlineMs })).toBe(true)
 }
 
 /** After the last pass of a restore: counts as the model has them, and a silent audit. */
@@ -106,7 +116,7 @@ it('charges, refunds, settlements, resets and lifted blocks in any order: after 
         stack.signal('redis', 'SIGKILL')
         await stack.backAfter('redis', pid)
       }
-      await untilNoticed(stack, before)
+      await untilLookedAtTwice(stack, before)
       await expectEqual(all, `seed ${random.seed}, restart ${restart}${isEmptied ? ' without data' : ''}`)
     }
     await expectSettled(opened)
@@ -135,7 +145,7 @@ it('the same after failovers of a Redis Cluster', async () => {
         await master.restart()
         const follows = async () => (await master.redis.info('replication').catch(() => '')).includes('link_status:up')
         expect(await waitUntil(follows, { deadlineMs: 30_000 })).toBe(true)
-        await untilNoticed(stack, before)
+        await untilLookedAtTwice(stack, before)
         await expectEqual(all, `seed ${random.seed}, failover ${failover}`)
       }
       await expectSettled(opened)

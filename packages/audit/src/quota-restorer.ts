@@ -21,9 +21,10 @@ export async function openQuotaRestorer(
   policy: () => Policy | undefined,
   { run, log, metrics, checkReady }: Service,
 ): Promise<void> {
-  const counters = { losses: 0, raised: 0 }
+  const counters = { losses: 0, restores: 0, raised: 0 }
   registerScraped(metrics, {
     weir_redis_losses_total: { help: 'Times that Redis was found empty or restarted', read: () => counters.losses },
+    weir_quota_restores_total: { help: 'Looks at all quota counts after a loss', read: () => counters.restores },
     weir_quotas_raised_total: { help: 'Quota counts raised to what ClickHouse shows', read: () => counters.raised },
   })
   const clickhouse = await run.own(
@@ -50,6 +51,8 @@ export async function openQuotaRestorer(
       if (inForce === undefined) throw new Error('the policy was not read yet: nobody knows what the quotas are')
       const { summable, unsummable } = quotasOf(inForce)
       const done = await restoring.run(summable, pass)
+      // One that a further loss has ended is repeated.
+      if (!pass.signal.aborted) counters.restores += 1
       counters.raised += done.raised
       if (mayBeNew && done.raised > 0) noteLoss('empty')
       const skipped = unsummable.map(({ name, because }) => `${name} ${because}`)
