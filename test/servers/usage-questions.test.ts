@@ -1,6 +1,6 @@
 import { text as textOf } from 'node:stream/consumers'
 import { filledSteps } from '@weir/api/query/fill.ts'
-import { placeOf, sortKeyOf } from '@weir/api/query/ranking.ts'
+import { positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { parseUsageQuery, type UsageQuery } from '@weir/api/query/usage-query.ts'
 import { askUsage, askUsageTotals, type UsageRow, usageSource } from '@weir/console/usage/usage-queries.ts'
 import { openUsageStream, type StreamForm } from '@weir/console/usage/usage-stream.ts'
@@ -119,7 +119,7 @@ test(`${questions} random questions are answered as the decisions themselves say
       expect(comparable(rows)).toEqual(comparable(model))
       if (rows.length === model.length) expectChanges(rows, model)
       const at = Math.floor(rows.length / 2)
-      const after = at === 0 ? undefined : placeOf(sortKeyOf(asked), { ...rows[at - 1] })
+      const after = at === 0 ? undefined : positionOf(sortKeyOf(asked), { ...rows[at - 1] })
       expect(await askUsage(tables.client, reach, asked, { after, rowsMax: 3 })).toEqual(rows.slice(at, at + 3))
       const [totals, expected] = [await askUsageTotals(tables.client, reach, asked), sumsOf(met, asked)]
       expect({ ...totals, change: 0 }).toEqual({ ...expected, change: 0 })
@@ -149,7 +149,7 @@ test('60 random questions with fill=zero have a row of each step, of nothing onl
       const rows = await askUsage(tables.client, reach, asked, { rowsMax: 10_000, filled })
       expect(rows).toEqual(model.slice(0, 10_000))
       const at = Math.floor(rows.length / 2)
-      const after = at === 0 ? undefined : placeOf(sortKeyOf(asked), { ...rows[at - 1] })
+      const after = at === 0 ? undefined : positionOf(sortKeyOf(asked), { ...rows[at - 1] })
       expect(await askUsage(tables.client, reach, asked, { after, rowsMax: 3, filled })).toEqual(rows.slice(at, at + 3))
       const form = { format: 'jsonl', sumsAreText: true, isCsvExact: true } as const
       const source = usageSource(reach, asked)

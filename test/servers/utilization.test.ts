@@ -1,5 +1,5 @@
 import { utilizationOrders } from '@weir/api/query/columns.ts'
-import { isUtilizationPlace, parseUtilizationQuery, utilizationPlace } from '@weir/api/query/utilization-query.ts'
+import { isUtilizationPosition, parseUtilizationQuery, utilizationPosition } from '@weir/api/query/utilization-query.ts'
 import { askUtilization, type UtilizationRow } from '@weir/console/usage/utilization-queries.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import fc from 'fast-check'
@@ -138,8 +138,8 @@ async function ask(given: Asked, own?: readonly string[], limit = 1_000) {
     rows.push(...page.map((row) => ({ ...row, share: Math.fround(row.share) })))
     const last = page.at(-1)
     if (last === undefined || page.length < limit) return rows
-    after = utilizationPlace(parsed.query, last)
-    expect([after, isUtilizationPlace(parsed.query, after)]).toEqual([after, true])
+    after = utilizationPosition(parsed.query, last)
+    expect([after, isUtilizationPosition(parsed.query, after)]).toEqual([after, true])
   }
 }
 

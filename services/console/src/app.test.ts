@@ -4,7 +4,7 @@ import type { UsageQuery } from '@weir/api/query/usage-query.ts'
 import { describe, expect, it } from 'vitest'
 import type { Sources } from './sources.ts'
 import { nowMs, openConsole, smallPolicy } from './testing/open-console.ts'
-import type { PagePlace } from './usage/usage-queries.ts'
+import type { PagePosition } from './usage/usage-queries.ts'
 import type { UsageSource } from './usage/usage-source.ts'
 
 /** A token of acme's alone, as a line of a policy. */
@@ -98,11 +98,11 @@ describe('GET /v1/usage', () => {
 
   it('is read page by page, from the same instants on each, and by nobody else', async () => {
     const rows = ['a', 'b', 'c'].map((route) => ({ route, count: '1', allowed: '1', denied: '0', cost: '1' }))
-    const asked: [UsageQuery, PagePlace][] = []
+    const asked: [UsageQuery, PagePosition][] = []
     const clock = { nowMs: () => nowMs + asked.length * 60_000 }
-    const askUsage: UsageSource['askUsage'] = async (_, query, place = { rowsMax: 0 }) => {
-      asked.push([query, place])
-      return rows.filter(({ route }) => route > (place.after?.at(-1) ?? '')).slice(0, place.rowsMax)
+    const askUsage: UsageSource['askUsage'] = async (_, query, position = { rowsMax: 0 }) => {
+      asked.push([query, position])
+      return rows.filter(({ route }) => route > (position.after?.at(-1) ?? '')).slice(0, position.rowsMax)
     }
     const { ask } = openConsole({ askUsage, clock })
     const first = await ask('/v1/usage?by=route&step=total&limit=2')
@@ -173,8 +173,8 @@ describe('GET /v1/usage', () => {
     const filled: unknown[] = []
     const { ask } = openConsole({
       askCompleteness: async () => ({ completeThroughMs: Date.parse('2026-11-02T00:00:00Z'), silent: [] }),
-      askUsage: async (_reach, _query, place = { rowsMax: 0 }) => {
-        filled.push(place.filled)
+      askUsage: async (_reach, _query, position = { rowsMax: 0 }) => {
+        filled.push(position.filled)
         return JSON.parse('[{"count":null,"allowed":null,"denied":null,"cost":null}]')
       },
       openStream: async (_reach, question) => {

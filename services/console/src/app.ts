@@ -24,9 +24,9 @@ import { createCallerFinder } from './http/caller.ts'
 import { compressAnswers } from './http/compress-answers.ts'
 import { description } from './http/description.ts'
 import { compileLazily } from './http/lazy-schemas.ts'
-import { boundQuestions } from './http/places.ts'
 import { admitPortalPages } from './http/portal-pages.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
+import { boundQuestions } from './http/semaphore.ts'
 import { Sessions } from './http/sessions.ts'
 import { registerBlocks } from './limits/blocks.ts'
 import { registerBlockLift } from './limits/lift-block.ts'
@@ -103,7 +103,7 @@ export function buildApp(
   // Once these are in: a preflight has no credential.
   app.after(() => {
     requireCallers(app, findCredential, sessions)
-    boundQuestions(app, sources.places.questions)
+    boundQuestions(app, sources.semaphores.questions)
     answerPrivately(app)
     compressAnswers(app)
   })

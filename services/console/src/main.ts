@@ -29,7 +29,7 @@ import { buildApp } from './app.ts'
 import { consoleVariables } from './config.ts'
 import { openDecisionSource } from './decisions/decision-source.ts'
 import { LiveDecisions } from './decisions/live-decisions.ts'
-import { createPlaces } from './http/places.ts'
+import { createSemaphores } from './http/semaphore.ts'
 import { openLimitSource } from './limits/limit-source.ts'
 import { openMoneySource } from './money/money-source.ts'
 import type { Sources } from './sources.ts'
@@ -63,13 +63,13 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   return { redis, problem }
 }
 
-/** Makes the places of questions and exports, with a metric of all that are taken. */
-function openPlaces(live: LiveDecisions, { metrics }: Service) {
-  const places = createPlaces()
-  const help = 'Places of questions, exports and live streams that are taken'
-  const readAll = () => ({ questions: places.questions.taken, exports: places.exports.taken, live: live.taken })
+/** Makes the semaphores of questions and exports, with a metric of all that are taken. */
+function openSemaphores(live: LiveDecisions, { metrics }: Service) {
+  const semaphores = createSemaphores()
+  const help = 'Permits of questions, exports and live streams that are taken'
+  const readAll = () => ({ questions: semaphores.questions.taken, exports: semaphores.exports.taken, live: live.taken })
   registerScraped(metrics, { weir_places_taken: { help, label: 'kind', readAll } })
-  return places
+  return semaphores
 }
 
 await startService(
@@ -130,7 +130,7 @@ await startService(
         publicUrl: config.publicUrl,
         portalOrigins: config.portalOrigins,
       },
-      places: openPlaces(live, service),
+      semaphores: openSemaphores(live, service),
       clock: systemClock,
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)

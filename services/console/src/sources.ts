@@ -1,7 +1,7 @@
 import type { ChangeStore } from '@weir/policy-changes/change-store.ts'
 import type { createAlertAdmin } from './alerts/alert-admin.ts'
 import type { DecisionSource } from './decisions/decision-source.ts'
-import type { ConsolePlaces } from './http/places.ts'
+import type { Semaphores } from './http/semaphore.ts'
 import type { LimitSource } from './limits/limit-source.ts'
 import type { MoneySource } from './money/money-source.ts'
 import type { ProcessStatus } from './status/ask-processes.ts'
@@ -39,5 +39,5 @@ export interface Sources extends ChangeStore {
   readonly alerts: ReturnType<typeof createAlertAdmin>
   readonly status: StatusSource
   readonly access: AccessSettings
-  readonly places: ConsolePlaces
+  readonly semaphores: Semaphores
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isPlace, placeOf, readRanking, sortKeyOf } from './ranking.ts'
+import { isPosition, positionOf, readRanking, sortKeyOf } from './ranking.ts'
 import { parseUsageQuery } from './usage-query.ts'
 
 const read = (params: Readonly<Record<string, string>>, by: readonly string[] = ['subject']) => {
@@ -31,28 +31,28 @@ describe('the ranking of a question', () => {
   })
 })
 
-describe('the place of a row', () => {
+describe('the position of a row', () => {
   const ranking = { measure: 'cost', descending: true, top: 3, other: true } as const
   const order = sortKeyOf({ step: 'day', by: ['subject'], ranking })
-  const place = placeOf(order, { ts: '2026-11-01T00:00:00+05:45', subject: 'acme', other: false, cost: '-5' })
+  const position = positionOf(order, { ts: '2026-11-01T00:00:00+05:45', subject: 'acme', other: false, cost: '-5' })
 
   it('has its time, whether it is the other one, its sum and its names', () => {
-    expect(place).toEqual([String(Date.parse('2026-10-31T18:15:00Z') / 1_000), '0', '5', 'acme'])
-    expect(isPlace(order, place)).toBe(true)
+    expect(position).toEqual([String(Date.parse('2026-10-31T18:15:00Z') / 1_000), '0', '5', 'acme'])
+    expect(isPosition(order, position)).toBe(true)
   })
 
   it.each([
     [[]],
-    [place.slice(1)],
-    [[...place, '']],
+    [position.slice(1)],
+    [[...position, '']],
     [['1e9', '0', '5', 'a']],
     [['1', '2', '5', 'a']],
     [['1', '0', '5.5', 'a']],
-  ])('is not %j', (wrong) => expect(isPlace(order, wrong)).toBe(false))
+  ])('is not %j', (wrong) => expect(isPosition(order, wrong)).toBe(false))
 
   it('has a change as ClickHouse writes it, and nothing that it cannot read', () => {
     const change = sortKeyOf({ step: 'total', by: [], ranking: { ...ranking, measure: 'change' } })
-    const isRead = (text: string) => isPlace(change, placeOf(change, { change: text }).with(-1, text))
+    const isRead = (text: string) => isPosition(change, positionOf(change, { change: text }).with(-1, text))
     expect(['inf', '-1.5', '0', '1e22', '2.5e-7'].filter(isRead)).toHaveLength(5)
     expect(['-1.5.5', '1e', '1+1', '1-1-1', '1eeee', '1e9999', '', '.5', 'nan'].filter(isRead)).toEqual([])
   })

@@ -59,8 +59,8 @@ export function sortKeyOf({ step, by, ranking }: Sorted): readonly SortPart[] {
   ]
 }
 
-/** Returns a row's place in this order, by which the next page begins. */
-export const placeOf = (parts: readonly SortPart[], row: Readonly<Record<string, unknown>>): readonly string[] =>
+/** Returns a row's position in this order, by which the next page begins. */
+export const positionOf = (parts: readonly SortPart[], row: Readonly<Record<string, unknown>>): readonly string[] =>
   parts.map((part) => {
     if (part.kind === 'time') return String(Date.parse(String(row.ts)) / 1_000)
     if (part.kind === 'other') return row.other === true ? '1' : '0'
@@ -70,7 +70,7 @@ export const placeOf = (parts: readonly SortPart[], row: Readonly<Record<string,
     return String(part.descending ? -BigInt(String(row[part.name])) : row[part.name])
   })
 
-const placeForms = {
+const positionForms = {
   time: /^-?\d{1,11}$/,
   other: /^[01]$/,
   measure: /^-?\d{1,38}$/,
@@ -78,6 +78,6 @@ const placeForms = {
   name: /^/,
 }
 
-/** Whether these texts can be a place in this order. */
-export const isPlace = (parts: readonly SortPart[], place: readonly string[]): boolean =>
-  place.length === parts.length && parts.every(({ kind }, at) => placeForms[kind].test(place[at] ?? ''))
+/** Whether these texts can be a position in this order. */
+export const isPosition = (parts: readonly SortPart[], position: readonly string[]): boolean =>
+  position.length === parts.length && parts.every(({ kind }, at) => positionForms[kind].test(position[at] ?? ''))

@@ -78,7 +78,7 @@ export function parseUtilizationQuery(given: GivenParameters, nowMs: number): Pa
 }
 
 /** Where a row is in the order of its answer: the text of what it is sorted by, its subject and its limit. */
-export function utilizationPlace(
+export function utilizationPosition(
   { order: { by, descending } }: UtilizationQuery,
   row: Readonly<Record<Sorted, string | number> & { subject: string; limit: string }>,
 ): readonly string[] {
@@ -86,10 +86,10 @@ export function utilizationPlace(
   return [descending ? negated(value) : value, row.subject, row.limit]
 }
 
-/** Every row ascends by its place. */
+/** Every row ascends by its position. */
 const negated = (value: string) => (value.startsWith('-') ? value.slice(1) : `-${value}`)
 const [shareForm, sumForm] = [/^-?\d{1,20}(\.\d{1,30})?(e[+-]?\d{1,2})?$/, /^-?\d{1,38}$/]
 
-/** Whether these texts can be a place in the order of this question. */
-export const isUtilizationPlace = ({ order }: UtilizationQuery, place: readonly string[]): boolean =>
-  place.length === 3 && (order.by === 'share' ? shareForm : sumForm).test(place[0] ?? '')
+/** Whether these texts can be a position in the order of this question. */
+export const isUtilizationPosition = ({ order }: UtilizationQuery, position: readonly string[]): boolean =>
+  position.length === 3 && (order.by === 'share' ? shareForm : sumForm).test(position[0] ?? '')

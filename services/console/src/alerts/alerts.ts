@@ -91,9 +91,9 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Source
       }
       const wanted = readFilter(filter, clock.nowMs())
       if (typeof wanted === 'string') return answerProblem(reply, badRequest(wanted))
-      const place = after === undefined ? undefined : parseAfter(after)
-      if (after !== undefined && place === undefined) return answerProblem(reply, cursorInvalid)
-      const found = (await alerts.list(within(reach), wanted, { limit: limit + 1, after: place })).map(
+      const position = after === undefined ? undefined : parseAfter(after)
+      if (after !== undefined && position === undefined) return answerProblem(reply, cursorInvalid)
+      const found = (await alerts.list(within(reach), wanted, { limit: limit + 1, after: position })).map(
         ({ deliveries: last, ...alert }) => ({
           ...shown(reach, alert),
           deliveries: reach.isOwn ? {} : Object.fromEntries(last),

@@ -14,7 +14,7 @@ export interface ListedDecision {
 }
 
 /** Which decisions of an answer are read. */
-export interface DecisionPlace {
+export interface DecisionPosition {
   /** The last decision before, the newest being first; absent for the first page. */
   readonly after?: { readonly tsMs: number; readonly id: string } | undefined
   readonly rowsMax: number
@@ -59,7 +59,7 @@ export async function listDecisions(
   client: ClickHouseClient,
   reach: Reach,
   query: DecisionQuery,
-  { after, rowsMax }: DecisionPlace,
+  { after, rowsMax }: DecisionPosition,
 ): Promise<readonly ListedDecision[]> {
   const { sql, params } = conditionsOf(reach, query)
   const read = <Row>(text: string, more: object) =>

@@ -4,7 +4,7 @@ import type { GivenParameters } from '@weir/api/query/read-parameters.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
-import { type CursorPlace, cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
+import { type CursorPosition, cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, decisionsUnavailable } from '../http/problems.ts'
 import { orUnavailable } from '../http/question-failure.ts'
 import { serve } from '../http/serve.ts'
@@ -16,7 +16,7 @@ const { path } = listDecisions
 const unavailable = decisionsUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
 
 /** Reads where the page before ended; undefined if no list of decisions ends so. */
-function placeOf({ place: [tsMs = '', id = ''] }: CursorPlace) {
+function positionOf({ position: [tsMs = '', id = ''] }: CursorPosition) {
   return /^\d{1,15}$/.test(tsMs) ? { tsMs: Number(tsMs), id } : undefined
 }
 
@@ -38,7 +38,7 @@ export function registerDecisionList(app: FastifyInstance, sources: Sources): vo
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { fromMs, toMs, only, limit: rowsMax } = parsed.query
       if (!reach.covers(only.subject ?? [])) return answerProblem(reply, subjectForbidden(request))
-      const after = cursor === undefined ? undefined : placeOf(cursor)
+      const after = cursor === undefined ? undefined : positionOf(cursor)
       if (given.after !== undefined && after === undefined) return answerProblem(reply, cursorInvalid)
       // First: what comes in between the two is then more than was claimed, and never less.
       const completeness = await sources.usage.askCompleteness('decisions')
@@ -46,7 +46,7 @@ export function registerDecisionList(app: FastifyInstance, sources: Sources): vo
       const found = await sources.decisions.list(reach, parsed.query, { after, rowsMax: rowsMax + 1 })
       const rows = found.slice(0, rowsMax)
       const last = found.length > rows.length ? rows.at(-1)?.row : undefined
-      const next = last === undefined ? null : writeCursor(owner, { atMs, place: [String(last.ts_ms), last.id] })
+      const next = last === undefined ? null : writeCursor(owner, { atMs, position: [String(last.ts_ms), last.id] })
       if (next !== null) reply.header('link', linkOf(path, request.url, next))
       return {
         from: iso(fromMs),

@@ -44,7 +44,7 @@ function openReader(live: LiveDecisions, lastId?: string, more: object = {}) {
   return { open, output, text: () => said.join('') }
 }
 
-it('a reader that left before its stream was open takes no place', () => {
+it('a reader that left before its stream was open takes no permit', () => {
   const { live } = openLive()
   for (let one = 0; one < 5; one += 1) {
     expect(live.refusal('one')).toBeUndefined()

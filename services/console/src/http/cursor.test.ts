@@ -8,11 +8,11 @@ const owner: CursorOwner = {
   reach: Reach.of(['acme']),
   given: { by: 'route', plan: ['free', 'top'] },
 }
-const written = writeCursor(owner, { atMs: 1_700_000_000_000, place: ['1', 'größe'] })
+const written = writeCursor(owner, { atMs: 1_700_000_000_000, position: ['1', 'größe'] })
 
 it('A cursor is read by the reader who asks the same question, in another order and for another page too', () => {
   const again = { ...owner, given: { limit: '5', plan: ['free', 'top'], by: 'route', after: written, numbers: 'text' } }
-  expect(readCursor(written, again)).toEqual({ atMs: 1_700_000_000_000, place: ['1', 'größe'] })
+  expect(readCursor(written, again)).toEqual({ atMs: 1_700_000_000_000, position: ['1', 'größe'] })
 })
 
 it.each<[string, Partial<CursorOwner>]>([

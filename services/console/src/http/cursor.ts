@@ -15,11 +15,11 @@ export interface CursorOwner {
 }
 
 /** Where a page begins. */
-export interface CursorPlace {
+export interface CursorPosition {
   /** When the first page was asked: `now` and what is counted from it are the same on every page. */
   readonly atMs: number
   /** The last row of the page before, by what rows are sorted by. */
-  readonly place: readonly string[]
+  readonly position: readonly string[]
 }
 
 const [hashBytes, partsMax] = [16, 8]
@@ -48,11 +48,11 @@ export function ownerHash({ path, given, by, reach }: CursorOwner): string {
 }
 
 /** Writes the cursor of the page after a row. It is opaque to readers, and opens nothing that its question does not. */
-export const writeCursor = (owner: CursorOwner, { atMs, place }: CursorPlace): string =>
-  Buffer.from(JSON.stringify([ownerHash(owner), atMs, ...place])).toString('base64url')
+export const writeCursor = (owner: CursorOwner, { atMs, position }: CursorPosition): string =>
+  Buffer.from(JSON.stringify([ownerHash(owner), atMs, ...position])).toString('base64url')
 
 /** Reads a cursor. Undefined unless it was written for the same question and reader. */
-export function readCursor(text: string, owner: CursorOwner): CursorPlace | undefined {
+export function readCursor(text: string, owner: CursorOwner): CursorPosition | undefined {
   let read: unknown
   try {
     read = JSON.parse(Buffer.from(text, 'base64url').toString())
@@ -60,10 +60,10 @@ export function readCursor(text: string, owner: CursorOwner): CursorPlace | unde
     return undefined
   }
   if (!Array.isArray(read) || read.length > partsMax || read[0] !== ownerHash(owner)) return undefined
-  const [, atMs, ...place] = read
-  if (!Number.isSafeInteger(atMs) || atMs < 0 || atMs > lastMs || !place.every((part) => typeof part === 'string'))
+  const [, atMs, ...position] = read
+  if (!Number.isSafeInteger(atMs) || atMs < 0 || atMs > lastMs || !position.every((part) => typeof part === 'string'))
     return undefined
-  return { atMs, place }
+  return { atMs, position }
 }
 
 /** The value of the header `Link` for the page that `next` begins: the same address with another `after`. */

@@ -73,14 +73,14 @@ export function registerBlocks(app: FastifyInstance, sources: Sources): void {
       const question = { limit: asked.limit, subject: asked.subject, address }
       const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
       if (format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
-      const [since = '', last = ''] = cursor?.place ?? []
+      const [since = '', last = ''] = cursor?.position ?? []
       const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)
       const sorted = [...blocks].sort((a, b) => b.sinceMs - a.sinceMs || (a.id < b.id ? 1 : -1))
       const left = cursor === undefined ? sorted : sorted.filter(isBehind)
       const items = left.slice(0, pageMax)
       const end = left.length > pageMax ? items.at(-1) : undefined
       const atMs = cursor?.atMs ?? clock.nowMs()
-      const next = end === undefined ? null : writeCursor(owner, { atMs, place: [String(end.sinceMs), end.id] })
+      const next = end === undefined ? null : writeCursor(owner, { atMs, position: [String(end.sinceMs), end.id] })
       if (next !== null) reply.header('link', linkOf(path, request.url, next))
       return { complete: isWhole, items: items.map(shown), next }
     } catch (error) {

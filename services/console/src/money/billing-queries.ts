@@ -57,7 +57,7 @@ export async function readCountedOffsets(client: ClickHouseClient, fromMs: numbe
 const upTo = (
   cursor: 'since' | 'until',
 ) => `toInt64(d.offset) <= transform(concat(toString(d.topic_id), '/', toString(d.partition)),
-  {${cursor}Places:Array(String)}, arrayMap(one -> toInt64(one), {${cursor}Offsets:Array(String)}), toInt64(-1))`
+  {${cursor}SemaphoreBounds:Array(String)}, arrayMap(one -> toInt64(one), {${cursor}Offsets:Array(String)}), toInt64(-1))`
 
 /** Whole groups of a subject and an hour, however many routes they have. */
 const exportSql = `
@@ -71,7 +71,7 @@ const exportSql = `
   GROUP BY subject, hour_ms, route ORDER BY subject, hour_ms LIMIT {rowsMax:UInt32} WITH TIES`
 
 const offsetsOf = (name: string, { counted = [] }: Partial<ExportCursor>) => ({
-  [`${name}Places`]: counted.map(([topicId, partition]) => `${topicId}/${partition}`),
+  [`${name}SemaphoreBounds`]: counted.map(([topicId, partition]) => `${topicId}/${partition}`),
   [`${name}Offsets`]: counted.map(([, , offset]) => offset),
 })
 
@@ -101,12 +101,12 @@ export async function askExport(
   client: ClickHouseClient,
   { since, until, after, rowsMax }: ExportQuestion,
 ): Promise<readonly UsedHour[]> {
-  const place = { subject: after?.subject ?? '', after: after === undefined ? 0 : after.hourMs + hourMs }
+  const position = { subject: after?.subject ?? '', after: after === undefined ? 0 : after.hourMs + hourMs }
   const offsets = { ...offsetsOf('since', since ?? {}), ...offsetsOf('until', until) }
   type Row = Record<keyof RouteUsage | 'subject' | 'hour_ms', string>
   const asked = {
     ...offsets,
-    ...place,
+    ...position,
     from: exportStart(since, until),
     new: since?.toMs ?? 0,
     to: until.toMs,

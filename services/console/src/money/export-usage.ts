@@ -99,20 +99,20 @@ export function registerUsageExport(app: FastifyInstance, sources: Sources): voi
       const { since, fromMs } = asked
       const { after: afterText, limit: rowsMax } = query
       const ownerOf = (end = '') => ({ path, given: { since: query.since ?? '', until: end }, by, reach })
-      const place = afterText === undefined ? undefined : readCursor(afterText, ownerOf(query.until))?.place
-      if (afterText !== undefined && place === undefined) return answerProblem(reply, cursorInvalid)
+      const position = afterText === undefined ? undefined : readCursor(afterText, ownerOf(query.until))?.position
+      if (afterText !== undefined && position === undefined) return answerProblem(reply, cursorInvalid)
       // First: the records that it promises are then among those that the offsets count.
       const completeness = await sources.usage.askCompleteness('decisions')
       const { completeThroughMs = 0 } = completeness
       const toMs = Math.max(since?.toMs ?? fromMs, Math.floor(completeThroughMs / hourMs) * hourMs)
       const start = exportStart(since, { fromMs, toMs })
       const until: ExportCursor = asked.until ?? { fromMs, toMs, counted: await readCountedOffsets(start) }
-      const [subject, hour] = place ?? []
+      const [subject, hour] = position ?? []
       const after = subject === undefined ? undefined : { subject, hourMs: Number(hour) }
       const hours = await askExport({ since, until, after, rowsMax })
       const last = hours.reduce((rows, { usage }) => rows + usage.length, 0) < rowsMax ? undefined : hours.at(-1)
       const cursor = writeExportCursor(until)
-      const next = last && writeCursor(ownerOf(cursor), { atMs: 0, place: [last.subject, String(last.hourMs)] })
+      const next = last && writeCursor(ownerOf(cursor), { atMs: 0, position: [last.subject, String(last.hourMs)] })
       const correctionOf = (ms: number) => (since !== undefined && ms < since.toMs ? query.since : undefined)
       return {
         from: iso(until.fromMs),

@@ -14,9 +14,9 @@ import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
-import { PlaceCounter, type Places } from '../http/places.ts'
 import { answerProblem, tooManyQuestions, usageUnavailable } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
+import { Semaphore, type SemaphoreBounds } from '../http/semaphore.ts'
 import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from '../usage/completeness.ts'
@@ -24,7 +24,7 @@ import { iso, shownCompleteness, shownGaps } from '../usage/completeness.ts'
 const dayMs = 86_400_000
 const spanMsMax = 7 * dayMs
 /** Each may keep a core busy for seconds. */
-const atOnce: Places = { all: 2, perCredential: 2 }
+const atOnce: SemaphoreBounds = { all: 2, perCredential: 2 }
 
 const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
 
@@ -79,7 +79,7 @@ export function registerImpact(
   changer: PolicyChanger,
   file: { readonly bodyLimit: number; readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem> },
 ): void {
-  const places = new PlaceCounter(atOnce)
+  const semaphore = new Semaphore(atOnce)
   serve(
     app,
     getImpact,
@@ -88,8 +88,8 @@ export function registerImpact(
       if (missing !== undefined) return answerProblem(reply, missing)
       const question = questionOf(request.query, sources.clock.nowMs())
       if ('status' in question) return answerProblem(reply, question)
-      const place = places.take(request.by)
-      if ('refusal' in place) return answerProblem(reply, tooManyQuestions(tooMany))
+      const permit = semaphore.take(request.by)
+      if ('refusal' in permit) return answerProblem(reply, tooManyQuestions(tooMany))
       try {
         const entities = await file.readFile(request.body)
         if ('status' in entities) return answerProblem(reply, entities)
@@ -112,7 +112,7 @@ export function registerImpact(
         const unavailable = usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.')
         return answerProblem(reply, questionFailure(error, { msMax: impactMsMax, unavailable }))
       } finally {
-        place.leave()
+        permit.leave()
       }
     },
     { bodyLimit: file.bodyLimit },

@@ -11,7 +11,7 @@ import { buildApp } from '../app.ts'
 import type { DecisionRow } from '../decisions/decision-queries.ts'
 import type { DecisionSource } from '../decisions/decision-source.ts'
 import { LiveDecisions } from '../decisions/live-decisions.ts'
-import { createPlaces } from '../http/places.ts'
+import { createSemaphores } from '../http/semaphore.ts'
 import type { LimitSource } from '../limits/limit-source.ts'
 import type { MoneySource } from '../money/money-source.ts'
 import type { AccessSettings, Sources } from '../sources.ts'
@@ -212,7 +212,7 @@ export function openConsole(fakes: Fakes = {}) {
     alerts,
     policy: store,
     status: { recentGaps: async () => [], redisProblem: async () => undefined, processes: async () => [] },
-    places: createPlaces(),
+    semaphores: createSemaphores(),
     clock: { nowMs: () => nowMs },
     limits,
     ...fakes,

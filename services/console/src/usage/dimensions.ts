@@ -1,5 +1,5 @@
 import { usageDimensions } from '@weir/api/query/columns.ts'
-import { isPlace, placeOf, sortKeyOf } from '@weir/api/query/ranking.ts'
+import { isPosition, positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { listOf } from '@weir/api/query/read-parameters.ts'
 import { parseUsageQuery } from '@weir/api/query/usage-query.ts'
 import { listValues, sumNames } from '@weir/api/usage.ts'
@@ -42,8 +42,8 @@ export function registerDimensions(app: FastifyInstance, sources: Sources): void
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const query = { ...parsed.query, ...(prefix === undefined ? {} : { namePrefix: prefix }) }
       const order = sortKeyOf(query)
-      const after = cursor?.place
-      if (given !== undefined && !(after !== undefined && isPlace(order, after))) {
+      const after = cursor?.position
+      if (given !== undefined && !(after !== undefined && isPosition(order, after))) {
         return answerProblem(reply, cursorInvalid)
       }
       // First: what comes in between the two is then more than was claimed, and never less.
@@ -51,7 +51,7 @@ export function registerDimensions(app: FastifyInstance, sources: Sources): void
       const found = await sources.usage.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
       const rows = found.slice(0, pageMax)
       const last = found.length > rows.length ? rows.at(-1) : undefined
-      const next = last === undefined ? null : writeCursor(owner, { atMs, place: placeOf(order, { ...last }) })
+      const next = last === undefined ? null : writeCursor(owner, { atMs, position: positionOf(order, { ...last }) })
       if (next !== null) reply.header('link', linkOf(path, request.url, next))
       const { table, bucketMs } = usageSource(reach, query)
       const body = {

@@ -7,7 +7,7 @@ import { iso } from '@weir/core/prices/priced-month.ts'
 import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
-import type { PagePlace, UsageRow } from './usage-queries.ts'
+import type { PagePosition, UsageRow } from './usage-queries.ts'
 
 /** A row with its price; null where the subject has no price list. */
 export interface PricedRow {
@@ -15,7 +15,7 @@ export interface PricedRow {
   readonly currency: string | null
 }
 
-type AskUsage = (reach: Reach, query: UsageQuery, place: PagePlace) => Promise<readonly UsageRow[]>
+type AskUsage = (reach: Reach, query: UsageQuery, position: PagePosition) => Promise<readonly UsageRow[]>
 
 /** A query each, of milliseconds: three years of one calendar, or one month of 36. */
 const monthsMax = 36

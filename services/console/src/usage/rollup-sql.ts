@@ -82,8 +82,8 @@ export interface RollupSource {
 }
 
 /** Which rows of an answer are read. */
-export interface PagePlace {
-  /** The place of the last row before, as the answer is sorted; absent for the first page. */
+export interface PagePosition {
+  /** The position of the last row before, as the answer is sorted; absent for the first page. */
   readonly after?: readonly string[] | undefined
   readonly rowsMax: number
   /** The steps of which every group has a row; absent: of those in which it was counted. */
@@ -108,7 +108,7 @@ function sortSql(part: SortPart): string {
 }
 
 /** The order of an answer, and the condition that leaves out what the pages before had. */
-function pageSql(question: RollupQuery<string>, { after, rowsMax }: PagePlace) {
+function pageSql(question: RollupQuery<string>, { after, rowsMax }: PagePosition) {
   const parts = sortKeyOf(question)
   const sorted = parts.map(sortSql).join(', ')
   const values = parts.map(({ kind }, at) => `{after_${at}:${placeTypes[kind]}}`).join(', ')
@@ -207,12 +207,12 @@ export function rollupSql(
   source: RollupSource,
   reach: Reach,
   question: RollupQuery<string>,
-  place: PagePlace,
+  position: PagePosition,
   written: ColumnWriter = (_, value) => value,
 ): { query: string; params: Record<string, unknown>; columns: readonly string[] } {
   const { by, ranking } = question
   const { read, start, params } = readRows(source, reach, question)
-  const page = pageSql(question, place)
+  const page = pageSql(question, position)
   const top = ranking?.top === undefined ? undefined : topRows(read, question, source, ranking)
   const { dimensions, sums, from } = top?.rows ?? read
   const hasOther = top !== undefined && ranking?.other === true
@@ -236,12 +236,12 @@ export function rollupSql(
     ...(top !== undefined && !hasOther ? [`AND ${top.isTop}`] : []),
     ...(columns.length === 0 ? [] : [`GROUP BY ${columns.map((_, at) => at + 1).join(', ')}`]),
   ].join('\n')
-  const rows = place.filled === undefined ? grouped : filledSql(grouped, by, Object.keys(summed))
+  const rows = position.filled === undefined ? grouped : filledSql(grouped, by, Object.keys(summed))
   const query = [`SELECT ${shown.join(', ')}`, `FROM (${rows}) AS r`, ...page.sql]
   const named = all.map(([name]) => (name === 'start' ? 'ts' : name))
   return {
     query: query.filter((line) => line !== '').join('\n'),
-    params: { ...params, ...page.params, ...place.filled },
+    params: { ...params, ...page.params, ...position.filled },
     columns: named,
   }
 }

@@ -3,7 +3,7 @@ import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
 import { problem } from '@weir/runtime/problem.ts'
 import fastify from 'fastify'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { PlaceCounter } from '../http/places.ts'
+import { Semaphore } from '../http/semaphore.ts'
 import { openConsole } from '../testing/open-console.ts'
 import { answerStream } from './stream-answer.ts'
 
@@ -27,7 +27,7 @@ describe('a stream of usage', () => {
 
   it('that takes longer than it may is 504 before it begins, and cut off after that', async () => {
     const app = fastify()
-    const places = new PlaceCounter({ all: 8, perCredential: 2 })
+    const semaphores = new Semaphore({ all: 8, perCredential: 2 })
     const rest = (signal: AbortSignal) => new Promise<never>((_, fail) => (signal.onabort = () => fail(signal.reason)))
     const endless = async (signal: AbortSignal) => {
       const stream = new Readable({ read: () => undefined })
@@ -39,7 +39,7 @@ describe('a stream of usage', () => {
       const unavailable = problem('usage-unavailable', 'Unavailable', 503, 'no answer')
       const readGaps = async () => []
       const answer = { format: 'csv', name: 'usage', askCompleteness, readGaps, open, unavailable, msMax: 20 } as const
-      app.get(path, (request, reply) => answerStream(request, reply, places, answer))
+      app.get(path, (request, reply) => answerStream(request, reply, semaphores, answer))
     }
     app.decorateRequest('by', 'root')
     const origin = await app.listen({ host: '127.0.0.1', port: 0 })

@@ -3,9 +3,9 @@ import { type StreamFormat, streamTypes } from '@weir/api/query/answer-form.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { PlaceCounter } from '../http/places.ts'
 import { answerProblem, tooManyStreams } from '../http/problems.ts'
 import { questionFailure } from '../http/question-failure.ts'
+import type { Semaphore } from '../http/semaphore.ts'
 import { streamMsMax } from './usage-stream.ts'
 
 /** An answer that is streamed. */
@@ -29,14 +29,14 @@ export interface StreamedAnswer {
 export async function answerStream(
   request: FastifyRequest,
   reply: FastifyReply,
-  places: PlaceCounter,
+  semaphore: Semaphore,
   { format, name, askCompleteness, readGaps, open, unavailable, msMax = streamMsMax }: StreamedAnswer,
 ): Promise<FastifyReply> {
-  const place = places.take(request.by)
-  if ('refusal' in place) return answerProblem(reply, tooManyStreams(place.refusal))
+  const permit = semaphore.take(request.by)
+  if ('refusal' in permit) return answerProblem(reply, tooManyStreams(permit.refusal))
   const left = new AbortController()
   const leave = () => {
-    place.leave()
+    permit.leave()
     left.abort()
   }
   reply.raw.once('close', leave)
@@ -63,7 +63,7 @@ export async function answerStream(
       .header('weir-gaps', gaps.length)
       .send(stream)
   } catch (error) {
-    place.leave()
+    permit.leave()
     if (left.signal.aborted) return reply
     request.log.error({ err: error }, 'a question could not be answered')
     return answerProblem(reply, questionFailure(error, { msMax, isLate: deadline.aborted, unavailable }))

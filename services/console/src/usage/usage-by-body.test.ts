@@ -5,8 +5,8 @@ it('a question in a body is the one that a query asks, cursors too', async () =>
   const row = (subject: string) => ({ subject, count: '1', allowed: '1', denied: '0', cost: '1' })
   const asked: unknown[] = []
   const { ask } = openConsole({
-    askUsage: async (_reach, question, place = { rowsMax: 0 }) => {
-      asked.push([question, place.after])
+    askUsage: async (_reach, question, position = { rowsMax: 0 }) => {
+      asked.push([question, position.after])
       return [row('a'), row('b')] as never
     },
   })

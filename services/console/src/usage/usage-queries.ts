@@ -3,15 +3,15 @@ import type { OutcomeQuery, RollupQuery, UsageQuery } from '@weir/api/query/usag
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import { isOfSpan, type PagePlace, type RollupSource, rollupSql } from './rollup-sql.ts'
+import { isOfSpan, type PagePosition, type RollupSource, rollupSql } from './rollup-sql.ts'
 
-export type { PagePlace, RollupSource } from './rollup-sql.ts'
+export type { PagePosition, RollupSource } from './rollup-sql.ts'
 
 /** A page, and how long its question may take. */
-type BoundPlace = PagePlace & { readonly msMax?: number }
+type BoundPosition = PagePosition & { readonly msMax?: number }
 
 /** The rows of an answer for which no page was asked. */
-const wholeAnswer: PagePlace = { rowsMax: 10_000 }
+const wholeAnswer: PagePosition = { rowsMax: 10_000 }
 
 /**
  * Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error, and
@@ -22,9 +22,9 @@ async function askRows<Row extends object>(
   source: RollupSource,
   reach: Reach,
   question: RollupQuery<string>,
-  { msMax = pageMsMax, ...place }: BoundPlace,
+  { msMax = pageMsMax, ...position }: BoundPosition,
 ): Promise<Row[]> {
-  const { query, params } = rollupSql(source, reach, question, place)
+  const { query, params } = rollupSql(source, reach, question, position)
   const bounds = { clickhouse_settings: questionBounds(msMax) }
   return readRows<Row>(client, query, params, bounds).catch(throwBound)
 }
@@ -134,8 +134,8 @@ export const askUsage = (
   client: ClickHouseClient,
   reach: Reach,
   question: UsageQuery,
-  place: BoundPlace = wholeAnswer,
-): Promise<UsageRow[]> => askRows(client, usageSource(reach, question), reach, question, place)
+  position: BoundPosition = wholeAnswer,
+): Promise<UsageRow[]> => askRows(client, usageSource(reach, question), reach, question, position)
 
 /** What the rows of an answer add up to, over all groups and steps. */
 export type UsageTotals = Omit<UsageRow, UsageDimension | 'ts' | 'other' | 'groups'>
@@ -198,5 +198,5 @@ export const askOutcomes = (
   client: ClickHouseClient,
   reach: Reach,
   question: OutcomeQuery,
-  place = wholeAnswer,
-): Promise<OutcomeRow[]> => askRows(client, outcomeSource, reach, question, place)
+  position = wholeAnswer,
+): Promise<OutcomeRow[]> => askRows(client, outcomeSource, reach, question, position)

@@ -1,7 +1,7 @@
 import type { Operation } from '@weir/api/operation.ts'
 import { acceptedFormat } from '@weir/api/query/answer-form.ts'
 import { filledSteps } from '@weir/api/query/fill.ts'
-import { isPlace, placeOf, sortKeyOf } from '@weir/api/query/ranking.ts'
+import { isPosition, positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { type GivenParameters, listOf, parametersOf } from '@weir/api/query/read-parameters.ts'
 import type { MonthCalendar } from '@weir/api/query/read-period.ts'
 import {
@@ -29,7 +29,7 @@ import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 import { priceRows } from './price-usage.ts'
 import { answerStream } from './stream-answer.ts'
-import { outcomeSource, type PagePlace, type RollupSource, usageSource } from './usage-queries.ts'
+import { outcomeSource, type PagePosition, type RollupSource, usageSource } from './usage-queries.ts'
 
 /** A row of an answer, as the question's table gives it. */
 interface Row {
@@ -47,7 +47,7 @@ interface RollupRoute<Dimension extends string> {
   readonly rows: 'decisions' | 'outcomes'
   readonly parse: (given: GivenParameters, at: AskedAt) => ParsedQuery<Dimension>
   readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => RollupSource
-  readonly ask: (reach: Reach, query: RollupQuery<Dimension>, place: PagePlace) => Promise<readonly Row[]>
+  readonly ask: (reach: Reach, query: RollupQuery<Dimension>, position: PagePosition) => Promise<readonly Row[]>
   /** Sums all rows of all pages. Absent where an answer has no totals. */
   readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object>
   /** Adds prices to rows that are shown; a text says why they have none. Absent where no question has prices. */
@@ -95,18 +95,18 @@ const filledOf = (query: RollupQuery<string>, { bucketMs }: Pick<RollupSource, '
 async function answerOf<Dimension extends string>(
   sources: Sources,
   { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
-  { reach, query, place }: { reach: Reach; query: RollupQuery<Dimension>; place: PagePlace },
+  { reach, query, position }: { reach: Reach; query: RollupQuery<Dimension>; position: PagePosition },
 ) {
   const { fromMs, toMs, step, timeZone, by, comparison } = query
   const { table, bucketMs } = sourceOf(reach, query)
   // First: what comes in between the two is then more than was claimed, and never less.
   const completeness = await sources.usage.askCompleteness(kind)
   const [found, totals, gaps] = await Promise.all([
-    ask(reach, query, { ...place, filled: filledOf(query, { bucketMs }, completeness.completeThroughMs) }),
+    ask(reach, query, { ...position, filled: filledOf(query, { bucketMs }, completeness.completeThroughMs) }),
     askTotals?.(reach, query),
     sources.usage.readGaps(kind, spanOf(query)),
   ])
-  const rows = found.slice(0, place.rowsMax - 1)
+  const rows = found.slice(0, position.rowsMax - 1)
   const last = found.length > rows.length ? rows.at(-1) : undefined
   const body = {
     from: iso(Math.floor(fromMs / bucketMs) * bucketMs),
@@ -167,7 +167,7 @@ async function answerQuestion<Dimension extends string>(
   const { query, form } = parsed
   if (form.format !== 'json') {
     const question = { source: route.sourceOf(reach, query), query, form: { ...form, format: form.format } }
-    return answerStream(request, reply, sources.places.exports, {
+    return answerStream(request, reply, sources.semaphores.exports, {
       format: form.format,
       name: path.slice('/v1/'.length),
       askCompleteness: () => sources.usage.askCompleteness(route.rows),
@@ -180,16 +180,16 @@ async function answerQuestion<Dimension extends string>(
   const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
   if (missing !== undefined) return answerProblem(reply, missing)
   const order = sortKeyOf(query)
-  const after = cursor?.place
-  if (given.after !== undefined && !(after !== undefined && isPlace(order, after))) {
+  const after = cursor?.position
+  if (given.after !== undefined && !(after !== undefined && isPosition(order, after))) {
     return answerProblem(reply, cursorInvalid)
   }
   try {
     // One more than the page has says whether there is a next one.
-    const place = { after, rowsMax: form.limit + 1 }
-    const { body, last } = await answerOf(sources, route, { reach, query, place })
+    const position = { after, rowsMax: form.limit + 1 }
+    const { body, last } = await answerOf(sources, route, { reach, query, position })
     if (last !== undefined) {
-      body.next = writeCursor(owner, { atMs, place: placeOf(order, last as Readonly<Record<string, unknown>>) })
+      body.next = writeCursor(owner, { atMs, position: positionOf(order, last as Readonly<Record<string, unknown>>) })
       if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
     }
     const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined

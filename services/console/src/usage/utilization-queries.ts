@@ -31,8 +31,8 @@ export interface UtilizationRow {
 }
 
 /** Which rows of an answer are read. */
-export interface UtilizationPlace {
-  /** The place of the last row before; undefined for the first page. */
+export interface UtilizationPosition {
+  /** The position of the last row before; undefined for the first page. */
   readonly after: readonly string[] | undefined
   readonly rowsMax: number
   /** From when on the pace is measured. */
@@ -55,15 +55,19 @@ const isAsked = `u.ts >= ${timeSql('from')} AND u.ts < ${timeSql('to')}`
 const bucketOf = (ms: number) => bucketStart(ms, utilizationBucketMs)
 
 /** Which subjects and limits a page has, from what it is sorted by alone. */
-function pageSql({ order, shareFrom, shareTo }: UtilizationQuery, where: string, { after, rowsMax }: UtilizationPlace) {
+function pageSql(
+  { order, shareFrom, shareTo }: UtilizationQuery,
+  where: string,
+  { after, rowsMax }: UtilizationPosition,
+) {
   const isShare = order.by === 'share'
   const value = `${order.descending ? '-' : ''}${isShare ? sums.share : `toInt128(${sums[order.by]})`}`
   const sorted = `${value}, u.subject, toString(u.limit)`
-  const place = `{after_value:${isShare ? 'Float32' : 'Int128'}}, {after_subject:String}, {after_limit:String}`
+  const position = `{after_value:${isShare ? 'Float32' : 'Int128'}}, {after_subject:String}, {after_limit:String}`
   const having = [
     shareFrom === undefined ? [] : `${sums.share} >= {share_from:Float32}`,
     shareTo === undefined ? [] : `${sums.share} < {share_to:Float32}`,
-    after === undefined ? [] : `tuple(${sorted}) > tuple(${place})`,
+    after === undefined ? [] : `tuple(${sorted}) > tuple(${position})`,
   ].flat()
   return `SELECT u.subject, u.limit FROM limits_15m AS u WHERE ${isAsked} AND ${where} GROUP BY u.subject, u.limit
     ${having.length === 0 ? '' : `HAVING ${having.join(' AND ')}`} ORDER BY ${sorted} LIMIT ${rowsMax}`
@@ -102,16 +106,16 @@ export async function askUtilization(
   client: ClickHouseClient,
   reach: Reach,
   query: UtilizationQuery,
-  place: UtilizationPlace,
+  position: UtilizationPosition,
 ): Promise<UtilizationRow[]> {
   const within = withinReach(reach, 'u.subject')
   const filters = filtersOf((name) => `u.${name}`, query)
   const where = [within.sql, ...filters.sql].join(' ')
-  const [after_value = '0', after_subject = '', after_limit = ''] = place.after ?? []
+  const [after_value = '0', after_subject = '', after_limit = ''] = position.after ?? []
   const params = {
     from: bucketOf(query.fromMs),
     to: bucketOf(query.toMs + utilizationBucketMs - 1),
-    pace_from: bucketOf(place.paceFromMs),
+    pace_from: bucketOf(position.paceFromMs),
     share_from: query.shareFrom,
     share_to: query.shareTo,
     after_value,
@@ -120,6 +124,6 @@ export async function askUtilization(
     ...within.params,
     ...filters.params,
   }
-  const sql = rowsSql(query, where, pageSql(query, where, place))
+  const sql = rowsSql(query, where, pageSql(query, where, position))
   return readRows<UtilizationRow>(client, sql, params, { clickhouse_settings: settings }).catch(throwBound)
 }

@@ -20,7 +20,7 @@ subjects:
   moved: { plan: other }
 `
 
-async function open(rows: readonly Partial<UtilizationRow>[], nowMs: number, found?: (place: object) => void) {
+async function open(rows: readonly Partial<UtilizationRow>[], nowMs: number, found?: (position: object) => void) {
   const full = rows.map(
     (row): UtilizationRow => ({
       subject: 'acme',
@@ -39,8 +39,8 @@ async function open(rows: readonly Partial<UtilizationRow>[], nowMs: number, fou
       ...row,
     }),
   )
-  const askUtilization: UsageSource['askUtilization'] = async (_reach, _query, place) => {
-    found?.(place)
+  const askUtilization: UsageSource['askUtilization'] = async (_reach, _query, position) => {
+    found?.(position)
     return full
   }
   const desk = openConsole({ askUtilization, clock: { nowMs: () => nowMs } })
@@ -55,9 +55,9 @@ const runsOut = async (row: Partial<UtilizationRow>, nowMs = midMonth) => {
 }
 
 it('a row has its numbers digit by digit, and says when its quota runs out by the mean of 7 days', async () => {
-  const places: object[] = []
+  const positions: object[] = []
   const row = { cost: '9007199254740993', count: '18446744073709551615' }
-  const ask = await open([row], midMonth, (place) => places.push(place))
+  const ask = await open([row], midMonth, (position) => positions.push(position))
   const { body } = await ask('/v1/utilization')
   expect(body).toContain('"count":18446744073709551615,"refused":1,"shadow_refused":0,"cost":9007199254740993')
   expect(JSON.parse(body)).toMatchObject({
@@ -69,7 +69,7 @@ it('a row has its numbers digit by digit, and says when its quota runs out by th
     // 700 units in 7 days, and 500 are left: 5 days.
     rows: [{ subject: 'acme', share: 0.5, at: '2026-11-20T11:00:00.000Z', runs_out: '2026-11-25T12:00:00.000Z' }],
   })
-  expect(places).toEqual([{ after: undefined, rowsMax: 101, paceFromMs: midMonth - 7 * dayMs }])
+  expect(positions).toEqual([{ after: undefined, rowsMax: 101, paceFromMs: midMonth - 7 * dayMs }])
   const { rows } = (await ask('/v1/utilization?numbers=text')).json()
   expect(rows[0]).toMatchObject({ ...row, used: '500', refused: '1', share: 0.5 })
 })
@@ -98,14 +98,14 @@ it.each([
 
 it('a page’s cursor is of its question alone, and the time of its pages is that of the first', async () => {
   const rows = ['a', 'b', 'c'].map((subject) => ({ subject }))
-  const places: { after?: readonly string[]; paceFromMs?: number }[] = []
-  const ask = await open(rows, midMonth, (place) => places.push(place))
+  const positions: { after?: readonly string[]; paceFromMs?: number }[] = []
+  const ask = await open(rows, midMonth, (position) => positions.push(position))
   const first = await ask('/v1/utilization?limit=2')
   const { next, rows: page } = first.json()
   expect(page.map(({ subject }: { subject: string }) => subject)).toEqual(['a', 'b'])
   expect(first.headers.link).toBe(`</v1/utilization?limit=2&after=${next}>; rel="next"`)
   expect((await ask(`/v1/utilization?limit=2&after=${next}`)).statusCode).toBe(200)
-  expect(places[1]?.after).toEqual(['-0.5', 'b', 'month'])
+  expect(positions[1]?.after).toEqual(['-0.5', 'b', 'month'])
   for (const other of ['order=share', 'share_from=0.8', 'met_limit=day', 'from=now-7d']) {
     const refused = await ask(`/v1/utilization?limit=2&${other}&after=${next}`)
     expect([other, refused.json().type]).toEqual([other, 'urn:weir:problem:cursor-invalid'])

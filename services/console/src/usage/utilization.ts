@@ -1,5 +1,5 @@
 import type { GivenParameters } from '@weir/api/query/read-parameters.ts'
-import { isUtilizationPlace, parseUtilizationQuery, utilizationPlace } from '@weir/api/query/utilization-query.ts'
+import { isUtilizationPosition, parseUtilizationQuery, utilizationPosition } from '@weir/api/query/utilization-query.ts'
 import { getUtilization, utilizationCountNames } from '@weir/api/utilization.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
@@ -37,8 +37,8 @@ export function registerUtilization(app: FastifyInstance, sources: Sources): voi
       const parsed = parseUtilizationQuery(given, atMs)
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
       const { query: asked } = parsed
-      const after = cursor?.place
-      if (given.after !== undefined && !(after !== undefined && isUtilizationPlace(asked, after))) {
+      const after = cursor?.position
+      if (given.after !== undefined && !(after !== undefined && isUtilizationPosition(asked, after))) {
         return answerProblem(reply, cursorInvalid)
       }
       const [fromMs, toMs, paceFromMs] = [asked.fromMs, asked.toMs + utilizationBucketMs - 1, atMs - paceMs].map(
@@ -52,7 +52,7 @@ export function registerUtilization(app: FastifyInstance, sources: Sources): voi
       ])
       const rows = found.slice(0, asked.limit)
       const last = found.length > rows.length ? rows.at(-1) : undefined
-      const next = last === undefined ? null : writeCursor(owner, { atMs, place: utilizationPlace(asked, last) })
+      const next = last === undefined ? null : writeCursor(owner, { atMs, position: utilizationPosition(asked, last) })
       if (next !== null) reply.header('link', linkOf(path, request.url, next))
       const runsOut = createRunsOut(state.policy, { nowMs: atMs, paceFromMs })
       const shown = (one: UtilizationRow) => {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { openConsole, openWithPolicy } from '../testing/open-console.ts'
-import { createPlaces } from './places.ts'
+import { createSemaphores } from './semaphore.ts'
 
 it('answers eight questions of a credential at once and 32 of all, refuses the next, and goes on when one ends', async () => {
   const waiting: (() => void)[] = []
@@ -43,7 +43,7 @@ it('answers eight questions of a credential at once and 32 of all, refuses the n
   expect((await Promise.all([...asked, next])).map(({ statusCode }) => statusCode)).toEqual(Array(33).fill(200))
 })
 
-it('keeps no place for callers that left before they were counted', async () => {
+it('keeps no permit for callers that left before they were counted', async () => {
   const { app, ask, applyFile } = openConsole()
   let isLeaving = true
   app.addHook('preValidation', async (request, reply) => {
@@ -61,15 +61,15 @@ it('keeps no place for callers that left before they were counted', async () => 
 it.each([
   ['questions', '/v1/usage'],
   ['exports', '/v1/usage?format=csv'],
-] as const)('frees the places of %s that were sent ahead on a connection, when it is cut', async (kind, path) => {
-  const places = createPlaces()
+] as const)('frees the semaphores of %s that were sent ahead on a connection, when it is cut', async (kind, path) => {
+  const semaphores = createSemaphores()
   const waits = () => new Promise<never>(() => undefined)
-  const { app } = await openWithPolicy({ places, askUsage: waits, openStream: waits })
+  const { app } = await openWithPolicy({ semaphores, askUsage: waits, openStream: waits })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer token\r\n\r\n`.repeat(9))
-  await expect.poll(() => places[kind].taken).toBe(1)
+  await expect.poll(() => semaphores[kind].taken).toBe(1)
   socket.destroy()
-  await expect.poll(() => [places.questions.taken, places.exports.taken]).toEqual([0, 0])
+  await expect.poll(() => [semaphores.questions.taken, semaphores.exports.taken]).toEqual([0, 0])
 })

@@ -2,65 +2,65 @@ import type { FastifyInstance } from 'fastify'
 import { answerProblem, type StreamRefusal, tooManyQuestions } from './problems.ts'
 
 /** How many there may be at once. */
-export interface Places {
+export interface SemaphoreBounds {
   readonly all: number
   readonly perCredential: number
 }
 
-/** Counts what goes on at once, by credential. */
-export class PlaceCounter {
+/** Bounds what goes on at once, in all and for each credential. */
+export class Semaphore {
   readonly #taken = new Map<symbol, string>()
-  readonly #places: Places
+  readonly #bounds: SemaphoreBounds
 
-  constructor(places: Places) {
-    this.#places = places
+  constructor(bounds: SemaphoreBounds) {
+    this.#bounds = bounds
   }
 
-  /** Places that are taken. */
+  /** Permits that are taken. */
   get taken(): number {
     return this.#taken.size
   }
 
-  /** Takes a place for this credential. Returns what frees it, or why there is none. */
+  /** Takes a permit for this credential. Returns what frees it, or why there is none. */
   take(by: string): { readonly leave: () => void } | { readonly refusal: StreamRefusal } {
-    const { all, perCredential } = this.#places
+    const { all, perCredential } = this.#bounds
     if (this.#taken.size >= all) return { refusal: 'of the console' }
     const own = [...this.#taken.values()].filter((one) => one === by)
     if (own.length >= perCredential) return { refusal: 'of the credential' }
-    const place = Symbol()
-    this.#taken.set(place, by)
-    return { leave: () => this.#taken.delete(place) }
+    const permit = Symbol()
+    this.#taken.set(permit, by)
+    return { leave: () => this.#taken.delete(permit) }
   }
 }
 
-/** The places of a console, by what takes them. */
-export type ConsolePlaces = ReturnType<typeof createPlaces>
+/** The semaphores of a console, by what they bound. */
+export type Semaphores = ReturnType<typeof createSemaphores>
 
-/** Makes the places of a console; all are free. */
-export const createPlaces = () => ({
+/** Makes the semaphores of a console. */
+export const createSemaphores = () => ({
   /** A browser opens six connections; ClickHouse answers more questions than these no sooner. */
-  questions: new PlaceCounter({ all: 32, perCredential: 8 }),
+  questions: new Semaphore({ all: 32, perCredential: 8 }),
   /**
    * Each is a connection to ClickHouse and a large question there: half of what the console's client opens. A caller
    * that downloads does so one after the other; the second is for one that begins while another ends.
    */
-  exports: new PlaceCounter({ all: 8, perCredential: 2 }),
+  exports: new Semaphore({ all: 8, perCredential: 2 }),
 })
 
 /**
  * Bounds how many questions of customers and about usage are answered at once. Streams of decisions have a bound of
  * their own.
  */
-export function boundQuestions(app: FastifyInstance, places: PlaceCounter): void {
+export function boundQuestions(app: FastifyInstance, semaphore: Semaphore): void {
   app.addHook('preHandler', async (request, reply) => {
     const { scope, reach, isLive } = request.routeOptions.config
     if ((scope !== 'usage' && reach !== 'own') || isLive === true) return undefined
-    const place = places.take(request.by)
-    if ('refusal' in place) {
-      return answerProblem(reply, tooManyQuestions(`As many questions ${place.refusal} are being answered as may be.`))
+    const permit = semaphore.take(request.by)
+    if ('refusal' in permit) {
+      return answerProblem(reply, tooManyQuestions(`As many questions ${permit.refusal} are being answered as may be.`))
     }
-    reply.raw.once('close', place.leave)
+    reply.raw.once('close', permit.leave)
     // Its caller left while the credential was looked at: nothing closes any more.
-    if (reply.raw.destroyed) place.leave()
+    if (reply.raw.destroyed) permit.leave()
   })
 }
