@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { createCluster, type KafkaOptions } from './connect.ts'
+import { FollowLoop } from './follow-loop.ts'
 import { reasonOf } from './kafka-errors.ts'
 import { fetchBytesMax, type LogRecord, maxWaitMs } from './partition-log.ts'
-import { retryDelayMs } from './retry-delay.ts'
 import { type Cluster, fetchParts } from './wire/raw-cluster.ts'
 
 /** The topic, and what is called as it is read. */
@@ -13,8 +12,6 @@ export interface FollowerOptions extends KafkaOptions {
   readonly onSkipped: () => void
 }
 
-/** One of this many failed attempts in a row is logged: about twice a minute at the longest pause. */
-const failuresPerLogLine = 6
 /** A reader this far behind shows no present: seconds of the highest load. */
 const lagMax = 50_000n
 
@@ -24,17 +21,20 @@ const lagMax = 50_000n
  */
 export class TopicFollower {
   readonly #options: FollowerOptions
-  readonly #stopping = new AbortController()
   readonly #positions = new Map<number, bigint>()
   readonly #ready = Promise.withResolvers<void>()
+  readonly #loop: FollowLoop
   #cluster: Cluster | undefined
-  #failures = 0
   /** Why it does not follow; undefined while it does, or has not tried yet. */
   problem: string | undefined
 
   constructor(options: FollowerOptions) {
     this.#options = options
-    void this.#run()
+    this.#loop = new FollowLoop({
+      follow: () => this.#follow().finally(() => this.#disconnect()),
+      onFailure: (...failure) => this.#onFailure(...failure),
+    })
+    void this.#loop.run()
   }
 
   /** Resolves once every record that comes from now on will be handed over; never if it is closed before. */
@@ -44,12 +44,8 @@ export class TopicFollower {
 
   /** Nothing is handed over any more. */
   close(): void {
-    this.#stopping.abort()
+    this.#loop.close()
     this.#disconnect()
-  }
-
-  get #isStopping(): boolean {
-    return this.#stopping.signal.aborted
   }
 
   #disconnect(): void {
@@ -57,22 +53,10 @@ export class TopicFollower {
     this.#cluster = undefined
   }
 
-  async #run(): Promise<void> {
+  #onFailure(error: unknown, failures: number, isLogged: boolean): void {
     const { topic, log } = this.#options
-    while (!this.#isStopping) {
-      try {
-        await this.#follow()
-      } catch (error) {
-        this.#disconnect()
-        if (this.#isStopping) return
-        this.#failures += 1
-        this.problem = `${topic} is not followed: ${reasonOf(error)}`
-        if (this.#failures % failuresPerLogLine === 1) {
-          log.warn({ topic, failures: this.#failures, problem: this.problem }, 'topic not followed, trying again')
-        }
-        await delay(retryDelayMs(this.#failures), undefined, { signal: this.#stopping.signal }).catch(() => undefined)
-      }
-    }
+    this.problem = `${topic} is not followed: ${reasonOf(error)}`
+    if (isLogged) log.warn({ topic, failures, problem: this.problem }, 'topic not followed, trying again')
   }
 
   /** One connection, until it breaks or the follower is closed. */
@@ -112,12 +96,12 @@ export class TopicFollower {
   async #read(cluster: Cluster, nodeId: string, partitions: readonly number[]): Promise<void> {
     const { topic, onRecords, onSkipped } = this.#options
     const leader = await cluster.findBroker({ nodeId })
-    while (!this.#isStopping) {
+    while (!this.#loop.isStopping) {
       const positions = new Map(partitions.map((partition) => [partition, this.#positions.get(partition) ?? 0n]))
       this.#ready.resolve()
       const found = await fetchParts(leader, { topic, positions, waitMs: maxWaitMs, bytesMax: fetchBytesMax })
-      if (this.#isStopping) return
-      this.#failures = 0
+      if (this.#loop.isStopping) return
+      this.#loop.succeeded()
       this.problem = undefined
       for (const { partition, records, next = positions.get(partition) ?? 0n, end } of found) {
         const isBehind = end - next > lagMax

@@ -1,11 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { type ChangeRecordV1, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { FollowLoop } from '@weir/kafka/follow-loop.ts'
 import { isMissingTopic, reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { type LogRecord, openPartitionLog, type PartitionLog } from '@weir/kafka/partition-log.ts'
-import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import { isOvertaken, type PolicyCheckpoint } from '@weir/policy-feed/assemble-transactions.ts'
 import { type HistoryTopic, insertHistory, type PolicyHistoryRow, readHistoryEnd } from './history-queries.ts'
 import { changeColumns, changeRow, entityRow } from './history-rows.ts'
@@ -17,8 +16,6 @@ interface HistoryOptions extends KafkaOptions {
 
 /** Rows of one change that are held until its end is read, some megabytes; a longer change is read twice. */
 const heldRowsMax = 5_000
-/** One of this many failed attempts in a row is logged: about twice a minute at the longest pause. */
-const failuresPerLogLine = 6
 
 type BareRow = Pick<PolicyHistoryRow, 'offset' | 'kind' | 'name' | 'body'>
 
@@ -37,43 +34,31 @@ interface OpenChange {
  */
 export class PolicyHistory {
   readonly #options: HistoryOptions
-  readonly #stopping = new AbortController()
+  readonly #loop: FollowLoop
   #log: PartitionLog | undefined
-  #failures = 0
   /** Why it does not follow; undefined while it does. */
   problem: string | undefined
 
   constructor(options: HistoryOptions) {
     this.#options = options
-    void this.#run()
+    this.#loop = new FollowLoop({
+      follow: () => this.#follow(),
+      onFailure: (...failure) => this.#onFailure(...failure),
+    })
+    void this.#loop.run()
   }
 
   /** Nothing is inserted any more. */
   close(): void {
-    this.#stopping.abort()
+    this.#loop.close()
     void this.#log?.close()
   }
 
-  get #isStopping(): boolean {
-    return this.#stopping.signal.aborted
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#isStopping) {
-      try {
-        await this.#follow()
-      } catch (error) {
-        if (this.#isStopping) return
-        this.#failures += 1
-        // Before the first change there is nothing to copy.
-        this.problem = isMissingTopic(error) ? undefined : `not copied to ClickHouse: ${reasonOf(error)}`
-        if (this.problem !== undefined && this.#failures % failuresPerLogLine === 1) {
-          this.#options.log.warn({ err: error, failures: this.#failures }, 'policy history not followed, trying again')
-        }
-        const pauseMs = retryDelayMs(this.#failures)
-        await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
-      }
-    }
+  #onFailure(error: unknown, failures: number, isLogged: boolean): void {
+    // Before the first change there is nothing to copy.
+    this.problem = isMissingTopic(error) ? undefined : `not copied to ClickHouse: ${reasonOf(error)}`
+    if (this.problem === undefined || !isLogged) return
+    this.#options.log.warn({ err: error, failures }, 'policy history not followed, trying again')
   }
 
   /** One connection, until it breaks or the history is closed. */
@@ -89,9 +74,9 @@ export class PolicyHistory {
       if (next > first) position = next
       let last: PolicyCheckpoint | undefined = lastChange
       let open: OpenChange | undefined
-      while (!this.#isStopping) {
+      while (!this.#loop.isStopping) {
         const { records, next: after } = await log.read(position)
-        if (this.#isStopping) return
+        if (this.#loop.isStopping) return
         const ready: PolicyHistoryRow[] = []
         for (const record of records) {
           open ??= { from: record.offset, rows: [] }
@@ -108,7 +93,7 @@ export class PolicyHistory {
           open = undefined
         }
         await insertHistory(this.#options.clickhouse, ready)
-        this.#failures = 0
+        this.#loop.succeeded()
         this.problem = undefined
         position = after
       }
@@ -135,7 +120,7 @@ export class PolicyHistory {
     end: bigint,
     columns: Omit<PolicyHistoryRow, keyof BareRow>,
   ): Promise<void> {
-    for (let position = from; position < end && !this.#isStopping; ) {
+    for (let position = from; position < end && !this.#loop.isStopping; ) {
       const { records, next } = await log.read(position)
       const rows: PolicyHistoryRow[] = []
       for (const { offset, key, value } of records) {

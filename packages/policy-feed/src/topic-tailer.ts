@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { FollowLoop } from '@weir/kafka/follow-loop.ts'
 import { isMissingTopic, reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { type LogRecord, openPartitionLog, type PartitionLog } from '@weir/kafka/partition-log.ts'
-import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import type { PolicyCheckpoint } from './assemble-transactions.ts'
 
 /** The topic, and what is called as it is read. */
@@ -26,55 +25,34 @@ export interface TailerOptions extends KafkaOptions {
   readonly onMissing: () => void
 }
 
-/** One of this many failed attempts in a row is logged: about twice a minute at the longest pause. */
-const failuresPerLogLine = 6
-
 /** Reads one topic's only partition to its end and on, for as long as the process lives, also while Kafka is down. */
 export class TopicTailer {
   readonly #options: TailerOptions
-  readonly #stopping = new AbortController()
+  readonly #loop: FollowLoop
   #log: PartitionLog | undefined
-  #failures = 0
   /** What it waits for; empty while it follows. */
   waitingFor = 'the first connection to Kafka'
 
   constructor(options: TailerOptions) {
     this.#options = options
-    void this.#run()
+    this.#loop = new FollowLoop({ follow: () => this.#tail(), onFailure: (...failure) => this.#onFailure(...failure) })
+    void this.#loop.run()
   }
 
   /** Nothing is handed over any more. The connection ends by itself, when Kafka has answered what it was asked. */
   close(): void {
-    this.#stopping.abort()
+    this.#loop.close()
     void this.#log?.close()
   }
 
-  get #isStopping(): boolean {
-    return this.#stopping.signal.aborted
-  }
-
-  async #run(): Promise<void> {
-    const { topic, brokers, log } = this.#options
-    while (!this.#isStopping) {
-      try {
-        await this.#tail()
-      } catch (error) {
-        if (this.#isStopping) return
-        this.#failures += 1
-        const missing = isMissingTopic(error)
-        this.waitingFor = missing
-          ? `topic ${topic}, which does not exist`
-          : `Kafka at ${brokers.join(',')}: ${reasonOf(error)}`
-        if (missing) this.#options.onMissing()
-        if (this.#failures % failuresPerLogLine === 1) {
-          log.warn(
-            { topic, failures: this.#failures, waitingFor: this.waitingFor },
-            'policy not followed, trying again',
-          )
-        }
-        await delay(retryDelayMs(this.#failures), undefined, { signal: this.#stopping.signal }).catch(() => undefined)
-      }
-    }
+  #onFailure(error: unknown, failures: number, isLogged: boolean): void {
+    const { topic, brokers, log, onMissing } = this.#options
+    const missing = isMissingTopic(error)
+    this.waitingFor = missing
+      ? `topic ${topic}, which does not exist`
+      : `Kafka at ${brokers.join(',')}: ${reasonOf(error)}`
+    if (missing) onMissing()
+    if (isLogged) log.warn({ topic, failures, waitingFor: this.waitingFor }, 'policy not followed, trying again')
   }
 
   /** One connection, until it breaks or the tailer is closed. */
@@ -84,9 +62,9 @@ export class TopicTailer {
     this.#log = log
     try {
       let position = await this.#begin(log)
-      while (!this.#isStopping) {
+      while (!this.#loop.isStopping) {
         const { records, next, end } = await log.read(position)
-        if (this.#isStopping) return
+        if (this.#loop.isStopping) return
         if (records.length > 0) onRecords(records)
         position = next
         this.#isFollowing()
@@ -111,7 +89,7 @@ export class TopicTailer {
     else onBeginning()
     const position = isHere ? checkpoint.offset + 1n : first
     // A read would wait for something to come.
-    if (position >= end && !this.#isStopping) {
+    if (position >= end && !this.#loop.isStopping) {
       this.#isFollowing()
       onEnd(position)
     }
@@ -119,7 +97,7 @@ export class TopicTailer {
   }
 
   #isFollowing(): void {
-    this.#failures = 0
+    this.#loop.succeeded()
     this.waitingFor = ''
   }
 }
