@@ -1,5 +1,6 @@
-import { type OutcomeDimension, rawDimensions, type UsageDimension } from '@weir/api/query/columns.ts'
+import { rawDimensions, type UsageDimension } from '@weir/api/query/columns.ts'
 import type { OutcomeQuery, RollupQuery, UsageQuery } from '@weir/api/query/usage-query.ts'
+import type { OutcomeRow, UsageRow as ShownUsageRow } from '@weir/api/usage.ts'
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
@@ -29,30 +30,14 @@ async function askRows<Row extends object>(
   return readRows<Row>(client, query, params, bounds).catch(throwBound)
 }
 
+type SumName = 'count' | 'allowed' | 'denied' | 'cost'
+
 /**
- * One row of an answer. Counts are text where they could exceed 2^53. Where steps are filled, and not all of a row's is
- * counted, all four sums of a row of nothing are null.
+ * A row before it is shown: sums of an earlier span stand beside the others. Where steps are filled, and not all of a
+ * row's is counted, all four sums of a row of nothing are null.
  */
-export interface UsageRow extends Partial<Record<UsageDimension, string>> {
-  /** Start of the step, ISO 8601 with the zone's offset. Absent for step `total`. */
-  readonly ts?: string
-  /** Decisions. */
-  readonly count: string
-  readonly allowed: string
-  readonly denied: string
-  /** Units consumed by the allowed decisions, corrections included. */
-  readonly cost: string
-  /** True for the row that sums the groups beyond `top`, whose names are then empty. */
-  readonly other?: boolean
-  /** How many groups a row sums; absent unless there may be an other row. */
-  readonly groups?: string
-  /** Sums of the earlier span, and the change of one from then; null from nothing. Absent without a comparison. */
-  readonly previous_count?: string
-  readonly previous_allowed?: string
-  readonly previous_denied?: string
-  readonly previous_cost?: string
-  readonly change?: number | null
-}
+export type UsageRow = Omit<ShownUsageRow, 'previous' | 'amount' | 'currency'> &
+  Readonly<Partial<Record<`previous_${SumName}`, string>>>
 
 /** The sums of the rows that `of` meets. */
 const sumsOf = (of: string, units: string) => ({
@@ -151,27 +136,6 @@ export async function askUsageTotals(
   const source = usageSource(reach, question.step === 'minute' ? question : total)
   const [row] = await askRows<UsageTotals>(client, source, reach, total, { rowsMax: 1 })
   return row ?? { count: '0', allowed: '0', denied: '0', cost: '0' }
-}
-
-/** One row of an answer. Counts are text where they could exceed 2^53. */
-export interface OutcomeRow extends Partial<Record<OutcomeDimension, string>> {
-  /** Start of the step, ISO 8601 with the zone's offset. Absent for step `total`. */
-  readonly ts?: string
-  /** Answers of upstreams. */
-  readonly count: string
-  readonly status_1xx: string
-  readonly status_2xx: string
-  readonly status_3xx: string
-  readonly status_4xx: string
-  readonly status_5xx: string
-  /** Answers that did not go out whole. */
-  readonly broken: string
-  readonly bytes_in: string
-  readonly bytes_out: string
-  /** Milliseconds, within about a hundredth; null where there was no answer. */
-  readonly p50_ms: number | null
-  readonly p90_ms: number | null
-  readonly p99_ms: number | null
 }
 
 const summed = ['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx', 'broken', 'bytes_in', 'bytes_out']
