@@ -52,6 +52,3 @@ export function may(scope: string): boolean {
 
 /** Whether the session is limited to subjects, as a customer's is. */
 export const isOwn = (): boolean => typeof now === 'object' && now.subjects !== null
-
-/** What an action needs that takes this scope. */
-export const needs = (scope: string) => ({ scope, mayRun: may(scope) })

@@ -3,7 +3,7 @@ import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
 import { send, useAnswer } from '../api.ts'
-import { ago, count, counted } from '../format.ts'
+import { ago, count } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Copy, Panel } from '../parts/panel.ts'
@@ -11,8 +11,8 @@ import { inline } from '../parts/settings.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
-import { may, needs } from '../session.ts'
-import { isFailed, isSubject, outcome } from './alerts.ts'
+import { may } from '../session.ts'
+import { isFailed, isSubject, outcome, saidAsked } from './alerts.ts'
 
 type Step = Alert['deliveries'][number]
 
@@ -77,15 +77,10 @@ function Redeliver({
   readonly endpoint?: string
   readonly again: () => void
 }) {
-  const run = async () => {
-    const body = endpoint === undefined ? {} : { endpoint }
-    const { requested } = await send<{ requested: number }>('POST', `${path}/redeliver`, body)
-    again()
-    return html`<p>Asked for ${counted(requested, 'delivery', 'deliveries')}.</p>`
-  }
+  const run = () => send('POST', `${path}/redeliver`, { endpoint })
   const where = endpoint ?? 'wherever it went, also where it has arrived'
   const about = html`<p>It is delivered once more, to ${where}, under the same id: a receiver that has it ignores it.</p>`
-  return html`<${Action} label=${endpoint === undefined ? 'Send again everywhere' : 'Send again'} ...${needs('write')} about=${about} run=${run} />`
+  return html`<${Action} label=${endpoint === undefined ? 'Send again everywhere' : 'Send again'} scope="write" about=${about} run=${run} said=${saidAsked} again=${again} />`
 }
 
 /** Says which endpoints are private: their answers are not kept. */

@@ -4,7 +4,7 @@ import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Copy, Panel } from '../parts/panel.ts'
 import { DifferenceLines } from '../parts/settings.ts'
-import { type Column, PagedTable } from '../parts/table.ts'
+import { type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
 import { hrefOf, usePlace } from '../place.ts'
@@ -33,9 +33,7 @@ export function ChangesPage() {
   return html`
     <h1>Changes</h1>
     <${Tabs} of=${policyTabs} label="Policy" />
-    <${Panel} title="Who changed what" asked=${useAnswer<Page<ListedChange>>(path)} path=${path} rows=${14} empty=${({ items }: Page<ListedChange>) => (items.length === 0 ? 'Nothing was changed yet.' : undefined)}>
-      ${({ items, next }: Page<ListedChange>) => html`<${PagedTable} caption="Changes" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: ListedChange) => id} />`}
-    <//>
+    <${ListPanel} title="Who changed what" asked=${useAnswer<Page<ListedChange>>(path)} path=${path} rows=${14} none="Nothing was changed yet." caption="Changes" columns=${columns} keyOf=${({ id }: ListedChange) => id} />
   `
 }
 

@@ -1,9 +1,9 @@
 import type { Change, ListedChange } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ask, askText, Refusal, send } from '../api.ts'
+import { ask, askPolicy, Refusal, send } from '../api.ts'
 import { counted } from '../format.ts'
-import { type Children, html } from '../html.ts'
+import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Editor, type Problem } from '../parts/editor.ts'
 import { ImpactPanel } from '../parts/impact.ts'
@@ -12,7 +12,7 @@ import { type Difference, DifferenceLines } from '../parts/settings.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
-import { may, needs } from '../session.ts'
+import { may } from '../session.ts'
 import { describeChange } from './changes.ts'
 import { policyTabs } from './policy.ts'
 
@@ -75,7 +75,7 @@ function usePolicyText() {
   const [failed, setFailed] = useState<Refusal>()
   const load = () => {
     setFailed(undefined)
-    askText('/v1/policy', 'application/yaml').then(
+    askPolicy().then(
       ({ text: policy, etag }) => {
         setBase(etag.replaceAll('"', ''))
         setText(policy)
@@ -119,24 +119,27 @@ export function PolicyChangePage() {
     setBase(since[0]?.id)
     setSince([])
   }
-  const apply = async (): Promise<Children | undefined> => {
+  /** Whether it was applied. */
+  const apply = async (): Promise<boolean> => {
     try {
       await send('PUT', '/v1/policy', text, { ...asEdit, 'If-Match': `"${base}"` })
     } catch (refusal) {
       if (!(refusal instanceof Refusal && refusal.status === 412)) throw refusal
       setSince(await changesSince(base))
-      return undefined
+      return false
     }
     load()
-    return html`<p>Applied. Every ingress has it within a second.</p>`
+    return true
   }
+  const said = (isApplied: boolean) =>
+    isApplied ? html`<p>Applied. Every ingress has it within a second.</p>` : undefined
   const count = plan === undefined ? 0 : plan.created + plan.updated + plan.deleted
   const ended = plan?.changes.find(({ action, kind }) => action === 'delete' && (kind === 'key' || kind === 'subject'))
   const problems = error === undefined ? [] : problemsOf(error)
   return html`
     <div class="head"><h1>Change the policy</h1><div class="row">
       <button onClick=${loadTheirs}>Reload</button>
-      <${Action} label=${count === 0 ? 'Apply' : `Apply ${counted(count, 'change')}`} ...${needs('write')} isDisabled=${count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} confirm=${ended?.name} />
+      <${Action} label=${count === 0 ? 'Apply' : `Apply ${counted(count, 'change')}`} scope="write" isDisabled=${count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} said=${said} confirm=${ended?.name} />
     </div></div>
     <${Tabs} of=${policyTabs} label="Policy" />
     ${failed !== undefined && html`<${Fault} error=${failed} again=${load} />`}

@@ -135,10 +135,7 @@ function ChosenDays({ onClose }: { readonly onClose: () => void }) {
   const today = dateOf(Date.now(), zone)
   const [from, setFrom] = useState(daysAfter(today, -6))
   const [last, setLast] = useState(today)
-  const run = async () => {
-    setParams(ofDays(from, daysAfter(last, 1)))
-    return undefined
-  }
+  const run = async () => setParams(ofDays(from, daysAfter(last, 1)))
   const about = html`
     <p>Days begin in ${zone}. The keys <kbd>[</kbd> and <kbd>]</kbd> go to the days before and behind.</p>
     <div class="row">
