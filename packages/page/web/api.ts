@@ -112,6 +112,7 @@ export function useAnswer<T>(
 ): Asked<T> {
   const [state, setState] = useState<Omit<Asked<T>, 'again'> & { readonly of: string | undefined }>()
   const [round, setRound] = useState(0)
+  const again = () => setRound((one) => one + 1)
   // After a new sign-in the page goes on where it was.
   const session = useSession()
   // The next round waits for the answer of this one: a slow refusal is told as well.
@@ -132,7 +133,7 @@ export function useAnswer<T>(
         isAsking.current = false
         const waitS = error.retryAfterS
         const isSoon = waitS > 0 && (error.status === 404 || error.status === 429)
-        if (isSoon) timer = setTimeout(() => setRound((one) => one + 1), waitS * 1_000)
+        if (isSoon) timer = setTimeout(again, waitS * 1_000)
         // Too many concurrent questions: the reader need not know.
         if (isSoon && error.status === 429) return
         setState((before) => {
@@ -149,10 +150,10 @@ export function useAnswer<T>(
   useEffect(() => {
     if (everyMs === undefined) return
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible' && !isAsking.current) setRound((one) => one + 1)
+      if (document.visibilityState === 'visible' && !isAsking.current) again()
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])
   const own = state?.of === path ? state : undefined
-  return { data: own?.data, error: own?.error, atMs: own?.atMs, again: () => setRound((one) => one + 1) }
+  return { data: own?.data, error: own?.error, atMs: own?.atMs, again }
 }

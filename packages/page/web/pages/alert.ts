@@ -100,14 +100,13 @@ interface StepsProps {
   readonly isPrivate: (endpoint: string) => boolean
 }
 
+interface StandingProps extends StepsProps {
+  readonly path: string
+  readonly again: () => void
+}
+
 /** How an alert stands at each endpoint, by its last step there. */
-function Standing({
-  path,
-  steps,
-  most,
-  isPrivate,
-  again,
-}: StepsProps & { readonly path: string; readonly again: () => void }) {
+function Standing({ path, steps, most, isPrivate, again }: StandingProps) {
   const last = [...new Map(steps.map((step) => [step.endpoint, step])).values()]
   // Their buttons stay, and with them what was answered, although the delivery is no failed one any more.
   const [asked, setAsked] = useState<readonly string[]>([])

@@ -5,7 +5,7 @@ import { ago, count } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
-import { columnNames } from '../parts/filters.ts'
+import { columnNames, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
 import { actionsOf, type Column, PagedTable } from '../parts/table.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
@@ -17,16 +17,12 @@ const whoOf = ({ subject, ip, scope }: Block) =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')}`
 
+const tools = ['ip', 'limit', 'subject'] as const
+
 /** Active blocks, and a way to lift them. */
 export function BlocksPage() {
   const { params } = usePlace()
-  const after = params.get('after')
-  const path = pathOf('/v1/blocks', {
-    limit: params.get('limit') ?? '',
-    ip: params.get('ip') ?? '',
-    subject: params.get('subject') ?? '',
-    after: after ?? '',
-  })
+  const path = pathOf('/v1/blocks', filtersOf(params, [...tools, 'after']))
   const asked = useAnswer<Page<Block> & { complete: boolean }>(path, 5_000)
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
   const lift =
@@ -50,7 +46,6 @@ export function BlocksPage() {
       `,
     ),
   ]
-  const tools = ['ip', 'limit', 'subject'] as const
   return html`
     <div class="head"><h1>Blocks</h1><a class="button" href="/v1/blocks?format=text" download="blocked.txt">List for firewalls</a></div>
     <div class="row">${tools.map((name) => html`<${Field} key=${name} isTool label=${columnNames[name]} on="change" suggest=${name === 'subject' ? name : undefined} value=${params.get(name) ?? ''} onValue=${set(name)} />`)}</div>

@@ -1,4 +1,4 @@
-import type { Change, ListedChange } from '@weir/api/policy.ts'
+import type { Applied, Change, ListedChange } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask, askPolicy, Refusal, send } from '../api.ts'
@@ -8,7 +8,7 @@ import { Action } from '../parts/dialog.ts'
 import { Editor, type Problem } from '../parts/editor.ts'
 import { ImpactPanel } from '../parts/impact.ts'
 import { Fault } from '../parts/panel.ts'
-import { type Difference, DifferenceLines } from '../parts/settings.ts'
+import { Differences } from '../parts/settings.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
@@ -16,21 +16,12 @@ import { may } from '../session.ts'
 import { describeChange } from './changes.ts'
 import { policyTabs } from './policy.ts'
 
-/** What applying a file would do. */
-interface Planned {
-  readonly changed: boolean
-  readonly created: number
-  readonly updated: number
-  readonly deleted: number
-  readonly changes: readonly (Difference & { readonly action: string })[]
-}
-
 const problemsOf = ({ body }: Refusal): readonly Problem[] =>
   Array.isArray(body.problems) ? (body.problems as Problem[]) : []
 
-function Plan({ plan }: { readonly plan: Planned }) {
+function Plan({ plan }: { readonly plan: Applied }) {
   if (!plan.changed) return html`<p class="empty">Nothing would change.</p>`
-  return html`<div class="stack">${plan.changes.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}</div>`
+  return html`<div class="stack"><${Differences} of=${plan.changes} /></div>`
 }
 
 /** What others have changed since the text was loaded, beside what is about to be applied. */
@@ -48,7 +39,7 @@ function Overtaken({
     <p><b>${last?.by} has changed the policy meanwhile</b>${last !== undefined && html`, <${Time} at=${last.at} />`}. Nothing of yours was applied. Theirs:</p>
     ${since.map(
       (change) => html`<div class="stack" key=${change.id}>
-      ${change.entities.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}
+      <${Differences} of=${change.entities} />
       ${change.entities.length === 0 && html`<a href=${hrefOf(`/changes/${change.id}`)}>${describeChange(change)}</a>`}
     </div>`,
     )}
@@ -91,11 +82,11 @@ function usePolicyText() {
 const restMs = 400
 
 function usePlan(text: string | undefined) {
-  const [state, setState] = useState<{ readonly plan?: Planned; readonly error?: Refusal; readonly of?: string }>({})
+  const [state, setState] = useState<{ readonly plan?: Applied; readonly error?: Refusal; readonly of?: string }>({})
   useEffect(() => {
     if (text === undefined || text === '') return
     const timer = setTimeout(() => {
-      send<Planned>('PUT', '/v1/policy?dry_run=true', text, asEdit).then(
+      send<Applied>('PUT', '/v1/policy?dry_run=true', text, asEdit).then(
         (plan) => setState({ plan, of: text }),
         (error: Refusal) => setState({ error, of: text }),
       )

@@ -1,4 +1,4 @@
-import type { Key } from '@weir/api/access.ts'
+import type { Key, MadeKey } from '@weir/api/access.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
 import { pathOf, send, useAnswer } from '../api.ts'
@@ -8,11 +8,6 @@ import { Action } from './dialog.ts'
 import { Field } from './field.ts'
 import { actionsOf, type Column, ListPanel } from './table.ts'
 import { Subject, Time } from './words.ts'
-
-interface Made {
-  readonly id: string
-  readonly key: string
-}
 
 /** When a credential ends. */
 export const Ends = ({ at }: { readonly at: string | null | undefined }) => {
@@ -28,7 +23,7 @@ const overlaps = { '0s': 'at once', '1h': 'in an hour', '24h': 'in a day', '168h
 function Rotate({ id, again }: { readonly id: string; readonly again: () => void }) {
   const [overlap, setOverlap] = useState('24h')
   const run = () => send('POST', `/v1/keys/${encodeURIComponent(id)}/rotate`, { overlap })
-  const said = (made: Made) => ({
+  const said = (made: MadeKey) => ({
     about: `The key ${made.id} takes the place of ${id}. It is shown this once:`,
     secret: made.key,
   })
@@ -48,7 +43,10 @@ function NewKey({ subject, again }: { readonly subject: string; readonly again: 
   const [last, setLast] = useState('')
   const body = { id: id || undefined, expires: endOfDay(last) }
   const run = () => send('POST', `/v1/subjects/${encodeURIComponent(subject)}/keys`, body)
-  const said = (made: Made) => ({ about: `The key ${made.id} of ${subject}. It is shown this once:`, secret: made.key })
+  const said = (made: MadeKey) => ({
+    about: `The key ${made.id} of ${subject}. It is shown this once:`,
+    secret: made.key,
+  })
   const about = html`<p>A new key of ${subject} is made. It is shown once, and stored as its hash.</p>
     <${Field} label="Name (optional)" pattern="[A-Za-z0-9._\\-]{1,64}" value=${id} onValue=${setId} />
     <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`

@@ -38,22 +38,21 @@ interface Done {
   readonly changed: readonly { readonly name: string; readonly used_up: number }[]
 }
 
+/** What is done to a limit of a subject. */
+interface LimitAction {
+  readonly id: string
+  readonly limit: LimitState
+  readonly again: () => void
+}
+
 /** Forgets what a limit of a subject counted. */
-function Reset({ id, limit, again }: { readonly id: string; readonly limit: LimitState; readonly again: () => void }) {
+function Reset({ id, limit, again }: LimitAction) {
   const run = () => send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
   const about = html`<p>${limit.used === null ? 'All' : count(limit.used)} units of ${limit.name} come back, and a block of it is lifted. It goes to the audit.</p>`
   return html`<${Action} label="Reset" scope="limits" about=${about} run=${run} again=${again} />`
 }
 
-function LiftBlock({
-  id,
-  limit,
-  again,
-}: {
-  readonly id: string
-  readonly limit: LimitState
-  readonly again: () => void
-}) {
+function LiftBlock({ id, limit, again }: LimitAction) {
   const run = () => send('POST', `${pathOfSubject(id)}/limits/unblock`, { limit: limit.name })
   const said = ({ changed }: Done) =>
     changed.some(({ used_up: full }) => full > 0)
