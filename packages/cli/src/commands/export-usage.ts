@@ -95,14 +95,9 @@ function createPrinter({ json, to, customers: file }: ExportOptions, { print }: 
       throw new WeirError('CONFIG_INVALID', `${file} names no customer for ${subject}. ${hint}`)
     }
     if (to === undefined) {
+      const rows = items.map((item) => ({ ...item, correction: String(item.correction) }))
       if (json) for (const item of items) print(JSON.stringify(item))
-      else
-        printCsv(
-          csvOf(
-            columns,
-            items.map((item) => ({ ...item, correction: String(item.correction) })),
-          ),
-        )
+      else printCsv(csvOf(columns, rows))
       return
     }
     const toMs = Date.parse(end)
