@@ -68,15 +68,8 @@ function Facts({ alert }: { readonly alert: Alert }) {
 }
 
 /** Sends an alert again, to one endpoint or wherever it went. */
-function Redeliver({
-  path,
-  endpoint,
-  again,
-}: {
-  readonly path: string
-  readonly endpoint?: string
-  readonly again: () => void
-}) {
+function Redeliver(props: { readonly path: string; readonly endpoint?: string; readonly again: () => void }) {
+  const { path, endpoint, again } = props
   const run = () => send('POST', `${path}/redeliver`, { endpoint })
   const where = endpoint ?? 'wherever it went, also where it has arrived'
   const about = html`<p>It is delivered once more, to ${where}, under the same id: a receiver that has it ignores it.</p>`

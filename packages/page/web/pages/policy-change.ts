@@ -25,15 +25,12 @@ function Plan({ plan }: { readonly plan: Applied }) {
 }
 
 /** What others have changed since the text was loaded, beside what is about to be applied. */
-function Overtaken({
-  since,
-  onLoad,
-  onKeep,
-}: {
+function Overtaken(props: {
   readonly since: readonly Change[]
   readonly onLoad: () => void
   readonly onKeep: () => void
 }) {
+  const { since, onLoad, onKeep } = props
   const last = since[0]
   return html`<div class="fault stack" role="alert">
     <p><b>${last?.by} has changed the policy meanwhile</b>${last !== undefined && html`, <${Time} at=${last.at} />`}. Nothing of yours was applied. Theirs:</p>
@@ -151,13 +148,11 @@ export function PolicyChangePage() {
 }
 
 /** Problems of a file: each leads to its line. */
-function ProblemList({
-  problems,
-  area,
-}: {
+function ProblemList(props: {
   readonly problems: readonly Problem[]
   readonly area: { readonly current: HTMLTextAreaElement | null }
 }) {
+  const { problems, area } = props
   const toLine = (line: number) => {
     const field = area.current
     if (field === null) return

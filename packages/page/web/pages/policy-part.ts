@@ -21,6 +21,7 @@ interface ChangeProps {
   readonly kind: string
   readonly name: string
   readonly settings: Settings
+  /** Once it is done. */
   readonly again: () => void
 }
 
@@ -40,16 +41,10 @@ function Change({ path, name, settings: { body, etag }, again }: ChangeProps) {
   return html`<${Action} label="Change" scope="write" about=${about} run=${run} said=${said} again=${again} />`
 }
 
-function Delete({
-  path,
-  kind,
-  name,
-  settings: { etag },
-  onDone,
-}: Omit<ChangeProps, 'again'> & { readonly onDone: () => void }) {
+function Delete({ path, kind, name, settings: { etag }, again }: ChangeProps) {
   const run = () => send('DELETE', path, undefined, { 'If-Match': etag })
   const about = html`<p>${name}${kind === 'subjects' && ' and its keys'} will be gone within a second, everywhere. A part that others still name stays.</p>`
-  return html`<${Action} label="Delete" isDanger scope="write" about=${about} run=${run} again=${onDone} confirm=${name} />`
+  return html`<${Action} label="Delete" isDanger scope="write" about=${about} run=${run} again=${again} confirm=${name} />`
 }
 
 /** One part of the policy: its settings, to be read, changed and deleted. */
@@ -57,8 +52,10 @@ export function PolicyPart({ kind, name }: { readonly kind: string; readonly nam
   const path = `/v1/${kind}/${encodeURIComponent(name)}`
   const asked = useAnswer(path, undefined, askSettings)
   const { data, again } = asked
-  const props = { path, kind, name, settings: data, again, onDone: () => go(hrefOf('/policy', { kind })) }
-  const tools = data !== undefined && html`<${Change} ...${props} /><${Delete} ...${props} />`
+  const part = { path, kind, name, settings: data }
+  const leave = () => go(hrefOf('/policy', { kind }))
+  const tools =
+    data !== undefined && html`<${Change} ...${part} again=${again} /><${Delete} ...${part} again=${leave} />`
   return html`<${Panel} title=${name} asked=${asked} path=${path} rows=${6} tools=${tools}>
     ${({ body }: Settings) => html`<dl class="facts">
       ${kind === 'subjects' && html`<dt>Subject</dt><dd><${Subject} id=${name} /></dd>`}
