@@ -4,7 +4,7 @@ import type { CommandContext } from './command-context.ts'
 /** What commands are added to, and with. */
 export interface CommandParts {
   readonly program: Command
-  /** Adds the options of every command that looks at what a `weir up` runs, or at servers that the environment names. */
+  /** Adds the options of every command that looks at what a `weir up` runs, or at servers that variables name. */
   readonly common: (command: Command) => Command
   readonly context: CommandContext
   /** An option that names a file, relative to the folder in which the person typed. */

@@ -9,8 +9,8 @@ import { withLimitAdmin } from '../open-servers.ts'
 
 /**
  * The decision that a request would get now; `allowed` is null if it depends on facts that were not named. The first
- * limit that refuses names the denial, and the longest wait counts: -1 where no waiting helps. A limit in shadow refuses
- * nothing.
+ * limit that refuses names the denial, and the longest wait counts: -1 where no waiting helps. A limit in shadow
+ * refuses nothing.
  */
 function outlookOf(limits: readonly LimitReport[]) {
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
