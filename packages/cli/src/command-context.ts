@@ -96,13 +96,12 @@ export function openCommandContext(environment: NodeJS.ProcessEnv, exit: (exitCo
 export function reportFailure(error: unknown, context: OwnContext, exitCodeOfTrouble = 1): number {
   // Commander has said what is wrong, or has shown the help that was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  const isOperating = error instanceof WeirError
   const stopped = context.exitCodeOfStop()
   if (stopped !== undefined) {
     context.report('stopped')
     return stopped
   }
-  if (isOperating) context.report(`${error.message} [${error.code}]`)
-  else throw error
-  return isOperating && error.code.endsWith('_INVALID') ? 2 : exitCodeOfTrouble
+  if (!(error instanceof WeirError)) throw error
+  context.report(`${error.message} [${error.code}]`)
+  return error.code.endsWith('_INVALID') ? 2 : exitCodeOfTrouble
 }

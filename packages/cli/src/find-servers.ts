@@ -2,17 +2,20 @@ import { type ClickhouseServer, clickhouseVariables } from '@weir/clickhouse/var
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
+import { type Environment, readConfig, type Variables } from '@weir/runtime/read-config.ts'
 
 /** Returns whether the environment sets a variable, directly or by a file. */
 export const isGiven = (environment: Environment, variable: string): boolean =>
   Boolean(environment[variable] || environment[`${variable}_FILE`])
 
+/** Variables, and the files that stand for them, as if nobody had set them. */
+const unset = (variables: Variables): Record<string, string> =>
+  Object.fromEntries(Object.values(variables).flatMap(({ name }) => [name, `${name}_FILE`].map((one) => [one, ''])))
+
 /** Returns the variables for the Kafka of a `weir up`: those that a person set for another one do not apply. */
 export function localKafka(login: { address: string; username: string; password: string }): Record<string, string> {
-  const names = Object.values(kafkaVariables).flatMap(({ name }) => [name, `${name}_FILE`])
   return {
-    ...Object.fromEntries(names.map((name) => [name, ''])),
+    ...unset(kafkaVariables),
     WEIR_KAFKA_BROKERS: login.address,
     WEIR_KAFKA_SASL_MECHANISM: 'SCRAM-SHA-256',
     WEIR_KAFKA_SASL_USERNAME: login.username,
@@ -31,8 +34,7 @@ export function clickhouseVariablesFor(
 ): Record<string, string> {
   if (ownAddress === undefined || isGiven(environment, clickhouseVariables.clickhouseUrl.name)) return {}
   const { clickhouseUrl, clickhouseDatabase: _, ...others } = clickhouseVariables
-  const names = Object.values(others).flatMap(({ name }) => [name, `${name}_FILE`])
-  return { ...Object.fromEntries(names.map((name) => [name, ''])), [clickhouseUrl.name]: ownAddress }
+  return { ...unset(others), [clickhouseUrl.name]: ownAddress }
 }
 
 /** Finds the ClickHouse of the environment, else that of a `weir up`. Throws CONFIG_INVALID where there is neither. */

@@ -47,13 +47,10 @@ const program = new Command('weir')
 
 const services = ['ingress', 'metering', 'alerting', 'console']
 
-const policyOption = () => new Option('--policy <file>', 'the policy').default(inProject('weir.yaml')).argParser(inCwd)
-
-const policyInForceOption = () =>
-  new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd)
-
-const dataOption = () =>
-  new Option('--data <dir>', 'where data, logs and keys are kept').default(inProject('.weir', 'data')).argParser(inCwd)
+const file = (flags: string, about: string) => new Option(flags, about).argParser(inCwd)
+const policyOption = () => file('--policy <file>', 'the policy').default(inProject('weir.yaml'))
+const policyInForceOption = () => file('--policy <file>', "the policy; the console's if none is named")
+const dataOption = () => file('--data <dir>', 'where data, logs and keys are kept').default(inProject('.weir', 'data'))
 
 /** Options of every command that looks at what a `weir up` runs, or at servers that the environment names. */
 const common = (command: Command) => command.addOption(dataOption()).option('--json', 'print JSON', false)
@@ -192,9 +189,10 @@ common(keys.command('list'))
   .option('--subject <id>', 'only its keys')
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
 
-addUsageCommands({ program, common, context })
-addTailCommand({ program, common, context })
-addLoadCommand({ program, common, context, exitUnless })
+const parts = { program, common, context, file, exitUnless }
+addUsageCommands(parts)
+addTailCommand(parts)
+addLoadCommand(parts)
 
 common(program.command('status'))
   .description('Say whether anything is wrong now; exit code 1 if so.')
@@ -239,7 +237,7 @@ ofOneLetter(dlqCommand('show', 'Print one as it came.')).action(async (options) 
   (await import('./commands/dlq.ts')).showDeadLetter(options, context),
 )
 ofOneLetter(dlqCommand('replay', 'Bring one back as a record, which counts once.'))
-  .addOption(new Option('--value <file>', 'the corrected record to bring back instead').argParser(inCwd))
+  .addOption(file('--value <file>', 'the corrected record to bring back instead'))
   .action(async (options) => (await import('./commands/dlq.ts')).replayDeadLetter(options, context))
 
 const alerts = program.command('alerts').description('Look at alerts and their deliveries, and deliver them again.')
@@ -318,9 +316,7 @@ const journal = program
   .command('journal')
   .description('Look at the journals: records on disk that are not in Kafka yet.')
 const journalCommand = (name: string, what: string) =>
-  common(journal.command(name))
-    .description(what)
-    .addOption(new Option('--dir <dir>', 'the folder of journals').argParser(inCwd))
+  common(journal.command(name)).description(what).addOption(file('--dir <dir>', 'the folder of journals'))
 journalCommand('ls', 'List journals: whose they are, and what in them waits.').action(async (options) =>
   (await import('./commands/journal.ts')).listJournals(options, context),
 )

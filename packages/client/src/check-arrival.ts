@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { CheckRequest } from './check-request.ts'
-import type { CheckResult } from './check-result.ts'
+import { type CheckResult, unauthorizedResult } from './check-result.ts'
 import { WeirClientError } from './client-error.ts'
 import type { WeirClient } from './create-client.ts'
 import { durationMs } from './duration.ts'
@@ -26,18 +26,6 @@ export type CheckOutcome =
   | { readonly kind: 'pass'; readonly result: CheckResult | undefined }
   | { readonly kind: 'refuse'; readonly refusal: Refusal }
   | { readonly kind: 'drop' }
-
-const unauthorized: CheckResult = {
-  allowed: false,
-  reason: 'unauthorized',
-  id: undefined,
-  deniedBy: '',
-  retryAfterMs: 0,
-  onExceed: undefined,
-  challenge: undefined,
-  limits: [],
-  headers: {},
-}
 
 /** `METHOD /path`, without the query. */
 export const routeOf = (method: string | undefined, url: string | undefined): string =>
@@ -77,7 +65,7 @@ export async function checkArrival(client: WeirClient, asked: Asked, response: L
   if (response.destroyed === true) return { kind: 'drop' }
   if (asked === undefined) return { kind: 'pass', result: undefined }
   if (asked.key === '' || (asked.key?.length ?? 0) > keyLengthMax) {
-    return { kind: 'refuse', refusal: refusalOf(unauthorized) }
+    return { kind: 'refuse', refusal: refusalOf(unauthorizedResult) }
   }
   const request = { ...asked, route: asked.route?.split('?', 1)[0] }
   try {

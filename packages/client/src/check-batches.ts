@@ -1,5 +1,6 @@
 import { closedError, failed, isLost, isProblem, refusedBy, strange, timeIsOver } from './answer-errors.ts'
-import { type Answer, answerOf, type Connection, type Reply } from './connection.ts'
+import { isFields } from './check-result.ts'
+import { type Answer, answerOf, type Connection, type Question, type Reply } from './connection.ts'
 
 /*
  * Checks that need not wait are gathered: those of one turn of the event loop, and those that come while a request is
@@ -12,15 +13,7 @@ import { type Answer, answerOf, type Connection, type Reply } from './connection
  */
 
 /** One check that does not wait for capacity. */
-export interface AskedCheck {
-  /** Its JSON. */
-  readonly body: string
-  /** How long to wait for an answer, a second attempt included. */
-  readonly timeoutMs: number
-  /** Whether sending it twice has the effect of sending it once. */
-  readonly isRepeatable: boolean
-  readonly signal: AbortSignal | undefined
-}
+export type AskedCheck = Pick<Question, 'body' | 'timeoutMs' | 'isRepeatable' | 'signal'>
 
 /** A request under way. */
 interface Sending {
@@ -80,12 +73,9 @@ export class CheckBatches {
     if (this.#closing !== undefined) return Promise.reject(closedError())
     return new Promise((resolve, reject) => {
       const leave = () => this.#leave(waiter, check.signal?.reason)
-      const { body, timeoutMs, isRepeatable, signal } = check
+      const { timeoutMs, signal } = check
       const waiter: Waiter = {
-        body,
-        timeoutMs,
-        isRepeatable,
-        signal,
+        ...check,
         resolve,
         reject,
         leave,
@@ -220,6 +210,3 @@ export class CheckBatches {
 }
 
 const batchPath = '/v1/check/batch'
-
-const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null

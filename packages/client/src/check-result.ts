@@ -47,7 +47,7 @@ export interface CheckResult {
 
 type Fields = Readonly<Record<string, unknown>>
 
-const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
+export const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
 const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
 
@@ -114,15 +114,24 @@ export function unrecordedResult(error: unknown): CheckResult | undefined {
 /** An outage may be over in a second; a shorter wait would have every client retry together. */
 const unavailableRetryMs = 1_000
 
-/** Builds the result of a check while Weir is unavailable. */
-export const unaskedResult = (allowed: boolean): CheckResult => ({
-  allowed,
-  reason: 'unavailable',
+const undecided: CheckResult = {
+  allowed: false,
+  reason: '',
   id: undefined,
   deniedBy: '',
-  retryAfterMs: allowed ? 0 : unavailableRetryMs,
+  retryAfterMs: 0,
   onExceed: undefined,
   challenge: undefined,
   limits: [],
-  headers: allowed ? {} : { 'retry-after': String(unavailableRetryMs / 1_000) },
-})
+  headers: {},
+}
+
+/** The result for a key that Weir need not be asked about. */
+export const unauthorizedResult: CheckResult = { ...undecided, reason: 'unauthorized' }
+
+/** Builds the result of a check while Weir is unavailable. */
+export function unaskedResult(allowed: boolean): CheckResult {
+  if (allowed) return { ...undecided, allowed, reason: 'unavailable' }
+  const headers = { 'retry-after': String(unavailableRetryMs / 1_000) }
+  return { ...undecided, reason: 'unavailable', retryAfterMs: unavailableRetryMs, headers }
+}

@@ -1,9 +1,9 @@
 import { strange } from './answer-errors.ts'
 import { CheckBatches } from './check-batches.ts'
 import { type CheckRequest, checkBody } from './check-request.ts'
-import { type CheckResult, readResult, unaskedResult, unrecordedResult } from './check-result.ts'
+import { type CheckResult, isFields, readResult, unaskedResult, unrecordedResult } from './check-result.ts'
 import { WeirClientError } from './client-error.ts'
-import { type Answer, Connection, heldMax } from './connection.ts'
+import { type Answer, Connection, heldMax, type Question } from './connection.ts'
 import { boundedMs, type Duration, durationMs, durationText, timerMs } from './duration.ts'
 
 /** Weir's address, the client's credential, and what a check results in while Weir does not answer. */
@@ -74,45 +74,27 @@ export function createClient(options: ClientOptions): WeirClient {
   let held = 0
 
   const timeoutOf = ({ timeoutMs: own = timeoutMs }: CallOptions) => timerMs(own, 'timeoutMs')
-  const ask = async (path: string, body: string, callOptions: CallOptions) =>
-    connection.ask({
-      path,
-      body,
-      isRepeatable: true,
-      isHeld: false,
-      signal: callOptions.signal,
-      timeoutMs: timeoutOf(callOptions),
-    })
+  const ask = async (path: string, body: string, callOptions: CallOptions, more: Partial<Question> = {}) => {
+    const asked = { path, body, isRepeatable: true, isHeld: false, signal: callOptions.signal }
+    return connection.ask({ ...asked, timeoutMs: timeoutOf(callOptions), ...more })
+  }
 
-  function askCheck(request: CheckRequest, callOptions: CallOptions): Promise<Answer> {
+  async function askCheck(request: CheckRequest, callOptions: CallOptions): Promise<Answer> {
     const waitMs = durationMs(request.wait ?? 0)
     const isRepeatable = request.idempotencyKey !== undefined || request.peek === true
     // One more would wait for a connection, instead of for its turn in Weir's queue.
-    if (waitMs > 0 && held < heldMax) return askHeld(request, callOptions, waitMs, isRepeatable)
+    if (waitMs > 0 && held < heldMax) {
+      held += 1
+      try {
+        const heldMs = boundedMs(timeoutOf(callOptions) + waitMs)
+        const how = { isRepeatable, isHeld: true, timeoutMs: heldMs }
+        return await ask('/v1/check', checkBody(request), callOptions, how)
+      } finally {
+        held -= 1
+      }
+    }
     const body = checkBody(waitMs > 0 ? { ...request, wait: undefined } : request)
     return batches.ask({ body, timeoutMs: timeoutOf(callOptions), isRepeatable, signal: callOptions.signal })
-  }
-
-  /** Asks alone, over a connection for as long as the check waits. */
-  async function askHeld(
-    request: CheckRequest,
-    callOptions: CallOptions,
-    waitMs: number,
-    isRepeatable: boolean,
-  ): Promise<Answer> {
-    held += 1
-    try {
-      return await connection.ask({
-        path: '/v1/check',
-        body: checkBody(request),
-        isRepeatable,
-        isHeld: true,
-        signal: callOptions.signal,
-        timeoutMs: boundedMs(timeoutOf(callOptions) + waitMs),
-      })
-    } finally {
-      held -= 1
-    }
   }
 
   return {
@@ -158,7 +140,6 @@ function checkKey(key: string): void {
 const isUnavailable = (error: unknown) => error instanceof WeirClientError && error.code === 'unavailable'
 
 function numberIn(value: unknown, name: string): number | undefined {
-  if (typeof value !== 'object' || value === null) return undefined
-  const found: unknown = Object.entries(value).find(([one]) => one === name)?.[1]
+  const found = isFields(value) ? value[name] : undefined
   return typeof found === 'number' ? found : undefined
 }

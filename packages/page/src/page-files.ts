@@ -5,22 +5,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 
-/** A file that browsers load. */
-export interface PageFile {
-  readonly type: string
-  readonly plain: Buffer
-  readonly gzip: Buffer
-}
-
-/** Everything that browsers load. */
-export interface Page {
-  /** The one document of all paths: it holds no data. */
-  readonly shell: Buffer
-  readonly contentSecurityPolicy: string
-  /** By path, which has a hash of all files: what it names never changes. */
-  readonly files: ReadonlyMap<string, PageFile>
-}
-
 const web = join(import.meta.dirname, '..', 'web')
 
 /** Modules that the page imports by these names; nothing else of a library is served. */
@@ -52,7 +36,7 @@ function readSources(): Map<string, string> {
 const sha256 = (text: string) => hash('sha256', text, 'base64')
 
 /** Reads and compresses the page's files: once in a process, when a browser first asks. */
-export function readPage(): Page {
+export function readPage() {
   const sources = readSources()
   const version = hash('sha256', JSON.stringify([...sources]), 'hex').slice(0, 16)
   const at = (name: string) => `/app/${version}/${name}`
@@ -86,6 +70,7 @@ ${modules.map((name) => `<link rel="modulepreload" href="${at(name)}">`).join('\
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join('; ')
+  /** By path, which has a hash of all files: what it names never changes. */
   const files = new Map(
     [...sources].map(([name, text]) => {
       const plain = Buffer.from(text)
@@ -94,3 +79,6 @@ ${modules.map((name) => `<link rel="modulepreload" href="${at(name)}">`).join('\
   )
   return { shell: Buffer.from(shell), contentSecurityPolicy, files }
 }
+
+/** Everything that browsers load: the one document of all paths, which holds no data, and the files. */
+export type Page = ReturnType<typeof readPage>

@@ -28,46 +28,52 @@ export function pathOf(path: string, params: Params = {}): string {
   return all.size === 0 ? path : `${path}?${all}`
 }
 
-async function answerOf(response: Response): Promise<unknown> {
-  const text = await response.text()
-  const body = text === '' ? {} : JSON.parse(text)
-  if (response.ok) return body
-  if (response.status === 401) lapse()
-  throw new Refusal(response.status, body, Number(response.headers.get('retry-after') ?? 0))
-}
-
 /** Questions that a person waits for. */
 const waitMs = 30_000
 
-const unreachable = (error: unknown) =>
-  error instanceof Refusal
-    ? error
-    : new Refusal(0, {
-        detail: error instanceof SyntaxError ? 'The answer is no JSON.' : 'The console does not answer.',
-      })
+/** Asks, and reads what is no refusal. Rejects with a `Refusal`. */
+async function answer<T>(path: string, read: (response: Response) => Promise<T>, init: RequestInit): Promise<T> {
+  const signals = [AbortSignal.timeout(waitMs), init.signal ?? []].flat()
+  try {
+    const response = await fetch(path, { ...init, signal: AbortSignal.any(signals) })
+    if (response.ok) return await read(response)
+    if (response.status === 401) lapse()
+    throw new Refusal(response.status, await json(response), Number(response.headers.get('retry-after') ?? 0))
+  } catch (error) {
+    if (error instanceof Refusal) throw error
+    const detail = error instanceof SyntaxError ? 'The answer is no JSON.' : 'The console does not answer.'
+    throw new Refusal(0, { detail })
+  }
+}
+
+async function json(response: Response) {
+  const text = await response.text()
+  return text === '' ? {} : JSON.parse(text)
+}
+
+const etagOf = ({ headers }: Response) => headers.get('etag') ?? ''
 
 /** Asks the API. Rejects with a `Refusal`. */
-export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const signals = [AbortSignal.timeout(waitMs), ...(signal === undefined ? [] : [signal])]
-  try {
-    return (await answerOf(await fetch(path, { signal: AbortSignal.any(signals) }))) as T
-  } catch (error) {
-    throw unreachable(error)
-  }
+export const ask = <T>(path: string, signal?: AbortSignal): Promise<T> =>
+  answer<T>(path, json, { signal: signal ?? null })
+
+/** The settings of a part of the policy, with what says whether they have changed since. */
+export interface Settings {
+  readonly body: Readonly<Record<string, unknown>>
+  readonly etag: string
 }
 
-/** Asks for a text of this type, with what says whether it has changed since. Rejects with a `Refusal`. */
-export async function askText(path: string, type: string): Promise<{ readonly text: string; readonly etag: string }> {
-  try {
-    const response = await fetch(path, { headers: { accept: type }, signal: AbortSignal.timeout(waitMs) })
-    if (!response.ok) await answerOf(response)
-    return { text: await response.text(), etag: response.headers.get('etag') ?? '' }
-  } catch (error) {
-    throw unreachable(error)
-  }
-}
+/** Asks for the settings of a part of the policy. Rejects with a `Refusal`. */
+export const askSettings = (path: string, signal?: AbortSignal): Promise<Settings> =>
+  answer(path, async (response) => ({ body: await json(response), etag: etagOf(response) }), { signal: signal ?? null })
 
-/** Changes something. Rejects with a `Refusal`. */
+/** Asks for the policy as a file, with what says whether it has changed since. Rejects with a `Refusal`. */
+export const askPolicy = (): Promise<{ readonly text: string; readonly etag: string }> =>
+  answer('/v1/policy', async (response) => ({ text: await response.text(), etag: etagOf(response) }), {
+    headers: { accept: 'application/yaml' },
+  })
+
+/** Changes something; a text is a policy. Rejects with a `Refusal`. */
 export async function send<T>(
   method: string,
   path: string,
@@ -76,17 +82,14 @@ export async function send<T>(
 ): Promise<T> {
   const session = sessionNow()
   const isText = typeof body === 'string'
-  const headers: Record<string, string> = {
-    ...more,
-    ...(typeof session === 'object' ? { 'X-Weir-CSRF': session.csrf } : {}),
-  }
+  const headers: Record<string, string> = { ...more }
+  if (typeof session === 'object') headers['X-Weir-CSRF'] = session.csrf
   if (body !== undefined) headers['Content-Type'] = isText ? 'application/yaml' : 'application/json'
-  const sent = body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }
-  try {
-    return (await answerOf(await fetch(path, { method, headers, signal: AbortSignal.timeout(waitMs), ...sent }))) as T
-  } catch (error) {
-    throw unreachable(error)
-  }
+  return answer(path, json, {
+    method,
+    headers,
+    body: body === undefined || isText ? (body ?? null) : JSON.stringify(body),
+  })
 }
 
 export const signIn = async (token: string): Promise<void> =>
@@ -102,9 +105,14 @@ export interface Asked<T> {
 }
 
 /** Asks whenever the path changes, and every `everyMs` while the page is seen. No path asks nothing. */
-export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<T> {
+export function useAnswer<T>(
+  path: string | undefined,
+  everyMs?: number,
+  question: (path: string, signal: AbortSignal) => Promise<T> = ask,
+): Asked<T> {
   const [state, setState] = useState<Omit<Asked<T>, 'again'> & { readonly of: string | undefined }>()
   const [round, setRound] = useState(0)
+  const again = () => setRound((one) => one + 1)
   // After a new sign-in the page goes on where it was.
   const session = useSession()
   // The next round waits for the answer of this one: a slow refusal is told as well.
@@ -114,7 +122,7 @@ export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<
     const over = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     isAsking.current = true
-    ask<T>(path, over.signal).then(
+    question(path, over.signal).then(
       (data) => {
         if (over.signal.aborted) return
         isAsking.current = false
@@ -125,7 +133,7 @@ export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<
         isAsking.current = false
         const waitS = error.retryAfterS
         const isSoon = waitS > 0 && (error.status === 404 || error.status === 429)
-        if (isSoon) timer = setTimeout(() => setRound((one) => one + 1), waitS * 1_000)
+        if (isSoon) timer = setTimeout(again, waitS * 1_000)
         // Too many concurrent questions: the reader need not know.
         if (isSoon && error.status === 429) return
         setState((before) => {
@@ -142,10 +150,10 @@ export function useAnswer<T>(path: string | undefined, everyMs?: number): Asked<
   useEffect(() => {
     if (everyMs === undefined) return
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible' && !isAsking.current) setRound((one) => one + 1)
+      if (document.visibilityState === 'visible' && !isAsking.current) again()
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])
   const own = state?.of === path ? state : undefined
-  return { data: own?.data, error: own?.error, atMs: own?.atMs, again: () => setRound((one) => one + 1) }
+  return { data: own?.data, error: own?.error, atMs: own?.atMs, again }
 }

@@ -30,11 +30,11 @@ import { type PagePath, paths } from './paths.ts'
 import { followLinks, hrefOf, type Place, replace, usePlace } from './place.ts'
 import { type Session, setSession, useSession } from './session.ts'
 
-/** What is drawn at each path; `:id` is decoded. */
 /** Where links of releases before 0.11 lead. */
 const gone = html`<h1>No invoices</h1>
   <p>Weir closes no invoices. <a href=${hrefOf('/prices')}>Prices</a> say what usage costs, and <code>weir usage export</code> has what to invoice.</p>`
 
+/** What is drawn at each path; `:id` is decoded. */
 const pages: Readonly<Record<PagePath, (id: string) => unknown>> = {
   '/': () => html`<${Overview} />`,
   '/live': () => html`<${LivePage} />`,
@@ -86,7 +86,6 @@ function pageOf({ path }: Place) {
   return found === undefined ? undefined : { draw: pages[found], id: decodeURIComponent(path.slice(at + 1)) }
 }
 
-const schemes = ['', 'light', 'dark']
 const schemeNames: Readonly<Record<string, string>> = { '': 'as the system', light: 'light', dark: 'dark' }
 
 function Scheme() {
@@ -95,6 +94,7 @@ function Scheme() {
     document.documentElement.dataset.scheme = scheme
     localStorage.setItem('scheme', scheme)
   }, [scheme])
+  const schemes = Object.keys(schemeNames)
   const next = schemes[(schemes.indexOf(scheme) + 1) % schemes.length] ?? ''
   return html`<button class="bare" title=${`Colours: ${schemeNames[scheme]}`} aria-label=${`Colours: ${schemeNames[scheme]}. Change`} onClick=${() => set(next)}>◐</button>`
 }

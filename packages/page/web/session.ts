@@ -1,13 +1,8 @@
+import type { Session as OpenSession } from '@weir/api/access.ts'
 import { useEffect, useState } from 'preact/hooks'
 
 /** Who is signed in. */
-export interface Session {
-  readonly by: string
-  readonly scopes: readonly string[]
-  /** Whose rows may be read; null for all. */
-  readonly subjects: readonly string[] | null
-  readonly csrf: string
-  readonly ends_at: string
+export interface Session extends OpenSession {
   /** Whether the console no longer knows it: the page stays, and asks for a token. */
   readonly isOver?: boolean
 }
@@ -52,6 +47,3 @@ export function may(scope: string): boolean {
 
 /** Whether the session is limited to subjects, as a customer's is. */
 export const isOwn = (): boolean => typeof now === 'object' && now.subjects !== null
-
-/** What an action needs that takes this scope. */
-export const needs = (scope: string) => ({ scope, mayRun: may(scope) })

@@ -1,18 +1,6 @@
 import type { RatedUsage } from '@weir/core/prices/rated-usage.ts'
 import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
 
-/** Rated usage as billing systems take it: one event of a meter and a customer. */
-export interface BillingEvent {
-  readonly id: string
-  /** Name of the line. */
-  readonly meter: string
-  readonly customer: string
-  /** Seconds since the epoch. */
-  readonly atS: number
-  /** A whole number, of any length. */
-  readonly quantity: string
-}
-
 const hourS = 3_600
 
 /**
@@ -22,10 +10,13 @@ const hourS = 3_600
 export const eventOf = (
   { id, line, hour, correction, quantity }: RatedUsage,
   { customer, toMs }: { readonly customer: string; readonly toMs: number },
-): BillingEvent => {
+) => {
   const endS = correction ? toMs / 1_000 : Date.parse(hour) / 1_000 + hourS
   return { id, meter: line, customer, atS: endS - 1, quantity }
 }
+
+/** Rated usage as billing systems take it: one event of a meter, which is a line, and a customer. */
+export type BillingEvent = ReturnType<typeof eventOf>
 
 /** Columns of Stripe's template for meter events in CSV. */
 const stripeColumns: CsvColumns = {

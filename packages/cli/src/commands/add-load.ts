@@ -1,16 +1,7 @@
-import { resolve } from 'node:path'
-import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { CommandContext } from '../command-context.ts'
+import { InvalidArgumentError, Option } from 'commander'
+import type { CommandParts } from '../command-parts.ts'
 import { withExamples } from '../help-examples.ts'
 import { wholeNumber } from '../option-values.ts'
-
-/** What the command is added to, and with. */
-interface Parts {
-  readonly program: Command
-  readonly common: (command: Command) => Command
-  readonly context: CommandContext
-  readonly exitUnless: (isYes: boolean) => void
-}
 
 const number = (value: string): number => {
   if (/^\d+(?:\.\d+)?$/.test(value)) return Number(value)
@@ -18,9 +9,7 @@ const number = (value: string): number => {
 }
 
 /** Adds `weir load`. */
-export function addLoadCommand({ program, common, context, exitUnless }: Parts): void {
-  const file = (flags: string, about: string) =>
-    new Option(flags, about).argParser((path: string) => resolve(context.cwd, path))
+export function addLoadCommand({ program, common, context, file, exitUnless }: CommandParts): void {
   const command = common(program.command('load'))
     .description(
       'Load a Weir, and say how fast it answers and whether every limit holds: exit code 1 if one is broken.',

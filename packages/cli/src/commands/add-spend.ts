@@ -1,39 +1,20 @@
-import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
-import type { CommandContext } from '../command-context.ts'
+import type { CommandParts } from '../command-parts.ts'
 import { withExamples } from '../help-examples.ts'
 
-/** What the commands are added to, and with. */
-interface Parts {
-  readonly program: Command
-  /** `weir usage`. */
-  readonly usage: Command
-  readonly common: (command: Command) => Command
-  readonly context: CommandContext
-}
-
 /** Adds `weir usage export` and `weir spend`. */
-export function addSpendCommands({ program, usage, common, context }: Parts): void {
-  const inCwd = (path: string) => resolve(context.cwd, path)
+export function addSpendCommands(usage: Command, { program, common, context, file }: CommandParts): void {
   const exported = common(usage.command('export'))
     .description('Print the usage of whole hours by line of the price list, for billing systems. Sends nothing.')
     .option('--from <time>', 'first hour of a first export: RFC 3339, a date, or now-24h')
-    .addOption(
-      new Option('--state <file>', 'goes on where the last export with this file ended; replaced each time').argParser(
-        inCwd,
-      ),
-    )
+    .addOption(file('--state <file>', 'goes on where the last export with this file ended; replaced each time'))
     .option('--again', 'the rows of the last export with --state once more, with the same ids', false)
     .addOption(
       new Option('--to <system>', 'stripe: CSV of meter events; lago: a request body a line; plain CSV without it')
         .choices(['stripe', 'lago'])
         .conflicts('json'),
     )
-    .addOption(
-      new Option('--customers <file>', 'JSON: what the system calls each subject; its own name without it').argParser(
-        inCwd,
-      ),
-    )
+    .addOption(file('--customers <file>', 'JSON: what the system calls each subject; its own name without it'))
     .action(async (options) => (await import('./export-usage.ts')).exportUsage(options, context))
   withExamples(exported, [
     ['usage export --from now-7d', 'the last week, as CSV'],

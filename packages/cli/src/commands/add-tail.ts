@@ -1,16 +1,8 @@
-import type { Command } from 'commander'
-import type { CommandContext } from '../command-context.ts'
+import type { CommandParts } from '../command-parts.ts'
 import { withExamples } from '../help-examples.ts'
 
-/** What the command is added to, and with. */
-interface Parts {
-  readonly program: Command
-  readonly common: (command: Command) => Command
-  readonly context: CommandContext
-}
-
 /** Adds `weir tail`. */
-export function addTailCommand({ program, common, context }: Parts): void {
+export function addTailCommand({ program, common, context }: CommandParts): void {
   const tail = common(program.command('tail'))
     .option('--denied', 'only refusals', false)
     .option('--subject <id...>', 'only of these subjects')

@@ -1,20 +1,12 @@
-import { resolve } from 'node:path'
-import { type Command, Option } from 'commander'
-import type { CommandContext } from '../command-context.ts'
+import { Option } from 'commander'
+import type { CommandParts } from '../command-parts.ts'
 import { withExamples } from '../help-examples.ts'
 import { wholeNumber } from '../option-values.ts'
 import { addSpendCommands } from './add-spend.ts'
 
-/** What the commands are added to, and with. */
-interface Parts {
-  readonly program: Command
-  readonly common: (command: Command) => Command
-  readonly context: CommandContext
-}
-
 /** Adds `weir usage`, `weir spend` and `weir why`. */
-export function addUsageCommands({ program, common, context }: Parts): void {
-  const inCwd = (path: string) => resolve(context.cwd, path)
+export function addUsageCommands(parts: CommandParts): void {
+  const { program, common, context, file } = parts
   const usage = common(program.command('usage'))
     .description('Say who used what: units, decisions and refusals, by any of their dimensions.')
     .option(
@@ -43,9 +35,7 @@ export function addUsageCommands({ program, common, context }: Parts): void {
         .choices(['csv', 'jsonl', 'parquet'])
         .conflicts('json'),
     )
-    .addOption(
-      new Option('--output <file>', 'where that is written, once it is whole; standard output').argParser(inCwd),
-    )
+    .addOption(file('--output <file>', 'where that is written, once it is whole; standard output'))
     .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
   const usageFilters = 'subject key-id plan route method outcome denied-by reason mode ip met-limit'
   for (const name of usageFilters.split(' ')) {
@@ -58,7 +48,7 @@ export function addUsageCommands({ program, common, context }: Parts): void {
     ['usage --by subject --format csv --output usage.csv', 'the whole answer as a file'],
   ])
 
-  addSpendCommands({ program, usage, common, context })
+  addSpendCommands(usage, parts)
 
   const why = common(program.command('why'))
     .description('Explain a decision: why it came out as it did, and what would have admitted it.')

@@ -47,8 +47,7 @@ export async function listAlerts(
   }
   const head = ['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID']
   printList(items, { head, cells, none: 'There are no alerts.' }, options, context)
-  if (options.json) return
-  if (next !== null) context.report(`there are more: ask for them with --to ${items.at(-1)?.time}`)
+  if (!options.json && next !== null) context.report(`there are more: ask for them with --to ${items.at(-1)?.time}`)
 }
 
 const deliveryRows = ({ deliveries, attempts_max: max }: Alert) =>

@@ -54,11 +54,11 @@ function print({ findings, above, compared }: AuditResult, context: CommandConte
 /** Compares, repairs if asked to, and compares again. Resolves to whether no discrepancy is left. */
 async function run(options: AuditOptions, context: CommandContext, ports: AuditPorts, span: Span): Promise<boolean> {
   const first = await auditAll(ports, span)
+  const { findings, above, compared } = first
   if (!options.json) print(first, context)
-  if (!options.repair || first.findings.length === 0) {
-    if (options.json)
-      context.print(JSON.stringify({ findings: first.findings, above: first.above, compared: first.compared }))
-    return first.findings.length === 0
+  if (!options.repair || findings.length === 0) {
+    if (options.json) context.print(JSON.stringify({ findings, above, compared }))
+    return findings.length === 0
   }
   const repaired: string[] = []
   await repair(ports, first, span, (line, isRepaired) => {
@@ -67,8 +67,8 @@ async function run(options: AuditOptions, context: CommandContext, ports: AuditP
   })
   const left = await auditAll(ports, span)
   if (options.json) {
-    const { findings, above, compared } = left
-    context.print(JSON.stringify({ findings: first.findings, repaired, left: findings, above, compared }))
+    const now = { left: left.findings, above: left.above, compared: left.compared }
+    context.print(JSON.stringify({ findings, repaired, ...now }))
   } else {
     context.report(left.findings.length === 0 ? 'all of it is repaired' : 'what is left:')
     if (left.findings.length > 0) print(left, context)

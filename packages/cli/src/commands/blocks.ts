@@ -1,7 +1,7 @@
 import type { Block, BlockPage, LiftedBlock } from '@weir/api/limits.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
-import { allItems, type Listing, printList } from '../console/listing.ts'
+import { type Listing, printAll } from '../console/listing.ts'
 
 const countedBy = ({ scope }: Block) =>
   Object.entries(scope)
@@ -29,15 +29,10 @@ export async function listBlocks(
 ): Promise<void> {
   const { limit, subject, ip } = options
   let isWhole = true
-  const blocks = await allItems<Block, BlockPage>(
-    context,
-    options,
-    { path: '/v1/blocks', query: { limit, subject, ip } },
-    ({ complete }) => {
-      isWhole &&= complete
-    },
-  )
-  printList(blocks, listing, options, context)
+  const request = { path: '/v1/blocks', query: { limit, subject, ip } }
+  await printAll<Block, BlockPage>(request, listing, options, context, ({ complete }) => {
+    isWhole &&= complete
+  })
   if (!isWhole) context.report('There may be more: the list ended at a bound. Ask for one --limit, --subject or --ip.')
 }
 

@@ -2,6 +2,7 @@ import type { Change, ListedChange } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
+import { differences } from '../console/file-changes.ts'
 import { type Listing, printList } from '../console/listing.ts'
 
 const listing: Listing<ListedChange> = {
@@ -21,15 +22,7 @@ export async function listChanges(
   const query = { limit: options.limit, after: options.after }
   const { items, next } = await consoleAnswer<Page<ListedChange>>(context, options, { path: '/v1/changes', query })
   printList(items, listing, options, context)
-  if (options.json) return
-  if (next !== null) context.report(`there are more: ask for them with --after ${next}`)
-}
-
-/** The settings in which two bodies differ, before and after. */
-function differences({ before, after }: Change['entities'][number]): readonly string[] {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
-  const texts = names.map((name) => [name, JSON.stringify(before?.[name]) ?? '-', JSON.stringify(after?.[name]) ?? '-'])
-  return texts.filter(([, was, is]) => was !== is).map(([name, was, is]) => `    ${name}: ${was} → ${is}`)
+  if (!options.json && next !== null) context.report(`there are more: ask for them with --after ${next}`)
 }
 
 /** Shows one change, before and after. */
@@ -40,7 +33,7 @@ export async function showChange(id: string, options: CommonOptions, context: Co
   context.print(`${at}  ${by}`)
   for (const one of entities) {
     const mark = one.before === null ? '+' : one.after === null ? '-' : '~'
-    context.print([`${mark} ${one.kind} ${one.name}`, ...differences(one)].join('\n'))
+    context.print([`${mark} ${one.kind} ${one.name}`, ...differences(one, '-').map((line) => `    ${line}`)].join('\n'))
   }
   const isShown = (kind: string, name: string) => entities.some((one) => one.kind === kind && one.name === name)
   for (const { what, kind, name } of summary) if (!isShown(kind, name)) context.print(`  ${what} ${kind} ${name}`)

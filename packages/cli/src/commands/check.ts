@@ -62,25 +62,15 @@ export function requireEnvironment(environment: Environment): void {
   throw new WeirError('CONFIG_INVALID', `The environment is not right.\n  ${problems.join('\n  ')}`)
 }
 
-/** What `weir check --json` prints. */
-export interface CheckResult {
-  readonly ok: boolean
-  readonly problems: readonly string[]
-  /** What is right and does nothing, or less than its writer may expect. */
-  readonly remarks: readonly string[]
-}
-
 /**
  * Tries the policy, and the environment as far as it is set up for services, without starting or opening anything. An
  * environment without any WEIR_ address is that of `weir up`, which fills them in itself. With `service` it is that of
- * one service alone.
+ * one service alone. Returns what `--json` prints.
  */
-export function check(
-  options: { policy: string; json: boolean; service?: string },
-  context: CommandContext,
-): CheckResult {
+export function check(options: { policy: string; json: boolean; service?: string }, context: CommandContext) {
   const parsed = parsePolicy(readPolicyFile(options.policy), options.policy)
   const policyProblems = parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []
+  // What is right and does nothing, or less than its writer may expect.
   const remarks = parsed.kind === 'policy' ? parsed.remarks.map(formatProblem) : []
   const { environment } = context
   const { service } = options

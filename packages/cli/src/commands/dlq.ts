@@ -8,6 +8,7 @@ import {
   readDeadLetters,
 } from '@weir/audit/dead-letters.ts'
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { isFields, parseJson } from '@weir/contracts/fields.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
@@ -86,26 +87,9 @@ export async function showDeadLetter(options: LetterOptions, context: CommandCon
 /** The namespace of the ids of replays; it never changes. */
 const namespace = '6f6b0b0e-6d0e-4c55-9a1e-5d1a4f1f7c52'
 
-/** A dead letter as a record that can be read. */
-interface Replay {
-  readonly key: string
-  readonly value: string
-  /** A journal of the record's own, in which it has number 0: metering counts it once, however often it is sent. */
-  readonly journal: string
-}
-
 const refused = (why: string) => {
   const how = 'Correct the text that weir dlq show prints, and give it with --value FILE'
   return new WeirError('REPLAY_REFUSED', `It is still no record: ${why}. ${how}`)
-}
-
-function fieldsOf(value: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(value)
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /**
@@ -115,12 +99,12 @@ function fieldsOf(value: string): Readonly<Record<string, unknown>> | undefined 
  *
  * @throws REPLAY_REFUSED if the text is still no record.
  */
-export function planReplay(letter: DeadLetter, topicId: string, corrected: string | undefined): Replay {
+export function planReplay(letter: DeadLetter, topicId: string, corrected: string | undefined) {
   const { topic, partition, offset } = letter
-  const value = corrected ?? letter.value?.toString('utf8')
-  const fields = value === undefined ? undefined : fieldsOf(value)
-  if (fields === undefined) throw refused('it is no JSON object')
+  const fields = parseJson(corrected ?? letter.value?.toString('utf8') ?? '')
+  if (!isFields(fields)) throw refused('it is no JSON object')
   const place = `${topicId}:${partition}:${offset}`
+  // A journal of the record's own, in which it has number 0.
   const journal = uuidv5(namespace, `journal:${place}`)
   const { journal: _, seq: __, ...rest } = fields
   const id = topic === topics.decisions ? uuidv5(namespace, place) : rest.id
@@ -135,18 +119,22 @@ export function planReplay(letter: DeadLetter, topicId: string, corrected: strin
 }
 
 /** Sends it, unless it was metered before, and waits until it is. */
-async function send(replay: Replay, metered: MeteredTopic, data: string, context: CommandContext): Promise<boolean> {
-  const { topic, table } = metered
+async function send(
+  { key, value, journal }: ReturnType<typeof planReplay>,
+  { topic, table }: MeteredTopic,
+  data: string,
+  context: CommandContext,
+): Promise<boolean> {
   return withClickhouse(context, data, async (client) => {
     const isRow = async () => {
       const query = `SELECT count() > 0 AS there FROM ${table} WHERE journal = {journal:UUID}`
-      const answer = await client.query({ query, query_params: { journal: replay.journal }, format: 'JSONEachRow' })
+      const answer = await client.query({ query, query_params: { journal }, format: 'JSONEachRow' })
       return (await answer.json<{ there: number }>()).some(({ there }) => Number(there) > 0)
     }
     if (await isRow()) throw new WeirError('REPLAY_REFUSED', 'This dead letter was replayed before: it is counted')
     const sender = createRecordSender(findKafka(context, data))
     try {
-      await sender.send(topic, [{ key: replay.key, value: replay.value }])
+      await sender.send(topic, [{ key, value }])
     } finally {
       await sender.close()
     }

@@ -1,5 +1,6 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import type { UsageExport } from '@weir/api/money.ts'
+import { isFields, isText, parseJson } from '@weir/contracts/fields.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
 import { eventOf, lagoBatches, stripeCsv } from '../billing/billing-events.ts'
@@ -26,22 +27,14 @@ interface ExportState {
 /** Rows of a page: the console's most. */
 const pageRowsMax = 1_000
 
-const isText = (value: unknown) => typeof value === 'string'
-
 /** Reads a file of JSON. Throws CONFIG_INVALID with `rule` unless `isRight`. */
 function readJsonFile<T>(
   file: string,
   rule: string,
   isRight: (value: Readonly<Record<string, unknown>>) => boolean,
 ): T {
-  const text = readInputFile(file, 'CONFIG_INVALID', `The file ${file}`)
-  let read: unknown
-  try {
-    read = JSON.parse(text)
-  } catch {
-    read = undefined
-  }
-  if (typeof read === 'object' && read !== null && !Array.isArray(read) && isRight(Object(read))) return read as T
+  const read = parseJson(readInputFile(file, 'CONFIG_INVALID', `The file ${file}`))
+  if (isFields(read) && isRight(read)) return read as T
   throw new WeirError('CONFIG_INVALID', `${file} must be ${rule}.`)
 }
 
@@ -102,14 +95,9 @@ function createPrinter({ json, to, customers: file }: ExportOptions, { print }: 
       throw new WeirError('CONFIG_INVALID', `${file} names no customer for ${subject}. ${hint}`)
     }
     if (to === undefined) {
+      const rows = items.map((item) => ({ ...item, correction: String(item.correction) }))
       if (json) for (const item of items) print(JSON.stringify(item))
-      else
-        printCsv(
-          csvOf(
-            columns,
-            items.map((item) => ({ ...item, correction: String(item.correction) })),
-          ),
-        )
+      else printCsv(csvOf(columns, rows))
       return
     }
     const toMs = Date.parse(end)

@@ -1,7 +1,7 @@
 import type { Key, MadeKey } from '@weir/api/access.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
-import { allItems, printList } from '../console/listing.ts'
+import { type Listing, printAll } from '../console/listing.ts'
 
 const inPath = encodeURIComponent
 
@@ -45,21 +45,17 @@ export async function revokeKey(id: string, options: CommonOptions, context: Com
   else context.report(`key ${id} is revoked`)
 }
 
+const listing: Listing<Key> = {
+  head: ['ID', 'SUBJECT', 'EXPIRES'],
+  cells: ({ id, subject, expires }) => [id, subject, expires ?? 'never'],
+  none: 'There are no keys.',
+}
+
 /** Lists the keys there are, never the secrets themselves. */
 export async function listKeys(
   options: CommonOptions & { readonly subject?: string },
   context: CommandContext,
 ): Promise<void> {
   const query = { limit: 1_000, subject: options.subject }
-  const keys = await allItems<Key>(context, options, { path: '/v1/keys', query })
-  printList(
-    keys,
-    {
-      head: ['ID', 'SUBJECT', 'EXPIRES'],
-      cells: ({ id, subject, expires }) => [id, subject, expires ?? 'never'],
-      none: 'There are no keys.',
-    },
-    options,
-    context,
-  )
+  await printAll({ path: '/v1/keys', query }, listing, options, context)
 }

@@ -7,16 +7,12 @@ import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
 import { durationText, type LimitReport, limitTable, reportLimits } from '../limits/limit-report.ts'
 import { withLimitAdmin } from '../open-servers.ts'
 
-/** The decision that a request would get now; `allowed` is null if it depends on facts that were not named. */
-interface Outlook {
-  readonly allowed: boolean | null
-  readonly denied_by: string
-  /** -1 where no waiting helps. */
-  readonly retry_after_ms: number
-}
-
-/** The first limit that refuses names the denial, and the longest wait counts; a limit in shadow refuses nothing. */
-function outlookOf(limits: readonly LimitReport[]): Outlook {
+/**
+ * The decision that a request would get now; `allowed` is null if it depends on facts that were not named. The first
+ * limit that refuses names the denial, and the longest wait counts: -1 where no waiting helps. A limit in shadow
+ * refuses nothing.
+ */
+function outlookOf(limits: readonly LimitReport[]) {
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const refusing = enforced.filter(({ exact, counts }) => exact && counts?.[0]?.admits === false)
   const [first] = refusing
@@ -27,7 +23,7 @@ function outlookOf(limits: readonly LimitReport[]): Outlook {
   return { allowed: false, denied_by: first.name, retry_after_ms: waits.includes(-1) ? -1 : Math.max(...waits) }
 }
 
-function outlookText({ allowed, denied_by, retry_after_ms }: Outlook): string {
+function outlookText({ allowed, denied_by, retry_after_ms }: ReturnType<typeof outlookOf>): string {
   if (allowed === null) return 'Now: depends on what was not named; see the limits counted by more than that.'
   if (allowed) return 'Now: would be admitted.'
   const wait = retry_after_ms === -1 ? 'waiting does not help' : `again in ${durationText(retry_after_ms)}`

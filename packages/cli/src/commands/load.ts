@@ -93,11 +93,9 @@ function subjectsOf(policy: Policy | undefined, keys: ReadonlyMap<string, string
 /** Opens what sends the requests; through the proxy each subject needs a key. */
 async function openSender(
   { via }: Profile,
-  {
-    target,
-    token,
-    keys,
-  }: { readonly target: URL; readonly token: string | undefined; readonly keys: ReadonlyMap<string, string> },
+  target: URL,
+  token: string | undefined,
+  keys: ReadonlyMap<string, string>,
 ): Promise<Sender> {
   if (via === 'grpc') return (await import('../load/grpc-sender.ts')).grpcSender(target, token)
   const { checkWay, httpSender, proxyWay } = await import('../load/http-sender.ts')
@@ -117,7 +115,7 @@ export async function load(options: LoadOptions, context: CommandContext): Promi
   const { profile: file, data, json, compare } = options
   const text = file === undefined ? undefined : readInputFile(file, 'CONFIG_INVALID', `The profile ${file}`)
   const profile = readProfile(text === undefined ? undefined : { text, name: file ?? '' }, flagsOf(options))
-  const target = findTarget(profile, options.target, { dataDir: data })
+  const target = findTarget(profile, options.target, data)
   const before =
     compare === undefined
       ? undefined
@@ -131,7 +129,7 @@ export async function load(options: LoadOptions, context: CommandContext): Promi
       'CONFIG_INVALID',
       `There is no key of ${keyless}, which the proxy asks for: name a file with --keys.`,
     )
-  const sender = await openSender(profile, { target, token: findToken(context, data, target), keys: keys ?? new Map() })
+  const sender = await openSender(profile, target, findToken(context, data, target), keys ?? new Map())
   const watch = policy === undefined ? undefined : new LimitWatch(policy, profile.via)
   const next = createMix(subjects, profile.routes ?? routesOf(policy), profile.skew)
   const from = new Date().toISOString()

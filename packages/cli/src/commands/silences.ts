@@ -1,7 +1,7 @@
 import type { Silence } from '@weir/api/alerts.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
-import { allItems, printList } from '../console/listing.ts'
+import { type Listing, printAll } from '../console/listing.ts'
 
 /** What a silence is for, as flags that may be repeated. */
 interface Choice {
@@ -34,17 +34,13 @@ export async function endSilence(name: string, options: CommonOptions, context: 
   else context.report(`silence ${name} has ended`)
 }
 
+const listing: Listing<Silence> = {
+  head: ['STATE', 'FROM', 'UNTIL', 'ALERTS', 'BY', 'REASON', 'NAME'],
+  cells: (one) => [one.state, one.from, one.until, inWords(one), one.by, one.reason ?? '', one.name],
+  none: 'There are no silences.',
+}
+
 /** Lists the silences there are, and those that ended within five days. */
 export async function listSilences(options: CommonOptions, context: CommandContext): Promise<void> {
-  const silences = await allItems<Silence>(context, options, { path: '/v1/silences', query: { limit: 1_000 } })
-  printList(
-    silences,
-    {
-      head: ['STATE', 'FROM', 'UNTIL', 'ALERTS', 'BY', 'REASON', 'NAME'],
-      cells: (one) => [one.state, one.from, one.until, inWords(one), one.by, one.reason ?? '', one.name],
-      none: 'There are no silences.',
-    },
-    options,
-    context,
-  )
+  await printAll({ path: '/v1/silences', query: { limit: 1_000 } }, listing, options, context)
 }

@@ -3,7 +3,7 @@ import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
-import { download } from '../console/download.ts'
+import { type DownloadTarget, download } from '../console/download.ts'
 import { textTable } from '../text-table.ts'
 
 /** The options of the command: those that are not named here are parameters of `GET /v1/usage`, in camel case. */
@@ -63,22 +63,12 @@ function reportGaps(gaps: number, { report }: CommandContext): void {
 async function downloadUsage(
   console: ConsoleAddress,
   query: NonNullable<ConsoleRequest['query']>,
-  {
-    file,
-    stdout,
-    context,
-  }: { readonly file: string | undefined; readonly stdout: Writable; readonly context: CommandContext },
+  target: Pick<DownloadTarget, 'file' | 'stdout'>,
+  context: CommandContext,
 ): Promise<void> {
-  const headers = await download(
-    console,
-    { path: '/v1/usage', query },
-    {
-      file,
-      stdout,
-      signal: context.signal,
-      onBytes: (bytes) => context.progress.tell(`${(bytes / 1e6).toFixed(1)} MB`),
-    },
-  )
+  const onBytes = (bytes: number) => context.progress.tell(`${(bytes / 1e6).toFixed(1)} MB`)
+  const request = { path: '/v1/usage', query }
+  const headers = await download(console, request, { ...target, signal: context.signal, onBytes })
   context.report(`counted until ${headers.get('weir-complete-through') ?? 'nothing is known yet'}`)
   const silent = Number(headers.get('weir-silent') ?? 0)
   if (silent > 0) context.report(lateJournals(silent))
@@ -108,7 +98,7 @@ export async function showUsage(
   if (format !== undefined) {
     const query = { ...parameters, format, csv: exact ? 'exact' : undefined }
     if (output === undefined) context.progress.end()
-    return downloadUsage(console, query, { file: output, stdout, context })
+    return downloadUsage(console, query, { file: output, stdout }, context)
   }
   const ask = async (rowsMax: number, after: string | undefined) => {
     const query = { ...parameters, limit: rowsMax, after, numbers: json ? 'json' : 'text' }

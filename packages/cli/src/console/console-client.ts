@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream'
+import { ReadableStream } from 'node:stream/web'
 import { setTimeout as delay } from 'node:timers/promises'
 import { WeirError } from '@weir/core/errors.ts'
 import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
@@ -17,7 +19,6 @@ export interface ConsoleAddress {
 
 /** An answer of the console that is no error. */
 export interface ConsoleAnswer<T> {
-  readonly status: number
   /** As docs/admin-api.md says; null where the answer is not JSON. */
   readonly body: T
   /** As it came. */
@@ -100,49 +101,56 @@ function addressOf(url: string, { path, query = {} }: ConsoleRequest): URL {
   return address
 }
 
+/** An answer, also one that refuses. */
+interface Answered<T> extends ConsoleAnswer<T> {
+  readonly status: number
+  /** What the header Retry-After says; 0 without one. */
+  readonly retryAfterMs: number
+}
+
 /** Asks the console. Throws CONSOLE_UNAVAILABLE when it does not answer, and the error that a refusal stands for. */
 export async function askConsole<T>(address: ConsoleAddress, request: ConsoleRequest): Promise<ConsoleAnswer<T>> {
   const endsAt = performance.now() + (request.comesWithinMs ?? 0)
   for (;;) {
-    const { retryAfterMs, ...answer } = await sendRequest<T>(address, request)
-    if (answer.status < 400 || answer.status === request.alsoAnswer) return answer
-    const comes = answer.status === 404 && retryAfterMs > 0
+    const answer = await sendRequest<T>(address, request)
+    const { status, retryAfterMs } = answer
+    if (status < 400 || status === request.alsoAnswer) return answer
+    const comes = status === 404 && retryAfterMs > 0
     if (!comes || performance.now() + retryAfterMs > endsAt) throw refusal(address.url, answer)
     await delay(retryAfterMs, undefined, request.signal && { signal: request.signal })
   }
 }
 
-/** What was answered, and what the header Retry-After says; 0 without one. */
-async function sendRequest<T>(
-  { url, token }: ConsoleAddress,
-  request: ConsoleRequest,
-): Promise<ConsoleAnswer<T> & { readonly retryAfterMs: number }> {
-  const { method = 'GET', body, accept = 'application/json' } = request
+async function sendRequest<T>(address: ConsoleAddress, request: ConsoleRequest): Promise<Answered<T>> {
+  const { method = 'GET', body, accept = 'application/json', origin, signal } = request
   const isFile = typeof body === 'string'
-  const type = isFile ? 'application/yaml' : 'application/json'
-  const sent = {
-    ...(body === undefined ? {} : { 'content-type': type }),
-    ...(request.origin === undefined ? {} : { 'weir-origin': request.origin }),
-  }
+  const headers: Record<string, string> = { accept }
+  if (body !== undefined) headers['content-type'] = isFile ? 'application/yaml' : 'application/json'
+  if (origin !== undefined) headers['weir-origin'] = origin
+  const sent = body === undefined ? null : isFile ? body : JSON.stringify(body)
+  const signals = [AbortSignal.timeout(request.deadlineMs ?? deadlineMs), signal ?? []].flat()
   try {
-    const response = await fetch(addressOf(url, request), {
-      method,
-      headers: { authorization: `Bearer ${token}`, accept, ...sent },
-      ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
-      signal: AbortSignal.any([
-        AbortSignal.timeout(request.deadlineMs ?? deadlineMs),
-        ...(request.signal === undefined ? [] : [request.signal]),
-      ]),
-      redirect: 'error', // the token is for this address alone
-    })
-    const text = await response.text()
-    const isJson = /json/.test(response.headers.get('content-type') ?? '')
-    const change = response.headers.get('weir-change') ?? undefined
-    const retryAfterMs = Number(response.headers.get('retry-after') ?? 0) * 1_000
-    return { status: response.status, text, change, body: JSON.parse(isJson ? text : 'null'), retryAfterMs }
+    const init = { method, headers, body: sent, signal: AbortSignal.any(signals) }
+    return await readAnswer<T>(await fetchFrom(address, request, init))
   } catch (error) {
-    throw unreachable(url, error, request.deadlineMs)
+    throw unreachable(address.url, error, request.deadlineMs)
   }
+}
+
+const fetchFrom = ({ url, token }: ConsoleAddress, request: ConsoleRequest, init: RequestInit): Promise<Response> =>
+  fetch(addressOf(url, request), {
+    ...init,
+    headers: { authorization: `Bearer ${token}`, ...init.headers },
+    redirect: 'error', // the token is for this address alone
+  })
+
+async function readAnswer<T>(response: Response): Promise<Answered<T>> {
+  const { status, headers } = response
+  const text = await response.text()
+  const isJson = /json/.test(headers.get('content-type') ?? '')
+  const change = headers.get('weir-change') ?? undefined
+  const retryAfterMs = Number(headers.get('retry-after') ?? 0) * 1_000
+  return { status, text, change, body: JSON.parse(isJson ? text : 'null'), retryAfterMs }
 }
 
 /** Asks the console that the environment or the data directory names. Throws CONFIG_INVALID where neither does. */
@@ -154,20 +162,18 @@ export const consoleAnswer = async <T>(
 
 /** Opens an answer of the console that is read as it comes. Throws as `askConsole` does. */
 export async function openConsoleAnswer(
-  { url, token }: ConsoleAddress,
+  address: ConsoleAddress,
   request: Pick<ConsoleRequest, 'path' | 'query'>,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<Response> {
-  const broken = (error: unknown): never => {
-    throw unreachable(url, error)
+  try {
+    const response = await fetchFrom(address, request, { headers, signal })
+    if (response.status < 400) return response
+    throw refusal(address.url, await readAnswer(response))
+  } catch (error) {
+    throw error instanceof WeirError ? error : unreachable(address.url, error)
   }
-  const sent = { authorization: `Bearer ${token}`, ...headers }
-  const response = await fetch(addressOf(url, request), { headers: sent, signal, redirect: 'error' }).catch(broken)
-  if (response.status < 400) return response
-  const text = await response.text().catch(broken)
-  const isJson = /json/.test(response.headers.get('content-type') ?? '')
-  throw refusal(url, { status: response.status, text, change: undefined, body: JSON.parse(isJson ? text : 'null') })
 }
 
 /**
@@ -180,36 +186,14 @@ export async function* openConsoleStream(
   { lastId, signal }: { readonly lastId: string | undefined; readonly signal: AbortSignal },
 ): AsyncGenerator<StreamEvent> {
   const goOn = lastId === undefined ? {} : { 'last-event-id': lastId }
-  const response = await openConsoleAnswer(address, request, { accept: 'text/event-stream', ...goOn }, signal)
-  const reader = (response.body ?? new ReadableStream<Uint8Array>()).getReader()
-  // fetch may lose the signal: what it keeps of it can be collected as garbage once the answer has begun.
-  const cancel = () => void reader.cancel().catch(() => undefined)
-  signal.addEventListener('abort', cancel)
-  if (signal.aborted) cancel()
+  const { body } = await openConsoleAnswer(address, request, { accept: 'text/event-stream', ...goOn }, signal)
   try {
-    for await (const event of readEvents(partsOf(reader))) yield event
+    // fetch may lose the signal: what it keeps of it can be collected as garbage once the answer has begun.
+    yield* readEvents(Readable.fromWeb((body ?? new ReadableStream()) as ReadableStream, { signal }))
   } catch (error) {
-    throw unreachable(address.url, error)
-  } finally {
-    signal.removeEventListener('abort', cancel)
-    cancel()
+    if (!signal.aborted) throw unreachable(address.url, error)
   }
 }
-
-async function* partsOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
-  for (;;) {
-    const read = await reader.read()
-    if (read.done) return
-    yield read.value
-  }
-}
-
-interface ProblemBody {
-  readonly detail?: unknown
-  readonly problems?: unknown
-}
-
-const isProblem = (body: unknown): body is ProblemBody => typeof body === 'object' && body !== null
 
 /** A line of a refused change, as `weir check` writes them. */
 function problemLine(problem: unknown): string {
@@ -220,8 +204,8 @@ function problemLine(problem: unknown): string {
   return `${place}${path === '' || path === undefined ? '' : `${String(path)}: `}${String(message)}`
 }
 
-function refusal(url: string, { status, body, text }: ConsoleAnswer<unknown>): WeirError {
-  const { detail, problems } = isProblem(body) ? body : {}
+function refusal(url: string, { status, body, text }: Answered<unknown>): WeirError {
+  const { detail, problems }: { detail?: unknown; problems?: unknown } = Object(body)
   const words = typeof detail === 'string' ? detail : text.slice(0, 200)
   if (status === 422 && Array.isArray(problems)) {
     return new WeirError(

@@ -15,7 +15,7 @@ export interface DownloadTarget {
   readonly stdout: Writable
   readonly signal: AbortSignal
   /** Called with the bytes so far. */
-  readonly onBytes?: (bytes: number) => void
+  readonly onBytes: (bytes: number) => void
 }
 
 /**
@@ -34,7 +34,7 @@ export async function download(
   const counted = async function* (parts: AsyncIterable<Uint8Array>) {
     for await (const part of parts) {
       bytes += part.length
-      onBytes?.(bytes)
+      onBytes(bytes)
       yield part
     }
   }

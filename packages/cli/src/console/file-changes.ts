@@ -4,20 +4,18 @@ type FileChange = Applied['changes'][number]
 
 const signs = { create: '+', update: '~', delete: '-', keep: '=' } as const
 
-const shown = (value: unknown) => (value === undefined ? 'none' : JSON.stringify(value))
-
-/** `size: 100 → 200, block: none → "10m"`: what of it differs. */
-function differences({ before, after }: FileChange): string {
+/** The settings in which two bodies differ: `size: 100 → 200`; `none` stands for what is not there. */
+export function differences({ before, after }: Pick<FileChange, 'before' | 'after'>, none: string): readonly string[] {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
-  return names
-    .filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]))
-    .map((name) => `${name}: ${shown(before?.[name])} → ${shown(after?.[name])}`)
-    .join(', ')
+  return names.flatMap((name) => {
+    const [was = none, is = none] = [before, after].map((body) => JSON.stringify(body?.[name]))
+    return was === is ? [] : [`${name}: ${was} → ${is}`]
+  })
 }
 
 function detail(change: FileChange): string {
   if (change.action === 'create') return JSON.stringify(change.after)
-  if (change.action === 'update') return differences(change) || 'its place'
+  if (change.action === 'update') return differences(change, 'none').join(', ') || 'its place'
   return change.action === 'keep' ? 'stays as the admin API has made it: the file is older' : ''
 }
 

@@ -3,23 +3,6 @@ import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { textTable } from '../text-table.ts'
 import { type ConsoleRequest, consoleAnswer } from './console-client.ts'
 
-/** Asks for all pages of a list, one after the other. `onPage` sees each of them. */
-export async function allItems<Item, Whole extends Page<Item> = Page<Item>>(
-  context: CommandContext,
-  options: CommonOptions,
-  { path, query }: Pick<ConsoleRequest, 'path' | 'query'>,
-  onPage: (page: Whole) => void = () => undefined,
-): Promise<readonly Item[]> {
-  const items: Item[] = []
-  for (let after: string | undefined | null; after !== null; ) {
-    const page: Whole = await consoleAnswer<Whole>(context, options, { path, query: { ...query, after } })
-    items.push(...page.items)
-    onPage(page)
-    after = page.next
-  }
-  return items
-}
-
 /** How a list is printed for people. */
 export interface Listing<Item> {
   /** The heads of the columns. */
@@ -39,4 +22,22 @@ export function printList<Item>(
   if (json) print(JSON.stringify(items))
   else if (items.length === 0) report(none)
   else print(textTable([head, ...items.map(cells)]))
+}
+
+/** Asks for all pages of a list, one after the other, and prints it. `onPage` sees each of them. */
+export async function printAll<Item, Whole extends Page<Item> = Page<Item>>(
+  { path, query }: Pick<ConsoleRequest, 'path' | 'query'>,
+  listing: Listing<Item>,
+  options: CommonOptions,
+  context: CommandContext,
+  onPage: (page: Whole) => void = () => undefined,
+): Promise<void> {
+  const items: Item[] = []
+  for (let after: string | undefined | null; after !== null; ) {
+    const page: Whole = await consoleAnswer<Whole>(context, options, { path, query: { ...query, after } })
+    items.push(...page.items)
+    onPage(page)
+    after = page.next
+  }
+  printList(items, listing, options, context)
 }

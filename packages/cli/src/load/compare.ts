@@ -1,3 +1,4 @@
+import { parseJson } from '@weir/contracts/fields.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { ComparedFigure, LoadReport } from './report.ts'
 import type { Latencies } from './tally.ts'
@@ -34,12 +35,7 @@ export function compareLoads(before: LoadReport, now: LoadReport): readonly Comp
 
 /** Reads what an earlier `weir load --json` printed. Throws CONFIG_INVALID for anything else. */
 export function readLoadReport(text: string, name: string): LoadReport {
-  let found: Partial<LoadReport> | null = null
-  try {
-    found = JSON.parse(text)
-  } catch {
-    // As for any other text.
-  }
+  const found = parseJson(text) as Partial<LoadReport> | null | undefined
   const isReport = Array.isArray(found?.decisions) && typeof found?.total?.answered_per_second === 'number'
   if (isReport) return found as LoadReport
   throw new WeirError('CONFIG_INVALID', `${name} is not what weir load --json has printed.`)

@@ -5,22 +5,8 @@ import type { Route } from '@weir/policy/policy.ts'
 import type { CountWatch } from './count-watch.ts'
 import type { Profile } from './profile.ts'
 
-/** What the load saw of a limit, in the names of the report. */
-export interface LimitReport {
-  readonly name: string
-  readonly algorithm: Limit['algorithm']
-  readonly size: number
-  readonly capacity: number
-  readonly window_ms: number | null
-  readonly period: string | null
-  readonly by: readonly string[]
-  /** Counts of its own that requests were admitted by. */
-  readonly counts: number
-  readonly admitted_requests: number
-  readonly admitted_units: number
-  readonly refused: number
-  /** Requests that were admitted without Redis, and so counted nowhere. Only the check API says that. */
-  readonly without_redis: number
+/** Whether a limit held, in the names of the report. */
+interface Verdict {
   readonly verdict: 'held' | 'broken' | 'not known'
   /** Why it is not known; null where it is. */
   readonly why: string | null
@@ -53,8 +39,6 @@ export function whyUnknown({ mode, onExceed, lease, by }: Limit, routes: Readonl
 }
 
 const shareText = (share: number) => `${(share * 100).toFixed(1)} %`
-
-type Verdict = Pick<LimitReport, 'verdict' | 'why' | 'within_ms' | 'broken'>
 
 const notKnown = (why: string): Verdict => ({ verdict: 'not known', why, within_ms: null, broken: null })
 

@@ -6,7 +6,7 @@ import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Policy, Route } from '@weir/policy/policy.ts'
 import { limitKey } from '@weir/redis/keys.ts'
 import { CountWatch } from './count-watch.ts'
-import { type LimitReport, verdictOf, whyUnknown } from './limit-verdict.ts'
+import { verdictOf, whyUnknown } from './limit-verdict.ts'
 import type { Profile } from './profile.ts'
 import type { AnsweredDecision, Asked } from './sender.ts'
 
@@ -79,7 +79,7 @@ export class LimitWatch {
   }
 
   /** Reports every limit that requests met, in the order in which they met them. */
-  report(): readonly LimitReport[] {
+  report() {
     return [...this.#limits].map(([limit, { counts, routes }]) => {
       const { name, algorithm, size, capacity, span, by } = limit
       const all = [...counts.values()].filter(({ requests, uncounted }) => requests + uncounted > 0)
@@ -91,13 +91,18 @@ export class LimitWatch {
         window_ms: span.kind === 'window' ? span.ms : null,
         period: span.kind === 'period' ? span.unit : null,
         by: by.map(partText),
+        /** Counts of its own that requests were admitted by. */
         counts: all.length,
         admitted_requests: all.reduce((sum, { requests }) => sum + requests, 0),
         admitted_units: all.reduce((sum, { units }) => sum + units, 0),
         refused: this.#refused.get(name) ?? 0,
+        /** Requests that were admitted without Redis, and so counted nowhere. Only the check API says that. */
         without_redis: all.reduce((sum, { uncounted }) => sum + uncounted, 0),
         ...verdictOf(limit, all, whyUnknown(limit, routes, this.#via), this.#via),
       }
     })
   }
 }
+
+/** What the load saw of a limit, in the names of the report. */
+export type LimitReport = ReturnType<LimitWatch['report']>[number]

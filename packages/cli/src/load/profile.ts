@@ -19,17 +19,6 @@ export interface LoadRoute {
   readonly cost?: number | undefined
 }
 
-/** A load as a file or flags describe it. What is undefined follows from the policy. */
-export interface Profile {
-  readonly via: (typeof ways)[number]
-  readonly target?: string | undefined
-  readonly subjects?: readonly string[] | undefined
-  /** The exponent of Zipf's law: 0 asks for all subjects equally, 1 for the n-th a n-th as often as for the first. */
-  readonly skew: number
-  readonly routes?: readonly LoadRoute[] | undefined
-  readonly steps: readonly LoadStep[]
-}
-
 /** Requests under way at most, each on a connection of its own over HTTP/1.1: no server that stalls is buried. */
 export const underWayMax = 1_000
 /** Each admitted one is kept with its times until the end, for each of its limits: 60 bytes. */
@@ -41,6 +30,7 @@ const routesMax = 1_000
 const stepsMax = 100
 const ratePerSecondMax = 100_000
 
+/** The exponent of Zipf's law: 0 asks for all subjects equally, 1 for the n-th a n-th as often as for the first. */
 const skew: t.ValueType<number> = {
   schema: { type: 'number', minimum: 0, maximum: 5 },
   read(reader, at) {
@@ -131,5 +121,8 @@ export function readProfile(file: { readonly text: string; readonly name: string
     throw new WeirError('CONFIG_INVALID', `${what}. Make its steps shorter, or their rates lower.`)
   }
   const routes = pick('routes')?.map(({ route: asked, ...rest }): LoadRoute => ({ ...asked, ...rest }))
-  return { via: pick('via'), target: pick('target'), subjects, skew: pick('skew'), routes, steps } satisfies Profile
+  return { via: pick('via'), target: pick('target'), subjects, skew: pick('skew'), routes, steps }
 }
+
+/** A load as a file or flags describe it. What is undefined follows from the policy. */
+export type Profile = ReturnType<typeof readProfile>

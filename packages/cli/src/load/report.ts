@@ -1,6 +1,6 @@
 import { durationText } from '../limits/limit-report.ts'
 import { textTable } from '../text-table.ts'
-import type { LimitReport } from './limit-verdict.ts'
+import type { LimitReport } from './limit-watch.ts'
 import type { Profile } from './profile.ts'
 import type { DecisionCount, Latencies, StepReport } from './tally.ts'
 

@@ -9,6 +9,13 @@ import { Tally } from './tally.ts'
 /** What was decided, and between which times of this machine's clock. */
 export type OnDecision = (asked: Asked, decision: AnsweredDecision, sentMs: number, answeredMs: number) => void
 
+interface Load {
+  readonly steps: readonly LoadStep[]
+  readonly next: () => Asked
+  readonly sender: Sender
+  readonly onDecision: OnDecision
+}
+
 /** After this many failures without a single answer no server is there. */
 const failuresMax = 100
 
@@ -24,20 +31,7 @@ function tell(tally: Tally, steps: readonly LoadStep[], beganMs: number, { progr
  * Sends the requests of all steps, one step after the other, and waits for the last answers. Ends at the signal of the
  * context with what came until then. Throws TARGET_UNAVAILABLE where no request is answered.
  */
-export async function runLoad(
-  {
-    steps,
-    next,
-    sender,
-    onDecision,
-  }: {
-    readonly steps: readonly LoadStep[]
-    readonly next: () => Asked
-    readonly sender: Sender
-    readonly onDecision: OnDecision
-  },
-  context: CommandContext,
-): Promise<Tally> {
+export async function runLoad({ steps, next, sender, onDecision }: Load, context: CommandContext): Promise<Tally> {
   const tally = new Tally(steps)
   const { all } = tally
   const giveUp = new AbortController()

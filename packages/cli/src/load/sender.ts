@@ -1,3 +1,5 @@
+import { parseJson } from '@weir/contracts/fields.ts'
+
 /** One limit of an answer, as far as answers say it. */
 export interface AnsweredLimit {
   readonly name: string
@@ -55,13 +57,7 @@ function limitsOfHeader(header: string): readonly AnsweredLimit[] {
 }
 
 /** The members of a JSON object; of any other text none. */
-export function membersOf(body: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(body))
-  } catch {
-    return {}
-  }
-}
+export const membersOf = (body: string): Readonly<Record<string, unknown>> => Object(parseJson(body))
 
 interface Problem {
   readonly type?: unknown

@@ -5,42 +5,17 @@ import type { Answer } from './sender.ts'
 /** Three digits of every latency are kept, up to a minute, in microseconds. */
 const histogram = () => createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 })
 
-/** Latencies in milliseconds. */
-export interface Latencies {
-  readonly p50: number
-  readonly p90: number
-  readonly p99: number
-  readonly p99_9: number
-  readonly max: number
-  readonly mean: number
-}
-
-/** The outcome of a step, in the names of the report. */
-export interface StepReport {
-  readonly rate: number | null
-  readonly users: number | null
-  readonly think_ms: number | null
-  readonly seconds: number
-  readonly sent: number
-  readonly answered: number
-  readonly failed: number
-  /** Due, and never sent: all connections were in use. */
-  readonly unsent: number
-  readonly answered_per_second: number
-  /** From when each request was due, so that a server that stalls is charged with all that it delays. */
-  readonly latency_ms: Latencies | null
-  /** From when each was written. */
-  readonly service_ms: Latencies | null
-}
-
 const digits = (value: number) => Math.round(value * 1_000) / 1_000
 
-function latenciesOf(recorded: RecordableHistogram): Latencies | null {
+function latenciesOf(recorded: RecordableHistogram) {
   if (recorded.count === 0) return null
   const at = (percent: number) => recorded.percentile(percent) / 1_000
   const mean = digits(recorded.mean / 1_000)
   return { p50: at(50), p90: at(90), p99: at(99), p99_9: at(99.9), max: recorded.max / 1_000, mean }
 }
+
+/** Latencies in milliseconds. */
+export type Latencies = NonNullable<ReturnType<typeof latenciesOf>>
 
 /** Counts the requests of a step, or of all. */
 class StepTally {
@@ -62,7 +37,8 @@ class StepTally {
     this.service.record(Math.max(1, Math.round((endedMs - sentMs) * 1_000)))
   }
 
-  report(step: LoadStep | undefined): StepReport {
+  /** The outcome, in the names of the report. */
+  report(step: LoadStep | undefined) {
     const { sent, answered, failed, unsent, seconds } = this
     return {
       rate: step?.kind === 'rate' ? step.perSecond : null,
@@ -72,13 +48,19 @@ class StepTally {
       sent,
       answered,
       failed,
+      /** Due, and never sent: all connections were in use. */
       unsent,
       answered_per_second: seconds === 0 ? 0 : digits(answered / seconds),
+      /** From when each request was due, so that a server that stalls is charged with all that it delays. */
       latency_ms: latenciesOf(this.latency),
+      /** From when each was written. */
       service_ms: latenciesOf(this.service),
     }
   }
 }
+
+/** The outcome of a step, or of all. */
+export type StepReport = ReturnType<StepTally['report']>
 
 /** Decisions that were alike. */
 export interface DecisionCount {

@@ -24,7 +24,7 @@ const stateOf = { check: 'api', proxy: 'ingress', grpc: 'grpc' } as const
 export function findTarget(
   { via, target: written }: Pick<Profile, 'via' | 'target'>,
   named: string | undefined,
-  { dataDir }: { readonly dataDir: string },
+  dataDir: string,
 ): URL {
   if (named !== undefined) return originOf(named)
   const state = written === undefined ? readStateFile(dataDir, stateOf[via]) : undefined

@@ -82,11 +82,7 @@ export async function putPolicyInForce(options: {
   }
 }
 
-function entityOf(policy: unknown, section: string, name: string): unknown {
-  const inside = (value: unknown, key: string): unknown =>
-    typeof value === 'object' && value !== null ? Object.entries(value).find(([one]) => one === key)?.[1] : undefined
-  return inside(inside(policy, section), name)
-}
+const entityOf = (policy: unknown, section: string, name: string): unknown => Object(Object(policy)[section])[name]
 
 /** Ignores the refusal for an entity that the admin API has deleted: it is not wanted. */
 function unlessRefused(error: unknown): undefined {

@@ -3,7 +3,7 @@ import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
 import { send, useAnswer } from '../api.ts'
-import { ago, count, counted } from '../format.ts'
+import { ago, count } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Copy, Panel } from '../parts/panel.ts'
@@ -11,8 +11,8 @@ import { inline } from '../parts/settings.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
-import { may, needs } from '../session.ts'
-import { isFailed, isSubject, outcome } from './alerts.ts'
+import { may } from '../session.ts'
+import { isFailed, isSubject, outcome, saidAsked } from './alerts.ts'
 
 type Step = Alert['deliveries'][number]
 
@@ -68,24 +68,12 @@ function Facts({ alert }: { readonly alert: Alert }) {
 }
 
 /** Sends an alert again, to one endpoint or wherever it went. */
-function Redeliver({
-  path,
-  endpoint,
-  again,
-}: {
-  readonly path: string
-  readonly endpoint?: string
-  readonly again: () => void
-}) {
-  const run = async () => {
-    const body = endpoint === undefined ? {} : { endpoint }
-    const { requested } = await send<{ requested: number }>('POST', `${path}/redeliver`, body)
-    again()
-    return html`<p>Asked for ${counted(requested, 'delivery', 'deliveries')}.</p>`
-  }
+function Redeliver(props: { readonly path: string; readonly endpoint?: string; readonly again: () => void }) {
+  const { path, endpoint, again } = props
+  const run = () => send('POST', `${path}/redeliver`, { endpoint })
   const where = endpoint ?? 'wherever it went, also where it has arrived'
   const about = html`<p>It is delivered once more, to ${where}, under the same id: a receiver that has it ignores it.</p>`
-  return html`<${Action} label=${endpoint === undefined ? 'Send again everywhere' : 'Send again'} ...${needs('write')} about=${about} run=${run} />`
+  return html`<${Action} label=${endpoint === undefined ? 'Send again everywhere' : 'Send again'} scope="write" about=${about} run=${run} said=${saidAsked} again=${again} />`
 }
 
 /** Says which endpoints are private: their answers are not kept. */
@@ -105,14 +93,13 @@ interface StepsProps {
   readonly isPrivate: (endpoint: string) => boolean
 }
 
+interface StandingProps extends StepsProps {
+  readonly path: string
+  readonly again: () => void
+}
+
 /** How an alert stands at each endpoint, by its last step there. */
-function Standing({
-  path,
-  steps,
-  most,
-  isPrivate,
-  again,
-}: StepsProps & { readonly path: string; readonly again: () => void }) {
+function Standing({ path, steps, most, isPrivate, again }: StandingProps) {
   const last = [...new Map(steps.map((step) => [step.endpoint, step])).values()]
   // Their buttons stay, and with them what was answered, although the delivery is no failed one any more.
   const [asked, setAsked] = useState<readonly string[]>([])

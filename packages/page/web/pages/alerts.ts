@@ -6,13 +6,11 @@ import { counted } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
-import { Panel } from '../parts/panel.ts'
 import { NothingHere, useSpan } from '../parts/span.ts'
-import { type Column, PagedTable } from '../parts/table.ts'
+import { type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Subject, Time } from '../parts/words.ts'
 import { hrefOf, setParams, usePlace } from '../place.ts'
-import { needs } from '../session.ts'
 
 export const alertTabs = { '/alerts': 'Alerts', '/endpoints': 'Endpoints and silences' }
 export const alertTypes = [
@@ -74,17 +72,17 @@ const columnsFor = (endpoint: string): readonly Column<ListedAlert>[] => [
   },
 ]
 
+/** How many deliveries were asked for. */
+export const saidAsked = ({ requested }: { readonly requested: number }) =>
+  html`<p>Asked for ${counted(requested, 'delivery', 'deliveries')}.</p>`
+
 /** Sends again what was given up or dropped in the chosen span, everywhere or at one endpoint. */
 function RedeliverFailed({ endpoint }: { readonly endpoint: string }) {
   const { range, label, zone } = useSpan()
-  const run = async () => {
-    const only = endpoint === '' ? {} : { endpoint }
-    const body = { ...range, time_zone: zone, ...only }
-    const { requested } = await send<{ requested: number }>('POST', '/v1/deliveries/redeliver', body)
-    return html`<p>Asked for ${counted(requested, 'delivery', 'deliveries')}.</p>`
-  }
+  const body = { ...range, time_zone: zone, endpoint: endpoint || undefined }
+  const run = () => send('POST', '/v1/deliveries/redeliver', body)
   const about = html`<p>All that was given up or dropped${endpoint !== '' && ` at ${endpoint}`} in this span (${label}) is delivered once more, under the same ids: a receiver that has it ignores it.</p>`
-  return html`<${Action} label="Send failed ones again" ...${needs('write')} about=${about} run=${run} />`
+  return html`<${Action} label="Send failed ones again" scope="write" about=${about} run=${run} said=${saidAsked} />`
 }
 
 export function AlertsPage() {
@@ -103,6 +101,7 @@ export function AlertsPage() {
   const names = [...new Set([...endpoints, ...(endpoint === '' ? [] : [endpoint])])]
   const everyEndpoint = { '': 'every endpoint', ...Object.fromEntries(names.map((one) => [one, one])) }
   const isFiltered = type + subject + endpoint + what !== ''
+  const none = html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`
   return html`
     <div class="head"><h1>Alerts</h1><${RedeliverFailed} endpoint=${endpoint} /></div>
     <${Tabs} of=${alertTabs} label="Alerts" />
@@ -112,8 +111,6 @@ export function AlertsPage() {
       <${Field} isTool label="Deliveries" options=${outcomeChoices} value=${what} onValue=${set('outcome')} />
       <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${set('subject')} />
     </div>
-    <${Panel} title=${`Alerts, ${label}`} asked=${asked} path=${path} rows=${14} empty=${({ items }: Page<ListedAlert>) => (items.length > 0 ? undefined : html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`)}>
-      ${({ items, next }: Page<ListedAlert>) => html`<${PagedTable} caption="Alerts" columns=${columnsFor(endpoint)} rows=${items} next=${next} keyOf=${({ id }: ListedAlert) => id} />`}
-    <//>
+    <${ListPanel} title=${`Alerts, ${label}`} asked=${asked} path=${path} rows=${14} none=${none} caption="Alerts" columns=${columnsFor(endpoint)} keyOf=${({ id }: ListedAlert) => id} />
   `
 }

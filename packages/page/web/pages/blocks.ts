@@ -5,12 +5,11 @@ import { ago, count } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
-import { columnNames } from '../parts/filters.ts'
+import { columnNames, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
-import { type Column, PagedTable } from '../parts/table.ts'
+import { actionsOf, type Column, PagedTable } from '../parts/table.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
 import { hrefOf, setParams, usePlace } from '../place.ts'
-import { needs } from '../session.ts'
 
 const whoOf = ({ subject, ip, scope }: Block) =>
   html`${ip} ${subject !== null && subject !== '' && html`<${Subject} id=${subject} />`} ${Object.entries(scope)
@@ -18,23 +17,18 @@ const whoOf = ({ subject, ip, scope }: Block) =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')}`
 
+const tools = ['ip', 'limit', 'subject'] as const
+
 /** Active blocks, and a way to lift them. */
 export function BlocksPage() {
   const { params } = usePlace()
-  const after = params.get('after')
-  const path = pathOf('/v1/blocks', {
-    limit: params.get('limit') ?? '',
-    ip: params.get('ip') ?? '',
-    subject: params.get('subject') ?? '',
-    after: after ?? '',
-  })
+  const path = pathOf('/v1/blocks', filtersOf(params, [...tools, 'after']))
   const asked = useAnswer<Page<Block> & { complete: boolean }>(path, 5_000)
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
-  const lift = (block: Block, forget: boolean) => async () => {
-    await send('POST', `/v1/blocks/${encodeURIComponent(block.id)}/lift`, { forget })
-    asked.again()
-    return undefined
-  }
+  const lift =
+    ({ id }: Block, forget: boolean) =>
+    () =>
+      send('POST', `/v1/blocks/${encodeURIComponent(id)}/lift`, { forget })
   const columns: readonly Column<Block>[] = [
     { name: 'Who', isPlain: true, cell: whoOf },
     { name: 'Limit', isPlain: true, cell: ({ limit }) => html`<b><${Part} kind="limits" name=${limit} /></b>` },
@@ -45,16 +39,13 @@ export function BlocksPage() {
     },
     { name: 'Free', cell: ({ until }) => html`<span title=${until}>${ago(Date.parse(until))}</span>` },
     { name: 'Refused', isNumber: true, cell: ({ refusals }) => count(refusals) },
-    {
-      name: '',
-      isPlain: true,
-      cell: (block) => html`<div class="row end">
-        <${Action} label="Lift" ...${needs('limits')} about="The block ends. What was counted stays: a count that is full blocks again at the next request." run=${lift(block, false)} />
-        <${Action} label="Lift and forget" ...${needs('limits')} about="The block ends, and what was counted is forgotten." run=${lift(block, true)} />
-      </div>`,
-    },
+    actionsOf(
+      (block) => html`
+        <${Action} label="Lift" scope="limits" again=${asked.again} about="The block ends. What was counted stays: a count that is full blocks again at the next request." run=${lift(block, false)} />
+        <${Action} label="Lift and forget" scope="limits" again=${asked.again} about="The block ends, and what was counted is forgotten." run=${lift(block, true)} />
+      `,
+    ),
   ]
-  const tools = ['ip', 'limit', 'subject'] as const
   return html`
     <div class="head"><h1>Blocks</h1><a class="button" href="/v1/blocks?format=text" download="blocked.txt">List for firewalls</a></div>
     <div class="row">${tools.map((name) => html`<${Field} key=${name} isTool label=${columnNames[name]} on="change" suggest=${name === 'subject' ? name : undefined} value=${params.get(name) ?? ''} onValue=${set(name)} />`)}</div>

@@ -3,8 +3,8 @@ import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Copy, Panel } from '../parts/panel.ts'
-import { DifferenceLines } from '../parts/settings.ts'
-import { type Column, PagedTable } from '../parts/table.ts'
+import { Differences } from '../parts/settings.ts'
+import { type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
 import { hrefOf, usePlace } from '../place.ts'
@@ -33,9 +33,7 @@ export function ChangesPage() {
   return html`
     <h1>Changes</h1>
     <${Tabs} of=${policyTabs} label="Policy" />
-    <${Panel} title="Who changed what" asked=${useAnswer<Page<ListedChange>>(path)} path=${path} rows=${14} empty=${({ items }: Page<ListedChange>) => (items.length === 0 ? 'Nothing was changed yet.' : undefined)}>
-      ${({ items, next }: Page<ListedChange>) => html`<${PagedTable} caption="Changes" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: ListedChange) => id} />`}
-    <//>
+    <${ListPanel} title="Who changed what" asked=${useAnswer<Page<ListedChange>>(path)} path=${path} rows=${14} none="Nothing was changed yet." caption="Changes" columns=${columns} keyOf=${({ id }: ListedChange) => id} />
   `
 }
 
@@ -47,7 +45,7 @@ export function ChangePage({ id }: { readonly id: string }) {
     <${Panel} title="Before and after" asked=${useAnswer<Change>(path)} path=${path} rows=${8}>
       ${(data: Change) => html`<div class="stack">
         <p><b>${data.by}</b>, <${Time} at=${data.at} isLong /></p>
-        ${data.entities.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}
+        <${Differences} of=${data.entities} />
         ${data.entities.length === 0 && html`<p>${data.summary.map(wordsOf).join(', ')}${data.summary.some(({ kind }) => kind === 'silence') && html`. <a href=${hrefOf('/endpoints')}>Silences</a>`}</p>`}
       </div>`}
     <//>

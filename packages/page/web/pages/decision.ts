@@ -3,7 +3,7 @@ import { useAnswer } from '../api.ts'
 import { count, counted, length, wait } from '../format.ts'
 import { html } from '../html.ts'
 import { Copy, Panel } from '../parts/panel.ts'
-import { DifferenceLines } from '../parts/settings.ts'
+import { Differences } from '../parts/settings.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Because, Meter, Part, Subject, Time, Verdict, valueName } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
@@ -79,7 +79,7 @@ function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']
       changed.length === 0
         ? html`<p class="quiet">Nothing of it has changed since.</p>`
         : html`<p>Since then:</p>
-            ${changed.map(({ kind, name, before, now }) => html`<${DifferenceLines} key=${`${kind} ${name}`} kind=${kind} name=${name} before=${before} after=${now} />`)}`
+            <${Differences} of=${changed.map(({ now: after, ...one }) => ({ ...one, after }))} />`
     }
   </div>`
 }

@@ -37,15 +37,12 @@ const filters = ['outcome', 'subject', 'denied_by', 'route', 'key_id', 'plan', '
 const [dayMs, narrowMs] = [86_400_000, 31 * 86_400_000]
 
 /** The list for a question; `fixed` is what the page itself asks for. */
-export function DecisionList({
-  fixed = {},
-  title = 'Decisions',
-  rowsMax = 50,
-}: {
+export function DecisionList(props: {
   readonly fixed?: Readonly<Record<string, string>>
   readonly title?: string
   readonly rowsMax?: number
 }) {
+  const { fixed = {}, title = 'Decisions', rowsMax = 50 } = props
   const { params } = usePlace()
   const { range, ms, label, zone } = useSpan()
   const given = { ...filtersOf(params, filters), ...fixed }

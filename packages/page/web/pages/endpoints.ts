@@ -10,27 +10,22 @@ import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { Panel } from '../parts/panel.ts'
 import { inline } from '../parts/settings.ts'
-import { type Column, Table } from '../parts/table.ts'
+import { actionsOf, type Column, Table } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
-import { needs } from '../session.ts'
 import { alertTabs, alertTypes, notDeliveredHref } from './alerts.ts'
 
 function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
   const isOfSubjects = body.type === 'subject'
   const [subject, setSubject] = useState('')
-  const run = async () => {
-    const { id } = await send<{ id: string }>(
-      'POST',
-      `/v1/endpoints/${encodeURIComponent(name)}/test`,
-      isOfSubjects ? { subject } : {},
-    )
-    return html`<p>It is on its way. <a href=${hrefOf(`/alerts/${id}`)}>Its alert</a> shows what becomes of it.</p>`
-  }
+  const path = `/v1/endpoints/${encodeURIComponent(name)}/test`
+  const run = () => send('POST', path, isOfSubjects ? { subject } : {})
+  const said = ({ id }: { readonly id: string }) =>
+    html`<p>It is on its way. <a href=${hrefOf(`/alerts/${id}`)}>Its alert</a> shows what becomes of it.</p>`
   const about = html`<p>A test alert is sent to ${name}. An endpoint that was disabled and takes it is enabled.</p>
     ${isOfSubjects && html`<${Field} label="To the contact of" suggest="subject" required value=${subject} onValue=${setSubject} />`}`
-  return html`<${Action} label="Send a test" ...${needs('write')} about=${about} run=${run} />`
+  return html`<${Action} label="Send a test" scope="write" about=${about} run=${run} said=${said} />`
 }
 
 /** Whether an endpoint gets deliveries now, and why not. */
@@ -56,13 +51,10 @@ const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] =
     cell: ({ body }) => inline(Object.values(Object(body.only)).flat()).slice(1, -1) || 'all',
   },
   { name: 'State', isPlain: true, cell: (endpoint) => html`<${State} endpoint=${endpoint} held=${held} />` },
-  {
-    name: '',
-    isPlain: true,
-    cell: (endpoint) => html`<div class="row end">
-      <a class="button" href=${hrefOf('/alerts', { endpoint: endpoint.name })}>Deliveries</a><${Test} endpoint=${endpoint} />
-    </div>`,
-  },
+  actionsOf(
+    (endpoint) =>
+      html`<a class="button" href=${hrefOf('/alerts', { endpoint: endpoint.name })}>Deliveries</a><${Test} endpoint=${endpoint} />`,
+  ),
 ]
 
 function NewSilence({ again }: { readonly again: () => void }) {
@@ -70,15 +62,11 @@ function NewSilence({ again }: { readonly again: () => void }) {
   const [type, setType] = useState('')
   const [length, setLength] = useState('2h')
   const [reason, setReason] = useState('')
-  const run = async () => {
-    await send('POST', '/v1/silences', {
-      for: length,
-      ...(reason === '' ? {} : { reason }),
-      ...(subject === '' ? {} : { subjects: [subject] }),
-      ...(type === '' ? {} : { types: [type] }),
-    })
-    again()
-    return undefined
+  const body = {
+    for: length,
+    reason: reason || undefined,
+    subjects: subject === '' ? undefined : [subject],
+    types: type === '' ? undefined : [type],
   }
   const about = html`
     <p>Alerts that meet all of this are raised and listed, and sent to no endpoint.</p>
@@ -86,18 +74,11 @@ function NewSilence({ again }: { readonly again: () => void }) {
     <${Field} label="Of the type" options=${{ '': 'any', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }} value=${type} onValue=${setType} />
     <${Field} label="For" options=${{ '1h': 'an hour', '2h': 'two hours', '24h': 'a day', '7d': 'a week' }} value=${length} onValue=${setLength} />
     <${Field} label="Why" value=${reason} onValue=${setReason} />`
-  return html`<${Action} label="New silence" ...${needs('write')} about=${about} run=${run} />`
+  return html`<${Action} label="New silence" scope="write" about=${about} run=${() => send('POST', '/v1/silences', body)} again=${again} />`
 }
 
 function Silences() {
   const asked = useAnswer<Page<Silence>>('/v1/silences')
-  const end =
-    ({ name }: Silence) =>
-    async () => {
-      await send('DELETE', `/v1/silences/${name}`)
-      asked.again()
-      return undefined
-    }
   const columns: readonly Column<Silence>[] = [
     {
       name: 'Alerts',
@@ -121,12 +102,10 @@ function Silences() {
           ? html`<span class="word degraded">◌ active</span>`
           : html`<span class="quiet">${state}</span>`,
     },
-    {
-      name: '',
-      isPlain: true,
-      cell: (one) =>
-        html`<div class="row end"><${Action} label="End" ...${needs('write')} isDisabled=${one.state === 'ended'} about="Alerts from now on are sent." run=${end(one)} /></div>`,
-    },
+    actionsOf(
+      ({ name, state }) =>
+        html`<${Action} label="End" scope="write" isDisabled=${state === 'ended'} about="Alerts from now on are sent." run=${() => send('DELETE', `/v1/silences/${name}`)} again=${asked.again} />`,
+    ),
   ]
   const empty = ({ items }: Page<Silence>) => (items.length === 0 ? 'No alert is silenced.' : undefined)
   return html`<${Panel} title="Silences" asked=${asked} path="/v1/silences" empty=${empty} tools=${html`<${NewSilence} again=${asked.again} />`}>

@@ -1,54 +1,42 @@
-import type { Change, ListedChange } from '@weir/api/policy.ts'
+import type { Applied, Change, ListedChange } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ask, askText, Refusal, send } from '../api.ts'
+import { ask, askPolicy, Refusal, send } from '../api.ts'
 import { counted } from '../format.ts'
-import { type Children, html } from '../html.ts'
+import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Editor, type Problem } from '../parts/editor.ts'
 import { ImpactPanel } from '../parts/impact.ts'
 import { Fault } from '../parts/panel.ts'
-import { type Difference, DifferenceLines } from '../parts/settings.ts'
+import { Differences } from '../parts/settings.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
 import { hrefOf } from '../place.ts'
-import { may, needs } from '../session.ts'
+import { may } from '../session.ts'
 import { describeChange } from './changes.ts'
 import { policyTabs } from './policy.ts'
-
-/** What applying a file would do. */
-interface Planned {
-  readonly changed: boolean
-  readonly created: number
-  readonly updated: number
-  readonly deleted: number
-  readonly changes: readonly (Difference & { readonly action: string })[]
-}
 
 const problemsOf = ({ body }: Refusal): readonly Problem[] =>
   Array.isArray(body.problems) ? (body.problems as Problem[]) : []
 
-function Plan({ plan }: { readonly plan: Planned }) {
+function Plan({ plan }: { readonly plan: Applied }) {
   if (!plan.changed) return html`<p class="empty">Nothing would change.</p>`
-  return html`<div class="stack">${plan.changes.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}</div>`
+  return html`<div class="stack"><${Differences} of=${plan.changes} /></div>`
 }
 
 /** What others have changed since the text was loaded, beside what is about to be applied. */
-function Overtaken({
-  since,
-  onLoad,
-  onKeep,
-}: {
+function Overtaken(props: {
   readonly since: readonly Change[]
   readonly onLoad: () => void
   readonly onKeep: () => void
 }) {
+  const { since, onLoad, onKeep } = props
   const last = since[0]
   return html`<div class="fault stack" role="alert">
     <p><b>${last?.by} has changed the policy meanwhile</b>${last !== undefined && html`, <${Time} at=${last.at} />`}. Nothing of yours was applied. Theirs:</p>
     ${since.map(
       (change) => html`<div class="stack" key=${change.id}>
-      ${change.entities.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}
+      <${Differences} of=${change.entities} />
       ${change.entities.length === 0 && html`<a href=${hrefOf(`/changes/${change.id}`)}>${describeChange(change)}</a>`}
     </div>`,
     )}
@@ -75,7 +63,7 @@ function usePolicyText() {
   const [failed, setFailed] = useState<Refusal>()
   const load = () => {
     setFailed(undefined)
-    askText('/v1/policy', 'application/yaml').then(
+    askPolicy().then(
       ({ text: policy, etag }) => {
         setBase(etag.replaceAll('"', ''))
         setText(policy)
@@ -91,11 +79,11 @@ function usePolicyText() {
 const restMs = 400
 
 function usePlan(text: string | undefined) {
-  const [state, setState] = useState<{ readonly plan?: Planned; readonly error?: Refusal; readonly of?: string }>({})
+  const [state, setState] = useState<{ readonly plan?: Applied; readonly error?: Refusal; readonly of?: string }>({})
   useEffect(() => {
     if (text === undefined || text === '') return
     const timer = setTimeout(() => {
-      send<Planned>('PUT', '/v1/policy?dry_run=true', text, asEdit).then(
+      send<Applied>('PUT', '/v1/policy?dry_run=true', text, asEdit).then(
         (plan) => setState({ plan, of: text }),
         (error: Refusal) => setState({ error, of: text }),
       )
@@ -119,24 +107,27 @@ export function PolicyChangePage() {
     setBase(since[0]?.id)
     setSince([])
   }
-  const apply = async (): Promise<Children | undefined> => {
+  /** Whether it was applied. */
+  const apply = async (): Promise<boolean> => {
     try {
       await send('PUT', '/v1/policy', text, { ...asEdit, 'If-Match': `"${base}"` })
     } catch (refusal) {
       if (!(refusal instanceof Refusal && refusal.status === 412)) throw refusal
       setSince(await changesSince(base))
-      return undefined
+      return false
     }
     load()
-    return html`<p>Applied. Every ingress has it within a second.</p>`
+    return true
   }
+  const said = (isApplied: boolean) =>
+    isApplied ? html`<p>Applied. Every ingress has it within a second.</p>` : undefined
   const count = plan === undefined ? 0 : plan.created + plan.updated + plan.deleted
   const ended = plan?.changes.find(({ action, kind }) => action === 'delete' && (kind === 'key' || kind === 'subject'))
   const problems = error === undefined ? [] : problemsOf(error)
   return html`
     <div class="head"><h1>Change the policy</h1><div class="row">
       <button onClick=${loadTheirs}>Reload</button>
-      <${Action} label=${count === 0 ? 'Apply' : `Apply ${counted(count, 'change')}`} ...${needs('write')} isDisabled=${count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} confirm=${ended?.name} />
+      <${Action} label=${count === 0 ? 'Apply' : `Apply ${counted(count, 'change')}`} scope="write" isDisabled=${count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} said=${said} confirm=${ended?.name} />
     </div></div>
     <${Tabs} of=${policyTabs} label="Policy" />
     ${failed !== undefined && html`<${Fault} error=${failed} again=${load} />`}
@@ -157,13 +148,11 @@ export function PolicyChangePage() {
 }
 
 /** Problems of a file: each leads to its line. */
-function ProblemList({
-  problems,
-  area,
-}: {
+function ProblemList(props: {
   readonly problems: readonly Problem[]
   readonly area: { readonly current: HTMLTextAreaElement | null }
 }) {
+  const { problems, area } = props
   const toLine = (line: number) => {
     const field = area.current
     if (field === null) return

@@ -1,5 +1,5 @@
-import { useEffect, useState } from 'preact/hooks'
-import { type Asked, askText, Refusal, send } from '../api.ts'
+import { useState } from 'preact/hooks'
+import { askSettings, Refusal, type Settings, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { typed } from '../parts/field.ts'
@@ -7,25 +7,6 @@ import { Panel } from '../parts/panel.ts'
 import { inline } from '../parts/settings.ts'
 import { Subject } from '../parts/words.ts'
 import { go, hrefOf } from '../place.ts'
-import { needs } from '../session.ts'
-
-/** The settings of one part, with what says whether they have changed since. */
-interface Settings {
-  readonly body: Readonly<Record<string, unknown>>
-  readonly etag: string
-}
-
-function useSettings(path: string): Asked<Settings> {
-  const [state, setState] = useState<Omit<Asked<Settings>, 'again'>>()
-  const again = () => {
-    askText(path, 'application/json').then(
-      ({ text, etag }) => setState({ data: { body: JSON.parse(text), etag }, error: undefined, atMs: Date.now() }),
-      (error: Refusal) => setState({ data: undefined, error, atMs: undefined }),
-    )
-  }
-  useEffect(again, [path])
-  return { data: state?.data, error: state?.error, atMs: state?.atMs, again }
-}
 
 function parsed(text: string): object {
   try {
@@ -40,6 +21,7 @@ interface ChangeProps {
   readonly kind: string
   readonly name: string
   readonly settings: Settings
+  /** Once it is done. */
   readonly again: () => void
 }
 
@@ -50,38 +32,30 @@ function Change({ path, name, settings: { body, etag }, again }: ChangeProps) {
   const run = async () => {
     await send('PUT', path, parsed(given), { 'If-Match': etag })
     setText(undefined)
-    again()
-    return html`<p>Every ingress has it within a second. <a href=${hrefOf('/changes')}>The audit</a> says who changed it.</p>`
   }
+  const said = () =>
+    html`<p>Every ingress has it within a second. <a href=${hrefOf('/changes')}>The audit</a> says who changed it.</p>`
   const about = html`
     <p>What else it would change, and whom it would have refused, says <a href=${hrefOf('/policy/change')}>the whole policy</a>.</p>
     <label class="field">Settings of ${name}, as JSON<textarea rows="12" spellcheck=${false} value=${given} onInput=${(event: Event) => setText(typed(event))}></textarea></label>`
-  return html`<${Action} label="Change" ...${needs('write')} about=${about} run=${run} />`
+  return html`<${Action} label="Change" scope="write" about=${about} run=${run} said=${said} again=${again} />`
 }
 
-function Delete({
-  path,
-  kind,
-  name,
-  settings: { etag },
-  onDone,
-}: Omit<ChangeProps, 'again'> & { readonly onDone: () => void }) {
-  const run = async () => {
-    await send('DELETE', path, undefined, { 'If-Match': etag })
-    onDone()
-    return undefined
-  }
+function Delete({ path, kind, name, settings: { etag }, again }: ChangeProps) {
+  const run = () => send('DELETE', path, undefined, { 'If-Match': etag })
   const about = html`<p>${name}${kind === 'subjects' && ' and its keys'} will be gone within a second, everywhere. A part that others still name stays.</p>`
-  return html`<${Action} label="Delete" isDanger ...${needs('write')} about=${about} run=${run} confirm=${name} />`
+  return html`<${Action} label="Delete" isDanger scope="write" about=${about} run=${run} again=${again} confirm=${name} />`
 }
 
 /** One part of the policy: its settings, to be read, changed and deleted. */
 export function PolicyPart({ kind, name }: { readonly kind: string; readonly name: string }) {
   const path = `/v1/${kind}/${encodeURIComponent(name)}`
-  const asked = useSettings(path)
+  const asked = useAnswer(path, undefined, askSettings)
   const { data, again } = asked
-  const props = { path, kind, name, settings: data, again, onDone: () => go(hrefOf('/policy', { kind })) }
-  const tools = data !== undefined && html`<${Change} ...${props} /><${Delete} ...${props} />`
+  const part = { path, kind, name, settings: data }
+  const leave = () => go(hrefOf('/policy', { kind }))
+  const tools =
+    data !== undefined && html`<${Change} ...${part} again=${again} /><${Delete} ...${part} again=${leave} />`
   return html`<${Panel} title=${name} asked=${asked} path=${path} rows=${6} tools=${tools}>
     ${({ body }: Settings) => html`<dl class="facts">
       ${kind === 'subjects' && html`<dt>Subject</dt><dd><${Subject} id=${name} /></dd>`}

@@ -2,9 +2,8 @@ import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
-import { Panel } from '../parts/panel.ts'
 import { inline } from '../parts/settings.ts'
-import { type Column, PagedTable } from '../parts/table.ts'
+import { type Column, ListPanel } from '../parts/table.ts'
 import { Parts, Tabs } from '../parts/tabs.ts'
 import { Part, Subject } from '../parts/words.ts'
 import { usePlace } from '../place.ts'
@@ -43,11 +42,7 @@ function PartList({ kind }: { readonly kind: keyof typeof kinds }) {
     },
     { name: 'Settings', isPlain: true, cell: ({ body }) => html`<code>${inline(body)}</code>` },
   ]
-  return html`
-    <${Panel} title=${kinds[kind]} asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${14} empty=${({ items }: Page<Entity>) => (items.length === 0 ? `There are no ${kind}.` : undefined)}>
-      ${({ items, next }: Page<Entity>) => html`<${PagedTable} caption=${kind} columns=${columns} rows=${items} next=${next} keyOf=${({ name }: Entity) => name} />`}
-    <//>
-  `
+  return html`<${ListPanel} title=${kinds[kind]} asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${14} none=${`There are no ${kind}.`} caption=${kind} columns=${columns} keyOf=${({ name }: Entity) => name} />`
 }
 
 /** What is in force, part by part. */

@@ -7,12 +7,10 @@ import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
-import { Panel } from '../parts/panel.ts'
 import { QuoteTable } from '../parts/quote.ts'
-import { type Column, PagedTable, Table } from '../parts/table.ts'
+import { actionsOf, type Column, ListPanel, Table } from '../parts/table.ts'
 import { Part } from '../parts/words.ts'
 import { usePlace } from '../place.ts'
-import { needs } from '../session.ts'
 
 interface Tier {
   readonly up_to?: number
@@ -50,17 +48,19 @@ const lineColumns: readonly Column<Line>[] = [
 /** What some use would cost, step by step. */
 function QuoteOf({ name, lines }: { readonly name: string; readonly lines: readonly Line[] }) {
   const [given, setGiven] = useState<Readonly<Record<string, string>>>({})
-  const run = async () => {
+  const run = () => {
     const usage = lines.map(({ name: line, measure, routes }) => ({
       ...(routes?.[0] === undefined ? {} : { route: routes[0] }),
       [measure]: Number(given[line] ?? 0),
     }))
-    return html`<${QuoteTable} quote=${await send<Quote>('POST', `/v1/prices/${encodeURIComponent(name)}/quote`, { usage })} />`
+    return send('POST', `/v1/prices/${encodeURIComponent(name)}/quote`, { usage })
   }
   const about = html`<p>What a month of so much costs by ${name}:</p>
     ${lines.map(({ name: line, measure }) => html`<${Field} key=${line} label=${`${line}, ${measure}`} type="number" min="0" step="1" value=${given[line] ?? '0'} onValue=${(value: string) => setGiven({ ...given, [line]: value })} />`)}`
-  return html`<${Action} label="Quote" ...${needs('billing')} about=${about} run=${run} />`
+  return html`<${Action} label="Quote" scope="billing" about=${about} run=${run} said=${(quote: Quote) => html`<${QuoteTable} quote=${quote} />`} />`
 }
+
+const linesOf = ({ lines = [] }: Entity['body']) => lines as unknown as readonly Line[]
 
 /** The price lists. */
 export function PricesPage() {
@@ -77,21 +77,13 @@ export function PricesPage() {
       name: 'Lines',
       isPlain: true,
       cell: ({ name, body }) =>
-        html`<${Table} caption=${`Lines of ${name}`} columns=${lineColumns} rows=${(body.lines ?? []) as unknown as readonly Line[]} keyOf=${(line: Line) => line.name} />`,
+        html`<${Table} caption=${`Lines of ${name}`} columns=${lineColumns} rows=${linesOf(body)} keyOf=${(line: Line) => line.name} />`,
     },
-    {
-      name: '',
-      isPlain: true,
-      cell: ({ name, body }) =>
-        html`<div class="row end"><${QuoteOf} name=${name} lines=${(body.lines ?? []) as unknown as readonly Line[]} /></div>`,
-    },
+    actionsOf(({ name, body }) => html`<${QuoteOf} name=${name} lines=${linesOf(body)} />`),
   ]
-  const empty = ({ items }: Page<Entity>) =>
-    items.length === 0 ? html`There is no price list: <code>prices</code> of the policy has them.` : undefined
+  const none = html`There is no price list: <code>prices</code> of the policy has them.`
   return html`
     <h1>Prices</h1>
-    <${Panel} title="Price lists" asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${5} empty=${empty}>
-      ${({ items, next }: Page<Entity>) => html`<${PagedTable} caption="Price lists" columns=${columns} rows=${items} next=${next} keyOf=${({ name }: Entity) => name} />`}
-    <//>
+    <${ListPanel} title="Price lists" asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${5} none=${none} caption="Price lists" columns=${columns} keyOf=${({ name }: Entity) => name} />
   `
 }

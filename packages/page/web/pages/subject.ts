@@ -13,7 +13,7 @@ import { SubjectUse } from '../parts/subject-use.ts'
 import { Parts } from '../parts/tabs.ts'
 import { nameOf, Part, Time } from '../parts/words.ts'
 import { hrefOf, usePlace } from '../place.ts'
-import { may, needs } from '../session.ts'
+import { may } from '../session.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { DecisionList } from './decisions.ts'
 
@@ -33,23 +33,19 @@ const lengths = { '15m': '15 minutes', '1h': 'an hour', '24h': 'a day', '168h': 
 function PortalLink({ id }: { readonly id: string }) {
   const [length, setLength] = useState('1h')
   const path = `/v1/subjects/${encodeURIComponent(id)}/portal`
-  const make = async () => {
-    const made = await send<{ token: string; expires_at: string }>('POST', path, { expires_in: length })
-    const said = html`Everybody who has this link sees the usage of ${id} until <${Time} at=${made.expires_at} />. Its tab Keys ends links earlier. It is shown this once:`
-    return { about: said, secret: `${location.origin}/me#${made.token}` }
-  }
+  const said = ({ token, expires_at: end }: { readonly token: string; readonly expires_at: string }) => ({
+    about: html`Everybody who has this link sees the usage of ${id} until <${Time} at=${end} />. Its tab Keys ends links earlier. It is shown this once:`,
+    secret: `${location.origin}/me#${token}`,
+  })
   const about = html`<p>A link to the page of ${id}: its use, limits, decisions, alerts and spend, to be read and not to be changed.</p>
     <${Field} label="It ends after" options=${lengths} value=${length} onValue=${setLength} />`
-  return html`<${Action} label="Portal link" about=${about} run=${make} ...${needs('keys')} />`
+  return html`<${Action} label="Portal link" scope="keys" about=${about} run=${() => send('POST', path, { expires_in: length })} said=${said} />`
 }
 
 function EndPortalLinks({ id }: { readonly id: string }) {
-  const end = async () => {
-    await send('DELETE', `/v1/subjects/${encodeURIComponent(id)}/portal`)
-    return html`<p>All of them have ended.</p>`
-  }
+  const end = () => send('DELETE', `/v1/subjects/${encodeURIComponent(id)}/portal`)
   const about = html`<p>Every link to the page of ${id} ends within a second, and its readers are signed out.</p>`
-  return html`<${Action} label="End portal links" isDanger about=${about} run=${end} ...${needs('keys')} />`
+  return html`<${Action} label="End portal links" isDanger scope="keys" about=${about} run=${end} said=${() => html`<p>All of them have ended.</p>`} />`
 }
 
 const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolean) => {

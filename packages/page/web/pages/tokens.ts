@@ -5,12 +5,10 @@ import { pathOf, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
-import { Ends } from '../parts/key-list.ts'
-import { Panel } from '../parts/panel.ts'
-import { type Column, PagedTable } from '../parts/table.ts'
+import { Ends, endOfDay } from '../parts/key-list.ts'
+import { actionsOf, type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { usePlace } from '../place.ts'
-import { needs } from '../session.ts'
 import { credentialTabs } from './keys.ts'
 
 const scopes: Readonly<Record<string, string>> = {
@@ -31,17 +29,12 @@ function NewToken({ again }: { readonly again: () => void }) {
   const [chosen, setChosen] = useState<readonly string[]>(['read'])
   const toggle = (scope: string) => () =>
     setChosen(chosen.includes(scope) ? chosen.filter((one) => one !== scope) : [...chosen, scope])
-  const run = async () => {
-    const only = subjects.split(/[\s,]+/).filter((one) => one !== '')
-    const { token } = await send<{ token: string }>('POST', '/v1/tokens', {
-      name,
-      scopes: chosen,
-      ...(only.length === 0 ? {} : { subjects: only }),
-      ...(last === '' ? {} : { expires: `${last}T23:59:59Z` }),
-    })
-    again()
-    return { about: `The token ${name}. It is shown this once:`, secret: token }
-  }
+  const only = subjects.split(/[\s,]+/).filter((one) => one !== '')
+  const body = { name, scopes: chosen, subjects: only.length === 0 ? undefined : only, expires: endOfDay(last) }
+  const said = ({ token }: { readonly token: string }) => ({
+    about: `The token ${name}. It is shown this once:`,
+    secret: token,
+  })
   const about = html`
     <${Field} label="Name" required pattern="[A-Za-z0-9._\\-]{1,64}" value=${name} onValue=${setName} />
     <fieldset><legend>May</legend>
@@ -49,17 +42,13 @@ function NewToken({ again }: { readonly again: () => void }) {
     </fieldset>
     <${Field} label="Only of these subjects (scopes usage and billing alone)" placeholder="everybody" value=${subjects} onValue=${setSubjects} />
     <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`
-  return html`<${Action} label="New token" ...${needs('admin')} about=${about} run=${run} />`
+  return html`<${Action} label="New token" scope="admin" about=${about} run=${() => send('POST', '/v1/tokens', body)} said=${said} again=${again} />`
 }
 
 function Revoke({ name, again }: { readonly name: string; readonly again: () => void }) {
-  const run = async () => {
-    await send('DELETE', `/v1/tokens/${encodeURIComponent(name)}`)
-    again()
-    return undefined
-  }
+  const run = () => send('DELETE', `/v1/tokens/${encodeURIComponent(name)}`)
   const about = html`<p>The token opens nothing from then on; browsers that signed in with it are signed out.</p>`
-  return html`<${Action} label="Revoke" isDanger ...${needs('admin')} about=${about} run=${run} confirm=${name} />`
+  return html`<${Action} label="Revoke" isDanger scope="admin" about=${about} run=${run} again=${again} confirm=${name} />`
 }
 
 /** Who may use this API, and for what. */
@@ -76,19 +65,11 @@ export function TokensPage() {
       cell: ({ subjects }) => subjects?.join(', ') ?? html`<span class="quiet">everybody</span>`,
     },
     { name: 'Ends', cell: ({ expires }) => html`<${Ends} at=${expires} />` },
-    {
-      name: '',
-      isPlain: true,
-      cell: ({ name }) => html`<div class="row end"><${Revoke} name=${name} again=${again} /></div>`,
-    },
+    actionsOf(({ name }) => html`<${Revoke} name=${name} again=${again} />`),
   ]
-  const empty = ({ items }: Page<ListedToken>) =>
-    items.length === 0 ? 'There is only the token of the environment.' : undefined
   return html`
     <div class="head"><h1>Tokens</h1><${NewToken} again=${again} /></div>
     <${Tabs} of=${credentialTabs} label="Credentials" />
-    <${Panel} title="Who may use this API" asked=${asked} path=${path} rows=${6} empty=${empty}>
-      ${({ items, next }: Page<ListedToken>) => html`<${PagedTable} caption="Tokens" columns=${columns} rows=${items} next=${next} keyOf=${({ name }: ListedToken) => name} />`}
-    <//>
+    <${ListPanel} title="Who may use this API" asked=${asked} path=${path} rows=${6} none="There is only the token of the environment." caption="Tokens" columns=${columns} keyOf=${({ name }: ListedToken) => name} />
   `
 }

@@ -7,6 +7,7 @@ import { Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
 import { rangeBefore, useSpan } from '../parts/span.ts'
 import { Table } from '../parts/table.ts'
+import { Parts } from '../parts/tabs.ts'
 import { type Measure, measureNames, UsageChart } from '../parts/usage-chart.ts'
 import { usageColumns } from '../parts/usage-columns.ts'
 import { hrefOf, setParams, usePlace } from '../place.ts'
@@ -103,18 +104,11 @@ function useGroups({ by, given, isComparing, top, order: wanted }: Question) {
 
 function DecisionsView({ question }: { readonly question: Question }) {
   const { by, isComparing, given, span, measure, isSplit, top } = question
-  const asked = { ...given, numbers: 'text' }
-  const chartPath = pathOf('/v1/usage', { ...asked, step: span.step, fill: 'zero' })
+  const steps = { ...given, numbers: 'text', step: span.step }
+  const chartPath = pathOf('/v1/usage', { ...steps, fill: 'zero' })
   const isByLine = isSplit && measure !== 'decisions' && !by.includes(',')
-  const linesPath = pathOf('/v1/usage', {
-    ...asked,
-    step: span.step,
-    by,
-    top: String(linesMax),
-    limit: '10000',
-    order: `-${measure}`,
-  })
-  const beforePath = pathOf('/v1/usage', { ...asked, ...rangeBefore(span), step: span.step, fill: 'zero' })
+  const linesPath = pathOf('/v1/usage', { ...steps, by, top: `${linesMax}`, limit: '10000', order: `-${measure}` })
+  const beforePath = pathOf('/v1/usage', { ...steps, ...rangeBefore(span), fill: 'zero' })
   const chart = useAnswer<Usage>(chartPath)
   const lines = useAnswer<Usage>(isByLine ? linesPath : undefined)
   const before = useAnswer<Usage>(isComparing && !isByLine ? beforePath : undefined)
@@ -142,13 +136,9 @@ function DecisionsView({ question }: { readonly question: Question }) {
 export function UsagePage() {
   const question = useQuestion()
   const isAnswers = usePlace().params.get('view') === 'answers'
-  const address = (view: Record<string, string>) => hrefOf('/usage', view)
   return html`
     <div class="head"><h1>Usage</h1></div>
-    <nav class="tabs" aria-label="Of what">
-      <a href=${address({})} aria-current=${isAnswers ? undefined : 'page'}>Decisions</a>
-      <a href=${address({ view: 'answers' })} aria-current=${isAnswers ? 'page' : undefined}>Answers of upstreams</a>
-    </nav>
+    <${Parts} of=${{ decisions: 'Decisions', answers: 'Answers of upstreams' }} label="Of what" param="view" />
     ${!isAnswers && html`<${Tools} ...${question} />`}
     <${Filters} names=${isAnswers ? ['subject', 'route', 'method'] : dimensions} />
     ${isAnswers ? html`<${AnswersPanels} />` : html`<${DecisionsView} question=${question} />`}

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Refusal } from '../api.ts'
 import { type Children, html } from '../html.ts'
+import { may } from '../session.ts'
 import { Field } from './field.ts'
 import { Copy, Fault } from './panel.ts'
 
@@ -11,14 +12,17 @@ interface Secret {
 }
 
 /** What a button does that changes something. */
-export interface ActionProps {
+export interface ActionProps<Answer> {
   readonly label: string
   /** What it will do, said before it is done. */
   readonly about: Children
-  readonly run: () => Promise<Children | Secret | undefined>
+  readonly run: () => Promise<Answer>
+  /** What is shown of the answer, until it is closed; without that it closes by itself. */
+  readonly said?: (answer: Answer) => Children | Secret
+  /** Asks again for what it has changed. */
+  readonly again?: () => void
   /** The scope that it takes: without it the button says so, and does nothing. */
   readonly scope?: string
-  readonly mayRun?: boolean
   readonly isDanger?: boolean
   readonly isDisabled?: boolean
   /** What must be typed first, where what is done cannot be undone. */
@@ -46,11 +50,10 @@ function Done({ done, close }: { readonly done: Children | Secret; readonly clos
     </div>`
 }
 
-/**
- * A button that says first what it will do, and does it once confirmed. What `run` answers is shown until it is closed.
- */
-export function Action(props: ActionProps) {
-  const { label, about, run, scope, mayRun = true, isDanger = false, isDisabled = false, confirm, opened } = props
+/** A button that says first what it will do, and does it once confirmed. */
+export function Action<Answer>(props: ActionProps<Answer>) {
+  const { label, about, run, said, again, scope, isDanger = false, isDisabled = false, confirm, opened } = props
+  const mayRun = scope === undefined || may(scope)
   const dialog = useRef<HTMLDialogElement>(null)
   const [isOpen, setOpen] = useState(opened !== undefined)
   const [state, setState] = useState<State>({})
@@ -72,7 +75,9 @@ export function Action(props: ActionProps) {
     event.preventDefault()
     setState({ isBusy: true })
     try {
-      const done = await run()
+      const answer = await run()
+      again?.()
+      const done = said?.(answer)
       if (done === undefined) close()
       else setState({ done })
     } catch (error) {

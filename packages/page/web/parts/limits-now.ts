@@ -1,14 +1,13 @@
 import type { LimitState, SubjectLimits } from '@weir/api/limits.ts'
 import { useState } from 'preact/hooks'
-import { askText, send, useAnswer } from '../api.ts'
+import { askSettings, send, useAnswer } from '../api.ts'
 import { count, length } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../place.ts'
-import { needs } from '../session.ts'
 import { Action } from './dialog.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
-import { type Column, Table } from './table.ts'
+import { actionsOf, type Column, Table } from './table.ts'
 import { Because, Meter, Part } from './words.ts'
 
 const pathOfSubject = (id: string) => `/v1/subjects/${encodeURIComponent(id)}`
@@ -39,35 +38,28 @@ interface Done {
   readonly changed: readonly { readonly name: string; readonly used_up: number }[]
 }
 
-/** Forgets what a limit of a subject counted. */
-function Reset({ id, limit, again }: { readonly id: string; readonly limit: LimitState; readonly again: () => void }) {
-  const run = async () => {
-    await send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
-    again()
-    return undefined
-  }
-  const about = html`<p>${limit.used === null ? 'All' : count(limit.used)} units of ${limit.name} come back, and a block of it is lifted. It goes to the audit.</p>`
-  return html`<${Action} label="Reset" ...${needs('limits')} about=${about} run=${run} />`
-}
-
-function LiftBlock({
-  id,
-  limit,
-  again,
-}: {
+/** What is done to a limit of a subject. */
+interface LimitAction {
   readonly id: string
   readonly limit: LimitState
   readonly again: () => void
-}) {
-  const run = async () => {
-    const { changed } = await send<Done>('POST', `${pathOfSubject(id)}/limits/unblock`, { limit: limit.name })
-    again()
-    return changed.some(({ used_up: full }) => full > 0)
+}
+
+/** Forgets what a limit of a subject counted. */
+function Reset({ id, limit, again }: LimitAction) {
+  const run = () => send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
+  const about = html`<p>${limit.used === null ? 'All' : count(limit.used)} units of ${limit.name} come back, and a block of it is lifted. It goes to the audit.</p>`
+  return html`<${Action} label="Reset" scope="limits" about=${about} run=${run} again=${again} />`
+}
+
+function LiftBlock({ id, limit, again }: LimitAction) {
+  const run = () => send('POST', `${pathOfSubject(id)}/limits/unblock`, { limit: limit.name })
+  const said = ({ changed }: Done) =>
+    changed.some(({ used_up: full }) => full > 0)
       ? html`<p>The block is lifted. The count is full: the next request blocks again, unless it is reset.</p>`
       : undefined
-  }
   const about = html`<p>The block by ${limit.name} ends. What was counted stays.</p>`
-  return html`<${Action} label="Lift block" ...${needs('limits')} about=${about} run=${run} />`
+  return html`<${Action} label="Lift block" scope="limits" about=${about} run=${run} said=${said} again=${again} />`
 }
 
 /** How each limit of a subject stands; operators can give units back. */
@@ -75,14 +67,12 @@ export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly
   const path = `${pathOfSubject(id)}/limits`
   const asked = useAnswer<SubjectLimits>(path, 5_000)
   const { again } = asked
-  const act: Column<LimitState> = {
-    name: '',
-    isPlain: true,
-    cell: (limit) => html`<div class="row end">
+  const act = actionsOf<LimitState>(
+    (limit) => html`
       ${(limit.blocked_ms ?? 0) > 0 && html`<${LiftBlock} id=${id} limit=${limit} again=${again} />`}
       <${Reset} id=${id} limit=${limit} again=${again} />
-    </div>`,
-  }
+    `,
+  )
   const empty = ({ limits }: SubjectLimits) => (limits.length === 0 ? 'No limit applies.' : undefined)
   return html`<${Panel} title="Limits now" asked=${asked} path=${path} rows=${4} empty=${empty}>
     ${({ limits }: SubjectLimits) => html`<${Table} caption="Limits now" columns=${isOwn ? columns.filter(({ isMinor }) => isMinor !== true) : [...columns, act]} rows=${limits} keyOf=${({ name }: LimitState) => name} />`}
@@ -97,20 +87,19 @@ export function RaiseLimit({ id, onDone }: { readonly id: string; readonly onDon
   const [size, setSize] = useState('')
   const chosen = own.find((one) => one.name === name) ?? own[0]
   const run = async () => {
-    if (chosen === undefined) return undefined
-    const { text, etag } = await askText(pathOfSubject(id), 'application/json')
-    const body = JSON.parse(text)
+    if (chosen === undefined) return
+    const { body, etag } = await askSettings(pathOfSubject(id))
     const limits = {
       ...Object(body.limits),
       [chosen.name]: { ...Object(body.limits)?.[chosen.name], size: Number(size) },
     }
     await send('PUT', pathOfSubject(id), { ...body, limits }, { 'If-Match': etag })
-    onDone()
-    return html`<p>${chosen.name} of ${id} is ${count(Number(size))} within a second. What was counted stays. <a href=${hrefOf('/changes')}>The audit</a> has it.</p>`
   }
+  const said = () =>
+    html`<p>${chosen?.name} of ${id} is ${count(Number(size))} within a second. What was counted stays. <a href=${hrefOf('/changes')}>The audit</a> has it.</p>`
   const about = html`
     <p>${id} gets a size of its own; the plan, and others of it, stay as they are.</p>
     <${Field} label="Limit" options=${Object.fromEntries(own.map((one) => [one.name, `${one.name}: ${count(one.size)} now`]))} value=${chosen?.name ?? ''} onValue=${setName} />
     <${Field} label="New size" type="number" min="0" step="1" required value=${size} onValue=${setSize} />`
-  return html`<${Action} label="Raise a limit" ...${needs('write')} isDisabled=${chosen === undefined} about=${about} run=${run} />`
+  return html`<${Action} label="Raise a limit" scope="write" isDisabled=${chosen === undefined} about=${about} run=${run} said=${said} again=${onDone} />`
 }

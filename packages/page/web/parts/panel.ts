@@ -71,24 +71,20 @@ export function Panel<T>(props: PanelProps<T>) {
 }
 
 /** Copies a text, and says so for a moment. */
-export function Copy({
-  text,
-  label,
-  title,
-  kind = 'bare small',
-}: {
+export function Copy(props: {
   readonly text: string
   readonly label: string
   readonly title?: string
   readonly kind?: string
 }) {
+  const { text, label, title = label, kind = 'bare small' } = props
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     await navigator.clipboard.writeText(text)
     setCopied(true)
     setTimeout(() => setCopied(false), 1_500)
   }
-  return html`<button type="button" class=${kind} title=${title ?? label} onClick=${copy}>${isCopied ? 'Copied' : label}</button>`
+  return html`<button type="button" class=${kind} title=${title} onClick=${copy}>${isCopied ? 'Copied' : label}</button>`
 }
 
 /** Copies a question as a command. */

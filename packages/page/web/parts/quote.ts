@@ -1,7 +1,7 @@
 import type { Quote, QuoteLine, Spend } from '@weir/api/money.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
-import { html } from '../html.ts'
+import { type Children, html } from '../html.ts'
 import { Panel } from './panel.ts'
 import { type Column, Table } from './table.ts'
 import { Time } from './words.ts'
@@ -14,39 +14,27 @@ const steps = ({ tiers, mode, per }: QuoteLine) =>
     )
     .join(mode === 'volume' ? '' : ' + ')
 
-const columns: readonly Column<QuoteLine>[] = [
+/** A line, or what else comes to the total, which has a name and an amount alone. */
+type Row = Pick<QuoteLine, 'name' | 'amount'> | QuoteLine
+
+const ofLine = (cell: (line: QuoteLine) => Children) => (row: Row) => ('measure' in row ? cell(row) : '')
+const columns: readonly Column<Row>[] = [
   { name: 'Line', isPlain: true, cell: ({ name }) => name },
-  { name: 'Counted', isNumber: true, cell: ({ quantity, measure }) => `${count(quantity)} ${measure}` },
-  { name: 'Included', isNumber: true, isMinor: true, cell: ({ included }) => count(included) },
-  { name: 'How', isMinor: true, cell: (line) => html`<span class="quiet">${steps(line)}</span>` },
+  { name: 'Counted', isNumber: true, cell: ofLine(({ quantity, measure }) => `${count(quantity)} ${measure}`) },
+  { name: 'Included', isNumber: true, isMinor: true, cell: ofLine(({ included }) => count(included)) },
+  { name: 'How', isMinor: true, cell: ofLine((line) => html`<span class="quiet">${steps(line)}</span>`) },
   { name: 'Amount', isNumber: true, cell: ({ amount }) => amount },
 ]
 
 /** How a total comes about. */
 export function QuoteTable({ quote }: { readonly quote: Quote }) {
-  const plain = (name: string, amount: string) => ({
-    name,
-    measure: '',
-    mode: '',
-    quantity: 0,
-    included: 0,
-    billable: 0,
-    tiers: [],
-    amount,
-  })
-  const isSome = (amount: string) => Number(amount) !== 0
-  const rows = [
-    ...quote.lines,
-    ...(isSome(quote.flat) ? [plain('flat, each month', quote.flat)] : []),
-    ...(isSome(quote.minimum_added) ? [plain('up to the minimum', quote.minimum_added)] : []),
+  const more = [
+    { name: 'flat, each month', amount: quote.flat },
+    { name: 'up to the minimum', amount: quote.minimum_added },
   ]
-  const cells = columns.map((column) => ({
-    ...column,
-    cell: (line: QuoteLine) =>
-      line.measure === '' && column.name !== 'Line' && column.name !== 'Amount' ? '' : column.cell(line),
-  }))
+  const rows = [...quote.lines, ...more.filter(({ amount }) => Number(amount) !== 0)]
   return html`<div class="stack">
-    <${Table} caption="Lines" columns=${cells} rows=${rows} keyOf=${({ name }: QuoteLine, at: number) => `${at} ${name}`} />
+    <${Table} caption="Lines" columns=${columns} rows=${rows} keyOf=${({ name }: Row, at: number) => `${at} ${name}`} />
     <p class="total">Total <b>${quote.total} ${quote.currency}</b></p>
   </div>`
 }

@@ -1,25 +1,21 @@
+import type { Change } from '@weir/api/policy.ts'
 import { html } from '../html.ts'
 
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Settings on one line, as weir.yaml has them in braces. */
-export const inline = (value: unknown): string => {
-  if (Array.isArray(value))
-    return `[${value.map((one) => (isObject(one) ? `{ ${inline(one)} }` : inline(one))).join(', ')}]`
+export function inline(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(inBraces).join(', ')}]`
   if (!isObject(value)) return String(value)
-  return Object.entries(value)
-    .map(([name, one]) => `${name}: ${isObject(one) ? `{ ${inline(one)} }` : inline(one)}`)
-    .join(', ')
+  const settings = Object.entries(value).map(([name, one]) => `${name}: ${inBraces(one)}`)
+  return settings.join(', ')
 }
 
+const inBraces = (value: unknown) => (isObject(value) ? `{ ${inline(value)} }` : inline(value))
+
 /** One part of the policy, before and after. */
-export interface Difference {
-  readonly kind: string
-  readonly name: string
-  readonly before: object | null
-  readonly after: object | null
-}
+type Difference = Change['entities'][number]
 
 type Settings = Readonly<Record<string, unknown>>
 
@@ -35,16 +31,18 @@ const differing = (one: object, other: Settings): Settings =>
     }),
   )
 
-/** What is another, setting by setting; a new or an ended part in full. */
-export function DifferenceLines({ kind, name, before, after }: Difference) {
-  const [one, two] = [before as Settings | null, after as Settings | null]
-  const isBoth = one !== null && two !== null
-  const [old, now] = isBoth ? [differing(one, two), differing(two, one)] : [one, two]
+function DifferenceLines({ kind, name, before, after }: Difference) {
+  const isBoth = before !== null && after !== null
+  const [old, now] = isBoth ? [differing(before, after), differing(after, before)] : [before, after]
   const isShown = (settings: Settings | null): settings is Settings =>
     settings !== null && Object.keys(settings).length > 0
   return html`<div class="difference">
-    <b class=${one === null ? 'added' : two === null ? 'taken' : ''}>${one === null ? '+' : two === null ? '−' : '~'} ${kind} ${name}</b>
+    <b class=${before === null ? 'added' : after === null ? 'taken' : ''}>${before === null ? '+' : after === null ? '−' : '~'} ${kind} ${name}</b>
     ${isShown(old) && html`<code class="taken">− ${inline(old)}</code>`}
     ${isShown(now) && html`<code class="added">+ ${inline(now)}</code>`}
   </div>`
 }
+
+/** What is another, setting by setting; a new or an ended part in full. */
+export const Differences = ({ of }: { readonly of: readonly Difference[] }) =>
+  html`${of.map((one) => html`<${DifferenceLines} key=${`${one.kind} ${one.name}`} ...${one} />`)}`

@@ -45,17 +45,15 @@ function daysText(first: string, last: string): string {
   return first.slice(0, 7) === last.slice(0, 7) ? `${begin?.split(' ')[0]} – ${end}` : `${begin} – ${end}`
 }
 
+/** The longest span of each step. */
+const longestMs = { minute: 180 * minuteMs, quarter_hour: dayMs / 2, hour: 8 * dayMs, day: 100 * dayMs }
+
 /** Minutes are there for 35 days. */
-const stepOf = (ms: number, from: string) =>
-  ms <= 180 * minuteMs && Date.parse(from) > Date.now() - 34 * dayMs
-    ? 'minute'
-    : ms <= 12 * 60 * minuteMs
-      ? 'quarter_hour'
-      : ms <= 8 * dayMs
-        ? 'hour'
-        : ms <= 100 * dayMs
-          ? 'day'
-          : 'week'
+function stepOf(ms: number, from: string): string {
+  const isRecent = Date.parse(from) > Date.now() - 34 * dayMs
+  const found = Object.entries(longestMs).find(([step, most]) => ms <= most && (isRecent || step !== 'minute'))
+  return found?.[0] ?? 'week'
+}
 
 /** The span and the zone of an address: a link shows the same. */
 function spanOf(params: URLSearchParams, nowMs: number): Span {
@@ -81,8 +79,9 @@ export function useSpan(): Span {
   return spanOf(params, Date.now())
 }
 
+const untilNow = (span: string) => ({ span, from: undefined, to: undefined, after: undefined })
 /** Goes to one of the spans that end now. */
-const chooseSpan = (span: string) => setParams({ span, from: undefined, to: undefined, after: undefined })
+const chooseSpan = (span: string) => setParams(untilNow(span))
 
 /** Says that a list of the chosen span is empty, and leads to the next wider one and the widest: of `most` at most. */
 export function NothingHere({ what, mostMs = 365 * dayMs }: { readonly what: string; readonly mostMs?: number }) {
@@ -108,11 +107,10 @@ function shifted({ name, range, ms, zone }: Span, by: -1 | 1, nowMs: number) {
   const from = name === 'month' || range.to !== undefined ? range.from : new Date(nowMs - ms).toISOString()
   const to = name === 'month' ? monthOf(from, 1) : (range.to ?? new Date(nowMs).toISOString())
   if (by > 0 && Date.parse(to) >= nowMs) return {}
-  const running = (span: string) => ({ span, from: undefined, to: undefined, after: undefined })
   if (isDate(from) && isWholeMonth(from, to)) {
     const first = monthOf(from, by)
     const isThis = first === monthOf(dateOf(nowMs, zone), 0)
-    return isThis ? running('month') : ofDays(first, monthOf(from, by + 1))
+    return isThis ? untilNow('month') : ofDays(first, monthOf(from, by + 1))
   }
   if (isDate(from) && isDate(to)) {
     const days = Math.round(ms / dayMs) * by
@@ -120,7 +118,7 @@ function shifted({ name, range, ms, zone }: Span, by: -1 | 1, nowMs: number) {
   }
   const endMs = Date.parse(to) + by * ms
   const same = Object.entries(spans).find(([, one]) => one.ms === ms)?.[0]
-  if (by > 0 && endMs >= nowMs - ms / 10 && same !== undefined) return running(same)
+  if (by > 0 && endMs >= nowMs - ms / 10 && same !== undefined) return untilNow(same)
   return ofDays(new Date(Date.parse(from) + by * ms).toISOString(), new Date(endMs).toISOString())
 }
 
@@ -135,10 +133,7 @@ function ChosenDays({ onClose }: { readonly onClose: () => void }) {
   const today = dateOf(Date.now(), zone)
   const [from, setFrom] = useState(daysAfter(today, -6))
   const [last, setLast] = useState(today)
-  const run = async () => {
-    setParams(ofDays(from, daysAfter(last, 1)))
-    return undefined
-  }
+  const run = async () => setParams(ofDays(from, daysAfter(last, 1)))
   const about = html`
     <p>Days begin in ${zone}. The keys <kbd>[</kbd> and <kbd>]</kbd> go to the days before and behind.</p>
     <div class="row">

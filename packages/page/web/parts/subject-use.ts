@@ -20,19 +20,12 @@ export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonl
   const wanted = params.get('by') ?? 'route'
   const by = Object.hasOwn(groupings, wanted) ? wanted : 'route'
   const isComparing = params.get('compare') === 'previous'
-  const asked = { time_zone: zone, subject: id }
-  const chartPath = pathOf('/v1/usage', { ...range, ...asked, numbers: 'text', step, fill: 'zero' })
-  const beforePath = pathOf('/v1/usage', { ...rangeBefore(span), ...asked, numbers: 'text', step, fill: 'zero' })
-  const listPath = pathOf('/v1/usage', {
-    ...range,
-    ...asked,
-    numbers: 'text',
-    step: 'total',
-    by,
-    top: '20',
-    compare: 'previous',
-  })
-  const csvPath = pathOf('/v1/usage', { ...range, ...asked, step, by, format: 'csv' })
+  const asked = { ...range, time_zone: zone, subject: id }
+  const texts = { ...asked, numbers: 'text' }
+  const chartPath = pathOf('/v1/usage', { ...texts, step, fill: 'zero' })
+  const beforePath = pathOf('/v1/usage', { ...texts, ...rangeBefore(span), step, fill: 'zero' })
+  const listPath = pathOf('/v1/usage', { ...texts, step: 'total', by, top: '20', compare: 'previous' })
+  const csvPath = pathOf('/v1/usage', { ...asked, step, by, format: 'csv' })
   const everyMs = isOwn ? 15_000 : undefined
   const chart = useAnswer<Usage>(chartPath, everyMs)
   const list = useAnswer<Usage>(listPath, everyMs)

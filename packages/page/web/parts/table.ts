@@ -1,5 +1,7 @@
+import type { Page } from '@weir/api/schema.ts'
 import { type Children, html } from '../html.ts'
 import { setParams, usePlace } from '../place.ts'
+import { Panel, type PanelProps } from './panel.ts'
 
 export interface Column<Row> {
   readonly name: string
@@ -22,6 +24,13 @@ export interface TableProps<Row> {
   readonly order?: string
   readonly onOrder?: (order: string) => void
 }
+
+/** The column of what can be done with a row. */
+export const actionsOf = <Row>(actions: (row: Row) => Children): Column<Row> => ({
+  name: '',
+  isPlain: true,
+  cell: (row) => html`<div class="row end">${actions(row)}</div>`,
+})
 
 const classOf = <Row>({ isNumber = false, isMinor = false, isPlain = false }: Column<Row>) =>
   [isNumber && 'number', isMinor && 'minor', isPlain && 'plain'].filter(Boolean).join(' ')
@@ -55,6 +64,20 @@ export function Table<Row>({ caption, columns, rows, keyOf, order, onOrder }: Ta
       </tbody>
     </table>
   </div>`
+}
+
+/** A list of the API as a panel. */
+export function ListPanel<Row>(
+  props: Omit<PanelProps<Page<Row>>, 'empty' | 'children'> &
+    Omit<TableProps<Row>, 'rows'> & {
+      /** What is said of an empty list. */
+      readonly none: Children
+    },
+) {
+  const { none, caption, columns, keyOf, ...panel } = props
+  return html`<${Panel} ...${panel} empty=${({ items }: Page<Row>) => (items.length === 0 ? none : undefined)}>
+    ${({ items, next }: Page<Row>) => html`<${PagedTable} caption=${caption} columns=${columns} rows=${items} next=${next} keyOf=${keyOf} />`}
+  <//>`
 }
 
 /** Rows that come in pages, whose place is in the address. */
