@@ -19,7 +19,7 @@ export interface WithWeir {
 }
 
 /** The check that a request needs; undefined lets the request pass without one. */
-export type Asked = CheckRequest | undefined
+export type OptionalCheck = CheckRequest | undefined
 
 /** What the middleware does with a request. */
 export type CheckOutcome =
@@ -60,7 +60,7 @@ const attributeLengthMax = 256
  * Asks Weir about a request and decides what to do with it. A client that leaves while its check waits leaves Weir's
  * queue too.
  */
-export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<CheckOutcome> {
+export async function checkArrival(client: WeirClient, asked: OptionalCheck, response: Leaving): Promise<CheckOutcome> {
   // The client has left, perhaps while `ask` was looking something up.
   if (response.destroyed === true) return { kind: 'drop' }
   if (asked === undefined) return { kind: 'pass', result: undefined }

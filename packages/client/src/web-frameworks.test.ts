@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import express from 'express'
 import fastify from 'fastify'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type Arrival, type Asked, callerKey, type WithWeir } from './check-arrival.ts'
+import { type Arrival, callerKey, type OptionalCheck, type WithWeir } from './check-arrival.ts'
 import { createClient, type WeirClient } from './create-client.ts'
 import { decision, openStubWeir, refusal, type StubWeir, sendJson } from './testing/stub-weir.ts'
 import { weirExpress } from './weir-express.ts'
@@ -17,7 +17,7 @@ afterEach(() => weir[Symbol.asyncDispose]())
 type Request = WithWeir & { headers: NodeJS.Dict<string | string[]>; url?: string }
 interface Options {
   readonly client: WeirClient
-  ask?(request: Request): Asked | Promise<Asked>
+  ask?(request: Request): OptionalCheck | Promise<OptionalCheck>
 }
 
 async function listen(listener: RequestListener): Promise<string> {
@@ -192,7 +192,7 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
   })
 
   it('checks nothing for a client that left while `ask` was busy', async () => {
-    const asking = Promise.withResolvers<Asked>()
+    const asking = Promise.withResolvers<OptionalCheck>()
     let isAsked = false
     const ask = () => {
       isAsked = true

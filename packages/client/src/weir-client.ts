@@ -1,6 +1,6 @@
 /* The public names of @weir/client. */
 
-export { type Asked, callerKey, type WithWeir } from './check-arrival.ts'
+export { callerKey, type OptionalCheck, type WithWeir } from './check-arrival.ts'
 export type { CheckRequest } from './check-request.ts'
 export type { CheckResult, LimitState, OnExceed, Reason } from './check-result.ts'
 export { type Problem, WeirClientError, type WeirClientErrorCode } from './client-error.ts'

@@ -1,8 +1,8 @@
 import {
   type Arrival,
-  type Asked,
   checkArrival,
   type Leaving,
+  type OptionalCheck,
   routeOf,
   storeResult,
   type WithWeir,
@@ -29,10 +29,10 @@ export interface ExpressResponse extends Leaving {
 export interface WeirExpressOptions {
   readonly client: WeirClient
   /** Returns the check of a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
-  ask?(request: ExpressRequest): Asked | Promise<Asked>
+  ask?(request: ExpressRequest): OptionalCheck | Promise<OptionalCheck>
 }
 
-const askDefault = (request: ExpressRequest): Asked => ({
+const askDefault = (request: ExpressRequest): OptionalCheck => ({
   route: routeOf(request.method, request.originalUrl ?? request.url),
 })
 

@@ -1,8 +1,8 @@
 import {
   type Arrival,
-  type Asked,
   checkArrival,
   type Leaving,
+  type OptionalCheck,
   routeOf,
   storeResult,
   type WithWeir,
@@ -40,12 +40,12 @@ export interface FastifyLike {
 export interface WeirFastifyOptions {
   readonly client: WeirClient
   /** Returns the check of a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
-  ask?(request: FastifyRequestLike): Asked | Promise<Asked>
+  ask?(request: FastifyRequestLike): OptionalCheck | Promise<OptionalCheck>
   /** `onRequest` unless given: before the body is read. What `ask` reads must be available by then. */
   readonly hook?: WeirFastifyHook | undefined
 }
 
-const askDefault = ({ method, url }: FastifyRequestLike): Asked => ({ route: routeOf(method, url) })
+const askDefault = ({ method, url }: FastifyRequestLike): OptionalCheck => ({ route: routeOf(method, url) })
 
 /**
  * A plugin for Fastify 5. It applies to the instance it is registered on and those below. An allowed request continues

@@ -96,7 +96,7 @@ export const signIn = async (token: string): Promise<void> =>
   setSession(await send<Session>('POST', '/session', { token }))
 
 /** A question on its way, answered or refused; an answer stays when the next one fails. */
-export interface Asked<T> {
+export interface AnswerState<T> {
   readonly data: T | undefined
   readonly error: Refusal | undefined
   /** When the data came, by the clock of the browser. */
@@ -109,8 +109,8 @@ export function useAnswer<T>(
   path: string | undefined,
   everyMs?: number,
   question: (path: string, signal: AbortSignal) => Promise<T> = ask,
-): Asked<T> {
-  const [state, setState] = useState<Omit<Asked<T>, 'again'> & { readonly of: string | undefined }>()
+): AnswerState<T> {
+  const [state, setState] = useState<Omit<AnswerState<T>, 'again'> & { readonly of: string | undefined }>()
   const [round, setRound] = useState(0)
   const again = () => setRound((one) => one + 1)
   // After a new sign-in the page goes on where it was.

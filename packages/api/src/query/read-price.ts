@@ -1,7 +1,7 @@
 import type { Values } from './read-parameters.ts'
 
 /** The parts of a question that decide whether its rows have a price. */
-interface Asked {
+interface PriceQuestion {
   readonly by: readonly string[]
   readonly step: string | undefined
   readonly only: Values<string>
@@ -11,7 +11,7 @@ interface Asked {
 }
 
 /** Reads `price`, with what is wrong about it: a price is of all that a subject used in whole months. */
-export function readPrice(price: string | undefined, asked: Asked, problems: string[]): boolean {
+export function readPrice(price: string | undefined, asked: PriceQuestion, problems: string[]): boolean {
   if (price !== 'true') return false
   const { by, step, only, except, top, format } = asked
   if (by.join() !== 'subject') problems.push('price=true takes by=subject: a price list prices what a subject used')

@@ -1,8 +1,20 @@
+import { orders, querySteps, usageDimensions } from '@weir/api/query/columns.ts'
+import { usageParameters } from '@weir/api/query/parameters.ts'
 import { Option } from 'commander'
 import type { CommandParts } from '../command-parts.ts'
 import { withExamples } from '../help-examples.ts'
 import { wholeNumber } from '../option-values.ts'
 import { addSpendCommands } from './add-spend.ts'
+
+interface Described {
+  readonly description?: string
+}
+
+/** `key_id` as `key-id`. */
+const inOption = (name: string) => name.replaceAll('_', '-')
+
+/** Parameters that the command sets itself; `--no-other` is an option. */
+const isOwn = (name: string) => ['after', 'csv', 'numbers', 'other'].includes(name)
 
 /** Adds `weir usage`, `weir spend` and `weir why`. */
 export function addUsageCommands(parts: CommandParts): void {
@@ -14,21 +26,16 @@ export function addUsageCommands(parts: CommandParts): void {
       'RFC 3339, a date, which begins in the time zone, or now-24h; 24 hours before --to without it',
     )
     .option('--to <time>', 'the same; now without it')
-    .option(
-      '--by <names>',
-      'up to four of subject, key_id, plan, route, method, outcome, denied_by, reason, mode, ip and met_limit, in commas',
-      '',
-    )
-    .option('--step <step>', 'minute, quarter_hour, hour, day, week, month or total', 'total')
+    .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, in commas`, '')
+    .option('--step <step>', querySteps.join(', '), 'total')
     .option('--period <month>', 'instead of both, with one --subject: its month, 2026-11, current or previous')
     .option('--time-zone <zone>', "where dates, days, weeks and months begin: UTC, with --period the subject's own")
     .option('--top <n>', 'only so many groups, and one row for the others', wholeNumber(1, 1_000))
-    .option('--order <measure>', 'cost, count, allowed, denied or change; with - before it the largest first')
+    .option('--order <measure>', `${orders.join(', ')}; with - before it the largest first`)
     .option('--fill <how>', 'zero: every group has a row of each step')
     .option('--no-other', 'no row for the other groups')
     .option('--compare [time]', 'with the span before, or the one that begins then, of the same length')
     .option('--price', 'what whole months of each subject cost, by --step month or total', false)
-    .option('--subject-prefix <text>', 'only subjects that begin so')
     .option('--limit <n>', 'rows at most', wholeNumber(1, 1_000_000), 1_000)
     .addOption(
       new Option('--format <format>', 'the whole answer as a file, instead of a table')
@@ -37,9 +44,13 @@ export function addUsageCommands(parts: CommandParts): void {
     )
     .addOption(file('--output <file>', 'where that is written, once it is whole; standard output'))
     .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
-  const usageFilters = 'subject key-id plan route method outcome denied-by reason mode ip met-limit'
-  for (const name of usageFilters.split(' ')) {
+  for (const name of usageDimensions.map(inOption)) {
     usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
+  }
+  // What else the API takes, in its own words.
+  for (const [name, schema] of Object.entries(usageParameters)) {
+    if (isOwn(name) || usage.options.some((one) => one.name() === inOption(name))) continue
+    usage.option(`--${inOption(name)} <value>`, (schema as Described).description)
   }
   usage.action(async (options) => (await import('./usage.ts')).showUsage(options, context))
   withExamples(usage, [

@@ -1,7 +1,14 @@
 import { credentials, Metadata, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { inProject } from '../project.ts'
-import { type AnsweredDecision, type Asked, admissionOf, answerDeadlineMs, refusalOf, type Sender } from './sender.ts'
+import {
+  type AnsweredDecision,
+  admissionOf,
+  answerDeadlineMs,
+  type LoadRequest,
+  refusalOf,
+  type Sender,
+} from './sender.ts'
 
 const service = 'envoy.service.ratelimit.v3.RateLimitService'
 /** No route of a policy is for it, so that the entries name the caller and the request. */
@@ -39,7 +46,7 @@ function decisionOf({ overallCode, responseHeadersToAdd: headers, rawBody }: Rep
 }
 
 /** Entries name the caller and the request. */
-const messageOf = ({ subject, method, path, cost }: Asked) => ({
+const messageOf = ({ subject, method, path, cost }: LoadRequest) => ({
   domain,
   descriptors: [{ entries: Object.entries({ subject, method, path }).map(([key, value]) => ({ key, value })) }],
   ...(cost === undefined ? {} : { hitsAddend: cost }),

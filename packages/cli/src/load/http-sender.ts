@@ -2,9 +2,9 @@ import { type Dispatcher, Pool } from 'undici'
 import { underWayMax } from './profile.ts'
 import {
   type AnsweredDecision,
-  type Asked,
   admissionOf,
   answerDeadlineMs,
+  type LoadRequest,
   membersOf,
   refusalOf,
   type Sender,
@@ -19,7 +19,7 @@ type Written = Pick<Dispatcher.DispatchOptions, 'method' | 'path' | 'headers' | 
 
 /** How a way over HTTP writes requests and reads answers. */
 interface HttpWay {
-  write(asked: Asked): Written
+  write(asked: LoadRequest): Written
   read(status: number, headers: Readonly<Record<string, unknown>>, body: string): AnsweredDecision | undefined
 }
 
@@ -36,8 +36,8 @@ export function httpSender(target: URL, way: HttpWay): Sender {
     bodyTimeout: answerDeadlineMs,
   })
   /** What is asked for again is written once. */
-  const written = new WeakMap<Asked, Written>()
-  const writtenOf = (asked: Asked): Written => {
+  const written = new WeakMap<LoadRequest, Written>()
+  const writtenOf = (asked: LoadRequest): Written => {
     const known = written.get(asked) ?? way.write(asked)
     written.set(asked, known)
     return known

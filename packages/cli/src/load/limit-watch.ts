@@ -8,7 +8,7 @@ import { limitKey } from '@weir/redis/keys.ts'
 import { CountWatch } from './count-watch.ts'
 import { verdictOf, whyUnknown } from './limit-verdict.ts'
 import type { Profile } from './profile.ts'
-import type { AnsweredDecision, Asked } from './sender.ts'
+import type { AnsweredDecision, LoadRequest } from './sender.ts'
 
 /** What requests of one kind are charged to. */
 interface Charged {
@@ -26,7 +26,7 @@ export class LimitWatch {
   readonly #limitsOf: ReturnType<typeof createLimitResolver>
   /** By limit and then by key: own versions of subjects are limits of their own. */
   readonly #limits = new Map<Limit, { readonly counts: Map<string, CountWatch>; readonly routes: Set<Route> }>()
-  readonly #charged = new WeakMap<Asked, Charged>()
+  readonly #charged = new WeakMap<LoadRequest, Charged>()
   readonly #refused = new Map<string, number>()
 
   constructor(policy: Policy, via: Profile['via']) {
@@ -37,7 +37,7 @@ export class LimitWatch {
     this.#limitsOf = createLimitResolver(policy, ({ by }) => via === 'proxy' || by.every(({ kind }) => kind !== 'ip'))
   }
 
-  onDecision(asked: Asked, decision: AnsweredDecision, sentMs: number, answeredMs: number): void {
+  onDecision(asked: LoadRequest, decision: AnsweredDecision, sentMs: number, answeredMs: number): void {
     const { allowed, reason, deniedBy, unitMs, limits } = decision
     const { cost, counts } = this.#chargedBy(asked)
     if (!allowed) {
@@ -51,7 +51,7 @@ export class LimitWatch {
     }
   }
 
-  #chargedBy(asked: Asked): Charged {
+  #chargedBy(asked: LoadRequest): Charged {
     let charged = this.#charged.get(asked)
     if (charged === undefined) {
       charged = this.#resolve(asked)
@@ -60,7 +60,7 @@ export class LimitWatch {
     return charged
   }
 
-  #resolve({ subject: id, method, path, cost }: Asked): Charged {
+  #resolve({ subject: id, method, path, cost }: LoadRequest): Charged {
     const subject = subjectNamed(this.#policy, id)
     if (subject === undefined) return nothing
     const [bare = '/'] = path.split('?')

@@ -1,5 +1,5 @@
 import type { LoadRoute } from './profile.ts'
-import type { Asked } from './sender.ts'
+import type { LoadRequest } from './sender.ts'
 
 /** Picks positions at random, each as often as its weight says. */
 function picker(weights: readonly number[]): () => number {
@@ -18,10 +18,10 @@ function picker(weights: readonly number[]): () => number {
 }
 
 /** Returns what picks the next request: a subject by Zipf's law, a route by its share. Equal ones are one object. */
-export function createMix(subjects: readonly string[], routes: readonly LoadRoute[], skew: number): () => Asked {
+export function createMix(subjects: readonly string[], routes: readonly LoadRoute[], skew: number): () => LoadRequest {
   const subjectAt = picker(subjects.map((_, at) => 1 / (at + 1) ** skew))
   const routeAt = picker(routes.map(({ share }) => share))
-  const known = new Map<number, Asked>()
+  const known = new Map<number, LoadRequest>()
   return () => {
     const [subject, route] = [subjectAt(), routeAt()]
     const at = subject * routes.length + route

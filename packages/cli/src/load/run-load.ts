@@ -3,15 +3,15 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext } from '../command-context.ts'
 import { paceStep } from './pace.ts'
 import { type LoadStep, requestsMax } from './profile.ts'
-import { type AnsweredDecision, type Asked, answerDeadlineMs, type Sender } from './sender.ts'
+import { type AnsweredDecision, answerDeadlineMs, type LoadRequest, type Sender } from './sender.ts'
 import { Tally } from './tally.ts'
 
 /** What was decided, and between which times of this machine's clock. */
-export type OnDecision = (asked: Asked, decision: AnsweredDecision, sentMs: number, answeredMs: number) => void
+export type OnDecision = (asked: LoadRequest, decision: AnsweredDecision, sentMs: number, answeredMs: number) => void
 
 interface Load {
   readonly steps: readonly LoadStep[]
-  readonly next: () => Asked
+  readonly next: () => LoadRequest
   readonly sender: Sender
   readonly onDecision: OnDecision
 }

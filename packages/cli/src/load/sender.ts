@@ -29,7 +29,7 @@ export interface Answer {
 }
 
 /** What is asked for. */
-export interface Asked {
+export interface LoadRequest {
   readonly subject: string
   readonly method: string
   readonly path: string
@@ -39,7 +39,7 @@ export interface Asked {
 /** Asks for decisions in one way, over connections that are kept. */
 export interface Sender {
   /** Sends one request: `onSent` when it begins to be written, `onAnswer` once at its end. Never throws. */
-  send(asked: Asked, onSent: () => void, onAnswer: (answer: Answer) => void): void
+  send(asked: LoadRequest, onSent: () => void, onAnswer: (answer: Answer) => void): void
   close(): Promise<void>
 }
 

@@ -2,19 +2,19 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net'
 
 /** One question that the stub was asked. */
-export interface Asked {
+export interface StubRequest {
   readonly path: string
   readonly body: Readonly<Record<string, unknown>>
   readonly headers: IncomingMessage['headers']
   readonly socket: Socket
 }
 
-type Answer = (asked: Asked, response: ServerResponse) => void | Promise<void>
+type Answer = (asked: StubRequest, response: ServerResponse) => void | Promise<void>
 
 /** A server that answers as a test says, in the form of Weir's api listener. */
 export interface StubWeir extends AsyncDisposable {
   readonly url: string
-  readonly asked: readonly Asked[]
+  readonly asked: readonly StubRequest[]
   /** Changes the answer from now on. */
   answerWith(answer: Answer): void
   /** Answers batches from now on. Until then there are none, as with a gateway that passes on checks alone. */
@@ -47,7 +47,7 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200)
 }
 
 /** The checks of a batch. */
-export const checksOf = ({ body: { checks } }: Asked): readonly Readonly<Record<string, unknown>>[] =>
+export const checksOf = ({ body: { checks } }: StubRequest): readonly Readonly<Record<string, unknown>>[] =>
   Array.isArray(checks) ? checks : []
 
 /** A result of a batch, with the headers that `sendJson` gives a check of its own. */
@@ -60,7 +60,7 @@ export const inBatch = (result: Readonly<Record<string, unknown>>): Readonly<Rec
 export async function openStubWeir(): Promise<StubWeir> {
   let answer: Answer = (_, response) => sendJson(response, decision())
   let answerBatch: Answer = (_, response) => void response.writeHead(404).end()
-  const asked: Asked[] = []
+  const asked: StubRequest[] = []
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const part of request) text += part

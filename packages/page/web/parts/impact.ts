@@ -1,6 +1,6 @@
 import type { Impact } from '@weir/api/policy.ts'
 import { useState } from 'preact/hooks'
-import { type Asked, pathOf, type Refusal, send } from '../api.ts'
+import { type AnswerState, pathOf, type Refusal, send } from '../api.ts'
 import { count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../place.ts'
@@ -40,7 +40,7 @@ function Told({ impact }: { readonly impact: Impact }) {
   </div>`
 }
 
-type Answer = Partial<Asked<Impact>> & { readonly of: string }
+type Answer = Partial<AnswerState<Impact>> & { readonly of: string }
 
 /** What an edited policy would have refused in the last days; asked for, because it may take seconds. */
 export function ImpactPanel({ text }: { readonly text: string }) {

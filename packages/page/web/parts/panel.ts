@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Asked, Refusal } from '../api.ts'
+import type { AnswerState, Refusal } from '../api.ts'
 import { ago } from '../format.ts'
 import { type Children, html } from '../html.ts'
 
@@ -37,7 +37,7 @@ export function Fault({ error, again }: { readonly error: Refusal; readonly agai
 /** An answer of the API as the panel's content, in each of its states. */
 export interface PanelProps<T> {
   readonly title: string
-  readonly asked: Asked<T>
+  readonly asked: AnswerState<T>
   /** The path that was asked, to be copied as a command. */
   readonly path?: string | undefined
   readonly tools?: Children
