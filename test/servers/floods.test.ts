@@ -113,7 +113,7 @@ test('a kill amid a flood loses no refusal that was answered, and counts none tw
     if (count === 3_000) process.kill(ingress.pid, 'SIGKILL')
   })
   expect(answered.cutOff).toBeGreaterThan(0)
-  const next = await forTest(start(journalDir))
+  await forTest(start(journalDir))
   const records = await recordsWith(answered.byId.keys())
   const counts = new Map<string, number>()
   for (const { id, count } of records) counts.set(id, (counts.get(id) ?? 0) + count)

@@ -12,7 +12,6 @@ import { countedNs, journalParts } from '../../support/servers/journal-records.t
 import { createTopic, kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
 import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
-import { startJournalProgram } from '../../support/servers/start-journal-program.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 
 const upTo = (total: number, from = 0) => Array.from({ length: total - from }, (_, n) => from + n)
@@ -40,41 +39,6 @@ async function withAdmin<T>({ brokers }: KafkaOptions, use: (admin: ReturnType<t
 }
 const makeAdmin = (brokers: readonly string[]) =>
   new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
-
-test('of processes killed with kill -9 all that they had answered is sent by the next one, sums included, and their folders are gone', async () => {
-  const broker = inject('kafkaBrokers')
-  const options = kafkaOptions(broker)
-  const topic = await createTopic(options, 6)
-  const base = await journalBase()
-  const killed: { readonly from: number; readonly n: number; readonly refusals: number }[] = []
-  for (let process = 0; process < 4; process += 1) {
-    const from = process * 1_000_000
-    const program = startJournalProgram({ broker, base, topic, from })
-    await program.reaches(from + 2_000 * (process + 1))
-    killed.push({ from, ...(await program.kill()) })
-  }
-  const journal = await openTestJournal(options, base, [topic])
-  const areSent = async () =>
-    (await readdir(base)).length === 2 && (await readdir(join(base, journal.id, 'adopted'))).length === 0
-  expect(await waitUntil(areSent, { deadlineMs: 60_000 })).toBe(true)
-  const mine = journal.id
-  expect(await journal.drain(20_000)).toEqual({ left: 0 })
-  const records = await readTopic(
-    options,
-    topic,
-    (read) => endMarks(read).length >= 30 && endMarks(read, mine).length === 6,
-  )
-  const parts = journalParts(records)
-  expect(holesOf(records)).toBe(0)
-  const found = new Set(countedNs(parts))
-  expect(found.size).toBe(countedNs(parts).length)
-  for (const { from, n } of killed) expect(upTo(n, from).filter((one) => !found.has(one))).toEqual([])
-  const refusals = parts.flatMap(({ counts }) => counts).reduce((sum, count) => sum + count, 0)
-  const answered = killed.reduce((sum, one) => sum + one.refusals, 0)
-  expect(refusals).toBeGreaterThanOrEqual(answered)
-  expect(refusals).toBeLessThan(answered + killed.length * 10) // the turn in which each was killed
-  expect(await readdir(base)).toEqual(['topics.json'])
-})
 
 test('a start and a stop without Kafka lose nothing: the next process sends it', async () => {
   const server = await forTest(startServer(kafkaServer))
