@@ -20,21 +20,7 @@ export interface AdminAnswer<T> {
 }
 
 /** A console process on ports of its own, which can be killed and started again. */
-export interface RunningConsole {
-  readonly ops: string
-  /** What commands need to find it. */
-  readonly environment: { readonly WEIR_CONSOLE_URL: string; readonly WEIR_ADMIN_TOKEN: string }
-  /** Asks with the token that may do everything. A text is sent as YAML, anything else as JSON. */
-  ask<T>(request: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<AdminAnswer<T>>
-  /** Of the process that runs now. */
-  pid(): number
-  /** Without a chance to finish anything. */
-  kill(): Promise<void>
-  restart(): Promise<void>
-  /** Everything it has logged. */
-  readLog(): Promise<string>
-  close(): Promise<void>
-}
+export type RunningConsole = Awaited<ReturnType<typeof startConsole>>
 
 const isReady = async (ops: string) => {
   const response = await fetch(`${ops}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
@@ -60,7 +46,7 @@ async function launch(environment: NodeJS.ProcessEnv, logFile: string, ops: stri
 }
 
 /** Starts it and waits until it is ready. `environment` is added to what it needs to find its servers. */
-export async function startConsole(environment: Readonly<Record<string, string>>): Promise<RunningConsole> {
+export async function startConsole(environment: Readonly<Record<string, string>>) {
   const [port, opsPort] = await freePorts(2)
   const logFile = join(tmpdir(), `weir-test-console-${process.pid}-${port}.log`)
   const keepEnd = keepLog('console', () => endOfFile(logFile))
@@ -76,8 +62,14 @@ export async function startConsole(environment: Readonly<Record<string, string>>
   let running = await launch(whole, logFile, ops)
   return {
     ops,
+    /** What commands need to find it. */
     environment: { WEIR_CONSOLE_URL: url, WEIR_ADMIN_TOKEN: adminToken },
-    async ask(request, body, headers = {}) {
+    /** Asks with the token that may do everything. A text is sent as YAML, anything else as JSON. */
+    async ask<T>(
+      request: string,
+      body?: unknown,
+      headers: Readonly<Record<string, string>> = {},
+    ): Promise<AdminAnswer<T>> {
       const [, method = 'GET', path = ''] = /^(\w+) (.*)$/.exec(request) ?? []
       const isText = typeof body === 'string'
       const response = await fetch(`${url}${path}`, {
@@ -93,11 +85,14 @@ export async function startConsole(environment: Readonly<Record<string, string>>
       const text = await response.text()
       return { status: response.status, headers: response.headers, body: JSON.parse(text === '' ? 'null' : text) }
     },
+    /** Of the process that runs now. */
     pid: () => running.pid,
+    /** Without a chance to finish anything. */
     kill: () => running.end('SIGKILL'),
     async restart() {
       running = await launch(whole, logFile, ops)
     },
+    /** Everything it has logged. */
     readLog: () => readFile(logFile, 'utf8'),
     async close() {
       await running.end('SIGTERM')

@@ -7,18 +7,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { endOfFile, keepLog } from './servers/server-logs.ts'
 
 /** An ingress process as a service manager would run it, on ports of its own. */
-export interface RunningIngress {
-  readonly proxy: string
-  readonly api: string
-  /** `host:port`. */
-  readonly grpc: string
-  readonly ops: string
-  readonly pid: number
-  /** What it writes; removed at its end. */
-  readonly logFile: string
-  /** Ends it as a service manager would, and waits until it is gone. */
-  close(): Promise<void>
-}
+export type RunningIngress = Awaited<ReturnType<typeof startIngress>>
 
 const main = resolve(import.meta.dirname, '../../services/ingress/src/main.ts')
 /** It starts within a second or two; a busy machine may take many times that. */
@@ -31,7 +20,7 @@ const isReady = async (ops: string) => {
 }
 
 /** Starts it and waits until it is ready. `environment` is added to what it needs to find its servers. */
-export async function startIngress(environment: Readonly<Record<string, string>>): Promise<RunningIngress> {
+export async function startIngress(environment: Readonly<Record<string, string>>) {
   const [proxyPort, apiPort, opsPort, grpcPort] = await freePorts(4)
   const logFile = join(tmpdir(), `weir-test-ingress-${process.pid}-${apiPort}.log`)
   const keepEnd = keepLog('ingress', () => endOfFile(logFile))
@@ -63,10 +52,13 @@ export async function startIngress(environment: Readonly<Record<string, string>>
   return {
     proxy: `http://127.0.0.1:${proxyPort}`,
     api: `http://127.0.0.1:${apiPort}`,
+    /** `host:port`. */
     grpc: `127.0.0.1:${grpcPort}`,
     ops,
     pid: child.pid ?? 0,
+    /** What it writes; removed at its end. */
     logFile,
+    /** Ends it as a service manager would, and waits until it is gone. */
     async close() {
       child.kill('SIGTERM')
       await ended

@@ -12,20 +12,7 @@ import { endOfFile, keepLog } from './servers/server-logs.ts'
 /** A start takes 7 s here; a machine that also runs other tests may need many times that. */
 const startDeadlineMs = 120_000
 
-export interface RunningWeir {
-  readonly line: ReadyLine
-  readonly dir: string
-  /** The state file as it is now: pids change when a part was started again. */
-  state(): Promise<ReadyLine>
-  /** What it said on standard error so far. */
-  said(): string
-  /** Sends a signal to the launcher and waits until it has ended; its exit code. */
-  end(signal: NodeJS.Signals): Promise<number | null>
-  /** Processes that name the data directory in their command line or environment. */
-  processes(): string[]
-  /** Ends it if it still runs, and removes its data. */
-  close(): Promise<void>
-}
+export type RunningWeir = Awaited<ReturnType<typeof weirUp>>
 
 /**
  * `./weir …` as a person would call it, which runs `packages/cli/src/main.ts`; resolves when that has ended. `input` is
@@ -54,7 +41,7 @@ export async function weirUp(
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
   at: { readonly checkout?: string; readonly dir?: string } = {},
-): Promise<RunningWeir> {
+) {
   // A path as people have them: with a blank, a comma and an umlaut.
   const dir = at.dir ?? (await mkdtemp(join(tmpdir(), 'weir up, größer-')))
   const command = [join(at.checkout ?? projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
@@ -82,10 +69,15 @@ export async function weirUp(
   return {
     line,
     dir,
+    /** The state file as it is now: pids change when a part was started again. */
     state: async () => JSON.parse(await readFile(line.state, 'utf8')),
+    /** What it said on standard error so far. */
     said: () => output.stderr,
+    /** Sends a signal to the launcher and waits until it has ended; its exit code. */
     end,
+    /** Processes that name the data directory in their command line or environment. */
     processes: () => processesOf(dir),
+    /** Ends it if it still runs, and removes its data. */
     async close() {
       if (alive()) await end('SIGTERM')
       keepEnd()

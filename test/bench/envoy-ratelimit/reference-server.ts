@@ -6,15 +6,6 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { goProgram } from '../../support/go-program.ts'
 
-/** `envoyproxy/ratelimit` itself, with the configuration that a bench gave it. It is published as source only. */
-export interface ReferenceServer {
-  /** `host:port` of its gRPC door. */
-  readonly grpc: string
-  readonly pid: number
-  /** Ends it and removes its folder. */
-  close(): Promise<void>
-}
-
 interface ReferenceOptions {
   /** `redis://host:port`; its keys begin with `prefix`, so that it may be shared. */
   readonly redisUrl: string
@@ -33,7 +24,7 @@ const isHealthy = async (url: string) => {
 }
 
 /** Starts it on free ports and waits until it is healthy, which it is once its configuration is read. */
-export async function startReferenceServer({ redisUrl, prefix, files }: ReferenceOptions): Promise<ReferenceServer> {
+export async function startReferenceServer({ redisUrl, prefix, files }: ReferenceOptions) {
   const redis = new URL(redisUrl)
   const program = await goProgram({
     name: 'envoy-ratelimit',
@@ -80,8 +71,10 @@ export async function startReferenceServer({ redisUrl, prefix, files }: Referenc
     throw new Error(`envoyproxy/ratelimit did not start:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`)
   }
   return {
+    /** `host:port` of its gRPC door. */
     grpc: `127.0.0.1:${grpcPort}`,
     pid: child.pid ?? 0,
+    /** Ends it and removes its folder. */
     async close() {
       child.kill('SIGKILL')
       await ended

@@ -7,13 +7,7 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 
 /** A gateway in front of a plain upstream, asking Weir by the snippet of docs/integrations. */
-export interface Gateway {
-  readonly url: string
-  /** The gateway's own folder, with its files. */
-  readonly dir: string
-  /** Ends it and removes its folder. */
-  close(): Promise<void>
-}
+export type Gateway = Awaited<ReturnType<typeof startGateway>>
 
 /** What a gateway stands between. Both are origins: `http://127.0.0.1:PORT`. */
 export interface GatewayOptions {
@@ -64,7 +58,7 @@ function accepts(port: number): Promise<boolean> {
 /**
  * Starts the program in a folder of its own and waits until it accepts connections on the port that `planOf` was given.
  */
-export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>): Promise<Gateway> {
+export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>) {
   const [port = 0] = await freePorts(1)
   const { files, command, endsBy = 'SIGKILL' } = await planOf(port)
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-gateway-'))
@@ -84,8 +78,10 @@ export async function startGateway(planOf: (port: number) => Promise<GatewayPlan
     throw new Error(`${command(dir).join(' ')} did not start:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`)
   }
   return {
+    /** The gateway's own folder, with its files. */
     dir,
     url: `http://127.0.0.1:${port}`,
+    /** Ends it and removes its folder. */
     async close() {
       child.kill(endsBy)
       await ended

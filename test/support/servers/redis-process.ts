@@ -18,17 +18,6 @@ export interface RedisProcess {
   restart(): Promise<void>
 }
 
-/** What several servers of one test share: a folder, and one end for all. */
-export interface RedisFamily {
-  readonly dir: string
-  /**
-   * Starts a server with these settings, in the form of its configuration file, and waits until it accepts connections.
-   */
-  start(port: number, lines: readonly string[], flags?: readonly string[]): Promise<RedisProcess>
-  /** Kills all and removes their data. */
-  close(): Promise<void>
-}
-
 const startDeadlineMs = 20_000
 
 /** What tests start as Redis: the program of `weir up`, or the other version or Valkey that the environment names. */
@@ -49,7 +38,7 @@ export function accepts(port: number): Promise<boolean> {
 }
 
 /** Sentinels write into their configuration, so every server has a file and a folder of its own. */
-export async function startFamily(name: string): Promise<RedisFamily> {
+export async function startFamily(name: string) {
   const dir = await mkdtemp(join(tmpdir(), `weir-test-${name}-`))
   const children = new Set<ChildProcess>()
   const keptEnds: (() => void)[] = []
@@ -74,7 +63,11 @@ export async function startFamily(name: string): Promise<RedisFamily> {
 
   return {
     dir,
-    async start(port, lines, flags = []) {
+    /**
+     * Starts a server with these settings, in the form of its configuration file, and waits until it accepts
+     * connections.
+     */
+    async start(port: number, lines: readonly string[], flags: readonly string[] = []) {
       const own = join(dir, String(port))
       await mkdir(own)
       const file = join(own, 'redis.conf')
@@ -85,7 +78,7 @@ export async function startFamily(name: string): Promise<RedisFamily> {
       let running = await launch(port, file, flags)
       return {
         port,
-        signal: (signal) => void running.child.kill(signal),
+        signal: (signal: NodeJS.Signals) => void running.child.kill(signal),
         async kill() {
           running.child.kill('SIGKILL')
           await running.ended
@@ -95,6 +88,7 @@ export async function startFamily(name: string): Promise<RedisFamily> {
         },
       }
     },
+    /** Kills all and removes their data. */
     async close() {
       const gone = [...children].map((child) => new Promise<void>((resolve) => child.once('exit', () => resolve())))
       for (const child of children) child.kill('SIGKILL')

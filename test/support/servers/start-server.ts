@@ -9,18 +9,7 @@ import { takeFormatted } from './formatted-kafka.ts'
 import { redisPath } from './redis-process.ts'
 import { endOfFile, keepLog } from './server-logs.ts'
 
-export interface RunningServer {
-  readonly address: string
-  readonly dir: string
-  readonly logFile: string
-  pid(): number
-  /** Waits until the process is gone. */
-  kill(signal: NodeJS.Signals): Promise<void>
-  /** Starts it again on the same data and ports, and waits until it answers. */
-  restart(): Promise<void>
-  /** Kills it, and removes its data unless they are kept. */
-  close(): Promise<void>
-}
+export type RunningServer = Awaited<ReturnType<typeof startServer>>
 
 /** Kafka's first start takes 3 s here and ClickHouse's 1 s; a busy machine may need many times that. */
 const startDeadlineMs = 60_000
@@ -47,7 +36,7 @@ async function launch(server: NativeServer, plan: ServerPlan, logFile: string) {
  * A real server of a test's own, on free ports and an empty folder, or on one that is kept. The test that starts it
  * closes it.
  */
-export async function startServer(server: NativeServer, keptDir?: string): Promise<RunningServer> {
+export async function startServer(server: NativeServer, keptDir?: string) {
   const dir = keptDir ?? (await mkdtemp(join(tmpdir(), `weir-test-${server.name}-`)))
   const data = join(dir, 'data')
   if (server.name === 'kafka') await takeFormatted(data)
@@ -71,10 +60,13 @@ export async function startServer(server: NativeServer, keptDir?: string): Promi
     dir,
     logFile,
     pid: () => running.child.pid ?? 0,
+    /** Waits until the process is gone. */
     kill,
+    /** Starts it again on the same data and ports, and waits until it answers. */
     async restart() {
       running = await launch(server, plan, logFile)
     },
+    /** Kills it, and removes its data unless they are kept. */
     async close() {
       await kill('SIGKILL')
       keepEnd()
