@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto'
-import { open, readFile, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { endOfFile, keepLog } from './servers/server-logs.ts'
+import { answersOk, startProcess } from './start-process.ts'
 
 const main = resolve(import.meta.dirname, '../../services/console/src/main.ts')
-/** It starts within a second or two; a busy machine may take many times that. */
-const startDeadlineMs = 60_000
 const adminToken = 'test-admin-token'
 
 /** What a console answered; `T` is what the test knows of it. */
@@ -21,29 +18,6 @@ export interface AdminAnswer<T> {
 
 /** A console process on ports of its own, which can be killed and started again. */
 export type RunningConsole = Awaited<ReturnType<typeof startConsole>>
-
-const isReady = async (ops: string) => {
-  const response = await fetch(`${ops}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
-  await response?.body?.cancel()
-  return response?.status === 200
-}
-
-async function launch(environment: NodeJS.ProcessEnv, logFile: string, ops: string) {
-  const log = await open(logFile, 'a')
-  const child = spawnBound([process.execPath, main], { stdio: ['ignore', log.fd, log.fd], env: environment })
-  await log.close()
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  const alive = () => child.exitCode === null && child.signalCode === null
-  const up = await waitUntil(async () => !alive() || isReady(ops), { deadlineMs: startDeadlineMs })
-  if (up !== true || !alive()) throw new Error(`the console did not start:\n${await readFile(logFile, 'utf8')}`)
-  return {
-    pid: child.pid ?? 0,
-    async end(signal: NodeJS.Signals) {
-      child.kill(signal)
-      await ended
-    },
-  }
-}
 
 /** Starts it and waits until it is ready. `environment` is added to what it needs to find its servers. */
 export async function startConsole(environment: Readonly<Record<string, string>>) {
@@ -59,7 +33,14 @@ export async function startConsole(environment: Readonly<Record<string, string>>
     WEIR_ADMIN_TOKEN_SHA256: createHash('sha256').update(adminToken).digest('hex'),
     ...environment,
   }
-  let running = await launch(whole, logFile, ops)
+  const launch = () =>
+    startProcess([process.execPath, main], {
+      name: 'the console',
+      logFile,
+      env: whole,
+      ready: () => answersOk(`${ops}/readyz`),
+    })
+  let running = await launch()
   return {
     ops,
     /** What commands need to find it. */
@@ -90,7 +71,7 @@ export async function startConsole(environment: Readonly<Record<string, string>>
     /** Without a chance to finish anything. */
     kill: () => running.end('SIGKILL'),
     async restart() {
-      running = await launch(whole, logFile, ops)
+      running = await launch()
     },
     /** Everything it has logged. */
     readLog: () => readFile(logFile, 'utf8'),

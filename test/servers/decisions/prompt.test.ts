@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { openLiveConsole } from '../../support/decisions/live-console.ts'
 import { listen } from '../../support/listen.ts'
 import { folderForFile, forFile } from '../../support/opened.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const live = await forFile(openLiveConsole())
@@ -38,7 +39,7 @@ test('who waits for a second sees how long on a terminal, and never in JSON', as
     return shown
   }
   const [json, people] = [inTerminal('weir keys list --json'), inTerminal('weir keys list')]
-  expect(await waitUntil(() => /keys list {2}\d s/.test(people.text), { deadlineMs: 30_000 })).toBe(true)
+  await until(() => /keys list {2}\d s/.test(people.text), 30_000)
   expect(json.text).toBe('')
   for (const answer of held) answer()
   expect([await people.ended, await json.ended]).toEqual([0, 0])

@@ -1,10 +1,10 @@
 import { connect, createServer } from 'node:net'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { openLiveConsole } from '../../support/decisions/live-console.ts'
 import { listen } from '../../support/listen.ts'
 import { forFile } from '../../support/opened.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const live = await forFile(openLiveConsole())
@@ -45,10 +45,9 @@ test('weir tail prints what was before and what comes, each once, also over a re
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'))
       .map((line) => ids[line.split(' ').at(-1) ?? ''])
-  const printed = async (name: string) =>
-    expect(await waitUntil(() => names().includes(name), { deadlineMs: 30_000 })).toBe(true)
+  const printed = async (name: string) => await until(() => names().includes(name), 30_000)
   try {
-    expect(await waitUntil(() => door.isAsked, { deadlineMs: 30_000 })).toBe(true)
+    await until(() => door.isAsked, 30_000)
     // While the tables are behind: it comes by both ways.
     await decide('both', 'both')
     await live.mark()
@@ -64,7 +63,7 @@ test('weir tail prints what was before and what comes, each once, also over a re
       await decide('later', 'kafka')
       return names().includes('later')
     }
-    expect(await waitUntil(goesOn, { deadlineMs: 30_000, everyMs: 200 })).toBe(true)
+    await until(goesOn, 30_000)
     expect(names().slice(0, 4)).toEqual(['before', 'both', 'live', 'hostile'])
     expect(new Set(said.split('\n')).size).toBe(said.split('\n').length)
     const line = said.split('\n').find((one) => one.includes('×3'))
@@ -99,6 +98,6 @@ test('weir tail ends without a word when its reader has read enough', async () =
     await decide('piped', 'kafka', { subject: 'pipe' })
     return reported.includes('\n')
   }
-  expect(await waitUntil(hasEnded, { deadlineMs: 30_000, everyMs: 200 })).toBe(true)
+  await until(hasEnded, 30_000)
   expect(reported).toBe('ended with 141\n')
 })

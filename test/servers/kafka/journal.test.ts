@@ -7,14 +7,14 @@ import { PublisherSupervisor } from '@weir/journal/publish/publisher-supervisor.
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { forTest } from '../../support/opened.ts'
+import { folderForTest, forTest } from '../../support/opened.ts'
 import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
+import { openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { until } from '../../support/until.ts'
 
 const upTo = (total: number) => Array.from({ length: total }, (_, n) => n)
 
@@ -55,7 +55,7 @@ function keepAppending(journal: Journal) {
 test('records arrive numbered without holes and in order, with their key and no headers; a stop ends every partition with a mark', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const topic = await createTopic(options, 6)
-  const journal = await openTestJournal(options, await journalBase(), [topic])
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic])
   appendRange(journal, 0, 20_000)
   expect(await journal.log(0).writtenInTime()).toBe(true)
   expect(await journal.drain(20_000)).toEqual({ left: 0 })
@@ -86,17 +86,17 @@ test.each<[string, (server: RunningServer) => unknown, (server: RunningServer) =
   const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)
   const topic = await createTopic(options, 6)
-  const journal = await openTestJournal(options, await journalBase(), [topic])
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic])
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const load = keepAppending(journal)
-  expect(await waitUntil(() => journal.counters.sent > 1_000, { deadlineMs: 10_000 })).toBe(true)
+  await until(() => journal.counters.sent > 1_000, 10_000)
   await away(server)
   // Each of the six partitions fails, or one request for all of them.
-  expect(await waitUntil(() => journal.counters.failedAttempts > 0, { deadlineMs: 30_000 })).toBe(true)
+  await until(() => journal.counters.failedAttempts > 0, 30_000)
   expect(journal.backlog).toMatchObject({ records: expect.any(Number), oldestAppendMs: expect.any(Number) })
   await back(server)
   const sentBefore = journal.counters.sent
-  expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 30_000 })).toBe(true)
+  await until(() => journal.counters.sent > sentBefore, 30_000)
   const appended = load.stop()
   expect(await journal.drain(30_000)).toEqual({ left: 0 })
   expectAll(await readTopic(options, topic, (read) => distinct(read) >= appended), appended)
@@ -107,14 +107,14 @@ test('a publisher that dies over and over is replaced and goes on where the file
   const topic = await createTopic(options, 6)
   const threads: Worker[] = []
   const onThread = (thread: Worker) => void threads.push(thread)
-  const journal = await openTestJournal(options, await journalBase(), [topic], { onThread })
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic], { onThread })
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const load = keepAppending(journal)
   for (let death = 1; death <= 4; death += 1) {
     const sentBefore = journal.counters.sent
-    expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 20_000 })).toBe(true)
+    await until(() => journal.counters.sent > sentBefore, 20_000)
     await threads.at(-1)?.terminate()
-    expect(await waitUntil(() => threads.length > death, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => threads.length > death, 10_000)
   }
   const appended = load.stop()
   expect(await journal.drain(30_000)).toEqual({ left: 0 })
@@ -124,7 +124,7 @@ test('a publisher that dies over and over is replaced and goes on where the file
 test('while the wall clock is behind what marks have said, records go on and marks wait', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const name = await createTopic(options, 1)
-  const base = await journalBase()
+  const base = await folderForTest('journal')
   const topics = [{ name, partitions: 1 }]
   const directory = await createDirectory(base, topics)
   onTestFinished(() => directory.release())
@@ -147,7 +147,7 @@ test('while the wall clock is behind what marks have said, records go on and mar
   for (const n of [1, 2]) {
     writer.log(0).append('a', `{"n":${n}`, true)
     const isWrittenDown = () => state.get('sent') === n && existsSync(join(path, 'acked'))
-    expect(await waitUntil(isWrittenDown, { deadlineMs: 20_000 })).toBe(true)
+    await until(isWrittenDown, 20_000)
   }
   await writer.close()
   expect(await keeper.drain(20_000)).toBe(true)

@@ -3,12 +3,6 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** Files in PEM. */
-interface Certificate {
-  readonly certFile: string
-  readonly keyFile: string
-}
-
 export type Authority = Awaited<ReturnType<typeof createAuthority>>
 
 const openssl = (...args: string[]) => promisify(execFile)('openssl', args)
