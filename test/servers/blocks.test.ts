@@ -1,3 +1,4 @@
+import type { Block, BlockPage } from '@weir/api/limits.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -63,24 +64,13 @@ async function exceed(form: Form, address: string) {
   ])
 }
 
-interface Listed {
-  readonly id: string
-  readonly limit: string
-  readonly subject: string | null
-  readonly ip: string | null
-  readonly scope: Readonly<Record<string, string>>
-  readonly since: string
-  readonly until: string
-  readonly refusals: number
-  readonly decision: string
-}
 const list = async (query = '') => {
-  const { status, body } = await desk.ask<{ items: Listed[]; complete: boolean }>(`GET /v1/blocks?${query}`)
+  const { status, body } = await desk.ask<BlockPage>(`GET /v1/blocks?${query}`)
   expect([status, body.complete]).toEqual([200, true])
   return body.items
 }
 /** The blocks of a question, once there are so many and every refusal is metered. */
-async function listed(query: string, count: number): Promise<readonly Listed[]> {
+async function listed(query: string, count: number): Promise<readonly Block[]> {
   const found = async () => {
     const items = await list(query)
     return items.length === count && items.every(({ refusals }) => refusals === 2) ? items : undefined

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Impact } from '@weir/api/policy.ts'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
@@ -56,26 +57,6 @@ const file = join(tmpdir(), `weir-impact-${process.pid}.yaml`)
 await writeFile(file, JSON.stringify(policy))
 const weir = await forFile(weirUp(['--policy', file]))
 const clickhouse = await forFile(connectClickhouse(weir.line.clickhouse, 'test'))
-
-interface Counts {
-  readonly before: number
-  readonly after: number
-}
-interface Impact {
-  readonly exact: boolean
-  readonly assumptions: readonly string[]
-  readonly subjects: number
-  readonly decisions: number
-  readonly share: number | null
-  readonly refused: Counts
-  readonly to_refused: number
-  readonly to_admitted: number
-  readonly limits: readonly (Counts & {
-    readonly limit: string
-    readonly edit: string
-    readonly subjects: readonly (Counts & { readonly subject: string })[]
-  })[]
-}
 
 const askFor = (query: string) =>
   fetch(`${weir.line.console}/v1/policy/impact${query}`, {
