@@ -1,4 +1,4 @@
-import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, it } from 'vitest'
 import { compareWhenThere, openCounter } from '../support/failure/count.ts'
@@ -35,11 +35,7 @@ const send = async ({ line }: RunningWeir): Promise<number> => {
 const decisions = async ({ line }: RunningWeir): Promise<number> => {
   const client = connectClickhouse(line.clickhouse, 'smoke')
   try {
-    const answer = await client.query({
-      query: 'SELECT toUInt32(sum(count)) AS n FROM weir.decisions',
-      format: 'JSONEachRow',
-    })
-    const [row] = await answer.json<{ n: number }>()
+    const [row] = await readRows<{ n: number }>(client, 'SELECT toUInt32(sum(count)) AS n FROM weir.decisions')
     return row?.n ?? 0
   } catch {
     return -1

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { projectRoot } from '@weir/cli/project.ts'
 import { quoted } from '@weir/clickhouse/audit/rollups.ts'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
@@ -90,10 +90,7 @@ export async function openMeteringStack(
     async send(values: readonly (string | Buffer | null)[], partition: number = 0, topic: string = topics.decisions) {
       await producer.send({ topic, messages: values.map((value) => ({ key: 'k', value, partition })) })
     },
-    async rows<T>(query: string) {
-      const answer = await asked.query({ query, format: 'JSONEachRow' })
-      return answer.json<T>()
-    },
+    rows: <T>(query: string) => readRows<T>(asked, query),
     async close() {
       await Promise.all(started.map((one) => one.kill('SIGKILL')))
       await Promise.all([producer.disconnect(), admin.disconnect(), client.close(), asked.close()])

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { projectRoot } from '@weir/cli/project.ts'
-import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
@@ -36,9 +36,7 @@ export async function startAuditStack() {
       WEIR_KAFKA_BROKERS: kafka.address,
       WEIR_CLICKHOUSE_URL: clickhouseRunning.address,
     },
-    async rows<T>(query: string) {
-      return (await clickhouse.query({ query, format: 'JSONEachRow' })).json<T>()
-    },
+    rows: <T>(query: string) => readRows<T>(clickhouse, query),
     async close() {
       redis.disconnect()
       await clickhouse.close()

@@ -1,4 +1,4 @@
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { packId } from './ledger.ts'
 
@@ -37,8 +37,7 @@ const holesQuery = `SELECT sum(top - known) AS n FROM (
   ) GROUP BY journal, partition)`
 
 async function one(client: ClickHouseClient, query: string): Promise<number> {
-  const answer = await client.query({ query, format: 'JSONEachRow' })
-  const [row] = await answer.json<{ n: string | number }>()
+  const [row] = await readRows<{ n: string | number }>(client, query)
   return Number(row?.n ?? 0)
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import type { Stack } from './stack.ts'
 import { callWeir } from './stack-command.ts'
 import { openStackRedis } from './stack-redis.ts'
@@ -38,10 +38,6 @@ const usedQuery = `SELECT concat('weir:1:{', subject, '}:', splitByChar('-', sub
   sum(toInt64(cost * count) + adjustment) AS units FROM weir.decisions
   WHERE toDate(ts, 'UTC') = toDate(now(), 'UTC') AND charged = 'yes' AND subject NOT LIKE 'narrow-%' GROUP BY key ORDER BY key`
 
-async function ask<Row>(client: ClickHouseClient, query: string): Promise<Row[]> {
-  return (await client.query({ query, format: 'JSONEachRow' })).json<Row>()
-}
-
 /** A fixed window's count: a letter, the end of its period, and the units. */
 const [stateBytes, unitsAt] = [17, 9]
 
@@ -51,7 +47,7 @@ export function openHandDamage({ addresses }: Stack) {
   return {
     /** Units used up of each daily quota, by key: as ClickHouse sums them up, and as Redis has them. */
     async usedByRows() {
-      const rows = await ask<{ key: string; units: string }>(clickhouse, usedQuery)
+      const rows = await readRows<{ key: string; units: string }>(clickhouse, usedQuery)
       return Object.fromEntries(rows.map(({ key, units }) => [key, Number(units)]))
     },
     async usedByRedis(keys: readonly string[]) {

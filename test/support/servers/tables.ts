@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { clusterServer, isOnCluster } from './cluster-server.ts'
@@ -30,10 +30,7 @@ export async function startTables(keptDir?: string) {
     /** Kills ClickHouse; `restart` starts it again on the same port and data. */
     kill: () => server.kill('SIGKILL'),
     restart: () => server.restart(),
-    async rows<Row>(query: string) {
-      const answer = await client.query({ query, format: 'JSONEachRow' })
-      return answer.json<Row>()
-    },
+    rows: <Row>(query: string) => readRows<Row>(client, query),
     async close() {
       await client.close()
       await server.close()
