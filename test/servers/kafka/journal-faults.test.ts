@@ -1,21 +1,17 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Journal } from '@weir/journal/open-journal.ts'
-import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { folderForTest, forTest } from '../../support/opened.ts'
-import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
-import { createTopic, kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
+import { countedNs, distinct, endMarks, journalParts, upTo } from '../../support/servers/journal-records.ts'
+import { createTopic, kafkaOptions, topicSpec, withAdmin } from '../../support/servers/kafka-topics.ts'
 import { openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { until } from '../../support/until.ts'
-
-const upTo = (total: number, from = 0) => Array.from({ length: total - from }, (_, n) => from + n)
 
 function append(journal: Journal, topic: number, from: number, to: number, pad = ''): void {
   const log = journal.log(topic)
@@ -24,23 +20,7 @@ function append(journal: Journal, topic: number, from: number, to: number, pad =
   }
 }
 
-const distinct = (records: readonly ReadRecord[]) => new Set(countedNs(journalParts(records))).size
 const holesOf = (records: readonly ReadRecord[]) => journalParts(records).reduce((sum, { holes }) => sum + holes, 0)
-const endMarks = (records: readonly ReadRecord[], journal?: string) =>
-  journalParts(records).filter((part) => part.marks.at(-1)?.end === true && part.journal === (journal ?? part.journal))
-
-async function withAdmin<T>({ brokers }: KafkaOptions, use: (admin: ReturnType<typeof makeAdmin>) => Promise<T>) {
-  const admin = makeAdmin(brokers)
-  await admin.connect()
-  try {
-    return await use(admin)
-  } finally {
-    await admin.disconnect()
-  }
-}
-const makeAdmin = (brokers: readonly string[]) =>
-  new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
-
 test('a start and a stop without Kafka lose nothing: the next process sends it', async () => {
   const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)

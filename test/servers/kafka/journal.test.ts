@@ -9,22 +9,18 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { folderForTest, forTest } from '../../support/opened.ts'
-import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
+import { countedNs, distinct, endMarks, journalParts, upTo } from '../../support/servers/journal-records.ts'
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { until } from '../../support/until.ts'
 
-const upTo = (total: number) => Array.from({ length: total }, (_, n) => n)
-
 /** Appends records `from` to `to` over 50 keys; the journal must take each. */
 function appendRange(journal: Journal, from: number, to: number): void {
   const log = journal.log(0)
   for (let n = from; n < to; n += 1) expect(log.append(`subject-${n % 50}`, `{"n":${n}`, true)).toBe(true)
 }
-
-const distinct = (records: readonly ReadRecord[]) => new Set(countedNs(journalParts(records))).size
 
 /** Each record once by its number, without holes, in the order of appending within each partition. */
 function expectAll(records: readonly ReadRecord[], total: number): void {
@@ -59,9 +55,7 @@ test('records arrive numbered without holes and in order, with their key and no 
   appendRange(journal, 0, 20_000)
   expect(await journal.log(0).writtenInTime()).toBe(true)
   expect(await journal.drain(20_000)).toEqual({ left: 0 })
-  const records = await readTopic(options, topic, (read) => {
-    return distinct(read) >= 20_000 && journalParts(read).filter((part) => part.marks.at(-1)?.end).length === 6
-  })
+  const records = await readTopic(options, topic, (read) => distinct(read) >= 20_000 && endMarks(read).length === 6)
   expectAll(records, 20_000)
   for (const { journal: id, ns, marks, repeats } of journalParts(records)) {
     expect(id).toBe(journal.id)
@@ -151,8 +145,7 @@ test('while the wall clock is behind what marks have said, records go on and mar
   }
   await writer.close()
   expect(await keeper.drain(20_000)).toBe(true)
-  const isEnded = (read: readonly ReadRecord[]) => journalParts(read).some((part) => part.marks.at(-1)?.end === true)
-  const [part] = journalParts(await readTopic(options, name, isEnded))
+  const [part] = journalParts(await readTopic(options, name, (read) => endMarks(read).length === 1))
   expect(part?.ns).toEqual([1, 2])
   expect(part?.marks.filter(({ end }) => !end)).toEqual([])
 })

@@ -49,3 +49,13 @@ export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
 /** All that tests appended and that is there, each as often as metering would count it, lowest first. */
 export const countedNs = (parts: readonly JournalPart[]): number[] =>
   parts.flatMap(({ ns }) => ns.filter((n) => n !== undefined)).sort((a, b) => a - b)
+
+/** The numbers that tests append. */
+export const upTo = (total: number, from = 0) => Array.from({ length: total - from }, (_, n) => from + n)
+
+/** How many different ones have come. */
+export const distinct = (records: readonly ReadRecord[]) => new Set(countedNs(journalParts(records))).size
+
+/** The partitions whose journal says that it has ended. */
+export const endMarks = (records: readonly ReadRecord[]) =>
+  journalParts(records).filter((part) => part.marks.at(-1)?.end === true)
