@@ -3,8 +3,6 @@ import { createClient } from '@clickhouse/client'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { startServer } from './start-server.ts'
 
-export type LocalClickhouse = Awaited<ReturnType<typeof startClickhouse>>
-
 /**
  * The local ClickHouse in a process of its own, for tests of that very server: others take `inject('clickhouseUrl')`.
  */
