@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,6 +6,7 @@ import { projectRoot } from '@weir/cli/project.ts'
 import type { ReadyLine } from '@weir/cli/up/ready-line.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { hear } from './hear.ts'
 import { endOfFile, keepLog } from './servers/server-logs.ts'
 
 /** A start takes 7 s here; a machine that also runs other tests may need many times that. */
@@ -20,17 +20,10 @@ export type RunningWeir = Awaited<ReturnType<typeof weirUp>>
  */
 export async function runWeir(args: readonly string[], env: NodeJS.ProcessEnv = {}, input = '') {
   const child = spawnBound([join(projectRoot, 'weir'), ...args], { env: { ...process.env, ...env }, stdio: 'pipe' })
-  const output = collect(child)
+  const output = hear(child)
   child.stdin?.end(input)
-  const code = await new Promise<number | null>((done) => child.once('close', done))
-  return { code, ...output }
-}
-
-function collect(child: ChildProcess): { stdout: string; stderr: string } {
-  const output = { stdout: '', stderr: '' }
-  child.stdout?.on('data', (data: Buffer) => (output.stdout += data.toString()))
-  child.stderr?.on('data', (data: Buffer) => (output.stderr += data.toString()))
-  return output
+  const code = await output.ended
+  return { code, stdout: output.stdout, stderr: output.stderr }
 }
 
 /**
@@ -52,7 +45,7 @@ export async function weirUp(
     env: { ...process.env, PATH: path, ...env },
     stdio: 'pipe',
   })
-  const output = collect(child)
+  const output = hear(child)
   const logs = () => (existsSync(join(dir, 'logs')) ? readdirSync(join(dir, 'logs')) : [])
   const keepEnd = keepLog('weir-up', () =>
     [...logs().map((name) => endOfFile(join(dir, 'logs', name))), output.stderr].join('\n'),
