@@ -24,15 +24,9 @@ const loopAlone: Contestant = {
   decide: async () => {},
 }
 
-interface Connections {
-  /** A new connection as the ingress has it. */
-  limiter(): Promise<Redis>
-  /** A new connection as a library's documentation opens it. */
-  plain(options?: { readonly enableAutoPipelining: boolean }): Promise<Redis>
-  close(): void
-}
+type Connections = ReturnType<typeof openConnections>
 
-function openConnections(url: string): Connections {
+function openConnections(url: string) {
   const opened: Redis[] = []
   const ready = async (redis: Redis) => {
     opened.push(redis)
@@ -40,8 +34,10 @@ function openConnections(url: string): Connections {
     return redis
   }
   return {
+    /** A new connection as the ingress has it. */
     limiter: () => ready(connectRedis(url, { role: 'limiter', onError: () => {} })),
-    plain: (options) => ready(new Redis(url, { ...options })),
+    /** A new connection as a library's documentation opens it. */
+    plain: (options?: { readonly enableAutoPipelining: boolean }) => ready(new Redis(url, { ...options })),
     close() {
       for (const redis of opened) redis.disconnect()
     },

@@ -1,27 +1,21 @@
-/** One measured thing over the rounds of a run. */
-export interface BenchRow {
-  readonly label: string
-  readonly unit: string
-  readonly median: number
-  readonly min: number
-  readonly max: number
-}
-
-/** Two things of the same round divided: what a noisy machine does to both cancels out. */
-export interface BenchRatio {
-  readonly label: string
-  readonly median: number
-  readonly min: number
-  readonly max: number
-  /** What is aimed at, in words; a bench reports and never fails on it. */
-  readonly target?: string
-}
-
 /** Median, smallest and largest of the rounds. */
 export interface Spread {
   readonly median: number
   readonly min: number
   readonly max: number
+}
+
+/** One measured thing over the rounds of a run. */
+export interface BenchRow extends Spread {
+  readonly label: string
+  readonly unit: string
+}
+
+/** Two things of the same round divided: what a noisy machine does to both cancels out. */
+export interface BenchRatio extends Spread {
+  readonly label: string
+  /** What is aimed at, in words; a bench reports and never fails on it. */
+  readonly target?: string
 }
 
 /** Several things measured of each of many contestants; `undefined` where one has no such figure. */

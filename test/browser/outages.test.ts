@@ -1,9 +1,9 @@
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { untilLoaded } from '../support/browser/open-browser.ts'
 import { startPageStack } from '../support/browser/page-stack.ts'
 import { forFile } from '../support/opened.ts'
+import { until } from '../support/until.ts'
 
 const stack = await forFile(startPageStack())
 await stack.ask('acme')
@@ -76,7 +76,7 @@ it('point 7: a console that was started again asks for the token, and shows the 
   await page.getByLabel('Token').waitFor({ timeout: noticedMs })
   expect(new URL(page.url()).pathname).toBe('/system')
   const isBack = async () => (await fetch(`${stack.console}/openapi.json`).catch(() => undefined))?.ok
-  expect(await waitUntil(isBack, { deadlineMs: noticedMs })).toBe(true)
+  await until(isBack, noticedMs)
   await page.getByLabel('Token').fill(stack.weir.line.adminToken)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { level: 1, name: 'System' }).waitFor()

@@ -5,6 +5,7 @@ import { allowLoad, askOnce, expectCounted, startLoad } from '../support/docker/
 import type { PageShell } from '../support/docker/page-shell.ts'
 import { docker, openHelloServer, openShell, showLogs } from '../support/docker/tier.ts'
 import { allFences } from '../support/docs/fences.ts'
+import { until } from '../support/until.ts'
 
 /** What is read of Prometheus' answers. */
 interface PrometheusAnswer {
@@ -53,8 +54,8 @@ test('The commands of the page start all of it within three minutes, count its r
   const said = await shell.run(ask ?? '', 60_000)
   expect(said.match(/^ratelimit:/gim)).toHaveLength(4)
   const counted = "SELECT sum(count) FROM weir.decisions WHERE subject = 'acme' AND outcome = 'allow'"
-  expect(await waitUntil(async () => Number(await clickhouse(counted)) === 4, { deadlineMs: 30_000 })).toBe(true)
-  expect(await waitUntil(() => webhooks.length > 0, { deadlineMs: 30_000 })).toBe(true)
+  await until(async () => Number(await clickhouse(counted)) === 4, 30_000)
+  await until(() => webhooks.length > 0, 30_000)
   expect(webhooks.map(({ body }) => JSON.parse(body))).toMatchObject([{ data: { subject: 'acme', limit: 'day' } }])
   expect(webhooks[0]?.headers['webhook-signature']).toMatch(/^v1,/)
 }, 300_000)
@@ -98,9 +99,7 @@ test('Prometheus of the profile monitoring scrapes all four services, and has al
   const { data } = await get('rules')
   const rules = data.groups.flatMap((group) => group.rules)
   expect(rules.length).toBeGreaterThan(60)
-  expect(
-    await waitUntil(async () => (await get('query?query=weir_ready')).data.result.length === 4, { deadlineMs: 60_000 }),
-  ).toBe(true)
+  await until(async () => (await get('query?query=weir_ready')).data.result.length === 4)
 }, 200_000)
 
 test('The journal is node’s alone, and outlives down and up with what Kafka does not have', async () => {

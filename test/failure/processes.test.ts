@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
-import { endThreads, openInspector } from '../support/failure/publisher-thread.ts'
 import { exactly, playScenario, type Scene } from '../support/failure/scenario.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { freeze, killAtRandom } from '../support/failure/strikes.ts'
@@ -15,7 +14,6 @@ const kills = 4
 const frozenMs = 12_000
 /** A member leaves or comes about every two seconds, by SIGTERM and by SIGKILL in turn. */
 const changes = 8
-const ends = 5
 
 /** A stop by SIGTERM leaves the group in order; the supervisor starts the process again all the same. */
 async function changeGroup({ load, random }: Scene): Promise<void> {
@@ -63,20 +61,3 @@ it.for(Object.entries(faults))(
     expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
   },
 )
-
-it('a publisher thread that ends is followed by another, which goes on where it was; the ingress process stays', async () => {
-  const port = await openInspector(stack)
-  const pid = stack.pid('ingress')
-  const { row } = await playScenario(stack, {
-    fault: `the publisher thread ends, ${ends} times`,
-    perSecond: 500,
-    async strike({ load, random }) {
-      for (let end = 0; end < ends; end += 1) {
-        await load.forMs(random.integer(500, 4_000))
-        expect(await endThreads(port)).toEqual([expect.stringContaining('publisher')])
-      }
-    },
-  })
-  expect(row).toEqual(exactly(row))
-  expect(stack.pid('ingress')).toBe(pid)
-})

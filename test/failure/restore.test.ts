@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, it } from 'vitest'
@@ -51,7 +51,7 @@ async function backUp(statement: string): Promise<void> {
 async function ask<Row>(query: string): Promise<readonly Row[]> {
   const client = connectClickhouse(stack.addresses.clickhouse, 'failure-suite')
   try {
-    return await (await client.query({ query, format: 'JSONEachRow' })).json<Row>()
+    return await readRows<Row>(client, query)
   } finally {
     await client.close()
   }

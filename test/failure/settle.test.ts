@@ -5,6 +5,7 @@ import { keyOf, subjectId } from '../support/failure/failure-policy.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
 import { forFile } from '../support/opened.ts'
+import { until } from '../support/until.ts'
 
 const stack = await forFile(startStack({ oneOfEach: true }))
 await untilRestored(stack)
@@ -50,7 +51,7 @@ async function settleThroughKill(step: string, subject: string) {
     ),
   )
   // The first death is ours, the second is the step's.
-  expect(await waitUntil(() => deaths() >= before + 2, { deadlineMs: 60_000 })).toBe(true)
+  await until(() => deaths() >= before + 2)
   await stack.backAfter('ingress', undefined)
   return { subject, settled }
 }
@@ -74,6 +75,6 @@ it('an ingress killed while it settles: a client that repeats until it is answer
     expect(peek?.limits).toEqual([expect.objectContaining({ used: decisions * cost })])
   }
   const isSummed = async () => (await counter.rollupDifferences()) === 0
-  expect(await waitUntil(isSummed, { deadlineMs: 10_000 })).toBe(true)
+  await until(isSummed, 10_000)
   await counter.close()
 })

@@ -5,6 +5,7 @@ import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { images } from '../support/servers/start-container.ts'
+import { environmentProblems } from './environment-problems.ts'
 import { compose, composeFile, composeServices, valueWithout, waitsFor } from './read-compose.ts'
 import { readConfigs } from './read-configs.ts'
 import { textOf, tree } from './read-tree.ts'
@@ -64,20 +65,9 @@ describe.each(configs)('$service', ({ service, variables }) => {
   const declared = Object.values(variables)
   const set = (name: string) => valueWithout(environment[name] ?? '')
 
-  test('is given variables that it reads, and all that it must have', () => {
-    const known = [...declared.map(({ name }) => name), ...(service === 'alerting' ? secretNames : [])]
-    expect(Object.keys(environment).filter((name) => !known.some((one) => one === name))).toEqual([])
-    const missing = declared.filter(({ name, fallback }) => fallback === undefined && environment[name] === undefined)
-    expect(missing.map(({ name }) => name)).toEqual([])
-  })
-
-  test('is given values that it accepts', () => {
-    const problems = declared.flatMap(({ name, fallback, parse }) => {
-      const { value, mustBeGiven } = set(name)
-      const parsed = parse(value || (fallback ?? ''))
-      return mustBeGiven || 'value' in parsed ? [] : [`${name} ${parsed.problem}`]
-    })
-    expect(problems).toEqual([])
+  test('is given variables that it reads, all that it must have, and values that it accepts', () => {
+    const given = new Map(Object.keys(environment).map((name) => [name, set(name).value]))
+    expect(environmentProblems(given, variables, service === 'alerting' ? secretNames : [])).toEqual([])
   })
 
   test('listens on its usual ports, on all addresses of the container and on loopback of the host', () => {

@@ -1,3 +1,4 @@
+import type { Block, BlockPage } from '@weir/api/limits.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -9,6 +10,7 @@ import { startServer } from '../support/servers/start-server.ts'
 import { startServiceProcess } from '../support/service-process.ts'
 import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
+import { until } from '../support/until.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** By the form in which their ingress records addresses. */
@@ -62,24 +64,13 @@ async function exceed(form: Form, address: string) {
   ])
 }
 
-interface Listed {
-  readonly id: string
-  readonly limit: string
-  readonly subject: string | null
-  readonly ip: string | null
-  readonly scope: Readonly<Record<string, string>>
-  readonly since: string
-  readonly until: string
-  readonly refusals: number
-  readonly decision: string
-}
 const list = async (query = '') => {
-  const { status, body } = await desk.ask<{ items: Listed[]; complete: boolean }>(`GET /v1/blocks?${query}`)
+  const { status, body } = await desk.ask<BlockPage>(`GET /v1/blocks?${query}`)
   expect([status, body.complete]).toEqual([200, true])
   return body.items
 }
 /** The blocks of a question, once there are so many and every refusal is metered. */
-async function listed(query: string, count: number): Promise<readonly Listed[]> {
+async function listed(query: string, count: number): Promise<readonly Block[]> {
   const found = async () => {
     const items = await list(query)
     return items.length === count && items.every(({ refusals }) => refusals === 2) ? items : undefined
@@ -212,7 +203,7 @@ test.each(['full', 'hash', 'off'] as const)(
       used_up: false,
     })
     const isAdmitted = async () => (await ask(form, '192.0.2.77')) === 200
-    expect(await waitUntil(isAdmitted, { deadlineMs: 1_500, everyMs: 10 })).toBe(true)
+    await until(isAdmitted, 1_500)
     expect(await ask(form, '192.0.2.78')).toBe(429)
     const again = await desk.ask<object>(`POST /v1/blocks/${item.id}/lift`, { forget: true })
     expect([again.status, again.body]).toMatchObject([200, { lifted: false, forgotten: true, used_up: false }])
@@ -233,7 +224,7 @@ test('a block of an address that all subjects share is lifted, and an id of no b
   expect(item).toMatchObject({ subject: null, ip: '192.0.2.200', scope: { ip: '192.0.2.200' } })
   const { status, body } = await desk.ask<object>(`POST /v1/blocks/${item?.id}/lift`, { forget: true })
   expect([status, body]).toMatchObject([200, { limit: 'flood', subject: null, lifted: true, forgotten: true }])
-  expect(await waitUntil(async () => (await carl()) === 200, { deadlineMs: 1_500, everyMs: 10 })).toBe(true)
+  await until(async () => (await carl()) === 200, 1_500)
   const forged = Buffer.alloc(60).toString('base64url')
   for (const id of ['x', forged, `${item?.id.slice(0, -2)}`]) {
     const unknown = await desk.ask<{ type: string }>(`POST /v1/blocks/${id}/lift`)

@@ -7,6 +7,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, test } from 'vitest'
 import { listen } from '../support/listen.ts'
 import { folderForFile } from '../support/opened.ts'
+import { until } from '../support/until.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** What a console answers; nothing, for as long as it is undefined. */
@@ -80,7 +81,7 @@ test.each([
     stdio: 'pipe',
   })
   const ended = new Promise<number | null>((done) => child.once('exit', done))
-  expect(await waitUntil(() => asked > before, { deadlineMs: 20_000 })).toBe(true)
+  await until(() => asked > before, 20_000)
   child.kill(signal)
   expect(await Promise.race([ended, waitUntil(() => false, { deadlineMs: 10_000 })])).toBe(code)
   expect(await readdir(dir)).toEqual([])
@@ -103,7 +104,7 @@ test.each([
     stdio: 'pipe',
   })
   const ended = new Promise<number | null>((done) => child.once('exit', done))
-  expect(await waitUntil(() => isWaiting, { deadlineMs: 20_000 })).toBe(true)
+  await until(() => isWaiting, 20_000)
   child.kill('SIGINT')
   expect(await Promise.race([ended, waitUntil(() => false, { deadlineMs: 10_000 })])).toBe(130)
 })

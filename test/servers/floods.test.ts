@@ -1,14 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { openIngressStack } from '../support/ingress-stack.ts'
-import { forFile, forTest } from '../support/opened.ts'
+import { folderForTest, forFile, forTest } from '../support/opened.ts'
 import { readMetric } from '../support/read-metric.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { type ReadRecord, readTopic } from '../support/servers/read-topic.ts'
@@ -24,12 +21,6 @@ const policy = {
 const stack = await forFile(openIngressStack(policy))
 
 const start = (journalDir: string) => stack.start({ WEIR_JOURNAL_DIR: journalDir })
-
-async function newJournalDir(): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-floods-'))
-  onTestFinished(() => rm(dir, { recursive: true, force: true }))
-  return dir
-}
 
 /** What clients were answered: how often under which id, and how many requests had no answer. */
 interface Answered {
@@ -87,7 +78,7 @@ async function recordsWith(ids: Iterable<string>): Promise<DecisionRecordV1[]> {
 }
 
 test('a flood of refusals from memory and of unknown callers is in Kafka in exact sums, few records for many answers', async () => {
-  const ingress = await forTest(start(await newJournalDir()))
+  const ingress = await forTest(start(await folderForTest('floods')))
   const answered: Answered = { byId: new Map(), cutOff: 0 }
   await flood(ingress.api, 'calm', 6_000, answered, () => undefined)
   expect([answered.cutOff, answered.byId.has('none')]).toEqual([0, false])
@@ -106,14 +97,14 @@ test('a flood of refusals from memory and of unknown callers is in Kafka in exac
 }, 120_000)
 
 test('a kill amid a flood loses no refusal that was answered, and counts none twice', async () => {
-  const journalDir = await newJournalDir()
+  const journalDir = await folderForTest('floods')
   const ingress = await start(journalDir)
   const answered: Answered = { byId: new Map(), cutOff: 0 }
   await flood(ingress.api, 'killed', 100_000, answered, (count) => {
     if (count === 3_000) process.kill(ingress.pid, 'SIGKILL')
   })
   expect(answered.cutOff).toBeGreaterThan(0)
-  const next = await forTest(start(journalDir))
+  await forTest(start(journalDir))
   const records = await recordsWith(answered.byId.keys())
   const counts = new Map<string, number>()
   for (const { id, count } of records) counts.set(id, (counts.get(id) ?? 0) + count)

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { beforeEach, expect, inject, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, inject, test } from 'vitest'
+import { folderForTest } from '../support/opened.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { runWeir } from '../support/weir-up.ts'
 
@@ -17,8 +17,7 @@ let policyText: string
 
 beforeEach(async () => {
   acme = `acme-${randomUUID().slice(0, 8)}`
-  const dir = await mkdtemp(join(tmpdir(), 'weir-limits-'))
-  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  const dir = await folderForTest('limits')
   policyFile = join(dir, 'weir.yaml')
   policyText = `
 version: 1

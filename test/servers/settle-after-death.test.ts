@@ -2,8 +2,7 @@ import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { openIngressStack } from '../support/ingress-stack.ts'
-import { forTest } from '../support/opened.ts'
-import { journalBase } from '../support/servers/open-test-journal.ts'
+import { folderForTest, forTest } from '../support/opened.ts'
 import { readDecisions } from '../support/servers/read-decisions.ts'
 
 /** Below the minute after which another process writes what is still owed. */
@@ -24,7 +23,7 @@ test('a process killed after it wrote a correction: another that lives on its ma
     subjects: { [subject]: { plan: 'free', keys: [{ sha256: sha256(subject) }] } },
   }
   const stack = await forTest(openIngressStack(policy))
-  const journals = { WEIR_JOURNAL_DIR: await journalBase() }
+  const journals = { WEIR_JOURNAL_DIR: await folderForTest('journal') }
   const living = await stack.start(journals)
   const dying = await stack.start({ ...journals, WEIR_CRASH_AT: 'ingress.settle.written' })
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { startOwnClickhouse } from '../support/servers/own-clickhouse.ts'
 const server = await forFile(startOwnClickhouse())
 const client = await forFile(connectClickhouse(server.address, 'test'))
 
-const rows = async <T>(query: string): Promise<T[]> => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
+const rows = <T>(query: string) => readRows<T>(client, query)
 const journal = randomUUID()
 
 /** A record as the first version of the tables took it. */

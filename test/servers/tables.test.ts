@@ -3,7 +3,7 @@ import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError } from '@weir/clickhouse/insert.ts'
 import { migrate, readMigrations, schemaMissing } from '@weir/clickhouse/migrate.ts'
 import { askPeriodUsage } from '@weir/console/money/billing-queries.ts'
@@ -23,7 +23,7 @@ const folder = join(projectRoot, 'infra/clickhouse/migrations')
 const server = await forFile(startOwnClickhouse())
 const client = await forFile(connectClickhouse(server.address, 'test'))
 
-const rows = async <T>(query: string): Promise<T[]> => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
+const rows = <T>(query: string) => readRows<T>(client, query)
 
 describe('migrations', () => {
   it('are applied once, in order, by several at the same time', async () => {

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { topics } from '@weir/contracts/topics.ts'
 import type { RatedUsage } from '@weir/core/prices/rated-usage.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
+import { until } from '../support/until.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 const hourMs = 3_600_000
@@ -131,7 +131,7 @@ test('All exports of a state have what is counted once, also what comes late, af
   const isDeleted = async () =>
     (await tables.rows("SELECT 1 FROM weir.policy_history WHERE kind = 'subject' AND name = 'gone' AND body = ''"))
       .length > 0
-  expect(await waitUntil(isDeleted, { deadlineMs: 20_000 })).toBe(true)
+  await until(isDeleted, 20_000)
   const customers = join(dir, 'customers.json')
   writeFileSync(customers, '{"acme":"cus_1"}')
   const early = await run('--to', 'stripe', '--state', state, '--customers', customers)

@@ -1,15 +1,15 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { parseUsageQuery } from '@weir/api/query/usage-query.ts'
 import { askUsage, usageSource } from '@weir/console/usage/usage-queries.ts'
 import { openUsageStream } from '@weir/console/usage/usage-stream.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
 import { listenForTest } from '../support/listen.ts'
+import { folderForTest } from '../support/opened.ts'
 import { runWeir } from '../support/weir-up.ts'
 
 /** Far more bytes than the sockets between ClickHouse and a reader that waits can hold. */
@@ -131,8 +131,7 @@ test('more rows or time than an answer may have are an error before the first on
 const usage = ['usage', '--from', '2026-11-02', '--to', '2026-11-03', '--by', 'subject']
 
 test('weir usage --format prints the same, or writes it to a file that appears once it is whole', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-usage-'))
-  onTestFinished(() => rm(dir, { recursive: true }))
+  const dir = await folderForTest('usage')
   const { environment } = desk
   const printed = await runWeir([...usage, '--format', 'csv'], environment)
   expect([printed.code, printed.stdout]).toEqual([0, csv])
@@ -152,8 +151,7 @@ test('weir usage --format prints the same, or writes it to a file that appears o
 })
 
 test('a file of before stays as it is where the answer breaks off', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-usage-'))
-  onTestFinished(() => rm(dir, { recursive: true }))
+  const dir = await folderForTest('usage')
   const output = join(dir, 'usage.csv')
   await writeFile(output, 'of before')
   const broken = createServer((socket) => {

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
+import { until } from '../support/until.ts'
 import { runWeir } from '../support/weir-up.ts'
 import { wholeWeir } from '../support/whole-weir.ts'
 
@@ -117,7 +117,7 @@ test('an example goes on until Ctrl-C, and leaves the policy as it was', async (
   const child = spawnBound([inProject('weir'), ...commandOf('fastify')], { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   child.stdout?.on('data', (part: Buffer) => (text += part))
-  expect(await waitUntil(() => text.includes('Ctrl-C ends'), { deadlineMs: 60_000 })).toBe(true)
+  await until(() => text.includes('Ctrl-C ends'))
   expect(JSON.stringify(await policy())).toContain('example-fastify-paid')
   const ended = once(child, 'exit')
   child.kill('SIGINT')

@@ -1,4 +1,4 @@
-import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, it } from 'vitest'
 import { compareWhenThere, openCounter } from '../support/failure/count.ts'
@@ -7,6 +7,7 @@ import { untilSettled } from '../support/failure/until-settled.ts'
 import { forFile } from '../support/opened.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
+import { until } from '../support/until.ts'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 
 const up = await forFile(weirUp())
@@ -34,11 +35,7 @@ const send = async ({ line }: RunningWeir): Promise<number> => {
 const decisions = async ({ line }: RunningWeir): Promise<number> => {
   const client = connectClickhouse(line.clickhouse, 'smoke')
   try {
-    const answer = await client.query({
-      query: 'SELECT toUInt32(sum(count)) AS n FROM weir.decisions',
-      format: 'JSONEachRow',
-    })
-    const [row] = await answer.json<{ n: number }>()
+    const [row] = await readRows<{ n: number }>(client, 'SELECT toUInt32(sum(count)) AS n FROM weir.decisions')
     return row?.n ?? 0
   } catch {
     return -1
@@ -109,7 +106,7 @@ it('While a server is stopped, the ingress still answers, and the rest says what
   expect([usage.status, usage.headers.get('content-type')]).toEqual([503, 'application/problem+json'])
   process.kill(pids.clickhouse ?? 0, 'SIGCONT')
   process.kill(pids.kafka ?? 0, 'SIGCONT')
-  expect(await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })).toBe(true)
+  await until(() => worksAgain(up), recoveryDeadlineMs)
 })
 
 it('kill -9 of each part in turn under load: it is started again, and every answered decision is counted once', async () => {
@@ -136,14 +133,14 @@ it('kill -9 of the launcher: no process of the data directory is left, and the s
   expect(up.processes().length).toBeGreaterThanOrEqual(7)
   const counted = await decisions(up)
   await up.end('SIGKILL')
-  expect(await waitUntil(() => up.processes().length === 0, { deadlineMs: 5_000 })).toBe(true)
+  await until(() => up.processes().length === 0, 5_000)
 
   const again = await weirUp(['--data', up.dir, '--timings'])
   try {
     expect(again.line.demoKey).toBe(up.line.demoKey)
     expect(again.said()).toMatch(/ s {2}kafka\n.* s {2}policy\n.* s {2}ingress\n/s)
     expect(await decisions(again)).toBe(counted)
-    expect(await waitUntil(() => worksAgain(again), { deadlineMs: recoveryDeadlineMs })).toBe(true)
+    await until(() => worksAgain(again), recoveryDeadlineMs)
     expect(await again.end('SIGTERM')).toBe(0)
     expect(again.processes()).toEqual([])
   } finally {

@@ -1,6 +1,6 @@
 import type { LoadReport } from '@weir/cli/load/report.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
+import { until } from '../support/until.ts'
 import { runWeir } from '../support/weir-up.ts'
 import { wholeWeir } from '../support/whole-weir.ts'
 
@@ -35,7 +35,7 @@ test('the shipped demo policy is loaded without any more words, its limits hold,
     const rows = (await usage()).map(({ outcome, denied_by, count }) => [outcome, denied_by, Number(count)])
     return JSON.stringify(rows.toSorted()) === JSON.stringify(said.toSorted())
   }
-  expect(await waitUntil(counted, { deadlineMs: 20_000 })).toBe(true)
+  await until(counted, 20_000)
 })
 
 test('every example in the help of weir load runs', async () => {

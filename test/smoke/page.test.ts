@@ -1,7 +1,7 @@
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, it } from 'vitest'
 import { openBrowser, openWatchedPage, seriousFindings, signIn, untilLoaded } from '../support/browser/open-browser.ts'
 import { forFile } from '../support/opened.ts'
+import { until } from '../support/until.ts'
 import { weirUp } from '../support/weir-up.ts'
 
 /** What a first visit may load, with all headers. */
@@ -39,7 +39,7 @@ const says = async (path: string, text: RegExp) =>
   text.test(await (await fetch(weir.line.console + path, { headers })).text())
 const isThere = async () =>
   (await says('/v1/usage?step=total', /"allowed":120,"denied":25/)) && says('/v1/alerts', /demo-small/)
-expect(await waitUntil(isThere, { deadlineMs: 20_000 })).toBe(true)
+await until(isThere, 20_000)
 
 it('the page opens by its token with less than 200 kB, shows every page with what was counted, and nothing goes wrong', async () => {
   const { page, faults } = watched

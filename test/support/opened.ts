@@ -23,3 +23,10 @@ export async function folderForFile(name: string): Promise<string> {
   afterAll(() => rm(dir, { recursive: true, force: true }))
   return dir
 }
+
+/** An empty folder that is removed behind a test. */
+export async function folderForTest(name: string): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), `weir-test-${name}-`))
+  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  return dir
+}

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { readRows } from '@weir/clickhouse/connect.ts'
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -37,11 +38,8 @@ async function request(ingress: string, count: number, connections: number, key:
 const untilEarlyInTheMinute = () => waitUntil(() => Date.now() % 60_000 < 30_000, { deadlineMs: 35_000, everyMs: 250 })
 
 async function sums({ clickhouse }: Pick<Pipeline, 'clickhouse'>, table: string, where: string) {
-  const answer = await clickhouse.query({
-    query: `SELECT toUInt32(sum(count)) AS decisions, toUInt32(sumIf(count, outcome = 'allow')) AS allowed FROM weir.${table} WHERE ${where}`,
-    format: 'JSONEachRow',
-  })
-  const [row] = await answer.json<{ decisions: number; allowed: number }>()
+  const query = `SELECT toUInt32(sum(count)) AS decisions, toUInt32(sumIf(count, outcome = 'allow')) AS allowed FROM weir.${table} WHERE ${where}`
+  const [row] = await readRows<{ decisions: number; allowed: number }>(clickhouse, query)
   return row
 }
 

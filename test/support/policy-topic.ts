@@ -1,7 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
@@ -87,13 +84,6 @@ export function openWriter(options: KafkaOptions, topic: string): PolicyWriter {
   const writer = createPolicyWriter({ ...options, topic })
   onTestFinished(() => writer.close())
   return writer
-}
-
-/** An empty folder, removed when the test ends. */
-export async function emptyDir(): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-policy-'))
-  onTestFinished(() => rm(dir, { recursive: true, force: true }))
-  return dir
 }
 
 /** Size of the limit of `policyOfSize` in the policy in force. */

@@ -6,16 +6,10 @@ export interface Answer {
   readonly waitedMs: number
 }
 
-export interface Load {
-  /** In the order in which they came. */
-  readonly answers: readonly Answer[]
-  stop(): Promise<void>
-}
-
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** So many clients that each ask again as soon as they were answered. */
-export function runLoad(store: LimitStore, clients: number, request: LimitRequest): Load {
+export function runLoad(store: LimitStore, clients: number, request: LimitRequest) {
   const answers: Answer[] = []
   let isStopped = false
   const client = async () => {
@@ -28,6 +22,7 @@ export function runLoad(store: LimitStore, clients: number, request: LimitReques
   }
   const all = Promise.all(Array.from({ length: clients }, client))
   return {
+    /** In the order in which they came. */
     answers,
     async stop() {
       isStopped = true

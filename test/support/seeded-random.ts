@@ -1,15 +1,8 @@
 /** Random numbers that a seed repeats; print the seed when a test that uses them fails. */
-export interface SeededRandom {
-  readonly seed: number
-  /** An integer from `min` to `max`, both included. */
-  integer(min: number, max: number): number
-  pick<T>(from: readonly [T, ...T[]]): T
-  /** True once in `times`. */
-  oneIn(times: number): boolean
-}
+export type SeededRandom = ReturnType<typeof createSeededRandom>
 
 /** mulberry32. The seed is `WEIR_TEST_SEED`, or a new one. */
-export function createSeededRandom(seed = Number(process.env.WEIR_TEST_SEED ?? Date.now() % 2 ** 31)): SeededRandom {
+export function createSeededRandom(seed = Number(process.env.WEIR_TEST_SEED ?? Date.now() % 2 ** 31)) {
   let state = seed
   const next = () => {
     state = (state + 0x6d2b79f5) | 0
@@ -20,8 +13,10 @@ export function createSeededRandom(seed = Number(process.env.WEIR_TEST_SEED ?? D
   const integer = (min: number, max: number) => min + Math.floor(next() * (max - min + 1))
   return {
     seed,
+    /** An integer from `min` to `max`, both included. */
     integer,
-    pick: (from) => from[integer(0, from.length - 1)] ?? from[0],
-    oneIn: (times) => integer(1, times) === 1,
+    pick: <T>(from: readonly [T, ...T[]]) => from[integer(0, from.length - 1)] ?? from[0],
+    /** True once in `times`. */
+    oneIn: (times: number) => integer(1, times) === 1,
   }
 }

@@ -5,16 +5,7 @@ import { metricIn } from './read-metric.ts'
 import { keepLog } from './servers/server-logs.ts'
 
 /** A process of a service as it runs in production. */
-export interface ServiceProcess {
-  readonly pid: number
-  /** What it has written so far. */
-  said(): string
-  ready(): Promise<{ status: number; text: string }>
-  metric(name: string): Promise<number>
-  kill(signal: NodeJS.Signals): Promise<void>
-  /** Resolves when it is gone. */
-  readonly ended: Promise<void>
-}
+export type ServiceProcess = Awaited<ReturnType<typeof startServiceProcess>>
 
 /**
  * Starts `services/NAME` on an ops port of its own; its group's session is 6 s unless the environment says otherwise.
@@ -22,7 +13,7 @@ export interface ServiceProcess {
 export async function startServiceProcess(
   name: 'ingress' | 'metering' | 'alerting' | 'console',
   environment: Readonly<Record<string, string>>,
-): Promise<ServiceProcess> {
+) {
   const [port] = await freePorts(1)
   let text = ''
   const child = spawnBound([process.execPath, `${projectRoot}/services/${name}/src/main.ts`], {
@@ -39,13 +30,15 @@ export async function startServiceProcess(
   }
   return {
     pid: child.pid ?? 0,
+    /** What it has written so far. */
     said: () => text,
+    /** Resolves when it is gone. */
     ended,
     ready: () => get('/readyz').catch((error: unknown) => ({ status: 0, text: String(error) })),
-    async metric(metricName) {
+    async metric(metricName: string) {
       return metricIn((await get('/metrics')).text, metricName) ?? Number.NaN
     },
-    async kill(signal) {
+    async kill(signal: NodeJS.Signals) {
       child.kill(signal)
       await ended
     },

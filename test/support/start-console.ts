@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto'
-import { open, readFile, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { endOfFile, keepLog } from './servers/server-logs.ts'
+import { answersOk, startProcess } from './start-process.ts'
 
 const main = resolve(import.meta.dirname, '../../services/console/src/main.ts')
-/** It starts within a second or two; a busy machine may take many times that. */
-const startDeadlineMs = 60_000
 const adminToken = 'test-admin-token'
 
 /** What a console answered; `T` is what the test knows of it. */
@@ -20,47 +17,10 @@ export interface AdminAnswer<T> {
 }
 
 /** A console process on ports of its own, which can be killed and started again. */
-export interface RunningConsole {
-  readonly ops: string
-  /** What commands need to find it. */
-  readonly environment: { readonly WEIR_CONSOLE_URL: string; readonly WEIR_ADMIN_TOKEN: string }
-  /** Asks with the token that may do everything. A text is sent as YAML, anything else as JSON. */
-  ask<T>(request: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<AdminAnswer<T>>
-  /** Of the process that runs now. */
-  pid(): number
-  /** Without a chance to finish anything. */
-  kill(): Promise<void>
-  restart(): Promise<void>
-  /** Everything it has logged. */
-  readLog(): Promise<string>
-  close(): Promise<void>
-}
-
-const isReady = async (ops: string) => {
-  const response = await fetch(`${ops}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
-  await response?.body?.cancel()
-  return response?.status === 200
-}
-
-async function launch(environment: NodeJS.ProcessEnv, logFile: string, ops: string) {
-  const log = await open(logFile, 'a')
-  const child = spawnBound([process.execPath, main], { stdio: ['ignore', log.fd, log.fd], env: environment })
-  await log.close()
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  const alive = () => child.exitCode === null && child.signalCode === null
-  const up = await waitUntil(async () => !alive() || isReady(ops), { deadlineMs: startDeadlineMs })
-  if (up !== true || !alive()) throw new Error(`the console did not start:\n${await readFile(logFile, 'utf8')}`)
-  return {
-    pid: child.pid ?? 0,
-    async end(signal: NodeJS.Signals) {
-      child.kill(signal)
-      await ended
-    },
-  }
-}
+export type RunningConsole = Awaited<ReturnType<typeof startConsole>>
 
 /** Starts it and waits until it is ready. `environment` is added to what it needs to find its servers. */
-export async function startConsole(environment: Readonly<Record<string, string>>): Promise<RunningConsole> {
+export async function startConsole(environment: Readonly<Record<string, string>>) {
   const [port, opsPort] = await freePorts(2)
   const logFile = join(tmpdir(), `weir-test-console-${process.pid}-${port}.log`)
   const keepEnd = keepLog('console', () => endOfFile(logFile))
@@ -73,11 +33,24 @@ export async function startConsole(environment: Readonly<Record<string, string>>
     WEIR_ADMIN_TOKEN_SHA256: createHash('sha256').update(adminToken).digest('hex'),
     ...environment,
   }
-  let running = await launch(whole, logFile, ops)
+  const launch = () =>
+    startProcess([process.execPath, main], {
+      name: 'the console',
+      logFile,
+      env: whole,
+      ready: () => answersOk(`${ops}/readyz`),
+    })
+  let running = await launch()
   return {
     ops,
+    /** What commands need to find it. */
     environment: { WEIR_CONSOLE_URL: url, WEIR_ADMIN_TOKEN: adminToken },
-    async ask(request, body, headers = {}) {
+    /** Asks with the token that may do everything. A text is sent as YAML, anything else as JSON. */
+    async ask<T>(
+      request: string,
+      body?: unknown,
+      headers: Readonly<Record<string, string>> = {},
+    ): Promise<AdminAnswer<T>> {
       const [, method = 'GET', path = ''] = /^(\w+) (.*)$/.exec(request) ?? []
       const isText = typeof body === 'string'
       const response = await fetch(`${url}${path}`, {
@@ -93,11 +66,14 @@ export async function startConsole(environment: Readonly<Record<string, string>>
       const text = await response.text()
       return { status: response.status, headers: response.headers, body: JSON.parse(text === '' ? 'null' : text) }
     },
+    /** Of the process that runs now. */
     pid: () => running.pid,
+    /** Without a chance to finish anything. */
     kill: () => running.end('SIGKILL'),
     async restart() {
-      running = await launch(whole, logFile, ops)
+      running = await launch()
     },
+    /** Everything it has logged. */
     readLog: () => readFile(logFile, 'utf8'),
     async close() {
       await running.end('SIGTERM')

@@ -1,44 +1,24 @@
-import { open, readFile, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { endOfFile, keepLog } from './servers/server-logs.ts'
+import { answersOk, startProcess } from './start-process.ts'
 
 /** An ingress process as a service manager would run it, on ports of its own. */
-export interface RunningIngress {
-  readonly proxy: string
-  readonly api: string
-  /** `host:port`. */
-  readonly grpc: string
-  readonly ops: string
-  readonly pid: number
-  /** What it writes; removed at its end. */
-  readonly logFile: string
-  /** Ends it as a service manager would, and waits until it is gone. */
-  close(): Promise<void>
-}
+export type RunningIngress = Awaited<ReturnType<typeof startIngress>>
 
 const main = resolve(import.meta.dirname, '../../services/ingress/src/main.ts')
-/** It starts within a second or two; a busy machine may take many times that. */
-const startDeadlineMs = 60_000
-
-const isReady = async (ops: string) => {
-  const response = await fetch(`${ops}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
-  await response?.body?.cancel()
-  return response?.status === 200
-}
-
 /** Starts it and waits until it is ready. `environment` is added to what it needs to find its servers. */
-export async function startIngress(environment: Readonly<Record<string, string>>): Promise<RunningIngress> {
+export async function startIngress(environment: Readonly<Record<string, string>>) {
   const [proxyPort, apiPort, opsPort, grpcPort] = await freePorts(4)
   const logFile = join(tmpdir(), `weir-test-ingress-${process.pid}-${apiPort}.log`)
   const keepEnd = keepLog('ingress', () => endOfFile(logFile))
   const journalDir = join(tmpdir(), `weir-test-journal-${process.pid}-${apiPort}`)
-  const log = await open(logFile, 'a')
-  const child = spawnBound([process.execPath, main], {
-    stdio: ['ignore', log.fd, log.fd],
+  const ops = `http://127.0.0.1:${opsPort}`
+  const running = await startProcess([process.execPath, main], {
+    name: 'the ingress',
+    logFile,
     env: {
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -53,23 +33,20 @@ export async function startIngress(environment: Readonly<Record<string, string>>
       WEIR_JOURNAL_EPHEMERAL: '1',
       ...environment,
     },
+    ready: () => answersOk(`${ops}/readyz`),
   })
-  await log.close()
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  const alive = () => child.exitCode === null && child.signalCode === null
-  const ops = `http://127.0.0.1:${opsPort}`
-  const up = await waitUntil(async () => !alive() || isReady(ops), { deadlineMs: startDeadlineMs })
-  if (up !== true || !alive()) throw new Error(`the ingress did not start:\n${await readFile(logFile, 'utf8')}`)
   return {
     proxy: `http://127.0.0.1:${proxyPort}`,
     api: `http://127.0.0.1:${apiPort}`,
+    /** `host:port`. */
     grpc: `127.0.0.1:${grpcPort}`,
     ops,
-    pid: child.pid ?? 0,
+    pid: running.pid,
+    /** What it writes; removed at its end. */
     logFile,
+    /** Ends it as a service manager would, and waits until it is gone. */
     async close() {
-      child.kill('SIGTERM')
-      await ended
+      await running.end('SIGTERM')
       keepEnd()
       await rm(logFile, { force: true })
       await rm(journalDir, { recursive: true, force: true })

@@ -7,14 +7,7 @@ export interface SteadyAnswer {
   readonly headers: IncomingHttpHeaders
 }
 
-export interface SteadyLoad {
-  /** Requests that got no answer at all. */
-  readonly failures: readonly string[]
-  /** What was reached so far: requests begun per second. */
-  perSecond(): number
-  /** Begins no more, and waits for those under way. */
-  stop(): Promise<void>
-}
+export type SteadyLoad = ReturnType<typeof startSteadyLoad>
 
 /** Requests begin in groups at this pace, so that the rate does not hang on the precision of timers. */
 const tickMs = 10
@@ -28,7 +21,7 @@ export function startSteadyLoad(options: {
   readonly requestsPerSecond: number
   readonly connections: number
   readonly onAnswer: (answer: SteadyAnswer) => void
-}): SteadyLoad {
+}) {
   const { url, headers, requestsPerSecond, connections, onAnswer } = options
   const agent = new Agent({ keepAlive: true, maxSockets: connections, scheduling: 'fifo' })
   const failures: string[] = []
@@ -62,8 +55,11 @@ export function startSteadyLoad(options: {
     while (begun < due && underWay < underWayMax) one()
   }, tickMs)
   return {
+    /** Requests that got no answer at all. */
     failures,
+    /** What was reached so far: requests begun per second. */
     perSecond: () => begun / ((performance.now() - beganMs) / 1_000),
+    /** Begins no more, and waits for those under way. */
     async stop() {
       clearInterval(timer)
       isStopping = true

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,25 +6,13 @@ import { projectRoot } from '@weir/cli/project.ts'
 import type { ReadyLine } from '@weir/cli/up/ready-line.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { hear } from './hear.ts'
 import { endOfFile, keepLog } from './servers/server-logs.ts'
 
 /** A start takes 7 s here; a machine that also runs other tests may need many times that. */
 const startDeadlineMs = 120_000
 
-export interface RunningWeir {
-  readonly line: ReadyLine
-  readonly dir: string
-  /** The state file as it is now: pids change when a part was started again. */
-  state(): Promise<ReadyLine>
-  /** What it said on standard error so far. */
-  said(): string
-  /** Sends a signal to the launcher and waits until it has ended; its exit code. */
-  end(signal: NodeJS.Signals): Promise<number | null>
-  /** Processes that name the data directory in their command line or environment. */
-  processes(): string[]
-  /** Ends it if it still runs, and removes its data. */
-  close(): Promise<void>
-}
+export type RunningWeir = Awaited<ReturnType<typeof weirUp>>
 
 /**
  * `./weir …` as a person would call it, which runs `packages/cli/src/main.ts`; resolves when that has ended. `input` is
@@ -33,17 +20,10 @@ export interface RunningWeir {
  */
 export async function runWeir(args: readonly string[], env: NodeJS.ProcessEnv = {}, input = '') {
   const child = spawnBound([join(projectRoot, 'weir'), ...args], { env: { ...process.env, ...env }, stdio: 'pipe' })
-  const output = collect(child)
+  const output = hear(child)
   child.stdin?.end(input)
-  const code = await new Promise<number | null>((done) => child.once('close', done))
-  return { code, ...output }
-}
-
-function collect(child: ChildProcess): { stdout: string; stderr: string } {
-  const output = { stdout: '', stderr: '' }
-  child.stdout?.on('data', (data: Buffer) => (output.stdout += data.toString()))
-  child.stderr?.on('data', (data: Buffer) => (output.stderr += data.toString()))
-  return output
+  const code = await output.ended
+  return { code, stdout: output.stdout, stderr: output.stderr }
 }
 
 /**
@@ -54,7 +34,7 @@ export async function weirUp(
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
   at: { readonly checkout?: string; readonly dir?: string } = {},
-): Promise<RunningWeir> {
+) {
   // A path as people have them: with a blank, a comma and an umlaut.
   const dir = at.dir ?? (await mkdtemp(join(tmpdir(), 'weir up, größer-')))
   const command = [join(at.checkout ?? projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
@@ -65,7 +45,7 @@ export async function weirUp(
     env: { ...process.env, PATH: path, ...env },
     stdio: 'pipe',
   })
-  const output = collect(child)
+  const output = hear(child)
   const logs = () => (existsSync(join(dir, 'logs')) ? readdirSync(join(dir, 'logs')) : [])
   const keepEnd = keepLog('weir-up', () =>
     [...logs().map((name) => endOfFile(join(dir, 'logs', name))), output.stderr].join('\n'),
@@ -82,10 +62,15 @@ export async function weirUp(
   return {
     line,
     dir,
+    /** The state file as it is now: pids change when a part was started again. */
     state: async () => JSON.parse(await readFile(line.state, 'utf8')),
+    /** What it said on standard error so far. */
     said: () => output.stderr,
+    /** Sends a signal to the launcher and waits until it has ended; its exit code. */
     end,
+    /** Processes that name the data directory in their command line or environment. */
     processes: () => processesOf(dir),
+    /** Ends it if it still runs, and removes its data. */
     async close() {
       if (alive()) await end('SIGTERM')
       keepEnd()

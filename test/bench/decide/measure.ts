@@ -2,24 +2,7 @@ import type { Redis } from 'ioredis'
 import { type Contestant, subjects, type Together, togetherMax } from './contestant.ts'
 
 /** What a decision costs; of a run of one contestant. */
-export interface Cost {
-  readonly decisionsPerSecond: number
-  /** All of Redis's processor time: the script, the protocol, the socket, the append-only file. */
-  readonly redisCpuUs: number
-  /** Of it what Redis counts to EVALSHA and EVAL. */
-  readonly scriptUs: number
-  /** This process's, the loop that asks included. */
-  readonly nodeCpuUs: number
-  readonly requestBytes: number
-  readonly replyBytes: number
-}
-
-interface RedisUse {
-  readonly cpuUs: number
-  readonly scriptUs: number
-  readonly inBytes: number
-  readonly outBytes: number
-}
+export type Cost = Awaited<ReturnType<typeof measure>>
 
 const fieldOf = (info: string, name: string): number =>
   Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1] ?? Number.NaN)
@@ -30,7 +13,7 @@ const scriptUsOf = (commandStats: string): number =>
     .reduce((sum, us) => sum + us)
 
 /** All in one reply: the reading costs once, and less than one decision of a run. */
-async function readRedis(monitor: Redis): Promise<RedisUse> {
+async function readRedis(monitor: Redis) {
   const info = await monitor.call('INFO', 'cpu', 'commandstats', 'stats')
   const text = String(info)
   return {
@@ -73,7 +56,7 @@ async function ask(contestant: Contestant, ms: number, decisionsMin: number): Pr
 export const warmUp = (contestant: Contestant, ms: number): Promise<number> => ask(contestant, ms, subjects.length)
 
 /** `monitor` is a connection that only this reads by. */
-export async function measure(contestant: Contestant, monitor: Redis, ms: number): Promise<Cost> {
+export async function measure(contestant: Contestant, monitor: Redis, ms: number) {
   const redisBefore = await readRedis(monitor)
   const nodeBefore = process.cpuUsage()
   const startedAt = performance.now()
@@ -83,8 +66,11 @@ export async function measure(contestant: Contestant, monitor: Redis, ms: number
   const redis = await readRedis(monitor)
   return {
     decisionsPerSecond: decisions / seconds,
+    /** All of Redis's processor time: the script, the protocol, the socket, the append-only file. */
     redisCpuUs: (redis.cpuUs - redisBefore.cpuUs) / decisions,
+    /** Of it what Redis counts to EVALSHA and EVAL. */
     scriptUs: (redis.scriptUs - redisBefore.scriptUs) / decisions,
+    /** This process's, the loop that asks included. */
     nodeCpuUs: (node.user + node.system) / decisions,
     requestBytes: (redis.inBytes - redisBefore.inBytes) / decisions,
     replyBytes: (redis.outBytes - redisBefore.outBytes) / decisions,

@@ -1,19 +1,9 @@
-import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { goProgram } from '../../support/go-program.ts'
-
-/** `envoyproxy/ratelimit` itself, with the configuration that a bench gave it. It is published as source only. */
-export interface ReferenceServer {
-  /** `host:port` of its gRPC door. */
-  readonly grpc: string
-  readonly pid: number
-  /** Ends it and removes its folder. */
-  close(): Promise<void>
-}
+import { answersOk, startProcess } from '../../support/start-process.ts'
 
 interface ReferenceOptions {
   /** `redis://host:port`; its keys begin with `prefix`, so that it may be shared. */
@@ -23,17 +13,8 @@ interface ReferenceOptions {
   readonly files: Readonly<Record<string, string>>
 }
 
-/** It starts in a second; a busy machine may take many times that. */
-const startDeadlineMs = 30_000
-
-const isHealthy = async (url: string) => {
-  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
-  await response?.body?.cancel()
-  return response?.status === 200
-}
-
 /** Starts it on free ports and waits until it is healthy, which it is once its configuration is read. */
-export async function startReferenceServer({ redisUrl, prefix, files }: ReferenceOptions): Promise<ReferenceServer> {
+export async function startReferenceServer({ redisUrl, prefix, files }: ReferenceOptions) {
   const redis = new URL(redisUrl)
   const program = await goProgram({
     name: 'envoy-ratelimit',
@@ -45,10 +26,9 @@ export async function startReferenceServer({ redisUrl, prefix, files }: Referenc
   await mkdir(join(dir, 'ratelimit', 'config'), { recursive: true })
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, 'ratelimit', 'config', name), text)
   const [httpPort, grpcPort, debugPort] = await freePorts(3)
-  const logFile = join(dir, 'server.log')
-  const log = await open(logFile, 'a')
-  const child = spawnBound([program], {
-    stdio: ['ignore', log.fd, log.fd],
+  const running = await startProcess([program], {
+    name: 'envoyproxy/ratelimit',
+    logFile: join(dir, 'server.log'),
     cwd: dir,
     env: {
       ...process.env,
@@ -70,21 +50,16 @@ export async function startReferenceServer({ redisUrl, prefix, files }: Referenc
       GRPC_PORT: String(grpcPort),
       DEBUG_PORT: String(debugPort),
     },
+    ready: () => answersOk(`http://127.0.0.1:${httpPort}/healthcheck`),
+    deadlineMs: 30_000,
   })
-  await log.close()
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  const alive = () => child.exitCode === null && child.signalCode === null
-  const health = `http://127.0.0.1:${httpPort}/healthcheck`
-  const up = await waitUntil(async () => !alive() || isHealthy(health), { deadlineMs: startDeadlineMs })
-  if (up !== true || !alive()) {
-    throw new Error(`envoyproxy/ratelimit did not start:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`)
-  }
   return {
+    /** `host:port` of its gRPC door. */
     grpc: `127.0.0.1:${grpcPort}`,
-    pid: child.pid ?? 0,
+    pid: running.pid,
+    /** Ends it and removes its folder. */
     async close() {
-      child.kill('SIGKILL')
-      await ended
+      await running.end('SIGKILL')
       await rm(dir, { recursive: true, force: true })
     },
   }

@@ -1,3 +1,4 @@
+import { readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { delays, type Row, type Sight } from './delays.ts'
 import { startPacedLoad } from './paced-load.ts'
@@ -46,10 +47,7 @@ export async function measureRate(stack: Stack, rate: number): Promise<Measured>
   const load = await startPacedLoad(stack.api, stack.adminToken, rate)
   await pass(warmUpMs)
   const stretch = await measureStretch(stack, () => pass(stretchMs), load.answered)
-  const ask = async <Answer>(query: string, from: number): Promise<Answer[]> => {
-    const answer = await stack.clickhouse.query({ query, query_params: { from }, format: 'JSONEachRow' })
-    return answer.json<Answer>()
-  }
+  const ask = <Answer>(query: string, from: number) => readRows<Answer>(stack.clickhouse, query, { from })
   const where = "subject LIKE 'customer-%' AND ts >= fromUnixTimestamp64Milli({from:Int64})"
   const sights: Sight[] = []
   let rows = 0

@@ -1,18 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 
-export interface PacedLoad {
-  /** Answers that decided, so far. */
-  answered(): number
-  /** Requests begun so far. */
-  begun(): number
-  /**
-   * Begins no more, and waits for the requests under way. Returns a sentence if not every request was answered by an
-   * allowed decision.
-   */
-  stop(): Promise<string | undefined>
-}
-
 /** As many requests are under way at most: beyond them the rate is not kept, and the stack is not buried. */
 const connections = 256
 /** Requests do not come in step: each tick begins those that are due. */
@@ -43,7 +31,7 @@ const isDecided = (answer: string): boolean =>
  * Asks the check API of `origin` for `perSecond` decisions a second over kept connections, each of the next subject. A
  * library's client would take more of the machine's CPU than what is measured.
  */
-export async function startPacedLoad(origin: string, token: string, perSecond: number): Promise<PacedLoad> {
+export async function startPacedLoad(origin: string, token: string, perSecond: number) {
   const requests = Array.from({ length: subjectCount }, (_, at) => requestOf(token, `customer-${at}`))
   const idle: Socket[] = []
   let [begun, answered] = [0, 0]
@@ -77,8 +65,14 @@ export async function startPacedLoad(origin: string, token: string, perSecond: n
     }
   }, tickMs)
   return {
+    /** Answers that decided, so far. */
     answered: () => answered,
+    /** Requests begun so far. */
     begun: () => begun,
+    /**
+     * Begins no more, and waits for the requests under way. Returns a sentence if not every request was answered by an
+     * allowed decision.
+     */
     async stop() {
       clearInterval(timer)
       const isDone = await waitUntil(() => answered + wrong.length >= begun, { deadlineMs: answerDeadlineMs })

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findClickhouse, kafkaFrom, localKafka } from '@weir/cli/find-servers.ts'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
 import { type RunningWeir, weirUp } from '../../support/weir-up.ts'
@@ -20,14 +20,7 @@ subjects:
 ${Array.from({ length: subjectCount }, (_, at) => `  customer-${at}: { plan: bench }`).join('\n')}
 `
 
-export interface Stack {
-  readonly api: string
-  readonly adminToken: string
-  readonly clickhouse: ClickHouseClient
-  /** Ids of all processes by name, the launcher's among them. */
-  pids(): Promise<Readonly<Record<string, number>>>
-  close(): Promise<void>
-}
+export type Stack = Awaited<ReturnType<typeof startStack>>
 
 /** Gives the topics of requests' records that many partitions. Returns whether they had fewer. */
 async function addPartitions({ line }: RunningWeir, count: number): Promise<boolean> {
@@ -50,7 +43,7 @@ async function addPartitions({ line }: RunningWeir, count: number): Promise<bool
  * Everything that `weir up` of a checkout starts, on free ports and empty data. Its ready line is a contract, so that
  * this bench measures other versions too.
  */
-export async function startStack(checkout: string, partitions: number, dir: string): Promise<Stack> {
+export async function startStack(checkout: string, partitions: number, dir: string) {
   const policy = join(dir, 'bench.yaml')
   await writeFile(policy, policyText)
   let weir = await weirUp(['--policy', policy], {}, { checkout })
@@ -70,7 +63,8 @@ export async function startStack(checkout: string, partitions: number, dir: stri
     api,
     adminToken,
     clickhouse,
-    pids: async () => ({ ...(await weir.state()).pids, launcher }),
+    /** Ids of all processes by name, the launcher's among them. */
+    pids: async (): Promise<Readonly<Record<string, number>>> => ({ ...(await weir.state()).pids, launcher }),
     async close() {
       await clickhouse.close()
       await weir.close()

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, it } from 'vitest'
 import { startClickhouse } from '../../support/servers/clickhouse.ts'
+import { until } from '../../support/until.ts'
 
 const clickhouse = await startClickhouse()
 afterAll(() => clickhouse.close())
@@ -49,7 +49,7 @@ it('ends a SIGTERM with exit code 0', async () => {
   })
   const child = spawnBound(plan.command, { stdio: 'ignore' })
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-  expect(await waitUntil(() => plan.ready(), { deadlineMs: 30_000 })).toBe(true)
+  await until(() => plan.ready(), 30_000)
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
 })

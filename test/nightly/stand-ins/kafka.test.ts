@@ -1,6 +1,5 @@
-import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
+import { chmod, rm, stat } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { kafkaFrom, localKafka } from '@weir/cli/find-servers.ts'
 import { choosePorts } from '@weir/cli/up/ports.ts'
@@ -16,8 +15,10 @@ import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { folderForTest } from '../../support/opened.ts'
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
+import { until } from '../../support/until.ts'
 
 /** Starts the local Kafka on `dir` and on ports that are free now. */
 async function startOn(dir: string, server = kafkaServer) {
@@ -32,13 +33,12 @@ async function startOn(dir: string, server = kafkaServer) {
     await ended
   }
   onTestFinished(() => stop('SIGKILL'))
-  expect(await waitUntil(() => plan.ready(), { deadlineMs: 60_000 })).toBe(true)
+  await until(() => plan.ready())
   return { address: plan.address, login: plan.login, ports, stop }
 }
 
 const newDir = async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-kafka-'))
-  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  const dir = await folderForTest('kafka')
   return dir
 }
 

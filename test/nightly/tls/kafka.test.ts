@@ -14,13 +14,14 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
-import { forFile, forTest } from '../../support/opened.ts'
+import { folderForTest, forFile, forTest } from '../../support/opened.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { topicSpec } from '../../support/servers/kafka-topics.ts'
-import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
+import { openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { testConsumer } from '../../support/servers/read-topic.ts'
 import { startSecureKafka } from '../../support/servers/secure-kafka.ts'
 import { startTokenServer } from '../../support/servers/token-server.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const user = 'weir-test'
@@ -83,7 +84,9 @@ interface Flow {
 async function startFlow(options: KafkaOptions, topic = ''): Promise<Flow> {
   const read = new Set<number>()
   const crashes: unknown[] = []
-  const journal = await openTestJournal(options, await journalBase(), [topic], { log: options.log as Logger })
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic], {
+    log: options.log as Logger,
+  })
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const consumer = new BatchConsumer({
     ...testConsumer(options, [topic]),
@@ -232,7 +235,7 @@ test.for<
     if ('text' in found) writeFileSync(path, found.text)
     else copyFileSync(found.copy, path)
     await flow.allRead()
-    expect(await waitUntil(() => flow.journal.unsentFor === '', { deadlineMs: 10_000 })).toBe(true)
+    await until(() => flow.journal.unsentFor === '', 10_000)
   },
 )
 

@@ -15,7 +15,6 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { checkConfig } from '@weir/runtime/read-config.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { listen } from '../../support/listen.ts'
 import { forFile, forTest } from '../../support/opened.ts'
@@ -25,6 +24,7 @@ import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { startConsole } from '../../support/start-console.ts'
 import { startIngress } from '../../support/start-ingress.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 let dir: string
@@ -185,7 +185,7 @@ describe('a certificate', () => {
       const replacedMs = performance.now()
       const isServed = async (name: Listener) => {
         const isNew = async () => (await servedBy(name, ports[name])) !== before
-        expect(await waitUntil(isNew, { deadlineMs: 10_000, everyMs: 20 })).toBe(true)
+        await until(isNew, 10_000)
         tookMs.push(Math.round(performance.now() - replacedMs))
       }
       await Promise.all(listeners.map(isServed))
@@ -213,22 +213,20 @@ describe('a certificate', () => {
       return (said.match(/certificate: warning: WEIR_TLS.*/g) ?? []).filter((one) => wanted.test(one)).length === count
     }
     const misfit = warnings(/WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT /, listeners.length)
-    expect(await waitUntil(misfit, { deadlineMs: 20_000 })).toBe(true)
+    await until(misfit, 20_000)
     for (const name of listeners) expect(await servedBy(name, ports[name])).toBe(before)
     await writeFile(key, '')
-    expect(
-      await waitUntil(warnings(/WEIR_TLS_KEY names an empty file/, listeners.length), { deadlineMs: 20_000 }),
-    ).toBe(true)
+    await until(warnings(/WEIR_TLS_KEY names an empty file/, listeners.length), 20_000)
     for (const name of listeners) expect(await servedBy(name, ports[name])).toBe(before)
     await copyFile(`${key}.kept`, key)
-    expect(await waitUntil(warnings(/./, 0), { deadlineMs: 20_000 })).toBe(true)
+    await until(warnings(/./, 0), 20_000)
     const [cert, ended] = [`${dir}/server.crt`, `${dir}/ended.crt`]
     await copyFile(cert, `${cert}.kept`)
     onTestFinished(() => copyFile(`${cert}.kept`, cert))
     await promisify(execFile)('openssl', ['x509', '-in', cert, '-signkey', key, '-days', '-1', '-out', ended])
     await copyFile(ended, cert)
     const hasEnded = warnings(/WEIR_TLS_CERT names a certificate that has ended/, listeners.length)
-    expect(await waitUntil(hasEnded, { deadlineMs: 20_000 })).toBe(true)
+    await until(hasEnded, 20_000)
   })
 
   test('of a client is asked for where its authority is named: without one, or by another authority, nothing is served', async () => {
@@ -267,7 +265,7 @@ describe('a certificate', () => {
     expect([first, (await resumed(session)).isReused]).toEqual([{ isReused: false, isServed: true }, true])
     const before = await resumed()
     await copyFile(servers.caFile, own)
-    expect(await waitUntil(async () => !(await resumed()).isServed, { deadlineMs: 10_000 })).toBe(true)
+    await until(async () => !(await resumed()).isServed, 10_000)
     expect(await resumed(before.session)).toMatchObject({ isReused: false, isServed: false })
   })
 })
@@ -307,7 +305,7 @@ test('A stop lets the requests under way end over TLS, and waits neither for idl
   const idle = listeners.map((name) => connect(ports[name], '127.0.0.1').on('error', () => undefined))
   await Promise.all(idle.map((socket) => once(socket, 'connect')))
   const sent = request({ port: ports.proxy, path: '/slow', ...trust }).end()
-  expect(await waitUntil(() => slow.length === 1, { deadlineMs: 10_000 })).toBe(true)
+  await until(() => slow.length === 1, 10_000)
   const startedMs = performance.now()
   const closed = ingress.close()
   await once(grpc.session, 'close')

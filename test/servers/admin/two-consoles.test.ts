@@ -1,7 +1,7 @@
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, inject, test } from 'vitest'
 import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { until } from '../../support/until.ts'
 
 const policyText = `
 version: 1
@@ -23,7 +23,7 @@ interface Page {
 
 const policyOf = async (admin: RunningConsole) => (await admin.ask('GET /v1/policy')).body
 const agree = async () => JSON.stringify(await policyOf(first)) === JSON.stringify(await policyOf(second))
-const untilTheyAgree = async () => expect(await waitUntil(agree, { deadlineMs: 30_000, everyMs: 5 })).toBe(true)
+const untilTheyAgree = async () => await until(agree, 30_000)
 
 /** Changes that were stored behind one that their console did not know yet. */
 async function overtaken(): Promise<number> {

@@ -112,25 +112,10 @@ test('Whichever process is killed, no address misses an alert, and a repeat has 
   expect(new Set(at('/acme').map(({ headers }) => headers['webhook-id'])).size).toBe(2)
 }, 240_000)
 
-test('A test is sent to the contact of one subject, and redelivery to the addresses that the contact has by then', async () => {
-  const accepted = await admin.ask<{ id: string }>('POST /v1/endpoints/customers/test', { subject: 'acme' })
-  expect(accepted.status).toBe(202)
-  await until(() => mailsTo('one@acme.example').some(({ message }) => message.includes(accepted.body.id)))
-  await until(() => at('/acme').some(({ headers }) => headers['webhook-id'] === accepted.body.id))
-  expect((await admin.ask('POST /v1/endpoints/customers/test', {})).status).toBe(400)
-  expect((await admin.ask('POST /v1/endpoints/customers/test', { subject: 'cargo' })).status).toBe(400)
-
-  const [alert] = await stack.rows<{ id: string }>(
-    `SELECT toString(id) AS id FROM weir.alerts FINAL WHERE subject = 'bolt' AND percent = 80`,
-  )
-  const again = { requested: 1 }
-  const redeliver = `POST /v1/alerts/${alert?.id}/redeliver`
-  const sent = mailsTo('bolt@bolt.example').length
-  expect((await admin.ask(redeliver, { endpoint: 'customers' })).body).toEqual(again)
-  await until(() => mailsTo('bolt@bolt.example').length === sent + 1)
-
-  expect((await admin.ask('PUT /v1/subjects/bolt', { plan: 'free' })).status).toBe(200)
-  expect((await admin.ask(redeliver, { endpoint: 'customers' })).body).toEqual({ requested: 0 })
+test('A test is sent to the contact of the subject that it names', async () => {
+  const { body } = await admin.ask<{ id: string }>('POST /v1/endpoints/customers/test', { subject: 'acme' })
+  await until(() => mailsTo('one@acme.example').some(({ message }) => message.includes(body.id)))
+  await until(() => at('/acme').some(({ headers }) => headers['webhook-id'] === body.id))
 }, 240_000)
 
 test('An address that unsubscribes by one click gets no more mail, and the others of its contact do', async () => {

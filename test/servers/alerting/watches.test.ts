@@ -1,10 +1,10 @@
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import { forFile } from '../../support/opened.ts'
+import { until } from '../../support/until.ts'
 
 const stack = await forFile(
   openAlertingStack(['ops'], {
@@ -93,7 +93,7 @@ test('far more refusals, and far more or fewer accepted requests than usual, are
   // Nothing is known yet of whether decisions are missing.
   const first = await stack.start()
   const isBehind = async () => (await first.ready()).text.includes('complete for no time')
-  expect(await waitUntil(isBehind, { deadlineMs: 10_000 })).toBe(true)
+  await until(isBehind, 10_000)
   expect(stack.received).toEqual([])
   await first.kill('SIGKILL')
   // Its turn to look would end by itself, in a minute.
@@ -102,8 +102,8 @@ test('far more refusals, and far more or fewer accepted requests than usual, are
 
   await mark(Date.now())
   await Promise.all([stack.start(), stack.start()])
-  expect(await waitUntil(() => stack.received.length >= 5, { deadlineMs: 30_000 })).toBe(true)
-  expect(await waitUntil(async () => (await raised()).length >= 5, { deadlineMs: 30_000 })).toBe(true)
+  await until(() => stack.received.length >= 5, 30_000)
+  await until(async () => (await raised()).length >= 5, 30_000)
   expect(await raised()).toEqual([
     { type: 'weir.allowed.dropped', subject: 'gone' },
     { type: 'weir.allowed.high', subject: 'busy' },
@@ -125,13 +125,11 @@ test('far more refusals, and far more or fewer accepted requests than usual, are
   await redis.flushall()
   await mark(Date.now())
   await stack.start()
-  expect(await waitUntil(() => redis.exists('weir:1:watches:looked').then(Boolean), { deadlineMs: 90_000 })).toBe(true)
+  await until(() => redis.exists('weir:1:watches:looked').then(Boolean), 90_000)
   const turn = await redis.hlen('weir:1:watches:looked')
   expect(turn).toBeGreaterThan(0)
   await stack.decide(['marker'], 800)
-  expect(
-    await waitUntil(() => stack.received.some(({ body }) => body.includes('marker')), { deadlineMs: 30_000 }),
-  ).toBe(true)
+  await until(() => stack.received.some(({ body }) => body.includes('marker')), 30_000)
   expect(stack.received).toHaveLength(6)
   redis.disconnect()
 }, 240_000)

@@ -1,38 +1,18 @@
-import { open, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { projectRoot } from '@weir/cli/project.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, describe, expect, it } from 'vitest'
 import { decisionInput } from '../../support/audit/decisions.ts'
 import { startAuditStack } from '../../support/audit/stack.ts'
 import { folderForFile, forFile } from '../../support/opened.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { startServiceProcess } from '../../support/service-process.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
-let stopMetering: () => Promise<void>
-
 const deadlineMs = 60_000
-
-/** A metering process, real as it is. */
-async function startMetering(): Promise<() => Promise<void>> {
-  const [opsPort] = await freePorts(1)
-  const log = await open(join(dir, 'metering.log'), 'a')
-  const child = spawnBound([process.execPath, join(projectRoot, 'services/metering/src/main.ts')], {
-    stdio: ['ignore', log.fd, log.fd],
-    env: { ...process.env, ...stack.environment, WEIR_OPS_PORT: String(opsPort), WEIR_KAFKA_SESSION_MS: '6000' },
-  })
-  await log.close()
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  return async () => {
-    child.kill('SIGKILL')
-    await ended
-  }
-}
 
 const subject = 'acme'
 const journal = '0198c1d2-0000-4000-8000-0000000000aa'
@@ -55,8 +35,8 @@ await sender.send(
   values.map((value) => ({ key: subject, value })),
 )
 await sender.close()
-stopMetering = await startMetering()
-afterAll(() => stopMetering?.())
+const metering = await startServiceProcess('metering', stack.environment)
+afterAll(() => metering.kill('SIGKILL'))
 
 const dlq = (...args: string[]) => runWeir(['dlq', ...args], stack.environment)
 

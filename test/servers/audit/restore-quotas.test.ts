@@ -10,6 +10,7 @@ import { startAuditStack } from '../../support/audit/stack.ts'
 import { forFile } from '../../support/opened.ts'
 import { readMetric } from '../../support/read-metric.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const policy = `
@@ -78,7 +79,7 @@ describe('an empty Redis', () => {
     })
     expect((await admin.ask('PUT /v1/policy', policy)).status).toBe(200)
     const isLookedAt = async () => (await admin.readLog()).includes('quotas restored')
-    expect(await waitUntil(isLookedAt, { deadlineMs: 30_000 })).toBe(true)
+    await until(isLookedAt, 30_000)
     expect(await readMetric(admin.ops, 'weir_redis_losses_total')).toBe(0)
   })
 })
@@ -143,15 +144,15 @@ describe('a Redis that lost everything in mid-day', () => {
 
   it('has no quota back that was reset, and the others', async () => {
     await stack.redis.flushall()
-    expect(await waitUntil(isRestored, { deadlineMs: 10_000 })).toBe(true)
+    await until(isRestored, 10_000)
     const { status } = await admin.ask('POST /v1/subjects/acme/limits/reset', { limit: 'day' })
     expect(status).toBe(200)
     const isCopied = async () =>
       (await stack.rows("SELECT 1 FROM weir.policy_history WHERE position(body, 'forgotten') > 0")).length > 0
-    expect(await waitUntil(isCopied, { deadlineMs: 10_000 })).toBe(true)
+    await until(isCopied, 10_000)
     await stack.redis.flushall()
     const isBack = async () => (await usedOf('weir:1:{acme}:month')) === 17
-    expect(await waitUntil(isBack, { deadlineMs: 10_000 })).toBe(true)
+    await until(isBack, 10_000)
     expect(await standing()).toEqual({ ...restored, '{acme}:day': undefined })
   })
 
@@ -164,7 +165,7 @@ describe('a Redis that lost everything in mid-day', () => {
     state.writeDoubleBE(30, 9)
     await stack.redis.set('weir:1:{acme}:day', state, 'PXAT', midnightMs)
     const isBack = async () => (await usedOf('weir:1:{acme}:month')) === 17
-    expect(await waitUntil(isBack, { deadlineMs: 10_000 })).toBe(true)
+    await until(isBack, 10_000)
     expect(await usedOf('weir:1:{acme}:day')).toBe(30)
   })
 })

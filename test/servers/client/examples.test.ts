@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { installClient } from '../../support/client/install-client.ts'
+import { hear } from '../../support/hear.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { listenForTest } from '../../support/listen.ts'
 import { forFile } from '../../support/opened.ts'
@@ -30,25 +32,17 @@ const policy = {
 const weir = await forFile(startIngressStack(policy))
 const client = await forFile(installClient())
 
-/** Runs an example as it was packed; what it has printed so far, and whether it has ended. */
+/** Runs an example as it was packed. */
 function runExample(file: string, environment: Readonly<Record<string, string>>) {
   const child = spawnBound([process.execPath, join(client.dir, file)], {
     cwd: client.dir,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, WEIR_URL: weir.ingress.api, PORT: '0', ...environment },
   })
-  const seen = { text: '', troubles: '', hasEnded: false }
-  child.stdout?.on('data', (part: Buffer) => (seen.text += part))
-  child.stderr?.on('data', (part: Buffer) => (seen.troubles += part))
-  const ended = new Promise<void>((done) =>
-    child.once('close', () => {
-      seen.hasEnded = true
-      done()
-    }),
-  )
+  const seen = hear(child)
   onTestFinished(async () => {
     child.kill('SIGKILL')
-    await ended
+    await seen.ended
   })
   return seen
 }
@@ -56,16 +50,16 @@ function runExample(file: string, environment: Readonly<Record<string, string>>)
 /** What an example printed until it ended by itself. */
 async function printed(file: string, environment: Readonly<Record<string, string>>): Promise<string[]> {
   const seen = runExample(file, environment)
-  await waitUntil(() => seen.hasEnded, { deadlineMs: 60_000 })
-  expect([seen.hasEnded, seen.troubles]).toEqual([true, ''])
-  return seen.text.trim().split('\n')
+  const code = await withTimeout(seen.ended, 60_000, 'still running')
+  expect([code, seen.stderr]).toEqual([0, ''])
+  return seen.stdout.trim().split('\n')
 }
 
 /** The port that an example says it listens on. */
 async function listening(file: string, environment: Readonly<Record<string, string>>): Promise<string> {
   const seen = runExample(file, environment)
-  const port = await waitUntil(() => /(\d+)\n/.exec(seen.text)?.[1], { deadlineMs: 60_000 })
-  expect([port, seen.troubles]).toEqual([expect.any(String), ''])
+  const port = await waitUntil(() => /(\d+)\n/.exec(seen.stdout)?.[1], { deadlineMs: 60_000 })
+  expect([port, seen.stderr]).toEqual([expect.any(String), ''])
   return `http://127.0.0.1:${port}`
 }
 

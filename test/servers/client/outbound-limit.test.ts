@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
+import { hear } from '../../support/hear.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { listenForTest } from '../../support/listen.ts'
 import { forFile } from '../../support/opened.ts'
@@ -57,21 +59,16 @@ async function callFromEach(apiUrl: string, key: string, calls: number): Promise
       stdio: 'pipe',
       env: { PATH: process.env.PATH, WEIR_URL: weir.ingress.api, WEIR_KEY: key, API_URL: apiUrl },
     })
-    const seen = { text: '', hasEnded: false }
-    child.stdout?.on('data', (part: Buffer) => (seen.text += part))
-    child.stderr?.on('data', (part: Buffer) => (seen.text += part))
-    child.once('close', () => {
-      seen.hasEnded = true
-    })
+    const seen = hear(child)
     onTestFinished(() => void child.kill('SIGKILL'))
     return { child, seen }
   })
-  await waitUntil(() => running.every(({ seen }) => seen.text.startsWith('ready')), { deadlineMs: 60_000 })
+  await waitUntil(() => running.every(({ seen }) => seen.stdout.startsWith('ready')), { deadlineMs: 60_000 })
   for (const { child } of running) child.stdin?.end()
-  await waitUntil(() => running.every(({ seen }) => seen.hasEnded), { deadlineMs: 100_000 })
+  await withTimeout(Promise.all(running.map(({ seen }) => seen.ended)), 100_000, undefined)
   return running.flatMap(({ seen }) => {
-    const [, line] = /^ready\n(\[.*\])\n$/.exec(seen.text) ?? []
-    expect([line === undefined, line === undefined ? seen.text : '']).toEqual([false, ''])
+    const [, line] = /^ready\n(\[.*\])\n$/.exec(seen.stdout) ?? []
+    expect([line === undefined, line === undefined ? seen.stdout + seen.stderr : '']).toEqual([false, ''])
     return JSON.parse(line ?? '[]')
   })
 }

@@ -1,3 +1,4 @@
+import type { DecisionPage } from '@weir/api/decisions.ts'
 import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
 import { inserterInto, sqlTime } from '../../support/decisions/insert-decisions.ts'
@@ -27,13 +28,8 @@ await insert('outcomes', {
   upstream: "'demo'",
 })
 
-interface Page {
-  readonly rows: readonly { readonly id: string; readonly corrections: readonly object[] }[]
-  readonly next: string | null
-  readonly detail: string
-  readonly type: string
-}
-const list = async (query = '') => await desk.ask<Page>(`GET /v1/decisions?${query}`)
+const list = async (query = '') =>
+  await desk.ask<DecisionPage & { readonly detail: string; readonly type: string }>(`GET /v1/decisions?${query}`)
 const idsOf = async (query: string) => {
   const { status, body } = await list(query)
   expect([status, body.detail]).toEqual([200, undefined])

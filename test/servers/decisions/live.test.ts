@@ -6,6 +6,7 @@ import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { startConsoleOnKafka } from '../../support/console-stack.ts'
+import { refusedRecord } from '../../support/decisions/refused-record.ts'
 import { createSeededRandom } from '../../support/seeded-random.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 
@@ -31,35 +32,13 @@ afterAll(async () => {
   await close()
 })
 
-const limits = [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 19_882 }]
 let seq = 0
-function record(subject: string, more: object = {}) {
+function record(subject: string, more: object) {
   seq += 1
-  const ts = new Date().toISOString().replace('T', ' ').replace('Z', '')
-  const whole = {
-    v: 1,
-    id: uuidv7(Date.now()),
-    ts,
-    subject,
-    key_id: `${subject}-1`,
-    plan: 'open',
-    route: '*',
-    method: 'GET',
-    cost: 5,
-    count: 1,
-    outcome: 'deny',
-    reason: 'limit',
-    mode: 'enforce',
-    charged: 'no',
-    denied_by: 'minute',
-    limits,
-    retry_ms: 19_882,
-    journal: '01a20287-6fb6-7000-8000-000000000001',
-    seq,
-    ...more,
-  }
+  const whole = refusedRecord(seq, { subject, key_id: `${subject}-1`, plan: 'open', ...more })
   return { id: whole.id, key: subject, value: JSON.stringify(whole), partition: seq % 6 }
 }
+
 /** Sends decisions and resolves to their ids. */
 async function decide(count: number, subject = 'acme', more: object = {}): Promise<string[]> {
   const made = Array.from({ length: count }, () => record(subject, more))

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { openIngressStack } from '../../support/ingress-stack.ts'
 import { forFile } from '../../support/opened.ts'
 import { countOf, readDecisions } from '../../support/servers/read-decisions.ts'
 import type { RunningIngress } from '../../support/start-ingress.ts'
+import { until } from '../../support/until.ts'
 
 /** Whatever a caller sends that is no name of the policy. */
 const secrets = {
@@ -78,7 +78,7 @@ test.each(['denied', 'all'] as const)(
     const wanted = records.filter(({ outcome }) => which === 'all' || outcome === 'deny')
     expect(wanted.some(({ count }) => count > 1)).toBe(true)
     const all = async () => (await linesOf(ingress)).filter(isDecision)
-    expect(await waitUntil(async () => (await all()).length >= wanted.length, { deadlineMs: 10_000 })).toBe(true)
+    await until(async () => (await all()).length >= wanted.length, 10_000)
     const lines = await all()
     const text = await readFile(ingress.logFile, 'utf8')
     await ingress.close()
@@ -114,7 +114,7 @@ test('lines are at most 1,000 a second, and what is left out is counted', async 
     const { written, leftOut } = await counts()
     return leftOut > 0 && written + leftOut === ids.length
   }
-  expect(await waitUntil(isWhole, { deadlineMs: 15_000 })).toBe(true)
+  await until(isWhole, 15_000)
   expect((await counts()).written).toBeGreaterThanOrEqual(1_000)
   await ingress.close()
 })
@@ -124,7 +124,7 @@ test('a sample has one of a hundred records, by the ends of their ids', async ()
   const ids = await decideBatches(ingress, 20)
   const sample = ids.filter((id) => Number.parseInt(id.slice(-6), 16) % 100 === 0)
   const written = async () => (await linesOf(ingress)).filter(isDecision).map(({ id }) => id)
-  expect(await waitUntil(async () => (await written()).length >= sample.length, { deadlineMs: 10_000 })).toBe(true)
+  await until(async () => (await written()).length >= sample.length, 10_000)
   expect((await written()).toSorted()).toEqual(sample.toSorted())
   expect(sample.length).toBeGreaterThan(0)
   await ingress.close()

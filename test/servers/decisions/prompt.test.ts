@@ -3,8 +3,10 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { openLiveConsole } from '../../support/decisions/live-console.ts'
+import { hear } from '../../support/hear.ts'
 import { listen } from '../../support/listen.ts'
 import { folderForFile, forFile } from '../../support/opened.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const live = await forFile(openLiveConsole())
@@ -33,18 +35,16 @@ test('who waits for a second sees how long on a terminal, and never in JSON', as
       env: { ...process.env, ...env, TERM: 'xterm' },
       stdio: 'pipe',
     })
-    const shown = { text: '', ended: new Promise<number | null>((done) => child.once('close', done)) }
-    child.stdout?.on('data', (data: Buffer) => (shown.text += data.toString()))
-    return shown
+    return hear(child)
   }
   const [json, people] = [inTerminal('weir keys list --json'), inTerminal('weir keys list')]
-  expect(await waitUntil(() => /keys list {2}\d s/.test(people.text), { deadlineMs: 30_000 })).toBe(true)
-  expect(json.text).toBe('')
+  await until(() => /keys list {2}\d s/.test(people.stdout), 30_000)
+  expect(json.stdout).toBe('')
   for (const answer of held) answer()
   expect([await people.ended, await json.ended]).toEqual([0, 0])
   // The line of progress is erased before the result is written.
-  expect(people.text).toMatch(/ s.\[K\r.\[K[^\r]/)
-  expect(json.text.trim()).toMatch(/^[[{].*[\]}]$/)
+  expect(people.stdout).toMatch(/ s.\[K\r.\[K[^\r]/)
+  expect(json.stdout.trim()).toMatch(/^[[{].*[\]}]$/)
   server.close()
 })
 
@@ -74,17 +74,15 @@ test('every example in the help of a command runs', async () => {
   for (const example of examples) {
     const isEndless = /^weir tail(?!.*--no-follow)/.test(example)
     const child = spawnBound(['sh', '-c', `exec ${projectRoot}/${example}`], { env, cwd: home, stdio: 'pipe' })
-    let said = ''
-    for (const output of [child.stdout, child.stderr]) output?.on('data', (data: Buffer) => (said += data.toString()))
-    const ended = new Promise((done) => child.once('close', done))
+    const heard = hear(child)
     if (isEndless) {
       const decideAll = async () => {
         await live.decide('kafka')
-        return said.includes('acme') || child.exitCode !== null
+        return heard.stdout.includes('acme') || child.exitCode !== null
       }
       expect([example, await waitUntil(decideAll, { deadlineMs: 30_000, everyMs: 300 })]).toEqual([example, true])
       child.kill('SIGTERM')
     }
-    expect([example, await ended, said]).toEqual([example, isEndless ? 143 : 0, said])
+    expect([example, await heard.ended], heard.stderr).toEqual([example, isEndless ? 143 : 0])
   }
 }, 120_000)

@@ -1,10 +1,11 @@
 import { connect, createServer } from 'node:net'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
 import { openLiveConsole } from '../../support/decisions/live-console.ts'
+import { hear } from '../../support/hear.ts'
 import { listen } from '../../support/listen.ts'
 import { forFile } from '../../support/opened.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const live = await forFile(openLiveConsole())
@@ -37,18 +38,15 @@ test('weir tail prints what was before and what comes, each once, also over a re
   const door = await openDoor()
   const env = { ...process.env, ...desk.environment, WEIR_CONSOLE_URL: door.url }
   const child = spawnBound(['./weir', ...args], { env, stdio: 'pipe' })
-  let [said, reported] = ['', '']
-  child.stdout?.on('data', (data: Buffer) => (said += data.toString()))
-  child.stderr?.on('data', (data: Buffer) => (reported += data.toString()))
+  const heard = hear(child)
   const names = () =>
-    said
+    heard.stdout
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'))
       .map((line) => ids[line.split(' ').at(-1) ?? ''])
-  const printed = async (name: string) =>
-    expect(await waitUntil(() => names().includes(name), { deadlineMs: 30_000 })).toBe(true)
+  const printed = async (name: string) => await until(() => names().includes(name), 30_000)
   try {
-    expect(await waitUntil(() => door.isAsked, { deadlineMs: 30_000 })).toBe(true)
+    await until(() => door.isAsked, 30_000)
     // While the tables are behind: it comes by both ways.
     await decide('both', 'both')
     await live.mark()
@@ -64,16 +62,16 @@ test('weir tail prints what was before and what comes, each once, also over a re
       await decide('later', 'kafka')
       return names().includes('later')
     }
-    expect(await waitUntil(goesOn, { deadlineMs: 30_000, everyMs: 200 })).toBe(true)
+    await until(goesOn, 30_000)
     expect(names().slice(0, 4)).toEqual(['before', 'both', 'live', 'hostile'])
-    expect(new Set(said.split('\n')).size).toBe(said.split('\n').length)
-    const line = said.split('\n').find((one) => one.includes('×3'))
+    expect(new Set(heard.stdout.split('\n')).size).toBe(heard.stdout.split('\n').length)
+    const line = heard.stdout.split('\n').find((one) => one.includes('×3'))
     expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} ✕ acme\\u001b\[31m\\u202e POST \/v1\/search 5 minute 98\/100 ×3 /)
-    expect(reported).toContain('listening again')
-    expect(said).toContain('# decisions are missing here')
+    expect(heard.stderr).toContain('listening again')
+    expect(heard.stdout).toContain('# decisions are missing here')
   } finally {
     child.kill('SIGTERM')
-    await new Promise((done) => child.once('close', done))
+    await heard.ended
     door.close()
   }
 })
@@ -92,13 +90,11 @@ test('with --no-follow it prints what was before, as objects with --json', async
 test('weir tail ends without a word when its reader has read enough', async () => {
   const script = `{ ./weir tail --json --subject pipe; echo "ended with $?" >&2; } | head -n 2`
   const child = spawnBound(['bash', '-c', script], { env: { ...process.env, ...desk.environment }, stdio: 'pipe' })
-  let reported = ''
-  child.stderr?.on('data', (data: Buffer) => (reported += data.toString()))
-  child.stdout?.resume()
+  const heard = hear(child)
   const hasEnded = async () => {
     await decide('piped', 'kafka', { subject: 'pipe' })
-    return reported.includes('\n')
+    return heard.stderr.includes('\n')
   }
-  expect(await waitUntil(hasEnded, { deadlineMs: 30_000, everyMs: 200 })).toBe(true)
-  expect(reported).toBe('ended with 141\n')
+  await until(hasEnded, 30_000)
+  expect(heard.stderr).toBe('ended with 141\n')
 })

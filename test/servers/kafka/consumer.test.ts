@@ -1,11 +1,11 @@
-import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { BatchConsumer, type ConsumeOptions, type RecordBatch } from '@weir/kafka/consume-batches.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { forTest } from '../../support/opened.ts'
-import { createTopic, kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
+import { createTopic, kafkaOptions, topicSpec, withAdmin } from '../../support/servers/kafka-topics.ts'
 import { testConsumer } from '../../support/servers/read-topic.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { until } from '../../support/until.ts'
@@ -26,23 +26,15 @@ function start(options: Omit<ConsumeOptions, 'onCrash'>): { consumer: BatchConsu
 }
 
 /** A broker that has just started answers before it leads its partitions again. */
-async function untilLed(options: KafkaOptions, topic: string): Promise<void> {
-  const admin = createClient(options).admin()
-  await admin.connect()
-  const isLed = () => admin.fetchTopicOffsets(topic).then(Boolean, () => false)
-  await until(isLed)
-  await admin.disconnect()
-}
+const untilLed = (options: KafkaOptions, topic: string) =>
+  withAdmin(options, (admin) => until(() => admin.fetchTopicOffsets(topic).then(Boolean, () => false)))
 
 const numbersOf = (batch: RecordBatch) => batch.records.map((record) => Number(record.value?.toString()))
 const nextOffset = (batch: RecordBatch) => String(BigInt(batch.records.at(-1)?.offset ?? '0') + 1n)
 const allNumbers = (total: number) => Array.from({ length: total }, (_, n) => n)
 
 async function committed(options: KafkaOptions, groupId: string, topic: string) {
-  const admin = createClient(options).admin()
-  await admin.connect()
-  const offsets = await admin.fetchOffsets({ groupId, topics: [topic] })
-  await admin.disconnect()
+  const offsets = await withAdmin(options, (admin) => admin.fetchOffsets({ groupId, topics: [topic] }))
   return offsets.flatMap(({ partitions }) => partitions)
 }
 

@@ -4,9 +4,9 @@ import { segmentPath } from '@weir/journal/format/segment-files.ts'
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, inject, test } from 'vitest'
+import { folderForTest } from '../../support/opened.ts'
 import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { journalBase } from '../../support/servers/open-test-journal.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -27,7 +27,7 @@ async function leaveDead(base: string, topic: string, from: number, to: number):
 test('weir journal: ls shows what dead processes left, verify reads it, drain brings all of it to Kafka and leaves nothing', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const topic = await createTopic(options, 3)
-  const base = await journalBase()
+  const base = await folderForTest('journal')
   await leaveDead(base, topic, 0, 1_000)
   await leaveDead(base, topic, 1_000, 3_000)
   const weir = (...args: string[]) =>
@@ -48,7 +48,7 @@ test('weir journal: ls shows what dead processes left, verify reads it, drain br
 })
 
 test('weir journal verify ends with 1 and says where a journal is damaged; drain, without Kafka, keeps everything', async () => {
-  const base = await journalBase()
+  const base = await folderForTest('journal')
   const path = await leaveDead(base, 'nowhere', 0, 100)
   const damage = Buffer.alloc(100, 1)
   const fd = segmentPath(path, 1)

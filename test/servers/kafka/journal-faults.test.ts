@@ -1,21 +1,17 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Journal } from '@weir/journal/open-journal.ts'
-import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { forTest } from '../../support/opened.ts'
-import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
-import { createTopic, kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
-import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
+import { folderForTest, forTest } from '../../support/opened.ts'
+import { countedNs, distinct, endMarks, journalParts, upTo } from '../../support/servers/journal-records.ts'
+import { createTopic, kafkaOptions, topicSpec, withAdmin } from '../../support/servers/kafka-topics.ts'
+import { openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
-import { startJournalProgram } from '../../support/servers/start-journal-program.ts'
 import { startServer } from '../../support/servers/start-server.ts'
-
-const upTo = (total: number, from = 0) => Array.from({ length: total - from }, (_, n) => from + n)
+import { until } from '../../support/until.ts'
 
 function append(journal: Journal, topic: number, from: number, to: number, pad = ''): void {
   const log = journal.log(topic)
@@ -24,75 +20,24 @@ function append(journal: Journal, topic: number, from: number, to: number, pad =
   }
 }
 
-const distinct = (records: readonly ReadRecord[]) => new Set(countedNs(journalParts(records))).size
 const holesOf = (records: readonly ReadRecord[]) => journalParts(records).reduce((sum, { holes }) => sum + holes, 0)
-const endMarks = (records: readonly ReadRecord[], journal?: string) =>
-  journalParts(records).filter((part) => part.marks.at(-1)?.end === true && part.journal === (journal ?? part.journal))
-
-async function withAdmin<T>({ brokers }: KafkaOptions, use: (admin: ReturnType<typeof makeAdmin>) => Promise<T>) {
-  const admin = makeAdmin(brokers)
-  await admin.connect()
-  try {
-    return await use(admin)
-  } finally {
-    await admin.disconnect()
-  }
-}
-const makeAdmin = (brokers: readonly string[]) =>
-  new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
-
-test('of processes killed with kill -9 all that they had answered is sent by the next one, sums included, and their folders are gone', async () => {
-  const broker = inject('kafkaBrokers')
-  const options = kafkaOptions(broker)
-  const topic = await createTopic(options, 6)
-  const base = await journalBase()
-  const killed: { readonly from: number; readonly n: number; readonly refusals: number }[] = []
-  for (let process = 0; process < 4; process += 1) {
-    const from = process * 1_000_000
-    const program = startJournalProgram({ broker, base, topic, from })
-    await program.reaches(from + 2_000 * (process + 1))
-    killed.push({ from, ...(await program.kill()) })
-  }
-  const journal = await openTestJournal(options, base, [topic])
-  const areSent = async () =>
-    (await readdir(base)).length === 2 && (await readdir(join(base, journal.id, 'adopted'))).length === 0
-  expect(await waitUntil(areSent, { deadlineMs: 60_000 })).toBe(true)
-  const mine = journal.id
-  expect(await journal.drain(20_000)).toEqual({ left: 0 })
-  const records = await readTopic(
-    options,
-    topic,
-    (read) => endMarks(read).length >= 30 && endMarks(read, mine).length === 6,
-  )
-  const parts = journalParts(records)
-  expect(holesOf(records)).toBe(0)
-  const found = new Set(countedNs(parts))
-  expect(found.size).toBe(countedNs(parts).length)
-  for (const { from, n } of killed) expect(upTo(n, from).filter((one) => !found.has(one))).toEqual([])
-  const refusals = parts.flatMap(({ counts }) => counts).reduce((sum, count) => sum + count, 0)
-  const answered = killed.reduce((sum, one) => sum + one.refusals, 0)
-  expect(refusals).toBeGreaterThanOrEqual(answered)
-  expect(refusals).toBeLessThan(answered + killed.length * 10) // the turn in which each was killed
-  expect(await readdir(base)).toEqual(['topics.json'])
-})
-
 test('a start and a stop without Kafka lose nothing: the next process sends it', async () => {
   const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)
   const topic = await createTopic(options, 6)
   await server.kill('SIGTERM')
-  const base = await journalBase()
+  const base = await folderForTest('journal')
   const first = await openTestJournal(options, base, [topic])
   append(first, 0, 0, 3_000)
   expect(await first.log(0).writtenInTime()).toBe(true)
-  expect(await waitUntil(() => first.backlog.oldestAppendMs !== undefined, { deadlineMs: 5_000 })).toBe(true)
+  await until(() => first.backlog.oldestAppendMs !== undefined, 5_000)
   expect(first.backlog.records).toBe(3_000)
   expect(await first.drain(500)).toEqual({ left: 3_000 })
   const second = await openTestJournal(options, base, [topic])
   append(second, 0, 3_000, 4_000)
   await server.restart()
-  expect(await waitUntil(() => second.backlog.records === 0, { deadlineMs: 30_000 })).toBe(true)
-  expect(await waitUntil(() => second.adopted === 0, { deadlineMs: 30_000 })).toBe(true)
+  await until(() => second.backlog.records === 0, 30_000)
+  await until(() => second.adopted === 0, 30_000)
   expect(await second.drain(20_000)).toEqual({ left: 0 })
   const records = await readTopic(options, topic, (read) => distinct(read) >= 4_000 && endMarks(read).length >= 12)
   expect(countedNs(journalParts(records))).toEqual(upTo(4_000))
@@ -103,7 +48,7 @@ test('a topic that is missing holds up no other, however much waits for it, and 
   const options = kafkaOptions(inject('kafkaBrokers'))
   const decisions = await createTopic(options, 6)
   const missing = topicSpec(6)
-  const journal = await openTestJournal(options, await journalBase(), [decisions, missing.name])
+  const journal = await openTestJournal(options, await folderForTest('journal'), [decisions, missing.name])
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const pad = 'x'.repeat(900) // more in all than the publisher keeps in memory
   const rounds = 40
@@ -111,10 +56,10 @@ test('a topic that is missing holds up no other, however much waits for it, and 
     append(journal, 0, round * 500, (round + 1) * 500)
     append(journal, 1, round * 1_000, (round + 1) * 1_000, pad)
     const sent = (round + 1) * 500
-    expect(await waitUntil(() => journal.counters.sent >= sent, { deadlineMs: 20_000 })).toBe(true)
+    await until(() => journal.counters.sent >= sent, 20_000)
   }
   await ensureTopics(options, [missing])
-  expect(await waitUntil(() => journal.backlog.records === 0, { deadlineMs: 40_000 })).toBe(true)
+  await until(() => journal.backlog.records === 0, 40_000)
   expect(await journal.drain(20_000)).toEqual({ left: 0 })
   for (const [topic, total] of [
     [decisions, rounds * 500],
@@ -130,13 +75,13 @@ test('a topic that is deleted and created again gets all from the first unacknow
   const options = kafkaOptions(inject('kafkaBrokers'))
   const spec = topicSpec(6)
   await ensureTopics(options, [spec])
-  const journal = await openTestJournal(options, await journalBase(), [spec.name])
+  const journal = await openTestJournal(options, await folderForTest('journal'), [spec.name])
   onTestFinished(() => journal.drain(0).then(() => undefined))
   append(journal, 0, 0, 5_000)
-  expect(await waitUntil(() => journal.counters.sent >= 5_000, { deadlineMs: 20_000 })).toBe(true)
+  await until(() => journal.counters.sent >= 5_000, 20_000)
   await withAdmin(options, (admin) => admin.deleteTopics({ topics: [spec.name] }))
   append(journal, 0, 5_000, 10_000)
-  expect(await waitUntil(() => journal.counters.failedAttempts > 0, { deadlineMs: 20_000 })).toBe(true)
+  await until(() => journal.counters.failedAttempts > 0, 20_000)
   const made = await waitUntil(
     () =>
       ensureTopics(options, [spec]).then(
@@ -146,7 +91,7 @@ test('a topic that is deleted and created again gets all from the first unacknow
     { deadlineMs: 20_000 },
   )
   expect(made).toBe(true)
-  expect(await waitUntil(() => journal.backlog.records === 0, { deadlineMs: 30_000 })).toBe(true)
+  await until(() => journal.backlog.records === 0, 30_000)
   expect(await journal.drain(20_000)).toEqual({ left: 0 })
   const records = await readTopic(options, spec.name, (read) => endMarks(read).length === 6)
   const ns = new Set(records.flatMap(({ value }) => JSON.parse(value?.toString() ?? '{}').n ?? []))
@@ -157,7 +102,7 @@ test('a record that Kafka refuses for good is kept in a file, and a gap record t
   const options = kafkaOptions(inject('kafkaBrokers'))
   const spec = { ...topicSpec(6), config: { 'max.message.bytes': '20000' } }
   await ensureTopics(options, [spec])
-  const base = await journalBase()
+  const base = await folderForTest('journal')
   const journal = await openTestJournal(options, base, [spec.name])
   append(journal, 0, 0, 1_000)
   append(journal, 0, 1_000, 1_001, 'x'.repeat(50_000))
@@ -176,7 +121,7 @@ test('a record that Kafka refuses for good is kept in a file, and a gap record t
 test('a partition count that is raised is noticed within a minute; what was spread before stays where it is', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const topic = await createTopic(options, 2)
-  const journal = await openTestJournal(options, await journalBase(), [topic])
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic])
   append(journal, 0, 0, 500)
   await withAdmin(options, (admin) => admin.createPartitions({ topicPartitions: [{ topic, count: 5 }] }))
   let n = 500

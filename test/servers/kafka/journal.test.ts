@@ -7,24 +7,20 @@ import { PublisherSupervisor } from '@weir/journal/publish/publisher-supervisor.
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { forTest } from '../../support/opened.ts'
-import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
+import { folderForTest, forTest } from '../../support/opened.ts'
+import { countedNs, distinct, endMarks, journalParts, upTo } from '../../support/servers/journal-records.ts'
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
+import { openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-
-const upTo = (total: number) => Array.from({ length: total }, (_, n) => n)
+import { until } from '../../support/until.ts'
 
 /** Appends records `from` to `to` over 50 keys; the journal must take each. */
 function appendRange(journal: Journal, from: number, to: number): void {
   const log = journal.log(0)
   for (let n = from; n < to; n += 1) expect(log.append(`subject-${n % 50}`, `{"n":${n}`, true)).toBe(true)
 }
-
-const distinct = (records: readonly ReadRecord[]) => new Set(countedNs(journalParts(records))).size
 
 /** Each record once by its number, without holes, in the order of appending within each partition. */
 function expectAll(records: readonly ReadRecord[], total: number): void {
@@ -55,13 +51,11 @@ function keepAppending(journal: Journal) {
 test('records arrive numbered without holes and in order, with their key and no headers; a stop ends every partition with a mark', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const topic = await createTopic(options, 6)
-  const journal = await openTestJournal(options, await journalBase(), [topic])
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic])
   appendRange(journal, 0, 20_000)
   expect(await journal.log(0).writtenInTime()).toBe(true)
   expect(await journal.drain(20_000)).toEqual({ left: 0 })
-  const records = await readTopic(options, topic, (read) => {
-    return distinct(read) >= 20_000 && journalParts(read).filter((part) => part.marks.at(-1)?.end).length === 6
-  })
+  const records = await readTopic(options, topic, (read) => distinct(read) >= 20_000 && endMarks(read).length === 6)
   expectAll(records, 20_000)
   for (const { journal: id, ns, marks, repeats } of journalParts(records)) {
     expect(id).toBe(journal.id)
@@ -86,17 +80,17 @@ test.each<[string, (server: RunningServer) => unknown, (server: RunningServer) =
   const server = await forTest(startServer(kafkaServer))
   const options = kafkaOptions(server.address)
   const topic = await createTopic(options, 6)
-  const journal = await openTestJournal(options, await journalBase(), [topic])
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic])
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const load = keepAppending(journal)
-  expect(await waitUntil(() => journal.counters.sent > 1_000, { deadlineMs: 10_000 })).toBe(true)
+  await until(() => journal.counters.sent > 1_000, 10_000)
   await away(server)
   // Each of the six partitions fails, or one request for all of them.
-  expect(await waitUntil(() => journal.counters.failedAttempts > 0, { deadlineMs: 30_000 })).toBe(true)
+  await until(() => journal.counters.failedAttempts > 0, 30_000)
   expect(journal.backlog).toMatchObject({ records: expect.any(Number), oldestAppendMs: expect.any(Number) })
   await back(server)
   const sentBefore = journal.counters.sent
-  expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 30_000 })).toBe(true)
+  await until(() => journal.counters.sent > sentBefore, 30_000)
   const appended = load.stop()
   expect(await journal.drain(30_000)).toEqual({ left: 0 })
   expectAll(await readTopic(options, topic, (read) => distinct(read) >= appended), appended)
@@ -107,14 +101,14 @@ test('a publisher that dies over and over is replaced and goes on where the file
   const topic = await createTopic(options, 6)
   const threads: Worker[] = []
   const onThread = (thread: Worker) => void threads.push(thread)
-  const journal = await openTestJournal(options, await journalBase(), [topic], { onThread })
+  const journal = await openTestJournal(options, await folderForTest('journal'), [topic], { onThread })
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const load = keepAppending(journal)
   for (let death = 1; death <= 4; death += 1) {
     const sentBefore = journal.counters.sent
-    expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 20_000 })).toBe(true)
+    await until(() => journal.counters.sent > sentBefore, 20_000)
     await threads.at(-1)?.terminate()
-    expect(await waitUntil(() => threads.length > death, { deadlineMs: 10_000 })).toBe(true)
+    await until(() => threads.length > death, 10_000)
   }
   const appended = load.stop()
   expect(await journal.drain(30_000)).toEqual({ left: 0 })
@@ -124,7 +118,7 @@ test('a publisher that dies over and over is replaced and goes on where the file
 test('while the wall clock is behind what marks have said, records go on and marks wait', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const name = await createTopic(options, 1)
-  const base = await journalBase()
+  const base = await folderForTest('journal')
   const topics = [{ name, partitions: 1 }]
   const directory = await createDirectory(base, topics)
   onTestFinished(() => directory.release())
@@ -147,12 +141,11 @@ test('while the wall clock is behind what marks have said, records go on and mar
   for (const n of [1, 2]) {
     writer.log(0).append('a', `{"n":${n}`, true)
     const isWrittenDown = () => state.get('sent') === n && existsSync(join(path, 'acked'))
-    expect(await waitUntil(isWrittenDown, { deadlineMs: 20_000 })).toBe(true)
+    await until(isWrittenDown, 20_000)
   }
   await writer.close()
   expect(await keeper.drain(20_000)).toBe(true)
-  const isEnded = (read: readonly ReadRecord[]) => journalParts(read).some((part) => part.marks.at(-1)?.end === true)
-  const [part] = journalParts(await readTopic(options, name, isEnded))
+  const [part] = journalParts(await readTopic(options, name, (read) => endMarks(read).length === 1))
   expect(part?.ns).toEqual([1, 2])
   expect(part?.marks.filter(({ end }) => !end)).toEqual([])
 })

@@ -2,13 +2,13 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
-import { forTest } from '../../support/opened.ts'
+import { folderForTest, forTest } from '../../support/opened.ts'
 import { startSecondBroker } from '../../support/servers/changed-kafka.ts'
 import { kafkaOptions, topicSpec } from '../../support/servers/kafka-topics.ts'
-import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
+import { openTestJournal } from '../../support/servers/open-test-journal.ts'
 import { startServer } from '../../support/servers/start-server.ts'
+import { until } from '../../support/until.ts'
 
 const options = kafkaOptions(inject('kafkaBrokers'))
 
@@ -38,10 +38,10 @@ test('a topic that has fewer copies than brokers could hold is reported, by the 
   await ensureTopics(kafkaOptions(first.address), [spec])
   const log = createLogger('test', 'silent')
   const warned = vi.spyOn(log, 'warn')
-  const journal = await openTestJournal(kafkaOptions(first.address), await journalBase(), [name], { log })
+  const journal = await openTestJournal(kafkaOptions(first.address), await folderForTest('journal'), [name], { log })
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const isLogged = () => JSON.stringify(warned.mock.calls).includes('one copy of each record')
-  expect(await waitUntil(isLogged, { deadlineMs: 30_000 })).toBe(true)
+  await until(isLogged, 30_000)
   expect(journal.lacksCopies).toBe(false)
   const second = await forTest(startSecondBroker(first))
   const { differences } = await ensureTopics(kafkaOptions(first.address), [spec])
@@ -50,14 +50,14 @@ test('a topic that has fewer copies than brokers could hold is reported, by the 
     { topic: spec.name, what: 'min.insync.replicas', wanted: '2', found: '1' },
   ])
   // It asks Kafka again within half a minute.
-  expect(await waitUntil(() => journal.lacksCopies, { deadlineMs: 60_000 })).toBe(true)
+  await until(() => journal.lacksCopies)
   const copied = { ...spec, name: topicSpec(2).name }
   await ensureTopics(kafkaOptions(first.address), [copied])
   await second.kill('SIGKILL')
   const copiesNow = async () => (await ensureTopics(kafkaOptions(first.address), [copied])).replicationFactor
   // Until the controller has noticed, Kafka leads to a broker that is gone.
   const isAlone = async () => (await copiesNow().catch(() => undefined)) === 1
-  expect(await waitUntil(isAlone, { deadlineMs: 30_000 })).toBe(true)
+  await until(isAlone, 30_000)
   const after = await ensureTopics(kafkaOptions(first.address), [copied])
   expect(after.differences.filter(({ what }) => what !== 'min.insync.replicas')).toEqual([])
 }, 300_000)

@@ -12,7 +12,6 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, test } from 'vitest'
 import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
 import { listenForTest } from '../../support/listen.ts'
@@ -21,6 +20,7 @@ import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { startIngress } from '../../support/start-ingress.ts'
+import { until } from '../../support/until.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
 const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket']
@@ -255,7 +255,7 @@ test('a load is compared with an earlier one, and Ctrl-C ends one with what came
   let stdout = ''
   child.stdout?.on('data', (data: Buffer) => (stdout += data.toString()))
   const ended = new Promise<number | null>((done) => child.once('close', done))
-  expect(await waitUntil(async () => (await decided()) > decidedBefore + 5, { deadlineMs: 20_000 })).toBe(true)
+  await until(async () => (await decided()) > decidedBefore + 5, 20_000)
   child.kill('SIGINT')
   expect(await ended).toBe(130)
   expect(stdout).toMatch(/FIGURE +BEFORE +NOW +CHANGE/)

@@ -35,30 +35,6 @@ test('a view that throws is waited for, named, and completed once it is fixed', 
   expect(await metering.metric('weir_dead_letters_total')).toBe(0)
 })
 
-test('ClickHouse killed and back: nothing is lost or twice', async () => {
-  await start()
-  const journal = newJournal()
-  await stack.send(journal.take(100))
-  await settled(stack, journal.subject, 100)
-  await stack.clickhouse.kill('SIGKILL')
-  await stack.send(journal.take(200))
-  await stack.clickhouse.restart()
-  expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
-})
-
-test('three processes that come and go: each record of each partition counts once', async () => {
-  const journal = newJournal()
-  await start()
-  for (let round = 0; round < 3; round += 1) {
-    const guest = await start()
-    for (const partition of [0, 1, 2, 3, 4, 5]) await stack.send(journal.take(100, partition), partition)
-    await until(async () => (await guest.ready()).status === 200)
-    for (const partition of [0, 1, 2, 3, 4, 5]) await stack.send(journal.take(100, partition), partition)
-    await guest.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM')
-  }
-  expect(await settled(stack, journal.subject, 3_600)).toEqual(once(3_600))
-})
-
 test('rows without a commit stop a partition by name, and weir metering seek resolves it without counting twice', async () => {
   const journal = newJournal()
   const first = await stack.start()

@@ -1,4 +1,3 @@
-import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
 import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
@@ -84,7 +83,7 @@ const withRefused = (text: string) => text.replace('"cost":2', '"cost":"much"')
 
 describe('A block of six partitions whose process is killed is finished by two others that share them', () => {
   // Every step is one of `services/metering/src/meter.test.ts` and of the tier `failure`.
-  test.each(['insert:2', 'redeclare', 'numbers', 'commit'])('%s', async (step) => {
+  test.each(['redeclare', 'commit'])('%s', async (step) => {
     const [other = ''] = newJournal().take(1)
     const journals = await sendEverything(step === 'redeclare' ? withRefused(other) : 'bad')
     await crashAt(step)
@@ -92,14 +91,6 @@ describe('A block of six partitions whose process is killed is finished by two o
     await expectOnce(journals, 80)
     await Promise.all(heirs.map((heir) => heir.kill('SIGTERM')))
     expect(heirs.map((heir) => heir.said()).join()).not.toContain('numbers that never came')
-  })
-
-  test('of which the first is killed after it inserted the same block', async () => {
-    const journals = await sendEverything('bad')
-    await crashAt('declare')
-    await crashAt('dead_letters')
-    await startHeirs()
-    await expectOnce(journals, 80)
   })
 })
 
@@ -123,35 +114,6 @@ describe('A block that ClickHouse refuses although every record of it was read',
     expect(await settled(stack, other.subject, 10)).toEqual(once(10))
     await until(async () => (await metering.ready()).status === 200)
     await until(async () => (await metering.metric('weir_block_recoveries_total')) > 0)
-  })
-})
-
-describe('Records that Kafka deletes between a crash and the recovery leave out their own part alone', () => {
-  const offsetOf = async (partition: number) => {
-    const ends = await stack.admin.fetchTopicOffsets(topics.decisions)
-    return ends.find((one) => one.partition === partition)?.high ?? '0'
-  }
-
-  test.each([
-    ['the lead', 0, 'declare'],
-    ['a member', 4, 'insert'],
-  ] as const)('of %s (%i), killed at %s', async (_, partition, step) => {
-    const journals = newJournals()
-    for (const [one, journal] of journals.entries()) await stack.send(journal.take(30, one), one)
-    await crashAt(step)
-    await stack.admin.deleteTopicRecords({
-      topic: topics.decisions,
-      partitions: [{ partition, offset: await offsetOf(partition) }],
-    })
-    await startHeirs()
-    await expectOnce(journals.toSpliced(partition, 1), 30)
-    const { subject, take } = journals[partition] ?? newJournal()
-    // What was not inserted before is gone with the records.
-    const { raw } = await settled(stack, subject, 0)
-    expect(step === 'declare' ? [0] : [0, 30]).toContain(raw)
-    // What comes behind it is read as ever.
-    await stack.send(take(10, partition), partition)
-    expect(await settled(stack, subject, raw + 10)).toEqual(once(raw + 10))
   })
 })
 
@@ -203,23 +165,6 @@ test('Killed at the numbers of a block without rows, every record that comes lat
   expect(await settled(stack, journal.subject, 100)).toEqual(once(100))
 })
 
-test('A block that an older version declared is finished under the token that it had', async () => {
-  const journal = newJournal()
-  await stack.send(journal.take(50, 1), 1)
-  await crashAt('insert')
-  const asked = admin()
-  onTestFinished(() => asked.close())
-  const { committed, topicId, end } = await asked.describe(topics.decisions, 1)
-  const from = committed?.offset ?? 0n
-  const last = await readLastOffset(stack.client, { topic: topics.decisions, topicId, partition: 1 })
-  expect([end - 1n, last]).toEqual([last, from + 49n])
-  const old = { v: 1, topic: topicId, from: String(from), to: String(last), encoder: 'fast' }
-  await asked.commit(topics.decisions, 1, from, JSON.stringify(old))
-  await start()
-  await stack.send(journal.take(10, 1), 1)
-  expect(await settled(stack, journal.subject, 60)).toEqual(once(60))
-})
-
 test('A process beside one of an older version waits, says why, and goes on when the other has left', async () => {
   const consumer = createClient(stack.options).consumer({ groupId: 'weir-metering' })
   await consumer.connect()
@@ -234,24 +179,4 @@ test('A process beside one of an older version waits, says why, and goes on when
   const journal = newJournal()
   await stack.send(journal.take(10))
   expect(await settled(stack, journal.subject, 10)).toEqual(once(10))
-})
-
-test('What 100 partitions bring together is one block', async () => {
-  const many = Array.from({ length: 100 }, (_, partition) => partition)
-  await stack.admin.createPartitions({ topicPartitions: [{ topic: topics.decisions, count: many.length }] })
-  const journals = many.map(() => newJournal())
-  // The other producer does not know these partitions yet.
-  const producer = createClient(stack.options).producer({ allowAutoTopicCreation: false })
-  onTestFinished(() => producer.disconnect())
-  await producer.connect()
-  // New partitions have a leader a moment later.
-  const isLed = () => stack.admin.fetchTopicOffsets(topics.decisions).then(({ length }) => length === many.length)
-  await until(() => isLed().catch(() => false))
-  const messages = journals.flatMap((journal, partition) =>
-    journal.take(2, partition).map((value) => ({ value, partition })),
-  )
-  await producer.send({ topic: topics.decisions, messages })
-  const metering = await start()
-  await expectOnce(journals, 2)
-  expect(await metering.metric('weir_insert_rows_count')).toBeLessThan(20)
 })

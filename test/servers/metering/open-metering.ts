@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { projectRoot } from '@weir/cli/project.ts'
 import { quoted } from '@weir/clickhouse/audit/rollups.ts'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
@@ -17,22 +17,11 @@ import { clusterName, clusterServer, isOnCluster } from '../../support/servers/c
 import { prepareCluster } from '../../support/servers/cluster-tables.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startOwnClickhouse } from '../../support/servers/own-clickhouse.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 
 /** Kafka, ClickHouse and whatever metering processes a test starts; the rest of Weir is this file. */
-export interface MeteringStack {
-  readonly kafka: RunningServer
-  readonly clickhouse: RunningServer
-  readonly client: ClickHouseClient
-  readonly options: KafkaOptions
-  readonly admin: ReturnType<ReturnType<typeof createClient>['admin']>
-  start(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
-  /** Appends values to a partition as they are; null for a record without value. */
-  send(values: readonly (string | Buffer | null)[], partition?: number, topic?: string): Promise<void>
-  rows<T>(query: string): Promise<T[]>
-  close(): Promise<void>
-}
+export type MeteringStack = Awaited<ReturnType<typeof openMeteringStack>>
 
 /** What kafkajs's connection to a group's coordinator has beyond its types. */
 interface Coordinator {
@@ -71,7 +60,7 @@ async function openTables(address: string): Promise<{ client: ClickHouseClient; 
 export async function openMeteringStack(
   startKafka = () => startServer(kafkaServer),
   startClickhouse = () => (isOnCluster ? startServer(clusterServer()) : startOwnClickhouse()),
-): Promise<MeteringStack> {
+) {
   const [kafka, clickhouse] = await Promise.all([startKafka(), startClickhouse()])
   const { client, asked } = await openTables(clickhouse.address)
   const options = kafkaOptions(kafka.address)
@@ -87,7 +76,7 @@ export async function openMeteringStack(
     client,
     options,
     admin,
-    async start(environment = {}) {
+    async start(environment: Readonly<Record<string, string>> = {}) {
       const servers = {
         WEIR_KAFKA_BROKERS: kafka.address,
         WEIR_CLICKHOUSE_URL: clickhouse.address,
@@ -97,13 +86,11 @@ export async function openMeteringStack(
       started.push(one)
       return one
     },
-    async send(values, partition = 0, topic = topics.decisions) {
+    /** Appends values to a partition as they are; null for a record without value. */
+    async send(values: readonly (string | Buffer | null)[], partition: number = 0, topic: string = topics.decisions) {
       await producer.send({ topic, messages: values.map((value) => ({ key: 'k', value, partition })) })
     },
-    async rows<T>(query: string) {
-      const answer = await asked.query({ query, format: 'JSONEachRow' })
-      return answer.json<T>()
-    },
+    rows: <T>(query: string) => readRows<T>(asked, query),
     async close() {
       await Promise.all(started.map((one) => one.kill('SIGKILL')))
       await Promise.all([producer.disconnect(), admin.disconnect(), client.close(), asked.close()])
@@ -113,21 +100,21 @@ export async function openMeteringStack(
 }
 
 /** A process start that writes decisions of one subject, numbered per partition. */
-export interface TestJournal {
-  readonly id: string
-  readonly subject: string
-  /** The next so many records of a partition. */
-  take(count: number, partition?: number, more?: { readonly tsMs?: number; readonly seq?: number }): string[]
-}
+export type TestJournal = ReturnType<typeof newJournal>
 
-export function newJournal(name = 'subject'): TestJournal {
+export function newJournal(name = 'subject') {
   const id = randomUUID()
   const subject = `${name}-${id.slice(0, 8)}`
   const next = new Map<number, number>()
   return {
     id,
     subject,
-    take(count, partition = 0, { tsMs = Date.now(), seq: from } = {}) {
+    /** The next so many records of a partition. */
+    take(
+      count: number,
+      partition: number = 0,
+      { tsMs = Date.now(), seq: from }: { readonly tsMs?: number; readonly seq?: number } = {},
+    ) {
       const first = from ?? next.get(partition) ?? 0
       next.set(partition, Math.max(next.get(partition) ?? 0, first + count))
       return Array.from({ length: count }, (_, at) => {

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { forFile } from '../../support/opened.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
+import { until } from '../../support/until.ts'
 import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 const stack = await forFile(openMeteringStack())
@@ -95,7 +96,7 @@ test('duplicates are dropped by their number, and missing numbers are recorded o
     stack.rows<{ seq: string; end: boolean }>(
       `SELECT max(m.seq) AS seq, max(m.end) AS end FROM weir.marks AS m WHERE journal = '${journal.id}' AND partition = 3 HAVING count() > 0`,
     )
-  expect(await waitUntil(async () => (await marks()).length > 0, { deadlineMs: 20_000 })).toBe(true)
+  await until(async () => (await marks()).length > 0, 20_000)
   expect(await marks()).toEqual([{ seq: '74', end: true }])
   expect(await gapsOf(journal.id)).toEqual([
     { cause: 'lost', from_seq: 50, to_seq: 59, count: 10 },
@@ -113,10 +114,8 @@ test('each outcome becomes one row, as a decision does, also when it came twice'
   await stack.send([...lines, 'bad', ...lines], 0, topics.outcomes)
   const count = () =>
     stack.rows<{ n: number }>(`SELECT toUInt32(count()) AS n FROM weir.outcomes WHERE journal = '${id}'`)
-  expect(await waitUntil(async () => (await count())[0]?.n === 20, { deadlineMs: 20_000 })).toBe(true)
-  expect(
-    await waitUntil(async () => (await metering.metric('weir_duplicate_records_total')) >= 20, { deadlineMs: 5_000 }),
-  ).toBe(true)
+  await until(async () => (await count())[0]?.n === 20, 20_000)
+  await until(async () => (await metering.metric('weir_duplicate_records_total')) >= 20, 5_000)
   expect(await count()).toEqual([{ n: 20 }])
 })
 
@@ -144,7 +143,7 @@ test('a stream of bad records stops its partition with a reason in /readyz, and 
     const { status, text } = await metering.ready()
     return status === 503 && text.includes('TOO_MANY_BAD')
   }
-  expect(await waitUntil(isStopped, { deadlineMs: 20_000 })).toBe(true)
+  await until(isStopped, 20_000)
   expect(await metering.metric('weir_consumer_stopped_partitions')).toBe(1)
   await stack.send(journal.take(10), 0)
   expect(await settled(stack, journal.subject, 10)).toEqual(once(10))

@@ -15,6 +15,7 @@ import { prepareCluster } from '../../support/servers/cluster-tables.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
+import { until } from '../../support/until.ts'
 import { holdFirstInsert } from './held-insert.ts'
 import { newJournal } from './open-metering.ts'
 
@@ -125,7 +126,7 @@ test('A replica that is dead at the start is a warning, and its shard works by t
   await send(journal.take(50, 3), 3)
   expect(await settledAt(journal.subject, 50)).toMatchObject(onceEach(50))
   const isReady = async () => (await metering.ready()).status === 200
-  expect(await waitUntil(isReady, { deadlineMs: 30_000 })).toBe(true)
+  await until(isReady, 30_000)
   expect((await metering.ready()).text).toContain('ECONNREFUSED')
   await metering.kill('SIGTERM')
 }, 120_000)
@@ -133,7 +134,7 @@ test('A replica that is dead at the start is a warning, and its shard works by t
 test('Metering that has no name of the cluster inserts nothing through its tables, and says why', async () => {
   const metering = await start(addressOf(0), { WEIR_CLICKHOUSE_CLUSTER: '' })
   const isNamed = async () => (await metering.ready()).text.includes('set WEIR_CLICKHOUSE_CLUSTER')
-  expect(await waitUntil(isNamed, { deadlineMs: 30_000 })).toBe(true)
+  await until(isNamed, 30_000)
   await metering.kill('SIGKILL')
 }, 60_000)
 
@@ -150,7 +151,7 @@ test('A watermark is written only some seconds after the rows that it is about',
     }
     return false
   }
-  expect(await waitUntil(isMarked, { deadlineMs: 30_000, everyMs: 50 })).toBe(true)
+  await until(isMarked, 30_000)
   expect(Date.now() - atMs).toBeGreaterThan(4_000)
   await metering.kill('SIGTERM')
 }, 60_000)

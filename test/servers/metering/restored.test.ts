@@ -3,11 +3,11 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { forFile } from '../../support/opened.ts'
 import { clusterServer, isOnCluster } from '../../support/servers/cluster-server.ts'
 import { startServer } from '../../support/servers/start-server.ts'
+import { until } from '../../support/until.ts'
 import { newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 const stack = await forFile(
@@ -43,7 +43,7 @@ test('ClickHouse is restored from a copy older than a declared block: what the c
   await stack.clickhouse.kill('SIGKILL')
   await send(50)
   const isWaiting = async () => (await before.ready()).text.includes('waits: ')
-  expect(await waitUntil(isWaiting, { deadlineMs: 40_000, everyMs: 100 })).toBe(true)
+  await until(isWaiting, 40_000)
   await before.kill('SIGTERM')
   await rm(data, { recursive: true })
   await run('cp', ['-a', copy, data])

@@ -1,9 +1,9 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startSecondBroker } from '../../support/servers/changed-kafka.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { until } from '../../support/until.ts'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
@@ -31,7 +31,7 @@ test('Partitions that two brokers lead are one insert a second, as those of one 
       ({ status }) => status === 200,
       () => false,
     )
-  expect(await waitUntil(isReady, { deadlineMs: 40_000 })).toBe(true)
+  await until(isReady, 40_000)
   const sent = [...leaders.keys()].map((partition) => ({ partition, journal: newJournal(), count: 0 }))
   /** Sends on until so many blocks more are inserted; returns how many seconds that took. */
   const sendDuring = async (to: typeof sent, blocks: number) => {
@@ -43,7 +43,7 @@ test('Partitions that two brokers lead are one insert a second, as those of one 
       }
       return (await metering.metric('weir_insert_rows_count')) >= before + blocks
     }
-    expect(await waitUntil(isThere, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
+    await until(isThere)
     return (performance.now() - startMs) / 1_000
   }
   // The second broker's first records come while the fetch from the first gathers.

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { encodeEntityChange, encodeReset } from '@weir/contracts/policy.v1.ts'
-import { createClient } from '@weir/kafka/connect.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { forTest } from '../../support/opened.ts'
 import {
   changesOf,
@@ -18,7 +17,7 @@ import {
   subjectChange,
   wholeChange,
 } from '../../support/policy-topic.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { kafkaOptions, withAdmin } from '../../support/servers/kafka-topics.ts'
 import { until } from '../../support/until.ts'
 
 const options = () => kafkaOptions(inject('kafkaBrokers'))
@@ -30,12 +29,7 @@ async function topicWithPolicy(size: number) {
   return { topic, writer }
 }
 
-async function deleteTopic(topic: string): Promise<void> {
-  const admin = createClient(options()).admin()
-  await admin.connect()
-  await admin.deleteTopics({ topics: [topic] })
-  await admin.disconnect()
-}
+const deleteTopic = (topic: string) => withAdmin(options(), (admin) => admin.deleteTopics({ topics: [topic] }))
 
 test('the policy of the topic is in force at the start, whatever the file says', async () => {
   const { topic } = await topicWithPolicy(7)
@@ -182,10 +176,8 @@ test('a compacted topic is read to its end: what is compacted away holds up nobo
 
 test('a follower leaves no consumer group behind, because it makes none', async () => {
   const { topic } = await topicWithPolicy(1)
-  const admin = createClient(options()).admin()
-  await admin.connect()
-  onTestFinished(() => admin.disconnect())
-  const groups = async () => (await admin.listGroups()).groups.map(({ groupId }) => groupId)
+  const groups = async () =>
+    (await withAdmin(options(), (admin) => admin.listGroups())).groups.map(({ groupId }) => groupId)
   const before = await groups()
   const feed = openFeed(options(), topic)
   await feed.firstPolicy()

@@ -4,12 +4,12 @@ import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { deleteEntity, type EntityChange } from '@weir/policy/entities.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, expect, inject, test } from 'vitest'
 import { startConsoleStack } from '../../support/console-stack.ts'
 import { changesOf, policyOfSize, sizeChange } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startConsole } from '../../support/start-console.ts'
+import { until } from '../../support/until.ts'
 
 const { kafka, tables, desk, close } = await startConsoleStack()
 const writer = createPolicyWriter({ ...kafkaOptions(kafka.address), topic: topics.policy })
@@ -38,7 +38,7 @@ const rowsFrom = (offset: bigint) =>
 async function publish({ id, messages }: ReturnType<typeof changed>): Promise<bigint> {
   const offset = await writer.publish(messages)
   const isThere = async () => (await rowsFrom(offset)).some(({ name }) => name === id)
-  expect(await waitUntil(isThere, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
+  await until(isThere)
   return offset
 }
 
@@ -122,9 +122,9 @@ test('What ClickHouse did not take is copied once it does, and meanwhile /readyz
   const change = changed([sizeChange(12)])
   const from = await writer.publish(change.messages)
   const warns = async () => /policy history: .*policy_history/.test(await (await fetch(`${desk.ops}/readyz`)).text())
-  expect(await waitUntil(warns, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
+  await until(warns)
   await tables.client.command({ query: 'RENAME TABLE weir.hidden TO weir.policy_history' })
   const isThere = async () => (await rowsFrom(from)).some(({ name }) => name === change.id)
-  expect(await waitUntil(isThere, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
-  expect(await waitUntil(async () => !(await warns()), { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
+  await until(isThere)
+  await until(async () => !(await warns()))
 })

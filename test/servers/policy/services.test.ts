@@ -7,8 +7,8 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { forFile, forTest } from '../../support/opened.ts'
-import { changesOf, emptyDir, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
+import { folderForTest, forFile, forTest } from '../../support/opened.ts'
+import { changesOf, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { startServiceProcess } from '../../support/service-process.ts'
@@ -78,7 +78,7 @@ test('alerting takes over an endpoint without a secret with a warning, and lives
 })
 
 test('without Kafka an ingress starts by its snapshot; a stale policy refuses with 503, at the door and in /readyz, until Kafka is back', async () => {
-  const snapshot = { WEIR_POLICY_SNAPSHOT: join(await emptyDir(), 'policy.snapshot') }
+  const snapshot = { WEIR_POLICY_SNAPSHOT: join(await folderForTest('policy'), 'policy.snapshot') }
   const writer = openWriter(kafkaOptions(kafka.address), topics.policy)
   await writer.publish(wholeChange([keyChange]))
   const before = await start(snapshot)

@@ -7,11 +7,10 @@ import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { readSnapshot, renewSnapshot } from '@weir/policy-feed/snapshot-file.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { expect, inject, test } from 'vitest'
-import { forTest } from '../../support/opened.ts'
+import { folderForTest, forTest } from '../../support/opened.ts'
 import {
   changesOf,
   createPolicyTopic,
-  emptyDir,
   openFeed,
   openWriter,
   policyOfSize,
@@ -28,7 +27,7 @@ const away = kafkaOptions('127.0.0.1:1')
 /** A snapshot of a topic with a policy of size 5 and some subjects, as a stopped process leaves it. */
 async function leaveSnapshot(subjects = 0) {
   const options = kafkaOptions(inject('kafkaBrokers'))
-  const snapshotPath = join(await emptyDir(), 'policy.snapshot')
+  const snapshotPath = join(await folderForTest('policy'), 'policy.snapshot')
   const topic = await createPolicyTopic(options)
   const writer = openWriter(options, topic)
   await writer.publish(wholeChange(changesOf(policyOfSize(5))))
@@ -138,7 +137,7 @@ test('a snapshot written while changes come is exact at its end', async () => {
 })
 
 test('a process killed while it writes a snapshot leaves the old one or the new one, whole', async () => {
-  const path = join(await emptyDir(), 'policy.snapshot')
+  const path = join(await folderForTest('policy'), 'policy.snapshot')
   const program = fileURLToPath(new URL('../../support/write-snapshots.ts', import.meta.url))
   for (let round = 0; round < 10; round += 1) {
     const child = spawnBound([process.execPath, program, path], { stdio: 'inherit' })

@@ -1,13 +1,11 @@
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { startIngressStack } from '../../support/ingress-stack.ts'
-import { forTest } from '../../support/opened.ts'
+import { folderForTest, forTest } from '../../support/opened.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { openProxy, overTls } from './open-proxy.ts'
 
@@ -54,8 +52,7 @@ test('A trusted peer without a header is closed unanswered; of any other a heade
 })
 
 test('A header stands before the handshake of TLS', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-proxy-protocol-'))
-  onTestFinished(() => rm(dir, { recursive: true }))
+  const dir = await folderForTest('proxy-protocol')
   const authority = await createAuthority(dir)
   const { certFile, keyFile } = await authority.issue('proxy')
   overTls.files = { tlsCert: certFile, tlsKey: keyFile }

@@ -1,10 +1,9 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { listen } from '../../support/listen.ts'
+import { folderForTest } from '../../support/opened.ts'
 import { createAuthority } from '../../support/servers/certificates.ts'
 import { openProxy } from './open-proxy.ts'
 
@@ -109,8 +108,7 @@ describe('preserveHost', () => {
   })
 
   test('leaves the name of an https upstream as it is, and with it one connection for all hosts', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'weir-upstream-'))
-    onTestFinished(() => rm(dir, { recursive: true }))
+    const dir = await folderForTest('upstream')
     const authority = await createAuthority(dir)
     const { certFile, keyFile } = await authority.issue('upstream')
     const before = getCACertificates('default')

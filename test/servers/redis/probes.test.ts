@@ -1,9 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { forTest } from '../../support/opened.ts'
+import { folderForTest, forTest } from '../../support/opened.ts'
 import { startServer } from '../../support/servers/start-server.ts'
 import { startIngress } from '../../support/start-ingress.ts'
 
@@ -18,8 +17,7 @@ upstreams: { demo: { url: "http://127.0.0.1:1", hosts: ["*"] } }
 
 test('a Redis that is away takes no ingress out of a balancer: /readyz warns, and limits decide by onUnavailable', async () => {
   const redis = await forTest(startServer(redisServer))
-  const dir = await mkdtemp(join(tmpdir(), 'weir-probes-'))
-  onTestFinished(() => rm(dir, { recursive: true }))
+  const dir = await folderForTest('probes')
   await writeFile(join(dir, 'weir.yaml'), policy)
   const ingress = await forTest(
     startIngress({

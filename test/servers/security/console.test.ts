@@ -132,72 +132,12 @@ function scopeOf(method: string, path: string): string {
   return method === 'GET' ? 'read' : 'write'
 }
 
-const routes = [
-  ...[
-    'plans',
-    'prices',
-    'limits',
-    'routes',
-    'refusals',
-    'upstreams',
-    'endpoints',
-    'watches',
-    'unsubscribed',
-    'subjects',
-  ].flatMap((path) => [`GET /v1/${path}`, ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/${path}/{name}`)]),
-  ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/identity`),
-  'GET /v1/policy',
-  'PUT /v1/policy',
-  'POST /v1/policy/impact',
-  'GET /v1/changes',
-  'GET /v1/changes/{id}',
-  'GET /v1/status',
-  'GET /v1/search',
-  'GET /v1/blocks',
-  'POST /v1/blocks/{id}/lift',
-  'GET /v1/keys',
-  'GET /v1/decisions',
-  'GET /v1/decisions/stream',
-  'GET /v1/decisions/{id}',
-  'GET /v1/usage',
-  'POST /v1/usage',
-  'GET /v1/outcomes',
-  'POST /v1/outcomes',
-  'GET /v1/dimensions/{name}',
-  'GET /v1/utilization',
-  'POST /v1/subjects/{id}/keys',
-  'POST /v1/keys/{id}/rotate',
-  'DELETE /v1/keys/{id}',
-  'POST /v1/subjects/{id}/portal',
-  'DELETE /v1/subjects/{id}/portal',
-  'GET /v1/subjects/{id}/limits',
-  'POST /v1/subjects/{id}/limits/reset',
-  'POST /v1/subjects/{id}/limits/unblock',
-  'POST /v1/prices/{name}/quote',
-  'GET /v1/spend',
-  'GET /v1/usage/export',
-  'GET /v1/silences',
-  'POST /v1/silences',
-  'DELETE /v1/silences/{name}',
-  'GET /v1/alerts',
-  'GET /v1/alerts/{id}',
-  'POST /v1/alerts/{id}/redeliver',
-  'POST /v1/deliveries/redeliver',
-  'POST /v1/endpoints/{name}/test',
-  'GET /v1/tokens',
-  'POST /v1/tokens',
-  'DELETE /v1/tokens/{name}',
-]
-
-test('every route that the console describes is attacked, and no other', async () => {
-  const { paths }: { paths: Record<string, object> } = JSON.parse((await send('/openapi.json')).text)
-  // They take no token but in the body or the path: open-routes.test.ts attacks them.
-  const isOpen = (path: string) => path === '/session' || path.startsWith('/unsubscribe/')
-  const served = Object.entries(paths).flatMap(([path, methods]) =>
-    isOpen(path) ? [] : Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
-  )
-  expect(routes.toSorted()).toEqual(served.toSorted())
-})
+/** They take no token but in the body or the path: open-routes.test.ts attacks them. */
+const isOpen = (path: string) => path === '/session' || path.startsWith('/unsubscribe/')
+const { paths }: { paths: Record<string, object> } = JSON.parse((await send('/openapi.json')).text)
+const routes = Object.entries(paths).flatMap(([path, methods]) =>
+  isOpen(path) ? [] : Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+)
 
 describe('every route of the console', () => {
   countAttempts(

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, test } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { forFile } from '../../support/opened.ts'
+import { until } from '../../support/until.ts'
 import { weirUp } from '../../support/weir-up.ts'
 
 /** Files of the data directory that are there to hold them. */
@@ -77,7 +77,7 @@ const counted = async () => {
   const { rows } = JSON.parse(await answer.text())
   return Number(rows?.[0]?.count ?? 0) > 0
 }
-expect(await waitUntil(counted, { deadlineMs: 60_000, everyMs: 200 })).toBe(true)
+await until(counted)
 
 const pidOf = (part: string) => weir.line.pids[part] ?? 0
 const secretOf = (name: string) => {

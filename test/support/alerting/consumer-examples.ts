@@ -6,18 +6,9 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 
 const project = resolve(import.meta.dirname, '../../..')
 const examples = join(project, 'docs/alert-consumers')
-export interface RunningExample {
-  readonly name: string
-  /** What it has printed, a text per line. */
-  lines(): readonly string[]
-  close(): Promise<void>
-}
+export type RunningExample = ReturnType<typeof run>
 
-function run(
-  name: string,
-  command: readonly [string, ...string[]],
-  environment: Readonly<Record<string, string>>,
-): RunningExample {
+function run(name: string, command: readonly [string, ...string[]], environment: Readonly<Record<string, string>>) {
   let [text, troubles] = ['', '']
   const child = spawnBound(command, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...environment } })
   child.stdout?.on('data', (part: Buffer) => (text += part))
@@ -25,6 +16,7 @@ function run(
   const ended = new Promise<void>((done) => child.once('exit', () => done()))
   return {
     name,
+    /** What it has printed, a text per line. */
     lines() {
       if (child.exitCode !== null) throw new Error(`${name} has ended:\n${troubles}`)
       return text.split('\n').filter((line) => line !== '')

@@ -14,8 +14,8 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { listen } from '../listen.ts'
 import { changesOf, wholeChange } from '../policy-topic.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../servers/start-server.ts'
-import { startTables, type Tables } from '../servers/tables.ts'
+import { startServer } from '../servers/start-server.ts'
+import { startTables } from '../servers/tables.ts'
 import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
 
 export const webhookSecret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`
@@ -30,27 +30,7 @@ export interface Received {
 }
 
 /** Redis, Kafka, ClickHouse, endpoints, and whatever alerting processes a test starts. */
-export interface AlertingStack {
-  readonly redis: RunningServer
-  readonly kafka: RunningServer
-  readonly tables: Tables
-  /** Everything that came, to any endpoint. */
-  readonly received: readonly Received[]
-  /** What an endpoint answers from now on; 204 until then. */
-  answer(path: string, how: (response: ServerResponse) => void): void
-  /** An alerting process, as soon as it is there: it may be gone before it is ready. */
-  launch(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
-  /** An alerting process that is ready. */
-  start(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
-  /** Appends a decision of each subject that has used so much of its daily quota of `size`. */
-  decide(
-    subjects: readonly string[],
-    used: number,
-    more?: { readonly size?: number; readonly tsMs?: number },
-  ): Promise<void>
-  rows<Row>(query: string): Promise<Row[]>
-  close(): Promise<void>
-}
+export type AlertingStack = Awaited<ReturnType<typeof openAlertingStack>>
 
 /** Sections of a policy; its endpoints stand beside those of the stack. */
 interface Sections {
@@ -101,7 +81,7 @@ function decisionOf(subject: string, used: number, size: number, tsMs: number): 
 export async function openAlertingStack(
   endpointNames: readonly string[],
   sections: Sections | ((url: (path: string) => string) => Sections) = {},
-): Promise<AlertingStack> {
+) {
   const [redis, kafka, tables, receiver] = await Promise.all([
     startServer(redisServer),
     startServer(kafkaServer),
@@ -123,7 +103,8 @@ export async function openAlertingStack(
   await writer.close()
   const sender = createRecordSender(options)
   const started: ServiceProcess[] = []
-  const launch: AlertingStack['launch'] = async (environment = {}) => {
+  /** An alerting process, as soon as it is there: it may be gone before it is ready. */
+  const launch = async (environment: Readonly<Record<string, string>> = {}) => {
     const one = await startServiceProcess('alerting', {
       WEIR_REDIS_URL: redis.address,
       WEIR_KAFKA_BROKERS: kafka.address,
@@ -139,21 +120,29 @@ export async function openAlertingStack(
     redis,
     kafka,
     tables,
+    /** Everything that came, to any endpoint. */
     received: receiver.received,
-    answer: (path, how) => void receiver.answers.set(path, how),
+    /** What an endpoint answers from now on; 204 until then. */
+    answer: (path: string, how: (response: ServerResponse) => void) => void receiver.answers.set(path, how),
     launch,
-    async start(environment) {
+    /** An alerting process that is ready. */
+    async start(environment?: Readonly<Record<string, string>>) {
       const one = await launch(environment)
       const isReady = async () => (await one.ready()).status === 200
       const up = await waitUntil(isReady, { deadlineMs: startDeadlineMs, everyMs: 50 })
       if (up !== true) throw new Error(`alerting did not start:\n${one.said()}`)
       return one
     },
-    async decide(subjects, used, { size = 1_000, tsMs = Date.now() } = {}) {
+    /** Appends a decision of each subject that has used so much of its daily quota of `size`. */
+    async decide(
+      subjects: readonly string[],
+      used: number,
+      { size = 1_000, tsMs = Date.now() }: { readonly size?: number; readonly tsMs?: number } = {},
+    ) {
       const records = subjects.map((subject) => ({ key: subject, value: decisionOf(subject, used, size, tsMs) }))
       await sender.send(topics.decisions, records)
     },
-    rows: (query) => tables.rows(query),
+    rows: tables.rows,
     async close() {
       await Promise.all(started.map((one) => one.kill('SIGKILL')))
       receiver.server.closeAllConnections()

@@ -13,17 +13,7 @@ import type { AuditStack } from './stack.ts'
 const partitions = 6
 
 /** A journal that numbers its records, and writes them to the real topic at once. */
-export interface TestJournal {
-  readonly id: string
-  /** Also sends what `twice` says a second time, as a publisher in doubt does. */
-  publish(decisions: readonly DecisionInput[], twice?: boolean): Promise<void>
-  /** A mark in every partition that it wrote to. */
-  mark(): Promise<void>
-  /** Numbers a record that is no JSON, as a fault would; gives its partition. */
-  publishPoison(subject: string): Promise<number>
-}
-
-export function openTestJournal(stack: AuditStack): TestJournal {
+export function openTestJournal(stack: AuditStack) {
   const id = randomUUID()
   const sender = createRecordSender(kafkaOptions(stack.kafka.address))
   const next = new Map<number, number>()
@@ -35,11 +25,13 @@ export function openTestJournal(stack: AuditStack): TestJournal {
   }
   return {
     id,
-    async publish(decisions, twice = false) {
+    /** Also sends what `twice` says a second time, as a publisher in doubt does. */
+    async publish(decisions: readonly DecisionInput[], twice: boolean = false) {
       const records = decisions.map((decision) => numbered(decision.subject, encodeDecisionOpen(decision)))
       await sender.send(topics.decisions, records)
       if (twice) await sender.send(topics.decisions, records)
     },
+    /** A mark in every partition that it wrote to. */
     async mark() {
       for (const [partition, seq] of next) {
         // A key of this partition.
@@ -49,7 +41,8 @@ export function openTestJournal(stack: AuditStack): TestJournal {
         await sender.send(topics.decisions, [{ key: key ?? '', value: encodeMark(Date.now(), id, seq, false) }])
       }
     },
-    async publishPoison(subject) {
+    /** Numbers a record that is no JSON, as a fault would; gives its partition. */
+    async publishPoison(subject: string) {
       const record = numbered(subject, '{"v":1,"id":nonsense')
       await sender.send(topics.decisions, [record])
       return partitionOf(subject, partitions)

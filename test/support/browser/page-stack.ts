@@ -3,10 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import type { Browser } from 'playwright-core'
 import { untilAvailable } from '../until-available.ts'
-import { type RunningWeir, weirUp } from '../weir-up.ts'
-import { openBrowser, openWatchedPage, type PageOptions, signIn, type WatchedPage } from './open-browser.ts'
+import { weirUp } from '../weir-up.ts'
+import { openBrowser, openWatchedPage, type PageOptions, signIn } from './open-browser.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
@@ -51,26 +50,10 @@ const policy = {
 }
 
 /** A whole Weir with a policy for the page, and a browser. */
-export interface PageStack {
-  readonly weir: RunningWeir
-  readonly console: string
-  readonly browser: Browser
-  /** Asks the upstream through the ingress with a subject's key; the answer, read. */
-  ask(subject: string, request?: string): Promise<{ readonly status: number; readonly headers: Headers }>
-  /** Asks the console as its root; what it answers, as JSON. */
-  api<T>(request: string, body?: object): Promise<T>
-  /** Waits until the console has this many decisions of the subject. */
-  untilCounted(subject: string, count: number): Promise<void>
-  /** A page of a browser of its own, signed in; at `/` if not said otherwise. */
-  open(path?: string, token?: string, options?: Omit<PageOptions, 'origin'>): Promise<WatchedPage>
-  close(): Promise<void>
-}
+export type PageStack = Awaited<ReturnType<typeof startPageStack>>
 
 /** Starts a stack whose policy has these parts as well, and whose processes these variables. */
-export async function startPageStack(
-  more: Readonly<Record<string, object>> = {},
-  env: NodeJS.ProcessEnv = {},
-): Promise<PageStack> {
+export async function startPageStack(more: Readonly<Record<string, object>> = {}, env: NodeJS.ProcessEnv = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-page-'))
   const both = Object.entries(more).map(([name, part]) => {
     const own = Object.entries(policy).find(([one]) => one === name)?.[1]
@@ -97,19 +80,23 @@ export async function startPageStack(
     weir,
     console: origin,
     browser,
+    /** Asks the console as its root; what it answers, as JSON. */
     api,
-    async ask(subject, request = 'GET /hello') {
+    /** Asks the upstream through the ingress with a subject's key; the answer, read. */
+    async ask(subject: string, request: string = 'GET /hello') {
       const [method = '', path = ''] = request.split(' ')
       const answer = await fetch(weir.line.ingress + path, { method, headers: { 'x-api-key': `${subject}-key` } })
       await answer.arrayBuffer()
       return answer
     },
-    async untilCounted(subject, count) {
+    /** Waits until the console has this many decisions of the subject. */
+    async untilCounted(subject: string, count: number) {
       const path = `GET /v1/usage?step=total&subject=${encodeURIComponent(subject)}`
       const isThere = async () => (await api<{ totals: { count: number } }>(path)).totals.count >= count
       if (!(await waitUntil(isThere, { deadlineMs: 20_000 }))) throw new Error(`${subject} has no ${count} decisions`)
     },
-    async open(path = '/', token = weir.line.adminToken, options = {}) {
+    /** A page of a browser of its own, signed in; at `/` if not said otherwise. */
+    async open(path: string = '/', token: string = weir.line.adminToken, options: Omit<PageOptions, 'origin'> = {}) {
       const watched = await openWatchedPage(browser, { origin, ...options })
       await signIn(watched.page, origin + path, token)
       return watched

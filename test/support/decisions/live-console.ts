@@ -1,5 +1,4 @@
 import { topics } from '@weir/contracts/topics.ts'
-import { uuidv7 } from '@weir/core/ids.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
@@ -9,6 +8,7 @@ import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { startServer } from '../servers/start-server.ts'
 import { startTables } from '../servers/tables.ts'
 import { startConsole } from '../start-console.ts'
+import { refusedRecord } from './refused-record.ts'
 
 /** Opens a console with a Kafka and tables of its own. */
 export async function openLiveConsole() {
@@ -27,33 +27,11 @@ export async function openLiveConsole() {
     /** Makes a decision that only Kafka has, only the tables have, or both; returns its id. */
     async decide(where: 'kafka' | 'tables' | 'both', more: object = {}): Promise<string> {
       seq += 1
-      const id = uuidv7(Date.now())
-      const whole = {
-        v: 1,
-        id,
-        ts: new Date().toISOString().replace('T', ' ').replace('Z', ''),
-        subject: 'acme',
-        key_id: 'acme-1',
-        plan: 'free',
-        route: 'POST /v1/search',
-        method: 'POST',
-        cost: 5,
-        count: 1,
-        outcome: 'deny',
-        reason: 'limit',
-        mode: 'enforce',
-        charged: 'no',
-        denied_by: 'minute',
-        retry_ms: 9,
-        seq,
-        limits: [{ name: 'minute', size: 100, used: 98, remaining: 2, reset_ms: 9, by: {} }],
-        journal: '01a20287-6fb6-7000-8000-000000000001',
-        ...more,
-      }
+      const whole = refusedRecord(seq, { route: 'POST /v1/search', method: 'POST', ...more })
       if (where !== 'tables') await sender.send(topics.decisions, [{ key: 'acme', value: JSON.stringify(whole) }])
-      if (where === 'kafka') return id
+      if (where === 'kafka') return whole.id
       await tables.client.insert({ table: 'weir.decisions', values: [whole], format: 'JSONEachRow' })
-      return id
+      return whole.id
     },
     /** Says that everything until now is in the tables. */
     mark: () =>

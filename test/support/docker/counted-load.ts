@@ -1,6 +1,7 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect } from 'vitest'
 import { startSteadyLoad } from '../steady-load.ts'
+import { until } from './../until.ts'
 import type { PageShell } from './page-shell.ts'
 
 const headers = { 'x-api-key': 'load' }
@@ -22,7 +23,7 @@ export async function allowLoad(shell: PageShell, consolePort: number, ports: re
   await shell.run(`${put} <<END\n${policy}\nEND`, 30_000)
   for (const port of ports) {
     const isServed = async () => (await fetch(`http://127.0.0.1:${port}/`, { headers })).status === 200
-    expect(await waitUntil(isServed, { deadlineMs: 10_000 })).toBe(true)
+    await until(isServed, 10_000)
   }
 }
 
@@ -43,7 +44,7 @@ export function startLoad(ports: readonly number[]) {
     async more(count: number): Promise<void> {
       const withId = () => answered.filter((id) => id !== 'none').length
       const from = withId()
-      expect(await waitUntil(() => withId() >= from + count, { deadlineMs: 90_000 })).toBe(true)
+      await until(() => withId() >= from + count, 90_000)
     },
     /** Ends it, and resolves to the ids that were answered, and how many answers had none or did not come. */
     async stop() {

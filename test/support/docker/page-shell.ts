@@ -3,19 +3,16 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 
 /** A bash in which the commands of a page run one after another, as in a person's terminal. */
-export interface PageShell {
-  /** Resolves to all that the commands printed; rejects with it if one of them fails. */
-  run(commands: string, deadlineMs: number): Promise<string>
-  close(): void
-}
+export type PageShell = ReturnType<typeof openPageShell>
 
 /** Opens a bash in a folder, where a person would stand who follows the page. */
-export function openPageShell(cwd: string, env: NodeJS.ProcessEnv): PageShell {
+export function openPageShell(cwd: string, env: NodeJS.ProcessEnv) {
   const bash = spawn('bash', ['--noprofile', '--norc'], { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] })
   let said = ''
   for (const stream of [bash.stdout, bash.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()))
   return {
-    async run(commands, deadlineMs) {
+    /** Resolves to all that the commands printed; rejects with it if one of them fails. */
+    async run(commands: string, deadlineMs: number) {
       said = ''
       const end = `end-${randomUUID()}`
       const signal = AbortSignal.timeout(deadlineMs)

@@ -6,19 +6,11 @@ import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { runWeir } from '../weir-up.ts'
 
-/** The site as `npm run docs` builds it, below a path of a server that does nothing but give files. */
-export interface BuiltSite {
-  readonly origin: string
-  /** The path that it is below, with slashes around. */
-  readonly base: string
-  readonly folder: string
-  close(): Promise<void>
-}
-
 const base = '/handbook/'
 const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' }
 
-export async function buildSite(): Promise<BuiltSite> {
+/** The site as `npm run docs` builds it, below a path of a server that does nothing but give files. */
+export async function buildSite() {
   const folder = await mkdtemp(join(tmpdir(), 'weir-test-docs-'))
   const { code, stdout, stderr } = await runWeir(['docs', '--base', base, '--outDir', folder])
   if (code !== 0) throw new Error(`the site does not build:\n${stdout}${stderr}`)
@@ -32,6 +24,7 @@ export async function buildSite(): Promise<BuiltSite> {
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** The path that it is below, with slashes around. */
     base,
     folder,
     async close() {

@@ -8,13 +8,6 @@ import { untilAvailable } from '../until-available.ts'
 import { type RunningWeir, runWeir, weirUp } from '../weir-up.ts'
 import { documentedPolicy } from './documented-policy.ts'
 
-/** A whole Weir on which the commands of the documents run, with all that they ask about. */
-export interface DocumentedStack {
-  /** Runs a block of commands; undefined if every one of them ended well. */
-  run(commands: string): Promise<{ readonly failed: string | undefined; readonly stdout: string }>
-  close(): Promise<void>
-}
-
 /** How long a block may run, on a machine that is busy with other tests. */
 export const blockMaxMs = 200_000
 const receiver = 'http://127.0.0.1:8071'
@@ -48,7 +41,8 @@ const lastMonth = () => {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1)).toISOString().slice(0, 7)
 }
 
-export async function startDocumentedStack(): Promise<DocumentedStack> {
+/** A whole Weir on which the commands of the documents run, with all that they ask about. */
+export async function startDocumentedStack() {
   const folder = await mkdtemp(join(tmpdir(), 'weir-test-commands-'))
   const file = join(folder, 'weir.yaml')
   await writeFile(file, JSON.stringify(documentedPolicy))
@@ -60,7 +54,8 @@ export async function startDocumentedStack(): Promise<DocumentedStack> {
   if (code !== 0) throw new Error(stderr)
   const words = await wordsOf(weir)
   return {
-    async run(commands) {
+    /** Runs a block of commands; undefined if every one of them ended well. */
+    async run(commands: string) {
       const own = await mkdtemp(join(folder, 'run-'))
       await mkdir(join(own, '.weir'), { recursive: true })
       await Promise.all([

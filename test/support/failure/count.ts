@@ -1,31 +1,9 @@
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { packId } from './ledger.ts'
 
 /** What ClickHouse holds, asked with a connection of the tests' own. Every number is of `sum(count)`, never of rows. */
-export interface Counter {
-  /** Decisions in the raw table; undefined while ClickHouse does not answer. */
-  rawTotal(): Promise<number | undefined>
-  /** Whether one of these decisions is there. */
-  hasAny(uuids: readonly string[]): Promise<boolean>
-  /** By decision, of rows since then. */
-  rawById(sinceTs: string): Promise<ReadonlyMap<string, { readonly rows: number; readonly count: number }>>
-  rollupTotals(): Promise<Readonly<Record<string, number>>>
-  /** Buckets of rollups that differ from the raw rows, in count or in units. */
-  rollupDifferences(): Promise<number>
-  /** Rows whose number, or whose place in Kafka, another row has too. */
-  repeatedRows(): Promise<number>
-  /** Numbers that no row has, up to the highest of each journal and partition. */
-  holes(): Promise<number>
-  /** What a subject's decisions cost in all, corrections included; and how many rows correct any. */
-  unitsOf(subject: string): Promise<number>
-  correctionsOf(subject: string): Promise<number>
-  /** Decisions that gaps say were answered without a record. */
-  decisionsInGaps(): Promise<number>
-  /** Records of decisions whose numbers gaps name as lost. */
-  lostRecords(): Promise<number>
-  close(): Promise<void>
-}
+export type Counter = ReturnType<typeof openCounter>
 
 const rollups = ['usage_1m', 'usage_15m', 'usage_total_15m'] as const
 const buckets = {
@@ -59,22 +37,24 @@ const holesQuery = `SELECT sum(top - known) AS n FROM (
   ) GROUP BY journal, partition)`
 
 async function one(client: ClickHouseClient, query: string): Promise<number> {
-  const answer = await client.query({ query, format: 'JSONEachRow' })
-  const [row] = await answer.json<{ n: string | number }>()
+  const [row] = await readRows<{ n: string | number }>(client, query)
   return Number(row?.n ?? 0)
 }
 
-export function openCounter(url: string): Counter {
+export function openCounter(url: string) {
   const client = connectClickhouse(url, 'failure-suite', 60_000)
   const sum = (table: string) => one(client, `SELECT sum(count) AS n FROM weir.${table}`)
   return {
+    /** Decisions in the raw table; undefined while ClickHouse does not answer. */
     rawTotal: () => sum('decisions').catch(() => undefined),
-    async hasAny(uuids) {
+    /** Whether one of these decisions is there. */
+    async hasAny(uuids: readonly string[]) {
       const list = uuids.map((uuid) => `'${uuid}'`).join(', ')
       const query = `SELECT count() AS n FROM weir.decisions WHERE id IN (${list})`
       return (await one(client, query).catch(() => 0)) > 0
     },
-    async rawById(sinceTs) {
+    /** By decision, of rows since then. */
+    async rawById(sinceTs: string) {
       const query = `SELECT id, count(), sum(count) FROM weir.decisions WHERE ts >= '${sinceTs}' AND count > 0 GROUP BY id`
       const text = await (await client.query({ query, format: 'TabSeparated' })).text()
       const found = new Map<string, { rows: number; count: number }>()
@@ -86,20 +66,26 @@ export function openCounter(url: string): Counter {
     },
     rollupTotals: async () =>
       Object.fromEntries(await Promise.all(rollups.map(async (name) => [name, await sum(name)] as const))),
+    /** Buckets of rollups that differ from the raw rows, in count or in units. */
     async rollupDifferences() {
       const found = await Promise.all(rollups.map((rollup) => one(client, differenceQuery(rollup))))
       return found.reduce((all, few) => all + few, 0)
     },
+    /** Rows whose number, or whose place in Kafka, another row has too. */
     repeatedRows: () => one(client, repeatedQuery),
+    /** Numbers that no row has, up to the highest of each journal and partition. */
     holes: () => one(client, holesQuery),
-    unitsOf: (subject) =>
+    /** What a subject's decisions cost in all, corrections included; and how many rows correct any. */
+    unitsOf: (subject: string) =>
       one(
         client,
         `SELECT sum(toInt64(cost * count) + adjustment) AS n FROM weir.decisions WHERE subject = '${subject}'`,
       ),
-    correctionsOf: (subject) =>
+    correctionsOf: (subject: string) =>
       one(client, `SELECT countIf(adjustment != 0) AS n FROM weir.decisions WHERE subject = '${subject}'`),
+    /** Decisions that gaps say were answered without a record. */
     decisionsInGaps: () => one(client, "SELECT sum(count) AS n FROM weir.gaps FINAL WHERE cause = 'journal_full'"),
+    /** Records of decisions whose numbers gaps name as lost. */
     lostRecords: () =>
       one(client, "SELECT sum(count) AS n FROM weir.gaps FINAL WHERE cause = 'lost' AND topic = 'weir.decisions.v1'"),
     close: () => client.close(),

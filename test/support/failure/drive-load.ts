@@ -4,22 +4,12 @@ import { Readable } from 'node:stream'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { keyOf, quotaSize, subjectId } from './failure-policy.ts'
-import { type LedgerEntry, readLedger } from './ledger.ts'
+import { readLedger } from './ledger.ts'
 import type { LoadPlan, LoadProgress, PlannedConnection } from './load-plan.ts'
 import type { Stack } from './stack.ts'
 
 /** A load under way against a stack. */
-export interface RunningLoad {
-  readonly progress: LoadProgress
-  /** Subjects whose quota this load uses up, in this order. */
-  readonly quotaSubjects: readonly string[]
-  /** Waits until the progress is so, or fails after the deadline with what it is instead. */
-  until(what: string, isSo: (progress: LoadProgress) => boolean, deadlineMs: number): Promise<void>
-  /** Waits for this time on the load's own clock. */
-  forMs(ms: number): Promise<void>
-  /** Ends it and reads its ledger. */
-  stop(): Promise<readonly LedgerEntry[]>
-}
+export type RunningLoad = ReturnType<typeof startLoad>
 
 const nothingYet: LoadProgress = {
   answered: 0,
@@ -79,7 +69,7 @@ function planConnections({ ports, secrets }: Stack) {
 let loads = 0
 
 /** Starts a load of so many requests a second, of every kind there is. */
-export function startLoad(stack: Stack, perSecond: number): RunningLoad {
+export function startLoad(stack: Stack, perSecond: number) {
   loads += 1
   const ledgerFile = join(stack.dir, `ledger-${loads}`)
   const { connections, quotaSubjects } = planConnections(stack)
@@ -94,7 +84,8 @@ export function startLoad(stack: Stack, perSecond: number): RunningLoad {
   lines.on('line', (line) => {
     progress = JSON.parse(line)
   })
-  const until: RunningLoad['until'] = async (what, isSo, deadlineMs) => {
+  /** Waits until the progress is so, or fails after the deadline with what it is instead. */
+  const until = async (what: string, isSo: (progress: LoadProgress) => boolean, deadlineMs: number) => {
     if ((await waitUntil(() => isSo(progress), { deadlineMs })) === true) return
     throw new Error(`${what}: not within ${deadlineMs} ms; the load: ${JSON.stringify(progress)}`)
   }
@@ -102,12 +93,15 @@ export function startLoad(stack: Stack, perSecond: number): RunningLoad {
     get progress() {
       return progress
     },
+    /** Subjects whose quota this load uses up, in this order. */
     quotaSubjects,
     until,
-    forMs(ms) {
+    /** Waits for this time on the load's own clock. */
+    forMs(ms: number) {
       const endMs = progress.elapsedMs + ms
       return until(`${ms} ms of load`, ({ elapsedMs }) => elapsedMs >= endMs, ms + 30_000)
     },
+    /** Ends it and reads its ledger. */
     async stop() {
       child.stdin?.end()
       const code = await ended

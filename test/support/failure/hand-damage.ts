@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import type { Stack } from './stack.ts'
 import { callWeir } from './stack-command.ts'
 import { openStackRedis } from './stack-redis.ts'
@@ -32,33 +32,25 @@ export async function weirAudit(stack: Stack, ...flags: readonly string[]): Prom
 }
 
 /** What Weir has counted of quotas. */
-export interface HandDamage {
-  /** Units used up of each daily quota, by key: as ClickHouse sums them up, and as Redis has them. */
-  usedByRows(): Promise<Readonly<Record<string, number>>>
-  usedByRedis(keys: readonly string[]): Promise<Readonly<Record<string, number>>>
-  close(): Promise<void>
-}
+export type HandDamage = ReturnType<typeof openHandDamage>
 
 const usedQuery = `SELECT concat('weir:1:{', subject, '}:', splitByChar('-', subject)[1], '-day') AS key,
   sum(toInt64(cost * count) + adjustment) AS units FROM weir.decisions
   WHERE toDate(ts, 'UTC') = toDate(now(), 'UTC') AND charged = 'yes' AND subject NOT LIKE 'narrow-%' GROUP BY key ORDER BY key`
 
-async function ask<Row>(client: ClickHouseClient, query: string): Promise<Row[]> {
-  return (await client.query({ query, format: 'JSONEachRow' })).json<Row>()
-}
-
 /** A fixed window's count: a letter, the end of its period, and the units. */
 const [stateBytes, unitsAt] = [17, 9]
 
-export function openHandDamage({ addresses }: Stack): HandDamage {
+export function openHandDamage({ addresses }: Stack) {
   const clickhouse = connectClickhouse(addresses.clickhouse, 'hand-damage', 60_000)
   const redis = openStackRedis({ addresses })
   return {
+    /** Units used up of each daily quota, by key: as ClickHouse sums them up, and as Redis has them. */
     async usedByRows() {
-      const rows = await ask<{ key: string; units: string }>(clickhouse, usedQuery)
+      const rows = await readRows<{ key: string; units: string }>(clickhouse, usedQuery)
       return Object.fromEntries(rows.map(({ key, units }) => [key, Number(units)]))
     },
-    async usedByRedis(keys) {
+    async usedByRedis(keys: readonly string[]) {
       const states = await Promise.all(keys.map((key) => redis.getBuffer(key)))
       const unitsOf = (state: Buffer | null | undefined) =>
         state?.length === stateBytes ? state.readDoubleBE(unitsAt) : 0

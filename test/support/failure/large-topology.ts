@@ -10,7 +10,8 @@ import { Redis } from 'ioredis'
 import { becomeNode, kafkaWith, newKafkaId } from '../servers/changed-kafka.ts'
 import { takeFormatted } from '../servers/formatted-kafka.ts'
 import { holderIn, joinNodes, nodeLines } from '../servers/redis-cluster.ts'
-import { accepts, redisPath } from '../servers/redis-process.ts'
+import { redisPath } from '../servers/redis-process.ts'
+import { accepts } from '../start-process.ts'
 import type { Stack } from './stack.ts'
 
 /** As many as there are zones. */

@@ -4,19 +4,13 @@ import type { RunningLoad } from './drive-load.ts'
 /** After a kill an answer comes within this time, or the outage counts to the end of it. */
 const outageMaxMs = 90_000
 
-export interface Outages {
-  /** Something that every decision needs was killed now. */
-  begin(): void
-  /** The time in all, on the load's clock, in which no decision could be made; outages that overlap count once. */
-  endMs(): Promise<number>
-}
-
 /** Measures how long there were no decisions after each kill: from the kill to the first answer that Redis decided. */
-export function watchOutages(load: RunningLoad): Outages {
+export function watchOutages(load: RunningLoad) {
   let totalMs = 0
   let countedToMs = 0
   const open: Promise<void>[] = []
   return {
+    /** Something that every decision needs was killed now. */
     begin() {
       const fromMs = load.progress.elapsedMs
       // What was under way at the kill may still be answered within a moment.
@@ -28,6 +22,7 @@ export function watchOutages(load: RunningLoad): Outages {
       })
       open.push(ended)
     },
+    /** The time in all, on the load's clock, in which no decision could be made; outages that overlap count once. */
     async endMs() {
       await Promise.all(open)
       return totalMs

@@ -7,19 +7,10 @@ import type { Stack } from './stack.ts'
 const folder = resolve('infra/prometheus')
 
 /** A Prometheus that scrapes a stack, with the rules that Weir ships. */
-export interface Prometheus {
-  /** Asks its API: `query?query=up`. Throws what Prometheus says is wrong. */
-  ask<Data>(path: string): Promise<Data>
-  /** Waits until the query has a series, and fails if it does not within the deadline. */
-  until(query: string, deadlineMs: number): Promise<void>
-  close(): Promise<void>
-}
+export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>
 
 /** Starts it with the shipped configuration: targets and intervals are others, and rules as `change` makes them. */
-export async function startPrometheus(
-  stack: Stack,
-  change: (rules: string) => string = (rules) => rules,
-): Promise<Prometheus> {
+export async function startPrometheus(stack: Stack, change: (rules: string) => string = (rules) => rules) {
   const read = (name: string) => readFileSync(resolve(folder, name), 'utf8')
   const rules = readdirSync(folder).filter((name) => name.endsWith('.rules.yml'))
   const server = await startGateway(async (port) => ({
@@ -40,11 +31,13 @@ export async function startPrometheus(
       `--web.listen-address=127.0.0.1:${port}`,
     ],
   }))
+  /** Asks its API: `query?query=up`. Throws what Prometheus says is wrong. */
   async function ask<Data>(path: string): Promise<Data> {
     const answer = Object(await (await fetch(`${server.url}/api/v1/${path}`)).json())
     if (answer.status !== 'success') throw new Error(`${path}: ${answer.error}`)
     return answer.data
   }
+  /** Waits until the query has a series, and fails if it does not within the deadline. */
   const until = async (query: string, deadlineMs: number) => {
     const isSo = async () => {
       const { result } = await ask<{ result: unknown[] }>(`query?query=${encodeURIComponent(query)}`)

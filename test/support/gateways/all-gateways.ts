@@ -3,10 +3,10 @@ import { startCaddy } from './caddy.ts'
 import { startEnvoy, startEnvoyOverGrpc } from './envoy.ts'
 import { startHaproxy } from './haproxy.ts'
 import { startNginx } from './nginx.ts'
-import { type PlainUpstream, startPlainUpstream } from './plain-upstream.ts'
-import { type Answer, type Sent, send } from './send.ts'
+import { startPlainUpstream } from './plain-upstream.ts'
+import { type Sent, send } from './send.ts'
 import type { Gateway } from './start-gateway.ts'
-import { openWeirApps, type WeirApps } from './weir-apps.ts'
+import { openWeirApps } from './weir-apps.ts'
 
 interface Behind {
   readonly weirApi: string
@@ -33,20 +33,10 @@ export const gatewayStarts = {
 export type GatewayName = keyof typeof gatewayStarts
 
 /** Gateways before one Weir and one upstream. */
-export interface Gateways {
-  readonly weir: WeirApps
-  readonly upstream: PlainUpstream
-  readonly origins: ReadonlyMap<string, string>
-  send(gateway: string, sent: Sent): Promise<Answer>
-  close(): Promise<void>
-}
+export type Gateways = Awaited<ReturnType<typeof openGateways>>
 
 /** Starts Weir with the policy, and the named gateways before it. `log` is asked instead of the memory's. */
-export async function openGateways(
-  policy: string,
-  names: readonly GatewayName[],
-  log?: MemoryDecisionLog,
-): Promise<Gateways> {
+export async function openGateways(policy: string, names: readonly GatewayName[], log?: MemoryDecisionLog) {
   const upstream = await startPlainUpstream()
   const weir = await openWeirApps(policy, log)
   const behind = { weirApi: weir.api, grpc: weir.grpc, upstream: upstream.url }
@@ -56,7 +46,7 @@ export async function openGateways(
     weir,
     upstream,
     origins,
-    send: (gateway, sent) => send(origins.get(gateway) ?? '', sent),
+    send: (gateway: string, sent: Sent) => send(origins.get(gateway) ?? '', sent),
     async close() {
       await Promise.all(started.map(([, gateway]) => gateway.close()))
       await weir.close()

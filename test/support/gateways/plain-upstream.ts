@@ -11,16 +11,10 @@ export interface Seen {
   readonly bodySha256: string
 }
 
-export interface PlainUpstream {
-  readonly url: string
-  readonly seen: Seen[]
-  close(): Promise<void>
-}
-
 /**
  * An API that knows nothing of Weir: answers everything with 200, also where it claims RateLimit headers of its own.
  */
-export async function startPlainUpstream(): Promise<PlainUpstream> {
+export async function startPlainUpstream() {
   const seen: Seen[] = []
   const server = createServer({ maxHeaderSize: 65_536 }, (request, response) => {
     const { method = '', url = '', headers, rawHeaders } = request
@@ -37,7 +31,7 @@ export async function startPlainUpstream(): Promise<PlainUpstream> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
     close: () =>
-      new Promise((done) => {
+      new Promise<void>((done) => {
         server.closeAllConnections()
         server.close(() => done())
       }),

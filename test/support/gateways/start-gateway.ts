@@ -1,19 +1,11 @@
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { accepts, startProcess } from '../start-process.ts'
 
 /** A gateway in front of a plain upstream, asking Weir by the snippet of docs/integrations. */
-export interface Gateway {
-  readonly url: string
-  /** The gateway's own folder, with its files. */
-  readonly dir: string
-  /** Ends it and removes its folder. */
-  close(): Promise<void>
-}
+export type Gateway = Awaited<ReturnType<typeof startGateway>>
 
 /** What a gateway stands between. Both are origins: `http://127.0.0.1:PORT`. */
 export interface GatewayOptions {
@@ -33,9 +25,6 @@ interface GatewayPlan {
   readonly command: (dir: string) => readonly [string, ...string[]]
 }
 
-/** A busy machine may take many times what it usually takes. */
-const startDeadlineMs = 30_000
-
 /** A file of docs/integrations with some of its text replaced. Each text must be there exactly once. */
 export async function snippet(path: string, replacements: readonly (readonly [string, string])[]): Promise<string> {
   let text = await readFile(resolve(import.meta.dirname, '../../../docs/integrations', path), 'utf8')
@@ -49,46 +38,29 @@ export async function snippet(path: string, replacements: readonly (readonly [st
 /** `host:port` of an origin. */
 export const hostOf = (origin: string): string => new URL(origin).host
 
-function accepts(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const socket = connect({ port, host: '127.0.0.1' })
-    const finish = (answer: boolean) => {
-      socket.destroy()
-      done(answer)
-    }
-    socket.once('connect', () => finish(true))
-    socket.once('error', () => finish(false))
-  })
-}
-
 /**
  * Starts the program in a folder of its own and waits until it accepts connections on the port that `planOf` was given.
  */
-export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>): Promise<Gateway> {
+export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>) {
   const [port = 0] = await freePorts(1)
   const { files, command, endsBy = 'SIGKILL' } = await planOf(port)
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-gateway-'))
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text)
-  const logFile = join(dir, 'gateway.log')
-  const log = await open(logFile, 'a')
-  const child = spawnBound(command(dir), {
-    stdio: ['ignore', log.fd, log.fd],
-    cwd: dir,
+  const program = await startProcess(command(dir), {
+    name: command(dir).join(' '),
+    logFile: join(dir, 'gateway.log'),
     env: { ...process.env, HOME: dir, XDG_CONFIG_HOME: dir, XDG_DATA_HOME: dir },
+    cwd: dir,
+    ready: () => accepts(port),
+    deadlineMs: 30_000,
   })
-  await log.close()
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  const alive = () => child.exitCode === null && child.signalCode === null
-  const up = await waitUntil(async () => !alive() || accepts(port), { deadlineMs: startDeadlineMs })
-  if (up !== true || !alive()) {
-    throw new Error(`${command(dir).join(' ')} did not start:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`)
-  }
   return {
+    /** The gateway's own folder, with its files. */
     dir,
     url: `http://127.0.0.1:${port}`,
+    /** Ends it and removes its folder. */
     async close() {
-      child.kill(endsBy)
-      await ended
+      await program.end(endsBy)
       await rm(dir, { recursive: true, force: true })
     },
   }

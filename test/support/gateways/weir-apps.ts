@@ -5,20 +5,10 @@ import { openMemoryIngress } from '@weir/ingress/testing/memory-ingress.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 
 /** Weir's three listeners on real sockets in this process, with limits and records in memory, to be read by a test. */
-export interface WeirApps {
-  readonly proxy: string
-  readonly api: string
-  /** `host:port`. */
-  readonly grpc: string
-  readonly records: MemoryDecisionLog['records']
-  close(): Promise<void>
-}
+export type WeirApps = Awaited<ReturnType<typeof openWeirApps>>
 
 /** `log` is asked instead of the memory's where a test wants records that are not kept. */
-export async function openWeirApps(
-  policyText: string,
-  log: MemoryDecisionLog = createMemoryDecisionLog(),
-): Promise<WeirApps> {
+export async function openWeirApps(policyText: string, log: MemoryDecisionLog = createMemoryDecisionLog()) {
   const apps = await openMemoryIngress(policyText, { log, clock: systemClock, grpcNeedsNoToken: true })
   const [grpcPort = 0] = await freePorts(1)
   await apps.grpc.listen({ host: '127.0.0.1', port: grpcPort, reusePort: false })
@@ -27,6 +17,7 @@ export async function openWeirApps(
   return {
     proxy: originOf(apps.proxy),
     api: originOf(apps.api),
+    /** `host:port`. */
     grpc: `127.0.0.1:${grpcPort}`,
     records: log.records,
     async close() {

@@ -6,23 +6,17 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { startServer } from '../servers/start-server.ts'
-import { type RunningIngress, startIngress } from '../start-ingress.ts'
-
-/** Ingresses with policies of a test's own. */
-export interface PolicyServers {
-  /** An ingress with the text of a policy, and a Redis in which nothing is counted yet. */
-  startWeir(policy: string, environment?: Readonly<Record<string, string>>): Promise<RunningIngress>
-  close(): Promise<void>
-}
+import { startIngress } from '../start-ingress.ts'
 
 /** Starts a Kafka that holds no policy: one in Kafka comes before any file. */
-export async function openPolicyServers(): Promise<PolicyServers> {
+export async function openPolicyServers() {
   const opened: { close(): Promise<void> }[] = []
   const kafka = await startServer(kafkaServer)
   opened.push(kafka)
   await ensureTopics(kafkaOptions(kafka.address), await readTopics())
   return {
-    async startWeir(policy, environment) {
+    /** An ingress with the text of a policy, and a Redis in which nothing is counted yet. */
+    async startWeir(policy: string, environment?: Readonly<Record<string, string>>) {
       const redis = await startServer(redisServer)
       opened.push(redis)
       const policyFile = `${redis.dir}/weir.yaml`

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { documentedRights, type RightsOf } from '../documented-rights.ts'
+import { documentedRights } from '../documented-rights.ts'
 import { listen } from '../listen.ts'
-import { type SecureKafka, startSecureKafka } from '../servers/secure-kafka.ts'
+import { startSecureKafka } from '../servers/secure-kafka.ts'
 import { startServer } from '../servers/start-server.ts'
-import { startTables, type Tables } from '../servers/tables.ts'
+import { startTables } from '../servers/tables.ts'
 import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
 
 export const serviceNames = ['ingress', 'metering', 'alerting', 'console'] as const
@@ -19,21 +19,7 @@ export type ServiceName = (typeof serviceNames)[number]
 /**
  * A Kafka that grants what docs/configuration.md says and nothing more, with all services on it, each as its own user.
  */
-export interface SecuredWeir {
-  readonly kafka: SecureKafka
-  readonly tables: Tables
-  readonly rights: RightsOf
-  readonly services: Readonly<Record<ServiceName, ServiceProcess>>
-  /** What a process or a command needs to be this user. */
-  environmentOf(user: string): Readonly<Record<string, string>>
-  /** One request of a subject through the proxy; gives its status. */
-  request(subject: string): Promise<number>
-  /** Asks the console as administrator. */
-  ask(method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly text: string }>
-  /** Listens to the console's stream of decisions; returns what ends that. */
-  listen(): Promise<() => void>
-  close(): Promise<void>
-}
+export type SecuredWeir = Awaited<ReturnType<typeof startSecuredWeir>>
 
 const adminToken = 'test-admin-token'
 const passwordOf = (user: string) => `password of ${user}`
@@ -65,7 +51,10 @@ async function until(service: ServiceProcess, isSo: () => Promise<boolean>): Pro
 }
 
 /** The console first, for the others need the policy that `isStored` waits for. */
-async function startServices(environmentOf: SecuredWeir['environmentOf'], isStored: () => Promise<boolean>) {
+async function startServices(
+  environmentOf: (user: string) => Readonly<Record<string, string>>,
+  isStored: () => Promise<boolean>,
+) {
   const start = (name: ServiceName) => startServiceProcess(name, environmentOf(`weir-${name}`))
   const startReady = async (name: ServiceName) => {
     const service = await start(name)
@@ -78,9 +67,7 @@ async function startServices(environmentOf: SecuredWeir['environmentOf'], isStor
 }
 
 /** Starts all of it; `createTopics` is called as soon as there is a Kafka with its users. */
-export async function startSecuredWeir(
-  createTopics: (environment: Readonly<Record<string, string>>) => Promise<void>,
-): Promise<SecuredWeir> {
+export async function startSecuredWeir(createTopics: (environment: Readonly<Record<string, string>>) => Promise<void>) {
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-rights-'))
   const starting = [startSecureKafka(), startServer(redisServer), startTables(), startReceiver()] as const
   const [kafka, redis, tables, receiver] = await Promise.all(starting)
@@ -91,6 +78,7 @@ export async function startSecuredWeir(
     await kafka.setPassword(user, passwordOf(user))
     await kafka.grant(user, own)
   }
+  /** What a process or a command needs to be this user. */
   const environmentOf = (user: string) => ({
     WEIR_KAFKA_BROKERS: kafka.address,
     WEIR_KAFKA_TLS_CA: kafka.caFile,
@@ -112,7 +100,8 @@ export async function startSecuredWeir(
     WEIR_JOURNAL_EPHEMERAL: '1',
     OPS_SECRET: `whsec_${Buffer.alloc(32, 5).toString('base64')}`,
   })
-  const ask: SecuredWeir['ask'] = async (method, path, body = {}) => {
+  /** Asks the console as administrator. */
+  const ask = async (method: string, path: string, body: unknown = {}) => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' }
     const signal = AbortSignal.timeout(30_000)
     const response = await fetch(`${consoleUrl}${path}`, { method, headers, body: JSON.stringify(body), signal })
@@ -130,11 +119,13 @@ export async function startSecuredWeir(
     services,
     environmentOf,
     ask,
-    async request(subject) {
+    /** One request of a subject through the proxy; gives its status. */
+    async request(subject: string) {
       const response = await fetch(`http://127.0.0.1:${proxyPort}/`, { headers: { 'x-user': subject } })
       await response.body?.cancel()
       return response.status
     },
+    /** Listens to the console's stream of decisions; returns what ends that. */
     async listen() {
       const stop = new AbortController()
       const headers = { authorization: `Bearer ${adminToken}` }

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { readRows } from '@weir/clickhouse/connect.ts'
 
 /** A policy for everything that the processes ask of ClickHouse. */
 export const leastRightsPolicy = `
@@ -15,8 +16,7 @@ export const dayLimit = (size: number) => ({ algorithm: 'fixed_window', size, pe
 
 /** What the console is asked with each of its rights, about a decision that is there as well. */
 export async function questions(client: ClickHouseClient): Promise<readonly string[]> {
-  const answer = await client.query({ query: 'SELECT toString(any(id)) AS id FROM decisions', format: 'JSONEachRow' })
-  const [decision] = await answer.json<{ id: string }>()
+  const [decision] = await readRows<{ id: string }>(client, 'SELECT toString(any(id)) AS id FROM decisions')
   return [
     'usage?step=minute&subject=acme',
     'usage?step=hour&subject=acme',

@@ -1,37 +1,26 @@
 import { randomUUID } from 'node:crypto'
-import { type ClickHouseClient, createClient } from '@clickhouse/client'
+import { createClient } from '@clickhouse/client'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
-import { type RunningServer, startServer } from './start-server.ts'
-
-export interface LocalClickhouse {
-  readonly server: RunningServer
-  readonly url: string
-  /** The header that lets a request in. */
-  readonly credentials: { readonly authorization: string }
-  readonly client: ClickHouseClient
-  /**
-   * A POST of a statement as any HTTP client sends it: parameters in the URL, the statement or an INSERT's data in the
-   * body.
-   */
-  post(
-    parameters: Readonly<Record<string, string>>,
-    body?: string | Uint8Array<ArrayBuffer>,
-    headers?: Record<string, string>,
-  ): Promise<Response>
-  /** The text that a statement answers; throws what the server said when it refused. */
-  ask(sql: string, parameters?: Readonly<Record<string, string>>): Promise<string>
-  close(): Promise<void>
-}
+import { startServer } from './start-server.ts'
 
 /**
  * The local ClickHouse in a process of its own, for tests of that very server: others take `inject('clickhouseUrl')`.
  */
-export async function startClickhouse(): Promise<LocalClickhouse> {
+export async function startClickhouse() {
   const server = await startServer(clickhouseServer)
   const { origin: url, username, password } = new URL(server.address)
+  /** The header that lets a request in. */
   const credentials = { authorization: `Basic ${btoa(`${username}:${password}`)}` }
   const client = createClient({ url: server.address, keep_alive: { idle_socket_ttl: 2_500 } })
-  const post: LocalClickhouse['post'] = (parameters, body, headers = {}) =>
+  /**
+   * A POST of a statement as any HTTP client sends it: parameters in the URL, the statement or an INSERT's data in the
+   * body.
+   */
+  const post = (
+    parameters: Readonly<Record<string, string>>,
+    body?: string | Uint8Array<ArrayBuffer>,
+    headers: Record<string, string> = {},
+  ) =>
     fetch(`${url}/?${new URLSearchParams(parameters)}`, {
       method: 'POST',
       headers: { ...credentials, ...headers },
@@ -43,7 +32,8 @@ export async function startClickhouse(): Promise<LocalClickhouse> {
     credentials,
     client,
     post,
-    async ask(sql, parameters = {}) {
+    /** The text that a statement answers; throws what the server said when it refused. */
+    async ask(sql: string, parameters: Readonly<Record<string, string>> = {}) {
       const answer = await post(parameters, sql)
       const text = await answer.text()
       if (!answer.ok) throw new Error(text)

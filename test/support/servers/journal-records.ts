@@ -2,44 +2,32 @@ import { type GapV1, kindOf, type MarkV1, numberOf, parseGap, parseMark } from '
 import type { ReadRecord } from './read-topic.ts'
 
 /** One partition of one journal, read as metering reads it. */
-export interface JournalPart {
-  readonly journal: string
-  readonly partition: number
-  /** What tests append as `n`, in the order of the numbers; undefined for gap records and sums. */
-  readonly ns: (number | undefined)[]
-  readonly gaps: GapV1[]
-  /** Counts of the sums among them, which have no `n` that tests ask for. */
-  readonly counts: number[]
-  readonly marks: MarkV1[]
+const newPart = (journal: string, partition: number) => ({
+  journal,
+  partition,
+  /** What tests append as `n`, in the order of the numbers; undefined for gap records. */
+  ns: [] as (number | undefined)[],
+  gaps: [] as GapV1[],
+  marks: [] as MarkV1[],
   /** Records whose number had been there before. */
-  repeats: number
+  repeats: 0,
   /** Numbers that were left out. */
-  holes: number
-}
+  holes: 0,
+  next: 0,
+})
 
-/** What sums of tests have for `n`. */
-const sumN = -1
+export type JournalPart = ReturnType<typeof newPart>
 
 /** What stands in a topic, by journal and partition; repeats are dropped by their number. */
 export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
-  const parts = new Map<string, JournalPart & { next: number }>()
+  const parts = new Map<string, JournalPart>()
   for (const { partition, value } of records) {
     if (value === null) throw new Error('a record without a value')
     const kind = kindOf(value)
     const mark = kind === 'mark' ? parseMark(value) : undefined
     const journal = mark?.journal ?? numberOf(value)?.journal ?? ''
     const id = `${journal}:${partition}`
-    const part = parts.get(id) ?? {
-      journal,
-      partition,
-      ns: [],
-      gaps: [],
-      counts: [],
-      marks: [],
-      repeats: 0,
-      holes: 0,
-      next: 0,
-    }
+    const part = parts.get(id) ?? newPart(journal, partition)
     parts.set(id, part)
     if (mark !== undefined) {
       part.marks.push(mark)
@@ -51,10 +39,8 @@ export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
       part.holes += seq - part.next
       part.next = seq + 1
       const gap = kind === 'gap' ? parseGap(value) : undefined
-      const { n, count } = JSON.parse(value.toString())
       if (gap !== undefined) part.gaps.push(gap)
-      if (n === sumN) part.counts.push(count)
-      part.ns.push(n === sumN ? undefined : n)
+      part.ns.push(JSON.parse(value.toString()).n)
     }
   }
   return [...parts.values()]
@@ -63,3 +49,13 @@ export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
 /** All that tests appended and that is there, each as often as metering would count it, lowest first. */
 export const countedNs = (parts: readonly JournalPart[]): number[] =>
   parts.flatMap(({ ns }) => ns.filter((n) => n !== undefined)).sort((a, b) => a - b)
+
+/** The numbers that tests append. */
+export const upTo = (total: number, from = 0) => Array.from({ length: total - from }, (_, n) => from + n)
+
+/** How many different ones have come. */
+export const distinct = (records: readonly ReadRecord[]) => new Set(countedNs(journalParts(records))).size
+
+/** The partitions whose journal says that it has ended. */
+export const endMarks = (records: readonly ReadRecord[]) =>
+  journalParts(records).filter((part) => part.marks.at(-1)?.end === true)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics, type TopicSpec } from '@weir/kafka/topics-file.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -28,4 +28,13 @@ export async function createTopic(options: KafkaOptions, partitions: number): Pr
   const spec = topicSpec(partitions)
   await ensureTopics(options, [spec])
   return spec.name
+}
+
+type Admin = ReturnType<ReturnType<typeof createClient>['admin']>
+
+/** Asks or changes something as a client of Kafka's own, and leaves. */
+export async function withAdmin<T>(options: KafkaOptions, use: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = createClient(options).admin()
+  await admin.connect()
+  return use(admin).finally(() => admin.disconnect())
 }

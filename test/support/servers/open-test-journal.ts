@@ -1,17 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type Journal, type JournalOptions, openJournal } from '@weir/journal/open-journal.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { onTestFinished } from 'vitest'
-
-/** A folder for journals that goes with the test. */
-export async function journalBase(): Promise<string> {
-  const base = await mkdtemp(join(tmpdir(), 'weir-test-journal-'))
-  onTestFinished(() => rm(base, { recursive: true, force: true }))
-  return base
-}
 
 /** A journal of two topics of six partitions each, in small segments. */
 export function openTestJournal(

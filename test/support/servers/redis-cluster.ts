@@ -5,17 +5,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { type RedisProcess, startFamily } from './redis-process.ts'
 
-export interface ClusterSetup {
-  /** `redis+cluster://…`, naming one node alone. */
-  readonly url: string
-  /** The same, naming all: a process that starts needs one of them that lives. */
-  readonly urlOfAll: string
-  /** The masters at the start, then their replicas. */
-  readonly nodes: readonly ClusterNode[]
-  /** The master that holds the slot. */
-  holderOf(slot: number): Promise<ClusterNode>
-  close(): Promise<void>
-}
+export type ClusterSetup = Awaited<ReturnType<typeof startCluster>>
 
 export interface ClusterNode extends RedisProcess {
   /** Its id within the Cluster. */
@@ -75,7 +65,7 @@ export function holderIn(answer: string, slot: number): { readonly id: string; r
 }
 
 /** Three masters over all slots, each with so many replicas. */
-export async function startCluster({ replicas = 0 } = {}): Promise<ClusterSetup> {
+export async function startCluster({ replicas = 0 } = {}) {
   const count = mastersCount * (1 + replicas)
   const ports = await freePorts(2 * count)
   const family = await startFamily('cluster')
@@ -93,10 +83,14 @@ export async function startCluster({ replicas = 0 } = {}): Promise<ClusterSetup>
     }),
   )
   return {
+    /** `redis+cluster://…`, naming one node alone. */
     url: `redis+cluster://${hosts[0]}`,
+    /** The same, naming all: a process that starts needs one of them that lives. */
     urlOfAll: `redis+cluster://${hosts.join(',')}`,
+    /** The masters at the start, then their replicas. */
     nodes,
-    async holderOf(slot) {
+    /** The master that holds the slot. */
+    async holderOf(slot: number) {
       // One that was just killed may look connected, and would answer once it is started again.
       const connected = nodes.filter(({ redis }) => redis.status === 'ready')
       const holder = holderIn(String(await Promise.any(connected.map(({ redis }) => redis.cluster('NODES')))), slot)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { clusterServer, isOnCluster } from './cluster-server.ts'
@@ -8,16 +8,7 @@ import { prepareCluster } from './cluster-tables.ts'
 import { startOwnClickhouse } from './own-clickhouse.ts'
 import { startServer } from './start-server.ts'
 
-export interface Tables {
-  readonly url: string
-  readonly client: ClickHouseClient
-  pid(): number
-  /** Kills ClickHouse; `restart` starts it again on the same port and data. */
-  kill(): Promise<void>
-  restart(): Promise<void>
-  rows<Row>(query: string): Promise<Row[]>
-  close(): Promise<void>
-}
+export type Tables = Awaited<ReturnType<typeof startTables>>
 
 /** What people and the console ask of a cluster, over tables that are not replicated. */
 async function openOnCluster(address: string): Promise<ClickHouseClient> {
@@ -27,7 +18,7 @@ async function openOnCluster(address: string): Promise<ClickHouseClient> {
 }
 
 /** A ClickHouse with all tables. The database's name is fixed, so a test that needs it empty starts one. */
-export async function startTables(keptDir?: string): Promise<Tables> {
+export async function startTables(keptDir?: string) {
   const start = () => (keptDir === undefined ? startOwnClickhouse() : startServer(clickhouseServer, keptDir))
   const server = await (isOnCluster ? startServer(clusterServer(), keptDir) : start())
   const client = isOnCluster ? await openOnCluster(server.address) : connectClickhouse(server.address, 'test')
@@ -36,12 +27,10 @@ export async function startTables(keptDir?: string): Promise<Tables> {
     url: server.address,
     client,
     pid: () => server.pid(),
+    /** Kills ClickHouse; `restart` starts it again on the same port and data. */
     kill: () => server.kill('SIGKILL'),
     restart: () => server.restart(),
-    async rows<Row>(query: string) {
-      const answer = await client.query({ query, format: 'JSONEachRow' })
-      return answer.json<Row>()
-    },
+    rows: <Row>(query: string) => readRows<Row>(client, query),
     async close() {
       await client.close()
       await server.close()
