@@ -31,59 +31,60 @@ import { followLinks, hrefOf, type Place, replace, usePlace } from './place.ts'
 import { type Session, setSession, useSession } from './session.ts'
 
 /** Where links of releases before 0.11 lead. */
-const gone = html`<h1>No invoices</h1>
+const gone = () => html`<h1>No invoices</h1>
   <p>Weir closes no invoices. <a href=${hrefOf('/prices')}>Prices</a> say what usage costs, and <code>weir usage export</code> has what to invoice.</p>`
 
-/** What is drawn at each path; `:id` is decoded. */
-const pages: Readonly<Record<PagePath, (id: string) => unknown>> = {
-  '/': () => html`<${Overview} />`,
-  '/live': () => html`<${LivePage} />`,
-  '/usage': () => html`<${UsagePage} />`,
-  '/subjects': () => html`<${SubjectsPage} />`,
-  '/subjects/:id': (id) => html`<${SubjectPage} id=${id} key=${id} />`,
-  '/decisions': () => html`<${DecisionsPage} />`,
-  '/decisions/:id': (id) => html`<${DecisionPage} id=${id} key=${id} />`,
-  '/blocks': () => html`<${BlocksPage} />`,
-  '/alerts': () => html`<${AlertsPage} />`,
-  '/alerts/:id': (id) => html`<${AlertPage} id=${id} key=${id} />`,
-  '/endpoints': () => html`<${EndpointsPage} />`,
-  '/policy': () => html`<${PolicyPage} />`,
-  '/policy/change': () => html`<${PolicyChangePage} />`,
-  '/changes': () => html`<${ChangesPage} />`,
-  '/changes/:id': (id) => html`<${ChangePage} id=${id} key=${id} />`,
-  '/keys': () => html`<${KeysPage} />`,
-  '/tokens': () => html`<${TokensPage} />`,
-  '/invoices': () => gone,
-  '/invoices/:id': () => gone,
-  '/prices': () => html`<${PricesPage} />`,
-  '/search': () => html`<${SearchPage} />`,
-  '/system': () => html`<${SystemPage} />`,
-  '/me': () =>
-    html`<h1>This page is for customers</h1><p>A portal’s link, or a key with <code>selfService</code>, opens it.</p>`,
+interface Page {
+  /** `:id` of the path is decoded. */
+  readonly draw: (id: string) => unknown
+  /** Its name in the navigation, where it has one: in this order, the first four also in the bar of narrow screens. */
+  readonly name?: string
+  /** The page whose entry it belongs to. */
+  readonly of?: PagePath
 }
 
-/** The navigation; the first four stand in the bar of narrow screens. Further paths belong to an entry. */
-const entries: readonly (readonly [path: PagePath, title: string, further?: readonly string[]])[] = [
-  ['/', 'Overview'],
-  ['/live', 'Live'],
-  ['/usage', 'Usage'],
-  ['/subjects', 'Subjects'],
-  ['/decisions', 'Decisions'],
-  ['/blocks', 'Blocks'],
-  ['/alerts', 'Alerts', ['/endpoints']],
-  ['/policy', 'Policy', ['/changes']],
-  ['/keys', 'Keys', ['/tokens']],
-  ['/prices', 'Prices', ['/invoices']],
-  ['/system', 'System'],
-]
+const pages: Readonly<Record<PagePath, Page>> = {
+  '/': { name: 'Overview', draw: () => html`<${Overview} />` },
+  '/live': { name: 'Live', draw: () => html`<${LivePage} />` },
+  '/usage': { name: 'Usage', draw: () => html`<${UsagePage} />` },
+  '/subjects': { name: 'Subjects', draw: () => html`<${SubjectsPage} />` },
+  '/subjects/:id': { draw: (id) => html`<${SubjectPage} id=${id} key=${id} />` },
+  '/decisions': { name: 'Decisions', draw: () => html`<${DecisionsPage} />` },
+  '/decisions/:id': { draw: (id) => html`<${DecisionPage} id=${id} key=${id} />` },
+  '/blocks': { name: 'Blocks', draw: () => html`<${BlocksPage} />` },
+  '/alerts': { name: 'Alerts', draw: () => html`<${AlertsPage} />` },
+  '/alerts/:id': { draw: (id) => html`<${AlertPage} id=${id} key=${id} />` },
+  '/endpoints': { of: '/alerts', draw: () => html`<${EndpointsPage} />` },
+  '/policy': { name: 'Policy', draw: () => html`<${PolicyPage} />` },
+  '/policy/change': { draw: () => html`<${PolicyChangePage} />` },
+  '/changes': { of: '/policy', draw: () => html`<${ChangesPage} />` },
+  '/changes/:id': { draw: (id) => html`<${ChangePage} id=${id} key=${id} />` },
+  '/keys': { name: 'Keys', draw: () => html`<${KeysPage} />` },
+  '/tokens': { of: '/keys', draw: () => html`<${TokensPage} />` },
+  '/prices': { name: 'Prices', draw: () => html`<${PricesPage} />` },
+  '/invoices': { of: '/prices', draw: gone },
+  '/invoices/:id': { draw: gone },
+  '/search': { draw: () => html`<${SearchPage} />` },
+  '/system': { name: 'System', draw: () => html`<${SystemPage} />` },
+  '/me': {
+    draw: () =>
+      html`<h1>This page is for customers</h1><p>A portal’s link, or a key with <code>selfService</code>, opens it.</p>`,
+  },
+}
+
+/** The navigation: a page's path and name, and the paths that belong to it. */
+const entries = paths.flatMap((path) => {
+  const { name } = pages[path]
+  return name === undefined ? [] : [{ path, name, within: [path, ...paths.filter((one) => pages[one].of === path)] }]
+})
 const inBar = 4
 
 function pageOf({ path }: Place) {
   const exact = paths.find((one) => one === path)
-  if (exact !== undefined) return { draw: pages[exact], id: '' }
+  if (exact !== undefined) return { draw: pages[exact].draw, id: '' }
   const at = path.lastIndexOf('/')
   const found = paths.find((one) => one === `${path.slice(0, at)}/:id`)
-  return found === undefined ? undefined : { draw: pages[found], id: decodeURIComponent(path.slice(at + 1)) }
+  return found === undefined ? undefined : { draw: pages[found].draw, id: decodeURIComponent(path.slice(at + 1)) }
 }
 
 const schemeNames: Readonly<Record<string, string>> = { '': 'as the system', light: 'light', dark: 'dark' }
@@ -110,10 +111,9 @@ const isWithin = (here: string, path: string) =>
 function Navigation({ place, session }: { readonly place: Place; readonly session: Session }) {
   const [isOpen, setOpen] = useState(false)
   useEffect(() => setOpen(false), [place.path])
-  const isCurrent = ([path, , further = []]: (typeof entries)[number]) =>
-    [path, ...further].some((one) => isWithin(place.path, one))
+  const isCurrent = ({ within }: (typeof entries)[number]) => within.some((one) => isWithin(place.path, one))
   return html`<nav class=${`pages ${isOpen ? 'open' : ''}`} aria-label="Pages">
-    ${entries.map((entry, at) => html`<a key=${entry[0]} class=${at < inBar ? '' : 'later'} href=${hrefOf(entry[0])} aria-current=${isCurrent(entry) ? 'page' : undefined}>${entry[1]}</a>`)}
+    ${entries.map((entry, at) => html`<a key=${entry.path} class=${at < inBar ? '' : 'later'} href=${hrefOf(entry.path)} aria-current=${isCurrent(entry) ? 'page' : undefined}>${entry.name}</a>`)}
     <${SignOut} session=${session} kind="later narrow" />
     <button class=${`more-pages ${entries.slice(inBar).some(isCurrent) ? 'current' : ''}`} aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>More</button>
   </nav>`
