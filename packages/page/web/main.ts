@@ -2,6 +2,7 @@ import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask, send, signIn } from './api.ts'
 import { html } from './html.ts'
+import { followLinks, hrefOf, type PageLocation, replace, useLocation } from './location.ts'
 import { AlertPage } from './pages/alert.ts'
 import { AlertsPage } from './pages/alerts.ts'
 import { BlocksPage } from './pages/blocks.ts'
@@ -27,7 +28,6 @@ import { Help, useKeys } from './parts/keys.ts'
 import { Search } from './parts/search.ts'
 import { SpanTools } from './parts/span.ts'
 import { type PagePath, paths } from './paths.ts'
-import { followLinks, hrefOf, type Place, replace, usePlace } from './place.ts'
 import { type Session, setSession, useSession } from './session.ts'
 
 /** Where links of releases before 0.11 lead. */
@@ -79,7 +79,7 @@ const entries = paths.flatMap((path) => {
 })
 const inBar = 4
 
-function pageOf({ path }: Place) {
+function pageOf({ path }: PageLocation) {
   const exact = paths.find((one) => one === path)
   if (exact !== undefined) return { draw: pages[exact].draw, id: '' }
   const at = path.lastIndexOf('/')
@@ -108,10 +108,10 @@ function SignOut({ session, kind }: { readonly session: Session; readonly kind: 
 const isWithin = (here: string, path: string) =>
   path === '/' ? here === '/' : here === path || here.startsWith(`${path}/`)
 
-function Navigation({ place, session }: { readonly place: Place; readonly session: Session }) {
+function Navigation({ here, session }: { readonly here: PageLocation; readonly session: Session }) {
   const [isOpen, setOpen] = useState(false)
-  useEffect(() => setOpen(false), [place.path])
-  const isCurrent = ({ within }: (typeof entries)[number]) => within.some((one) => isWithin(place.path, one))
+  useEffect(() => setOpen(false), [here.path])
+  const isCurrent = ({ within }: (typeof entries)[number]) => within.some((one) => isWithin(here.path, one))
   return html`<nav class=${`pages ${isOpen ? 'open' : ''}`} aria-label="Pages">
     ${entries.map((entry, at) => html`<a key=${entry.path} class=${at < inBar ? '' : 'later'} href=${hrefOf(entry.path)} aria-current=${isCurrent(entry) ? 'page' : undefined}>${entry.name}</a>`)}
     <${SignOut} session=${session} kind="later narrow" />
@@ -120,30 +120,30 @@ function Navigation({ place, session }: { readonly place: Place; readonly sessio
 }
 
 /** The title of a page is its heading's. */
-function useTitle(place: Place): void {
+function useTitle(here: PageLocation): void {
   useEffect(() => {
     const name = document.querySelector('h1')?.textContent ?? ''
     document.title = name === '' || name === 'Weir' ? 'Weir' : `${name} · Weir`
-  }, [place.path])
+  }, [here.path])
 }
 
 function Frame({ session }: { readonly session: Session }) {
-  const place = usePlace()
+  const here = useLocation()
   useKeys()
-  useTitle(place)
+  useTitle(here)
   const isOwn = session.subjects !== null
-  const page = isOwn && !place.path.startsWith('/decisions/') ? undefined : pageOf(place)
+  const page = isOwn && !here.path.startsWith('/decisions/') ? undefined : pageOf(here)
   // What a customer sees has one address, whatever was opened.
   useEffect(() => {
-    if (isOwn && page === undefined && place.path !== '/me') replace(hrefOf('/me'))
-  }, [isOwn, page === undefined, place.path])
+    if (isOwn && page === undefined && here.path !== '/me') replace(hrefOf('/me'))
+  }, [isOwn, page === undefined, here.path])
   const own = html`<${MePage} subjects=${session.subjects ?? []} />`
   const drawn = page === undefined ? (isOwn ? own : html`<h1>There is no such page</h1>`) : page.draw(page.id)
   return html`
     <a class="skip" href="#content">To the content</a>
     <header class="top">
       <a class="brand" href=${hrefOf(isOwn ? '/me' : '/')}><svg viewBox="0 0 32 32" aria-hidden="true"><path d="M3 11c5-5 7.5 5 13 0s8 5 13 0M3 21c5-5 7.5 5 13 0s8 5 13 0" /></svg>Weir</a>
-      ${!isOwn && html`<${Navigation} place=${place} session=${session} />`}
+      ${!isOwn && html`<${Navigation} here=${here} session=${session} />`}
       ${!isOwn && html`<${Search} />`}
       <div class="tools">
         <${SpanTools} />

@@ -4,13 +4,13 @@ import type { Page } from '@weir/api/schema.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { counted } from '../format.ts'
 import { html } from '../html.ts'
+import { hrefOf, setParams, useLocation } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { NothingHere, useSpan } from '../parts/span.ts'
 import { type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Subject, Time } from '../parts/words.ts'
-import { hrefOf, setParams, usePlace } from '../place.ts'
 
 export const alertTabs = { '/alerts': 'Alerts', '/endpoints': 'Endpoints and silences' }
 export const alertTypes = [
@@ -86,7 +86,7 @@ function RedeliverFailed({ endpoint }: { readonly endpoint: string }) {
 }
 
 export function AlertsPage() {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const { range, label, zone } = useSpan()
   const after = params.get('after') ?? ''
   const [type = '', subject = '', endpoint = '', what = ''] = ['type', 'subject', 'endpoint', 'outcome'].map(

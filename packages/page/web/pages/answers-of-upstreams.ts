@@ -2,6 +2,7 @@ import type { OutcomeRow, Outcomes } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { count, length, percent, stepLabel, stepTick } from '../format.ts'
 import { html } from '../html.ts'
+import { setParams, useLocation } from '../location.ts'
 import { Chart } from '../parts/chart.ts'
 import { Field } from '../parts/field.ts'
 import { columnNames, filtersOf } from '../parts/filters.ts'
@@ -9,7 +10,6 @@ import { Panel } from '../parts/panel.ts'
 import { useSpan } from '../parts/span.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Subject, valueName } from '../parts/words.ts'
-import { setParams, usePlace } from '../place.ts'
 
 const ms = (value: number | null | undefined) => (value === null || value === undefined ? '–' : length(value))
 const groupings = { route: 'by route', subject: 'by subject', method: 'by method' }
@@ -31,7 +31,7 @@ const columns = (by: string): readonly Column<OutcomeRow>[] => [
 
 /** How upstreams answered, and how fast. */
 export function AnswersPanels({ fixed = {} }: { readonly fixed?: Readonly<Record<string, string>> }) {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const { range, step, zone, label } = useSpan()
   const given = params.get('answers_by') ?? 'route'
   const by = Object.hasOwn(groupings, given) ? given : 'route'

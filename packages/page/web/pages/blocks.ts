@@ -3,13 +3,13 @@ import type { Page } from '@weir/api/schema.ts'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { ago, count } from '../format.ts'
 import { html } from '../html.ts'
+import { hrefOf, setParams, useLocation } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { columnNames, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
 import { actionsOf, type Column, PagedTable } from '../parts/table.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
-import { hrefOf, setParams, usePlace } from '../place.ts'
 
 const whoOf = ({ subject, ip, scope }: Block) =>
   html`${ip} ${subject !== null && subject !== '' && html`<${Subject} id=${subject} />`} ${Object.entries(scope)
@@ -21,7 +21,7 @@ const tools = ['ip', 'limit', 'subject'] as const
 
 /** Active blocks, and a way to lift them. */
 export function BlocksPage() {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const path = pathOf('/v1/blocks', filtersOf(params, [...tools, 'after']))
   const asked = useAnswer<Page<Block> & { complete: boolean }>(path, 5_000)
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })

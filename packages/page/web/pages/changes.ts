@@ -2,12 +2,12 @@ import type { Change, ListedChange } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
+import { hrefOf, useLocation } from '../location.ts'
 import { Copy, Panel } from '../parts/panel.ts'
 import { Differences } from '../parts/settings.ts'
 import { type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
-import { hrefOf, usePlace } from '../place.ts'
 import { policyTabs } from './policy.ts'
 
 const wordsOf = ({ what, kind, name }: ListedChange['summary'][number]) =>
@@ -29,7 +29,7 @@ const columns: readonly Column<ListedChange>[] = [
 ]
 
 export function ChangesPage() {
-  const path = pathOf('/v1/changes', { limit: '50', after: usePlace().params.get('after') ?? '' })
+  const path = pathOf('/v1/changes', { limit: '50', after: useLocation().params.get('after') ?? '' })
   return html`
     <h1>Changes</h1>
     <${Tabs} of=${policyTabs} label="Policy" />

@@ -2,11 +2,11 @@ import type { ExplainedLimit, Explanation, Remedy } from '@weir/api/decisions.ts
 import { useAnswer } from '../api.ts'
 import { count, counted, length, wait } from '../format.ts'
 import { html } from '../html.ts'
+import { hrefOf } from '../location.ts'
 import { Copy, Panel } from '../parts/panel.ts'
 import { Differences } from '../parts/settings.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Because, Meter, Part, Subject, Time, Verdict, valueName } from '../parts/words.ts'
-import { hrefOf } from '../place.ts'
 import { may } from '../session.ts'
 
 /** How many plans are named, at most. */

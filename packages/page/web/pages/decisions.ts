@@ -2,12 +2,12 @@ import type { DecisionPage, ListedDecision } from '@weir/api/decisions.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
+import { hrefOf, useLocation } from '../location.ts'
 import { columnNames, Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
 import { NothingHere, useSpan } from '../parts/span.ts'
 import { type Column, PagedTable } from '../parts/table.ts'
 import { Subject, Time, Verdict, valueName } from '../parts/words.ts'
-import { hrefOf, usePlace } from '../place.ts'
 
 /** Decisions one by one. */
 export const decisionColumns: readonly Column<ListedDecision>[] = [
@@ -43,7 +43,7 @@ export function DecisionList(props: {
   readonly rowsMax?: number
 }) {
   const { fixed = {}, title = 'Decisions', rowsMax = 50 } = props
-  const { params } = usePlace()
+  const { params } = useLocation()
   const { range, ms, label, zone } = useSpan()
   const given = { ...filtersOf(params, filters), ...fixed }
   const isNarrow = [given.subject, given.key_id, given.ip].some((one) => (one?.length ?? 0) > 0)

@@ -3,20 +3,20 @@ import { useState } from 'preact/hooks'
 import { pathOf } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
+import { useLocation } from '../location.ts'
 import { Chart } from '../parts/chart.ts'
 import { Filters, filtersOf } from '../parts/filters.ts'
 import { liveChart, useLiveSeconds } from '../parts/live-seconds.ts'
 import { Lost } from '../parts/lost.ts'
 import { CopyCommand } from '../parts/panel.ts'
 import { Table } from '../parts/table.ts'
-import { usePlace } from '../place.ts'
 import { decisionColumns } from './decisions.ts'
 
 const filters = ['outcome', 'subject', 'denied_by', 'route', 'key_id', 'plan', 'ip'] as const
 
 /** Decisions as they are made. */
 export function LivePage() {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const [isPaused, setPaused] = useState(false)
   const path = pathOf('/v1/decisions/stream', filtersOf(params, filters))
   const seen = useLiveSeconds(path, isPaused)

@@ -1,15 +1,15 @@
 import { html } from '../html.ts'
+import { setParams, useLocation } from '../location.ts'
 import { Field } from '../parts/field.ts'
 import { LimitsNow } from '../parts/limits-now.ts'
 import { RunningMonth } from '../parts/quote.ts'
 import { AlertsOf } from '../parts/subject-lists.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
-import { setParams, usePlace } from '../place.ts'
 import { DecisionList } from './decisions.ts'
 
 /** A customer's own page: what it used, what is left, what was refused, what it was told and billed. */
 export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
-  const given = usePlace().params.get('of') ?? ''
+  const given = useLocation().params.get('of') ?? ''
   const id = subjects.includes(given) ? given : (subjects[0] ?? '')
   const all = Object.fromEntries(subjects.map((one) => [one, one]))
   return html`

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
 import { askSettings, Refusal, type Settings, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
+import { go, hrefOf } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { typed } from '../parts/field.ts'
 import { Panel } from '../parts/panel.ts'
 import { inline } from '../parts/settings.ts'
 import { Subject } from '../parts/words.ts'
-import { go, hrefOf } from '../place.ts'
 
 function parsed(text: string): object {
   try {

@@ -2,11 +2,11 @@ import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
+import { useLocation } from '../location.ts'
 import { inline } from '../parts/settings.ts'
 import { type Column, ListPanel } from '../parts/table.ts'
 import { Parts, Tabs } from '../parts/tabs.ts'
 import { Part, Subject } from '../parts/words.ts'
-import { usePlace } from '../place.ts'
 import { PolicyPart } from './policy-part.ts'
 
 export const policyTabs = { '/policy': 'In force', '/policy/change': 'Change it', '/changes': 'Who changed what' }
@@ -26,7 +26,7 @@ const kinds = {
 
 /** The parts of a kind. */
 function PartList({ kind }: { readonly kind: keyof typeof kinds }) {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const path = pathOf(`/v1/${kind}`, { limit: '50', after: params.get('after') ?? '' })
   const columns: readonly Column<Entity>[] = [
     {
@@ -47,7 +47,7 @@ function PartList({ kind }: { readonly kind: keyof typeof kinds }) {
 
 /** What is in force, part by part. */
 export function PolicyPage() {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const given = params.get('kind') ?? 'limits'
   const kind = Object.hasOwn(kinds, given) ? given : 'limits'
   const name = params.get('name')

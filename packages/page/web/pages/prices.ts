@@ -5,12 +5,12 @@ import { useState } from 'preact/hooks'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
+import { useLocation } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { QuoteTable } from '../parts/quote.ts'
 import { actionsOf, type Column, ListPanel, Table } from '../parts/table.ts'
 import { Part } from '../parts/words.ts'
-import { usePlace } from '../place.ts'
 
 interface Tier {
   readonly up_to?: number
@@ -64,7 +64,7 @@ const linesOf = ({ lines = [] }: Entity['body']) => lines as unknown as readonly
 
 /** The price lists. */
 export function PricesPage() {
-  const path = pathOf('/v1/prices', { limit: '50', after: usePlace().params.get('after') ?? '' })
+  const path = pathOf('/v1/prices', { limit: '50', after: useLocation().params.get('after') ?? '' })
   const columns: readonly Column<Entity>[] = [
     { name: 'List', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="prices" name=${name} /></b>` },
     {

@@ -1,9 +1,9 @@
 import { useEffect } from 'preact/hooks'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
+import { hrefOf, replace, useLocation } from '../location.ts'
 import { Panel } from '../parts/panel.ts'
 import { type Column, Table } from '../parts/table.ts'
-import { hrefOf, replace, usePlace } from '../place.ts'
 
 /** What has a name. */
 interface Found {
@@ -37,7 +37,7 @@ const columns: readonly Column<Found>[] = [
 
 /** Everything of one name. Of a single thing it is the way there. */
 export function SearchPage() {
-  const q = usePlace().params.get('q') ?? ''
+  const q = useLocation().params.get('q') ?? ''
   const path = q === '' ? undefined : pathOf('/v1/search', { q })
   const asked = useAnswer<{ readonly items: readonly Found[] }>(path)
   const items = asked.data?.items ?? []

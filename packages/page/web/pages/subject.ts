@@ -2,6 +2,7 @@ import type { Entity } from '@weir/api/policy.ts'
 import { useState } from 'preact/hooks'
 import { send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
+import { hrefOf, useLocation } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { KeyList } from '../parts/key-list.ts'
@@ -12,7 +13,6 @@ import { AlertsOf } from '../parts/subject-lists.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
 import { Parts } from '../parts/tabs.ts'
 import { nameOf, Part, Time } from '../parts/words.ts'
-import { hrefOf, usePlace } from '../place.ts'
 import { may } from '../session.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { DecisionList } from './decisions.ts'
@@ -62,7 +62,7 @@ const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolea
 
 /** One subject: its use, limits, keys, decisions, alerts and spend. */
 export function SubjectPage({ id }: { readonly id: string }) {
-  const given = usePlace().params.get('tab') ?? 'use'
+  const given = useLocation().params.get('tab') ?? 'use'
   const tab = Object.hasOwn(tabs, given) ? given : 'use'
   const entity = useAnswer<Entity['body']>(may('read') ? `/v1/subjects/${encodeURIComponent(id)}` : undefined)
   const isUnknown = entity.error?.status === 404

@@ -3,12 +3,12 @@ import type { UtilizationRow } from '@weir/api/utilization.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count, percent } from '../format.ts'
 import { html } from '../html.ts'
+import { hrefOf, setParams, useLocation } from '../location.ts'
 import { Field } from '../parts/field.ts'
 import { Panel } from '../parts/panel.ts'
 import { useSpan } from '../parts/span.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Meter, Subject, Time } from '../parts/words.ts'
-import { hrefOf, setParams, usePlace } from '../place.ts'
 
 /** A subject of the list, as far as both answers have it. */
 interface Seen {
@@ -89,7 +89,7 @@ function useSubjects(order: string, share: string, { given, begins }: Readonly<R
 
 /** Subjects of the span: the largest first, or those whose name begins with what is typed. */
 export function SubjectsPage() {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const { range, zone, label } = useSpan()
   const prefix = params.get('subject_prefix') ?? ''
   const share = params.get('share_from') ?? ''

@@ -2,10 +2,10 @@ import type { Status } from '@weir/api/status.ts'
 import { useAnswer } from '../api.ts'
 import { ago, count, percent } from '../format.ts'
 import { html } from '../html.ts'
+import { hrefOf } from '../location.ts'
 import { Panel } from '../parts/panel.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Time } from '../parts/words.ts'
-import { hrefOf } from '../place.ts'
 import { notDeliveredHref } from './alerts.ts'
 
 type Process = Status['processes'][number]

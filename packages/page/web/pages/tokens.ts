@@ -3,12 +3,12 @@ import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
+import { useLocation } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { Ends, endOfDay } from '../parts/key-list.ts'
 import { actionsOf, type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
-import { usePlace } from '../place.ts'
 import { credentialTabs } from './keys.ts'
 
 const scopes: Readonly<Record<string, string>> = {
@@ -53,7 +53,7 @@ function Revoke({ name, again }: { readonly name: string; readonly again: () => 
 
 /** Who may use this API, and for what. */
 export function TokensPage() {
-  const path = pathOf('/v1/tokens', { limit: '50', after: usePlace().params.get('after') ?? '' })
+  const path = pathOf('/v1/tokens', { limit: '50', after: useLocation().params.get('after') ?? '' })
   const asked = useAnswer<Page<ListedToken>>(path)
   const { again } = asked
   const columns: readonly Column<ListedToken>[] = [

@@ -2,6 +2,7 @@ import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count } from '../format.ts'
 import { html } from '../html.ts'
+import { hrefOf, setParams, useLocation } from '../location.ts'
 import { Field } from '../parts/field.ts'
 import { Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
@@ -10,7 +11,6 @@ import { Table } from '../parts/table.ts'
 import { Parts } from '../parts/tabs.ts'
 import { type Measure, measureNames, UsageChart } from '../parts/usage-chart.ts'
 import { usageColumns } from '../parts/usage-columns.ts'
-import { hrefOf, setParams, usePlace } from '../place.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { asFilter } from './subjects.ts'
 
@@ -38,7 +38,7 @@ const rowKey = (by: readonly string[]) => (row: UsageRow, at: number) =>
 
 /** What the address asks: which subjects, by which columns, how many. */
 function useQuestion() {
-  const { params } = usePlace()
+  const { params } = useLocation()
   const span = useSpan()
   const by = params.get('by') ?? 'subject'
   const isComparing = params.get('compare') === 'previous'
@@ -135,7 +135,7 @@ function DecisionsView({ question }: { readonly question: Question }) {
 
 export function UsagePage() {
   const question = useQuestion()
-  const isAnswers = usePlace().params.get('view') === 'answers'
+  const isAnswers = useLocation().params.get('view') === 'answers'
   return html`
     <div class="head"><h1>Usage</h1></div>
     <${Parts} of=${{ decisions: 'Decisions', answers: 'Answers of upstreams' }} label="Of what" param="view" />

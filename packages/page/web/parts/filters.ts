@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { html } from '../html.ts'
-import { go, usePlace } from '../place.ts'
+import { go, useLocation } from '../location.ts'
 import { Field } from './field.ts'
 
 /** What the columns of decisions and usage are called. */
@@ -36,7 +36,7 @@ const change = (params: URLSearchParams, path: string, name: string, values: rea
 
 /** The filters of a list, all in the address, with suggestions of what there is. */
 export function Filters({ names }: { readonly names: readonly string[] }) {
-  const { path, params } = usePlace()
+  const { path, params } = useLocation()
   const others = names.filter((name) => name !== 'outcome')
   const [name, setName] = useState(others[0] ?? '')
   const [value, setValue] = useState('')

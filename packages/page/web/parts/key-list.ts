@@ -3,7 +3,7 @@ import type { Page } from '@weir/api/schema.ts'
 import { useState } from 'preact/hooks'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
-import { hrefOf, usePlace } from '../place.ts'
+import { hrefOf, useLocation } from '../location.ts'
 import { Action } from './dialog.ts'
 import { Field } from './field.ts'
 import { actionsOf, type Column, ListPanel } from './table.ts'
@@ -55,7 +55,7 @@ function NewKey({ subject, again }: { readonly subject: string; readonly again: 
 
 /** Keys, of one subject or of all. */
 export function KeyList({ subject = '' }: { readonly subject?: string }) {
-  const after = usePlace().params.get('after') ?? ''
+  const after = useLocation().params.get('after') ?? ''
   const path = pathOf('/v1/keys', { subject, limit: '50', after })
   const asked = useAnswer<Page<Key>>(path)
   const { again } = asked

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from '../html.ts'
-import { go, hrefOf } from '../place.ts'
+import { go, hrefOf } from '../location.ts'
 import { isOwn } from '../session.ts'
 import { shiftSpan } from './span.ts'
 

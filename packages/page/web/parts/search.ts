@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { html } from '../html.ts'
-import { go, hrefOf } from '../place.ts'
+import { go, hrefOf } from '../location.ts'
 import { may } from '../session.ts'
 import { typed, useSuggestions } from './field.ts'
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { dateOf, stepLabel } from '../format.ts'
 import { html } from '../html.ts'
-import { setParams, usePlace } from '../place.ts'
+import { setParams, useLocation } from '../location.ts'
 import { Action } from './dialog.ts'
 import { Field, typed } from './field.ts'
 
@@ -75,7 +75,7 @@ function spanOf(params: URLSearchParams, nowMs: number): Span {
 }
 
 export function useSpan(): Span {
-  const { params } = usePlace()
+  const { params } = useLocation()
   return spanOf(params, Date.now())
 }
 

@@ -2,7 +2,7 @@ import type { ListedAlert } from '@weir/api/alerts.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
-import { hrefOf, usePlace } from '../place.ts'
+import { hrefOf, useLocation } from '../location.ts'
 import { Panel } from './panel.ts'
 import { NothingHere, useSpan } from './span.ts'
 import { type Column, PagedTable, Table } from './table.ts'
@@ -11,7 +11,7 @@ import { Time } from './words.ts'
 /** The alerts about a subject; customers see it on their page, without what only operators open. */
 export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
   const { range, label, zone } = useSpan()
-  const after = usePlace().params.get('after') ?? ''
+  const after = useLocation().params.get('after') ?? ''
   const paged = isOwn ? { limit: '10' } : { subject: id, limit: '50', after }
   const path = pathOf('/v1/alerts', { ...range, time_zone: zone, ...paged })
   const columns: readonly Column<ListedAlert>[] = [

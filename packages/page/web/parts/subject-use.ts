@@ -2,7 +2,7 @@ import type { Usage, UsageRow } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { change, count } from '../format.ts'
 import { html } from '../html.ts'
-import { setParams, usePlace } from '../place.ts'
+import { setParams, useLocation } from '../location.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
 import { NothingHere, rangeBefore, useSpan } from './span.ts'
@@ -16,7 +16,7 @@ const groupings = { route: 'by route', denied_by: 'by limit', key_id: 'by key', 
 export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
   const span = useSpan()
   const { range, step, zone, label } = span
-  const { params } = usePlace()
+  const { params } = useLocation()
   const wanted = params.get('by') ?? 'route'
   const by = Object.hasOwn(groupings, wanted) ? wanted : 'route'
   const isComparing = params.get('compare') === 'previous'

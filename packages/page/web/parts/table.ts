@@ -1,6 +1,6 @@
 import type { Page } from '@weir/api/schema.ts'
 import { type Children, html } from '../html.ts'
-import { setParams, usePlace } from '../place.ts'
+import { setParams, useLocation } from '../location.ts'
 import { Panel, type PanelProps } from './panel.ts'
 
 export interface Column<Row> {
@@ -80,9 +80,9 @@ export function ListPanel<Row>(
   <//>`
 }
 
-/** Rows that come in pages, whose place is in the address. */
+/** Rows that come in pages, whose cursor is in the address. */
 export function PagedTable<Row>({ next, ...table }: TableProps<Row> & { readonly next: string | null }) {
-  const after = usePlace().params.get('after')
+  const after = useLocation().params.get('after')
   return html`<div class="stack">
     <${Table} ...${table} />
     ${

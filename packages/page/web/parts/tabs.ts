@@ -1,10 +1,10 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { html } from '../html.ts'
-import { hrefOf, usePlace } from '../place.ts'
+import { hrefOf, useLocation } from '../location.ts'
 
 /** Pages that belong together, by their paths. */
 export function Tabs({ of, label }: { readonly of: Readonly<Record<string, string>>; readonly label: string }) {
-  const { path } = usePlace()
+  const { path } = useLocation()
   return html`<nav class="tabs" aria-label=${label}>
     ${Object.entries(of).map(([one, name]) => html`<a key=${one} href=${hrefOf(one)} aria-current=${one === path ? 'page' : undefined}>${name}</a>`)}
   </nav>`
@@ -19,7 +19,7 @@ export function Parts(props: {
   readonly isSub?: boolean
 }) {
   const { of, label, param, isSub = false } = props
-  const { path, params } = usePlace()
+  const { path, params } = useLocation()
   const names = Object.keys(of)
   const given = params.get(param) ?? ''
   const current = Object.hasOwn(of, given) ? given : names[0]

@@ -1,7 +1,7 @@
 import type { UsageRow } from '@weir/api/usage.ts'
 import { change, count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'
-import { hrefOf } from '../place.ts'
+import { hrefOf } from '../location.ts'
 import { columnNames } from './filters.ts'
 import type { Column } from './table.ts'
 import { Subject, valueName } from './words.ts'

@@ -1,6 +1,6 @@
 import { ago, fullTime, longTime, time } from '../format.ts'
 import { html } from '../html.ts'
-import { hrefOf, zoneNow } from '../place.ts'
+import { hrefOf, zoneNow } from '../location.ts'
 import { isOwn, may } from '../session.ts'
 
 /** Allowed or refused: by a sign and a word, never by colour alone. */

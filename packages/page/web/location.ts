@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 
 /** Where the reader is: all that a link must carry for another to see the same. */
-export interface Place {
+export interface PageLocation {
   readonly path: string
   readonly params: URLSearchParams
 }
@@ -9,24 +9,24 @@ export interface Place {
 /** What goes along from page to page. */
 const kept = ['span', 'from', 'to', 'zone']
 
-const read = (): Place => ({ path: location.pathname, params: new URLSearchParams(location.search) })
+const read = (): PageLocation => ({ path: location.pathname, params: new URLSearchParams(location.search) })
 const listeners = new Set<() => void>()
 const tell = () => {
   for (const listener of listeners) listener()
 }
 addEventListener('popstate', tell)
 
-/** The place now; the caller is drawn again when it changes. */
-export function usePlace(): Place {
-  const [place, setPlace] = useState(read)
+/** The location now; the caller is drawn again when it changes. */
+export function useLocation(): PageLocation {
+  const [now, setNow] = useState(read)
   useEffect(() => {
-    const listener = () => setPlace(read())
+    const listener = () => setNow(read())
     listeners.add(listener)
     return () => {
       listeners.delete(listener)
     }
   }, [])
-  return place
+  return now
 }
 
 /** The zone that is chosen. A new one draws the whole page again: who writes a time need not listen to it. */
@@ -57,7 +57,7 @@ export function replace(href: string): void {
   tell()
 }
 
-/** Changes parameters of the place; undefined or empty takes one away. */
+/** Changes parameters of the location; undefined or empty takes one away. */
 export function setParams(changes: Readonly<Record<string, string | undefined>>): void {
   const url = new URL(location.href)
   for (const [name, value] of Object.entries(changes)) {
