@@ -15,9 +15,8 @@ import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
 import { answerProblem, tooManyQuestions, usageUnavailable } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import { Semaphore, type SemaphoreBounds } from '../http/semaphore.ts'
-import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from '../usage/completeness.ts'
 
@@ -27,6 +26,11 @@ const spanMsMax = 7 * dayMs
 const atOnce: SemaphoreBounds = { all: 2, perCredential: 2 }
 
 const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
+const unanswered = {
+  what: 'the impact of an edit could not be told',
+  problem: usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.'),
+  msMax: impactMsMax,
+}
 
 const shownImpact = ({ isExact, assumptions, subjects, decisions, share, total, turned, limits }: Impact) => ({
   exact: isExact,
@@ -80,9 +84,10 @@ export function registerImpact(
   file: { readonly bodyLimit: number; readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem> },
 ): void {
   const semaphore = new Semaphore(atOnce)
-  serve(
+  serveQuestion(
     app,
     getImpact,
+    unanswered,
     async (request, reply) => {
       const missing = missingScope(request, 'usage')
       if (missing !== undefined) return answerProblem(reply, missing)
@@ -107,10 +112,6 @@ export function registerImpact(
           gaps: shownGaps(found, request.reach),
           ...shownImpact(impact),
         }
-      } catch (error) {
-        request.log.error({ err: error }, 'the impact of an edit could not be told')
-        const unavailable = usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.')
-        return answerProblem(reply, questionFailure(error, { msMax: impactMsMax, unavailable }))
       } finally {
         permit.leave()
       }

@@ -12,7 +12,6 @@ import {
   type RollupQuery,
 } from '@weir/api/query/usage-query.ts'
 import { askOutcomes, askUsage, getOutcomes, getUsage, sumNames } from '@weir/api/usage.ts'
-import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
@@ -22,8 +21,7 @@ import { missingScope, subjectForbidden } from '../http/authorize.ts'
 import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
 import { etagOf } from '../http/etag.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
-import { serve } from '../http/serve.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
@@ -43,7 +41,7 @@ interface RollupRoute<Dimension extends string> {
   readonly get: Operation
   /** The same question in a body. */
   readonly post: Operation
-  readonly unavailable: (detail: string) => Problem
+  readonly unavailable: Problem
   readonly rows: 'decisions' | 'outcomes'
   readonly parse: (given: GivenParameters, at: AskedAt) => ParsedQuery<Dimension>
   readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => RollupSource
@@ -174,7 +172,7 @@ async function answerQuestion<Dimension extends string>(
       readGaps: () => sources.usage.readGaps(route.rows, spanOf(query)),
       open: (signal, completeMs) =>
         sources.usage.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
-      unavailable: unavailable(noAnswer),
+      unavailable,
     })
   }
   const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
@@ -184,22 +182,17 @@ async function answerQuestion<Dimension extends string>(
   if (given.after !== undefined && !(after !== undefined && isPosition(order, after))) {
     return answerProblem(reply, cursorInvalid)
   }
-  try {
-    // One more than the page has says whether there is a next one.
-    const position = { after, rowsMax: form.limit + 1 }
-    const { body, last } = await answerOf(sources, route, { reach, query, position })
-    if (last !== undefined) {
-      body.next = writeCursor(owner, { atMs, position: positionOf(order, last as Readonly<Record<string, unknown>>) })
-      if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
-    }
-    const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
-    if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
-    if (priced !== undefined) body.rows = [...priced]
-    return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
-  } catch (error) {
-    request.log.error({ err: error }, 'a question could not be answered')
-    return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: unavailable(noAnswer) }))
+  // One more than the page has says whether there is a next one.
+  const position = { after, rowsMax: form.limit + 1 }
+  const { body, last } = await answerOf(sources, route, { reach, query, position })
+  if (last !== undefined) {
+    body.next = writeCursor(owner, { atMs, position: positionOf(order, last as Readonly<Record<string, unknown>>) })
+    if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
   }
+  const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
+  if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
+  if (priced !== undefined) body.rows = [...priced]
+  return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
 }
 
 /** A question in the query, or in a body where it is too long for an address. */
@@ -208,10 +201,11 @@ function register<Dimension extends string>(
   sources: Sources,
   route: RollupRoute<Dimension>,
 ): void {
-  serve(app, route.get, async (request, reply) =>
+  const unanswered = { what: 'a question could not be answered', problem: route.unavailable }
+  serveQuestion(app, route.get, unanswered, async (request, reply) =>
     answerQuestion(sources, route, { given: request.query as GivenParameters, request, reply }),
   )
-  serve(app, route.post, async (request, reply) => {
+  serveQuestion(app, route.post, unanswered, async (request, reply) => {
     const { given, problems: wrong } = parametersOf(request.body)
     if (wrong.length > 0) return answerProblem(reply, badRequest(wrong.join('; ')))
     return answerQuestion(sources, route, { given, request, reply })
@@ -223,7 +217,7 @@ export function registerUsage(app: FastifyInstance, sources: Sources): void {
   register(app, sources, {
     get: getUsage,
     post: askUsage,
-    unavailable: usageUnavailable,
+    unavailable: usageUnavailable(noAnswer),
     rows: 'decisions',
     parse: parseUsageQuery,
     sourceOf: usageSource,
@@ -238,7 +232,7 @@ export function registerUsage(app: FastifyInstance, sources: Sources): void {
   register(app, sources, {
     get: getOutcomes,
     post: askOutcomes,
-    unavailable: outcomesUnavailable,
+    unavailable: outcomesUnavailable(noAnswer),
     rows: 'outcomes',
     parse: parseOutcomeQuery,
     sourceOf: () => outcomeSource,
