@@ -6,7 +6,8 @@ import { listValues, sumNames } from '@weir/api/usage.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
-import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
+import { cursorInvalid } from '../http/cursor.ts'
+import { openPages } from '../http/page.ts'
 import { answerProblem, unknownName, usageUnavailable } from '../http/problems.ts'
 import { askAgain, serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
@@ -21,31 +22,22 @@ const unanswered = { what: 'the values of a column could not be read', problem: 
 /** `GET /v1/dimensions/{name}`: which values a column of usage had, and how often, for those who fill in a filter. */
 export function registerDimensions(app: FastifyInstance, sources: Sources): void {
   serveQuestion(app, listValues, unanswered, async (request, reply) => {
-    const { reach, by } = request
-    const { prefix, after: given, ...asked } = request.query
+    const { reach } = request
+    const { prefix, after: _, ...asked } = request.query
     if (!reach.covers(listOf(asked.subject))) return answerProblem(reply, subjectForbidden(request))
     const name = usageDimensions.find((one) => one === request.params.name)
     if (name === undefined) return answerProblem(reply, unknownName('column', request.params.name))
-    const path = `/v1/dimensions/${name}`
-    const owner = { path, given: { ...asked, prefix }, by, reach }
-    const cursor = given === undefined ? undefined : readCursor(given, owner)
-    const atMs = cursor?.atMs ?? sources.clock.nowMs()
+    const pages = openPages(request, `/v1/dimensions/${name}`, request.query, sources.clock.nowMs())
     const ranked = { ...asked, by: name, step: 'total', order: '-count' }
-    const parsed = parseUsageQuery(ranked, { nowMs: atMs, isNarrow: reach.isOwn })
+    const parsed = parseUsageQuery(ranked, { nowMs: pages.atMs, isNarrow: reach.isOwn })
     if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
     const query = { ...parsed.query, ...(prefix === undefined ? {} : { namePrefix: prefix }) }
     const order = sortKeyOf(query)
-    const after = cursor?.position
-    if (given !== undefined && !(after !== undefined && isPosition(order, after))) {
-      return answerProblem(reply, cursorInvalid)
-    }
+    if (pages.isAstray((position) => isPosition(order, position))) return answerProblem(reply, cursorInvalid)
     // First: what comes in between the two is then more than was claimed, and never less.
     const completeness = await sources.usage.askCompleteness('decisions')
-    const found = await sources.usage.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
-    const rows = found.slice(0, pageMax)
-    const last = found.length > rows.length ? rows.at(-1) : undefined
-    const next = last === undefined ? null : writeCursor(owner, { atMs, position: positionOf(order, { ...last }) })
-    if (next !== null) reply.header('link', linkOf(path, request.url, next))
+    const found = await sources.usage.askUsage(reach, query, { after: pages.after, rowsMax: pageMax + 1 })
+    const { rows, next } = pages.cut(reply, found, pageMax, (last) => positionOf(order, { ...last }))
     const { table, bucketMs } = usageSource(reach, query)
     const body = {
       from: iso(Math.floor(query.fromMs / bucketMs) * bucketMs),

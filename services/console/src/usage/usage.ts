@@ -18,8 +18,9 @@ import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import { isKnown } from '@weir/runtime/serve-description.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingScope, subjectForbidden } from '../http/authorize.ts'
-import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
+import { type CursorOwner, cursorInvalid, ownerHash } from '../http/cursor.ts'
 import { etagOf } from '../http/etag.ts'
+import { openPages } from '../http/page.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
 import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
@@ -89,11 +90,19 @@ const spanOf = ({ fromMs, toMs, comparison }: RollupQuery<string>) => ({ fromMs:
 const filledOf = (query: RollupQuery<string>, { bucketMs }: Pick<RollupSource, 'bucketMs'>, completeMs?: number) =>
   query.isFilled === true ? filledSteps(query, bucketMs, completeMs) : undefined
 
+/** A question that may be asked, and how its page is cut off. */
+interface Asked<Dimension extends string> {
+  readonly reach: Reach
+  readonly query: RollupQuery<Dimension>
+  readonly position: PagePosition
+  readonly cut: (found: readonly Row[]) => { readonly rows: readonly Row[]; readonly next: string | null }
+}
+
 /** Answers a question that may be asked: a page of its rows, with how far they are complete. */
 async function answerOf<Dimension extends string>(
   sources: Sources,
   { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
-  { reach, query, position }: { reach: Reach; query: RollupQuery<Dimension>; position: PagePosition },
+  { reach, query, position, cut }: Asked<Dimension>,
 ) {
   const { fromMs, toMs, step, timeZone, by, comparison } = query
   const { table, bucketMs } = sourceOf(reach, query)
@@ -104,9 +113,8 @@ async function answerOf<Dimension extends string>(
     askTotals?.(reach, query),
     sources.usage.readGaps(kind, spanOf(query)),
   ])
-  const rows = found.slice(0, position.rowsMax - 1)
-  const last = found.length > rows.length ? rows.at(-1) : undefined
-  const body = {
+  const { rows, next } = cut(found)
+  return {
     from: iso(Math.floor(fromMs / bucketMs) * bucketMs),
     to: iso(Math.ceil(toMs / bucketMs) * bucketMs),
     step,
@@ -114,16 +122,15 @@ async function answerOf<Dimension extends string>(
     source: table,
     ...shownCompleteness(completeness, reach),
     gaps: shownGaps(gaps, reach),
-    cut_off: last !== undefined,
-    next: null as string | null,
+    cut_off: next !== null,
+    next,
     rows: rows.map((row) => shownRow(row, by)),
     ...(totals === undefined ? {} : { totals: shownSums(totals) }),
     ...(comparison === undefined ? {} : { previous: { from: iso(comparison.fromMs), to: iso(comparison.toMs) } }),
   }
-  return { body, last }
 }
 
-type Page = Awaited<ReturnType<typeof answerOf>>['body']
+type Page = Awaited<ReturnType<typeof answerOf>>
 
 /** Sends a page, or that it is the one that its reader knows. */
 function sendPage(
@@ -149,18 +156,16 @@ async function answerQuestion<Dimension extends string>(
 ): Promise<FastifyReply> {
   const { unavailable, parse } = route
   const { path } = route.get
-  const { by, reach, method } = request
+  const { reach } = request
   // First, and whether there is such a subject or not: nothing was read or looked up.
   if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
-  const owner = { path, given, by, reach }
-  const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
-  const atMs = cursor?.atMs ?? sources.clock.nowMs()
+  const pages = openPages(request, path, given, sources.clock.nowMs())
   const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
   reply.header('vary', 'Accept')
   const { state } = sources.policy
   if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
   const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
-  const parsed = parse({ ...given, format }, { nowMs: atMs, calendar, isNarrow: reach.isOwn })
+  const parsed = parse({ ...given, format }, { nowMs: pages.atMs, calendar, isNarrow: reach.isOwn })
   if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
   const { query, form } = parsed
   if (form.format !== 'json') {
@@ -178,21 +183,15 @@ async function answerQuestion<Dimension extends string>(
   const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
   if (missing !== undefined) return answerProblem(reply, missing)
   const order = sortKeyOf(query)
-  const after = cursor?.position
-  if (given.after !== undefined && !(after !== undefined && isPosition(order, after))) {
-    return answerProblem(reply, cursorInvalid)
-  }
+  if (pages.isAstray((position) => isPosition(order, position))) return answerProblem(reply, cursorInvalid)
   // One more than the page has says whether there is a next one.
-  const position = { after, rowsMax: form.limit + 1 }
-  const { body, last } = await answerOf(sources, route, { reach, query, position })
-  if (last !== undefined) {
-    body.next = writeCursor(owner, { atMs, position: positionOf(order, last as Readonly<Record<string, unknown>>) })
-    if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
-  }
+  const position = { after: pages.after, rowsMax: form.limit + 1 }
+  const cut = (found: readonly Row[]) => pages.cut(reply, found, form.limit, (last) => positionOf(order, { ...last }))
+  const body = await answerOf(sources, route, { reach, query, position, cut })
   const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
   if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
   if (priced !== undefined) body.rows = [...priced]
-  return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
+  return sendPage(request, reply, { body, owner: pages.owner, sumsAreText: form.sumsAreText })
 }
 
 /** A question in the query, or in a body where it is too long for an address. */
