@@ -1,4 +1,5 @@
 import { createKey, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
+import type { BodyOf } from '@weir/api/operation.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
@@ -19,17 +20,14 @@ import {
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../http/page.ts'
-import { answerProblem, policyUnread, unknownName } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
+import { answerProblem, unknownName } from '../http/problems.ts'
+import { serve, servePolicy } from '../http/serve.ts'
 import { answerChange, changing } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
 
-interface NewKeyBody {
-  readonly id?: string
-  readonly expires?: string
-}
+type NewKeyBody = NonNullable<BodyOf<typeof createKey>>
 
 function* keyIds(state: PolicyState): Iterable<string> {
   for (const key of state.list('key')) if (!isRevoked(key)) yield keyFacts(key).id
@@ -111,9 +109,7 @@ function pageOfKeys(state: PolicyState, subject: string | undefined, after: stri
 }
 
 function registerReading(app: FastifyInstance, sources: Sources): void {
-  serve(app, listKeys, async ({ query: { subject, after, limit } }, reply) => {
-    const { state } = sources.policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
+  servePolicy(app, sources, listKeys, async (state, { query: { subject, after, limit } }, reply) => {
     if (subject !== undefined && state.get('subject', subject) === undefined) {
       return answerProblem(reply, noEntity(state, 'subject', subject))
     }

@@ -6,6 +6,7 @@ import {
   redeliverFailed,
   testEndpoint,
 } from '@weir/api/alerts.ts'
+import type { BodyOf } from '@weir/api/operation.ts'
 import { readSpan } from '@weir/api/query/read-parameters.ts'
 import { type DeliveryV1, deliveryAttemptsMax } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
@@ -22,20 +23,13 @@ import { pageOf } from '../http/page.ts'
 import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
 import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
-import type { ListedAlert } from './delivery-queries.ts'
+import type { FailedDelivery, StoredAlert } from './delivery-queries.ts'
 import { hiddenLimitsOf, ownData, summaryOf } from './own-alerts.ts'
 
 const dayMs = 86_400_000
 /** Without `from`, so far back. */
 const lookBackMs = 7 * dayMs
-interface FilterQuery {
-  readonly from?: string
-  readonly to?: string
-  readonly time_zone?: string
-  readonly subject?: string
-  readonly type?: string
-  readonly endpoint?: string
-}
+type FilterQuery = Partial<BodyOf<typeof redeliverFailed>>
 
 /** Reads which alerts are meant; a text says what is wrong with their time. */
 function readFilter({ from, to, time_zone, ...rest }: FilterQuery, nowMs: number) {
@@ -60,10 +54,7 @@ const unanswered = {
     alertsUnavailable(error instanceof WeirError && error.code === 'KAFKA_DENIED' ? error.message : noAnswer),
 }
 
-function requestedRow(
-  { alert_id, alert_type, subject, endpoint }: Pick<DeliveryV1, 'alert_id' | 'alert_type' | 'subject' | 'endpoint'>,
-  nowMs: number,
-): DeliveryV1 {
+function requestedRow({ alert_id, alert_type, subject, endpoint }: FailedDelivery, nowMs: number): DeliveryV1 {
   const at = formatTs(nowMs)
   const nothingSent = { attempt: 0, outcome: 'requested', status: 0, ms: 0, error: '', answer: '' } as const
   return { alert_id, alert_type, subject, endpoint, at, next_try: at, ...nothingSent }
@@ -75,7 +66,7 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Source
     reach,
     hiddenLimits: reach.isOwn ? hiddenLimitsOf(policy.state?.policy, reach) : [],
   })
-  const shown = ({ isOwn }: Reach, { data: text, ...alert }: Omit<ListedAlert, 'deliveries'>) => {
+  const shown = ({ isOwn }: Reach, { data: text, ...alert }: StoredAlert) => {
     const whole: JsonObject = JSON.parse(text)
     const data = isOwn ? ownData(policy.state?.policy, whole) : whole
     return { ...alert, data, summary: summaryOf(alert, whole, data) }

@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { createSilence, endSilence, listSilences, type NewSilence, type Silence } from '@weir/api/alerts.ts'
 import { giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
-import { deleteEntity, type Entity, isJsonObject, type JsonObject, putEntity } from '@weir/policy/entities.ts'
-import { durationPattern, parseDurationMs, parseTimeMs, timePattern } from '@weir/policy/policy-values.ts'
+import { deleteEntity, type Entity, type JsonObject, putEntity } from '@weir/policy/entities.ts'
+import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import { silenceLongestMs } from '@weir/policy/reader/read-silences.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance } from 'fastify'
-import { pageOf } from '../http/page.ts'
-import { answerProblem, policyUnread } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
+import { pageOfEntities } from '../http/page.ts'
+import { serve, servePolicy } from '../http/serve.ts'
 import { changing } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
@@ -79,17 +78,11 @@ function planEnd(state: PolicyState, name: string, nowMs: number): ChangePlan<un
 }
 
 /** `GET|POST /v1/silences`, `DELETE /v1/silences/{name}`: which alerts are sent to no endpoint for a while. */
-export function registerSilences(app: FastifyInstance, { clock, policy }: Sources, changer: PolicyChanger): void {
-  serve(app, listSilences, async ({ query: { after = '', limit } }, reply) => {
-    const { state } = policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
-    const found = state.page('silence', after, limit + 1)
-    return pageOf(
-      found.map((one) => shown(one, clock.nowMs())),
-      limit,
-      ({ name }) => name,
-    )
-  })
+export function registerSilences(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock } = sources
+  servePolicy(app, sources, listSilences, async (state, { query }) =>
+    pageOfEntities(state, 'silence', query, (one) => shown(one, clock.nowMs())),
+  )
 
   serve(
     app,

@@ -1,3 +1,5 @@
+import type { Entity, EntityKind } from '@weir/policy/entities.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type CursorOwner, linkOf, readCursor, writeCursor } from './cursor.ts'
 
@@ -9,6 +11,14 @@ export function pageOf<T>(found: readonly T[], limit: number, nextOf: (last: T) 
   const last = items.at(-1)
   return { items, next: found.length > limit && last !== undefined ? nextOf(last) : null }
 }
+
+/** Makes a page of the entities of a kind, by name. */
+export const pageOfEntities = <T>(
+  state: PolicyState,
+  kind: EntityKind,
+  { after = '', limit }: { readonly after?: string; readonly limit: number },
+  shown: (entity: Entity) => T & { readonly name: string },
+) => pageOf(state.page(kind, after, limit + 1).map(shown), limit, ({ name }) => name)
 
 /**
  * The pages of one question of one reader, from where its `after` says. `path` is that of the question, and `nowMs` when

@@ -17,9 +17,9 @@ import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-change
 import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingChangeScope } from '../http/authorize.ts'
-import { pageOf } from '../http/page.ts'
-import { answerProblem, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
-import { type RequestOf, serve } from '../http/serve.ts'
+import { pageOfEntities } from '../http/page.ts'
+import { answerProblem, preconditionFailed, unknownName } from '../http/problems.ts'
+import { type RequestOf, serve, servePolicy } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { answerChange, changing } from './answer-change.ts'
 
@@ -119,19 +119,14 @@ const show = (reply: FastifyReply, entity: Entity) =>
 function registerReading({ app, sources, section, kind }: Section): void {
   const { list, read } = sectionOperations(section)
   if (kind !== 'identity') {
-    serve(app, list, async ({ query: { after = '', limit } }, reply) => {
-      const { state } = sources.policy
-      if (state === undefined) return answerProblem(reply, policyUnread)
-      const shown = state.page(kind, after, limit + 1).map((entity) => {
+    servePolicy(app, sources, list, async (state, { query }) =>
+      pageOfEntities(state, kind, query, (entity) => {
         const { name, origin, body } = entity
         return { name, origin, etag: entityTag(entity), body }
-      })
-      return pageOf(shown, limit, ({ name }) => name)
-    })
+      }),
+    )
   }
-  serve(app, read, async ({ params: { name = kind } }, reply) => {
-    const { state } = sources.policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
+  servePolicy(app, sources, read, async (state, { params: { name = kind } }, reply) => {
     const entity = state.get(kind, name)
     return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
   })

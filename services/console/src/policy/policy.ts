@@ -18,8 +18,8 @@ import { FileParser } from '@weir/policy-changes/file-parser.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
-import { answerProblem, policyUnread, preconditionFailed } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
+import { answerProblem, preconditionFailed } from '../http/problems.ts'
+import { serve, servePolicy } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { answerChange } from './answer-change.ts'
 import { noEntity } from './entities.ts'
@@ -64,11 +64,9 @@ async function planApply(
 }
 
 function registerGet(app: FastifyInstance, sources: Sources): void {
-  serve(app, getPolicy, async (request, reply) => {
+  servePolicy(app, sources, getPolicy, async (state, request, reply) => {
     const { accept = '' } = request.headers
     const { subject } = request.query
-    const { state } = sources.policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
     if (subject !== undefined && state.get('subject', subject) === undefined) {
       return answerProblem(reply, noEntity(state, 'subject', subject))
     }
