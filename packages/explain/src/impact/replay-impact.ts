@@ -126,5 +126,5 @@ export async function replayImpact(
   assumptions.push(`Counts are empty at ${empty}${earlier}, and the edited limits hold from then on.`)
   const said = doubts.sentences()
   assumptions.push(...said)
-  return { isExact: said.length === 0, assumptions, subjects: starts.length, ...sums.result(allDecisions) }
+  return { exact: said.length === 0, assumptions, subjects: starts.length, ...sums.result(allDecisions) }
 }

@@ -1,4 +1,4 @@
-import { createKey, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
+import { createKey, type Key, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
 import type { BodyOf } from '@weir/api/operation.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { putEntity } from '@weir/policy/entities.ts'
@@ -11,7 +11,6 @@ import {
   endedKeys,
   findKey,
   isRevoked,
-  type KeyFacts,
   keyFacts,
   keyUntil,
   newKey,
@@ -64,7 +63,7 @@ function planRotate(
   body: NewKeyBody,
   overlapMs: number,
   nowMs: number,
-): ChangePlan<MadeKey & { readonly old: KeyFacts }> {
+): ChangePlan<MadeKey & { readonly old: Key }> {
   const old = findKey(state, oldId)
   if (old === undefined) return reject(noKey(state, oldId))
   const plan = planCreate(state, keyFacts(old).subject, body, nowMs)
@@ -90,7 +89,7 @@ function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
 function pageOfKeys(state: PolicyState, subject: string | undefined, after: string | undefined, limit: number) {
   const from = after === undefined ? '' : state.keyOfId(after)
   if (from === undefined) return undefined
-  const found: KeyFacts[] = []
+  const found: Key[] = []
   const take = (key: ReturnType<PolicyState['get']>) => {
     if (key !== undefined && !isRevoked(key)) found.push(keyFacts(key))
   }

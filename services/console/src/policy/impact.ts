@@ -2,7 +2,6 @@ import { hash } from 'node:crypto'
 import type { QueryOf } from '@weir/api/operation.ts'
 import { getImpact, impactSubjects } from '@weir/api/policy.ts'
 import { readNumber, readSpan } from '@weir/api/query/read-parameters.ts'
-import type { Impact } from '@weir/explain/impact/impact.ts'
 import { impactMsMax, impactStepMs } from '@weir/explain/impact/impact-queries.ts'
 import { PolicyEdit } from '@weir/explain/impact/policy-edit.ts'
 import type { ImpactQuestion } from '@weir/explain/impact/replay-impact.ts'
@@ -31,18 +30,6 @@ const unanswered = {
   problem: usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.'),
   msMax: impactMsMax,
 }
-
-const shownImpact = ({ isExact, assumptions, subjects, decisions, share, total, turned, limits }: Impact) => ({
-  exact: isExact,
-  assumptions,
-  subjects,
-  decisions,
-  share: share ?? null,
-  refused: total,
-  to_refused: turned.toRefused,
-  to_admitted: turned.toAdmitted,
-  limits,
-})
 
 /** The edit that a file is, of the policy in force. Changes nothing. */
 async function planEdit(
@@ -110,7 +97,7 @@ export function registerImpact(
           to: iso(question.toMs),
           ...shownCompleteness(completeness, request.reach),
           gaps: shownGaps(found, request.reach),
-          ...shownImpact(impact),
+          ...impact,
         }
       } finally {
         permit.leave()
