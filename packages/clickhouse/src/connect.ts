@@ -8,7 +8,7 @@ import {
   createClient,
 } from '@clickhouse/client'
 import { WeirError } from '@weir/core/errors.ts'
-import type { Readiness } from '@weir/runtime/ops-server.ts'
+import { type Readiness, warningOf } from '@weir/runtime/ops-server.ts'
 import { addressesOf } from './addresses.ts'
 import { firstThatAnswers, statementsOf } from './first-that-answers.ts'
 import { adviceFor, watchStatements } from './refusals.ts'
@@ -168,8 +168,7 @@ export async function clickhouseMissing(client: ClickHouseClient): Promise<strin
 
 /** As `clickhouseMissing`, with a warning of statements that are refused where the server itself is well. */
 export async function clickhouseReadiness(client: ClickHouseClient): Promise<Readiness> {
-  const warning = client.refused()
-  return (await clickhouseMissing(client)) ?? (warning === undefined ? undefined : { warning })
+  return (await clickhouseMissing(client)) ?? warningOf(client.refused())
 }
 
 /** The same for a process that does its main work without ClickHouse. */

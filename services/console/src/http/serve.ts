@@ -24,17 +24,12 @@ export function serve<O extends Operation>(
   handler: Handler<O>,
   options: RouteShorthandOptions = {},
 ): void {
-  const { method, path, scope, orScope, reach, isLive, isParsed } = operation
+  const { method, path, isParsed } = operation
   app.route({
     ...options,
     method,
     url: path,
-    config: {
-      ...(scope === undefined ? {} : { scope }),
-      ...(orScope === undefined ? {} : { orScope }),
-      ...(reach === undefined ? {} : { reach }),
-      ...(isLive === undefined ? {} : { isLive }),
-    },
+    config: { ...operation },
     schema: schemaOf(operation),
     // The parser of such a query reports everything that is wrong in one answer.
     ...(isParsed === undefined ? {} : { validatorCompiler: () => () => true }),

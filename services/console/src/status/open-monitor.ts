@@ -4,6 +4,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openTopicHealth } from '@weir/kafka/topic-health.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
+import { warningOf } from '@weir/runtime/ops-server.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import { startPolling } from '@weir/runtime/start-polling.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
@@ -35,7 +36,7 @@ export async function openMonitor({ clickhouse, kafka, servers }: Servers, servi
     { everyMs: everyMs.topics, deadlineMs, ask: () => health.ask(Object.values(topics)) },
     service,
   )
-  checkReady('health of topics', () => (ofTopics.problem === undefined ? undefined : { warning: ofTopics.problem }))
+  checkReady('health of topics', () => warningOf(ofTopics.problem))
   const ofClickhouse = startPolling(
     'health of clickhouse',
     { everyMs: everyMs.clickhouse, deadlineMs, ask: () => readServerFacts(clickhouse, deadlineMs) },
