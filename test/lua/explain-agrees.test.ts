@@ -38,7 +38,7 @@ const isDecision = (outcome: Outcome | undefined): outcome is Decision => outcom
 
 /** A refusal as the ingress records it. */
 const recordOf = (decision: Decision, cost: number, nowMs: number): RecordedDecision => ({
-  tsMs: nowMs,
+  ts_ms: nowMs,
   plan: 'now',
   cost,
   count: 1,
@@ -46,10 +46,10 @@ const recordOf = (decision: Decision, cost: number, nowMs: number): RecordedDeci
   reason: decision.reason,
   mode: 'enforce',
   charged: 'no',
-  deniedBy: decision.deniedBy,
-  shadowedBy: '',
-  limits: decision.limits.map((limit) => ({ ...limit, by: {} })),
-  retryMs: decision.reason === 'cost_exceeds_limit' ? -1 : decision.retryAfterMs,
+  denied_by: decision.deniedBy,
+  shadowed_by: '',
+  limits: decision.limits.map(({ resetMs, ...limit }) => ({ ...limit, reset_ms: resetMs, by: {} })),
+  retry_ms: decision.reason === 'cost_exceeds_limit' ? -1 : decision.retryAfterMs,
   correction: undefined,
 })
 

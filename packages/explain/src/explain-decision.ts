@@ -25,7 +25,7 @@ const minuteMs = 60_000
  * Returns when all of a limit is unused: of a fixed window or a period its very end, which the clocks of a record
  * miss by their difference. A block ends where it ends.
  */
-function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): number {
+function resetAtMs({ met, remaining, reset_ms: resetMs }: JudgedLimit, tsMs: number): number {
   const recordedMs = tsMs + resetMs
   if (
     met === undefined ||
@@ -43,7 +43,7 @@ function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): numb
  * says would have admitted the request does so in the script, for every algorithm; tests hold the two together.
  */
 export function explainDecision(decision: RecordedDecision, policy: PolicyFacts | undefined): OwnExplanation {
-  const { tsMs, cost, reason, retryMs = 0 } = decision
+  const { ts_ms: tsMs, cost, reason, retry_ms: retryMs = 0 } = decision
   const judged = judgeLimits(decision, policy)
   const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0
   return {

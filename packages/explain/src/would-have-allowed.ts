@@ -68,7 +68,7 @@ export function wouldHaveAllowed(
   policy: PolicyFacts | undefined,
 ): readonly Remedy[] {
   if (!isCountedRefusal(decision)) return []
-  const { reason, retryMs = 0, cost } = decision
+  const { reason, retry_ms: retryMs = 0, cost } = decision
   const refused = judged.filter((one) => one.refused)
   const wait: readonly Remedy[] = retryMs > 0 && reason !== 'cost_exceeds_limit' ? [{ how: 'wait', ms: retryMs }] : []
   const isKnown = refused.length > 0 && refused.every(({ used }) => used !== undefined)
