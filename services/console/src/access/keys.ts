@@ -107,7 +107,9 @@ function pageOfKeys(state: PolicyState, subject: string | undefined, after: stri
   return pageOf(found, limit, ({ id }) => id)
 }
 
-function registerReading(app: FastifyInstance, sources: Sources): void {
+/** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
+export function registerKeys(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock } = sources
   servePolicy(app, sources, listKeys, async (state, { query: { subject, after, limit } }, reply) => {
     if (subject !== undefined && state.get('subject', subject) === undefined) {
       return answerProblem(reply, noEntity(state, 'subject', subject))
@@ -115,12 +117,6 @@ function registerReading(app: FastifyInstance, sources: Sources): void {
     const found = pageOfKeys(state, subject, after, limit)
     return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
   })
-}
-
-/** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
-export function registerKeys(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
-  const { clock } = sources
-  registerReading(app, sources)
 
   serve(
     app,

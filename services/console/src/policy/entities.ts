@@ -104,20 +104,17 @@ function planDelete(
   return { kind: 'change', changes, lines: [{ what: 'delete', kind, name }], answer: undefined }
 }
 
-/** One section of the policy, as its routes are made. */
-interface Section {
-  readonly app: FastifyInstance
-  readonly sources: Sources
-  readonly changer: PolicyChanger
-  readonly section: string
-  readonly kind: EntityKind
-}
-
 const show = (reply: FastifyReply, entity: Entity) =>
   reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
 
-function registerReading({ app, sources, section, kind }: Section): void {
-  const { list, read } = sectionOperations(section)
+/** `GET|PUT|DELETE /v1/SECTION[/{name}]` of one section, of which `identity` has no names. */
+function registerSection(
+  app: FastifyInstance,
+  sources: Sources,
+  changer: PolicyChanger,
+  [section, kind]: readonly [string, EntityKind],
+): void {
+  const { list, read, put, remove } = sectionOperations(section)
   if (kind !== 'identity') {
     servePolicy(app, sources, list, async (state, { query }) =>
       pageOfEntities(state, kind, query, (entity) => {
@@ -130,10 +127,6 @@ function registerReading({ app, sources, section, kind }: Section): void {
     const entity = state.get(kind, name)
     return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
   })
-}
-
-function registerChanging({ app, changer, section, kind }: Section): void {
-  const { put, remove } = sectionOperations(section)
   serve(app, put, async (request, reply) => {
     const { name = kind } = request.params
     const changed = await changer.change(request.by, (state) => planPut(state, kind, name, request))
@@ -148,8 +141,5 @@ function registerChanging({ app, changer, section, kind }: Section): void {
 
 /** `GET|PUT|DELETE /v1/SECTION[/{name}]` for each section with names, and `/v1/identity`. */
 export function registerEntities(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
-  for (const [section, kind] of Object.entries(sections)) {
-    registerReading({ app, sources, changer, section, kind })
-    registerChanging({ app, sources, changer, section, kind })
-  }
+  for (const one of Object.entries(sections)) registerSection(app, sources, changer, one)
 }
