@@ -1,4 +1,4 @@
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { TraceContext } from '@weir/contracts/trace-context.ts'
 import type { Watch } from '@weir/policy/policy.ts'
@@ -62,13 +62,7 @@ export interface RateChange extends Candidate {
 export interface BudgetReached extends Candidate {
   readonly kind: 'budget'
   /** The data of the alert, with the amounts as text. */
-  readonly about: {
-    readonly prices: string
-    readonly currency: string
-    readonly budget: string
-    readonly amount: string
-    readonly period: string
-  }
+  readonly about: Omit<AlertOf<'weir.budget.reached'>['data'], 'percent' | 'period_start' | 'period_end'>
 }
 
 /** A finding that may become an alert. */

@@ -2,7 +2,7 @@ import type { Alert } from '@weir/api/alerts.ts'
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import { inTurn } from '@weir/clickhouse/delivery-order.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
-import { withinReach } from '@weir/clickhouse/within-reach.ts'
+import { withinReach, withinTime } from '@weir/clickhouse/within-reach.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 
@@ -32,9 +32,6 @@ export interface ListedAlert extends StoredAlert {
 const rfc3339 = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC')`
 /** `%f` has six digits, whatever the column has; RFC 3339 takes any number. */
 const alertColumns = `toString(id) AS id, type, subject, ${rfc3339('a.time')} AS time, state, data`
-
-const inTime = (column: string) =>
-  `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`
 
 const atEndpoint = `({endpoint:String} = '' OR endpoint = {endpoint:String}
           OR startsWith(endpoint, concat({endpoint:String}, '/')))`
@@ -96,7 +93,7 @@ export function listAlerts(
     client,
     `SELECT ${alertColumns}, ${isOwn ? '[] AS deliveries' : 'deliveries'} FROM (
         SELECT id, type, subject, time, state, data FROM alerts
-        WHERE ${sql} AND ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
+        WHERE ${sql} AND ${withinTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
           AND ({type:String} = '' OR type = {type:String}) ${outcome.length === 0 && endpoint === '' ? '' : delivered}
           AND ({afterMs:Int64} = 0 OR (time, toString(id)) < (fromUnixTimestamp64Milli({afterMs:Int64}), {afterId:String}))
         ORDER BY time DESC, toString(id) DESC LIMIT 1 BY id LIMIT {limit:UInt32}

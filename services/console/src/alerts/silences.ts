@@ -13,6 +13,7 @@ import { serve, servePolicy } from '../http/serve.ts'
 import { changing } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
+import { iso } from '../usage/completeness.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -29,7 +30,6 @@ const keptMs = giveUpAfterMs + dayMs
 const timeOf = ({ body }: Entity, name: 'from' | 'until') => parseTimeMs(String(body[name])) ?? 0
 /** No schema says how long a duration is, or what time it is. */
 const wrong = (path: string, message: string) => changeRejected([{ path, message }])
-const timeText = (ms: number) => new Date(ms).toISOString()
 
 function shown(silence: Entity, nowMs: number): Silence {
   const isBegun = nowMs >= timeOf(silence, 'from')
@@ -50,7 +50,7 @@ function planCreate(state: PolicyState, given: NewSilence, by: string, nowMs: nu
   }
   // Alerts that were raised before are on their way: none of them is silenced.
   const fromMs = Math.max(askedMs, nowMs)
-  const body = { ...what, from: timeText(fromMs), until: timeText(fromMs + lengthMs), by } as JsonObject
+  const body = { ...what, from: iso(fromMs), until: iso(fromMs + lengthMs), by } as JsonObject
   const entity: Entity = { kind: 'silence', name: randomUUID(), origin: 'admin', position: undefined, body }
   const isOver = (one: Entity) => one.origin === 'admin' && timeOf(one, 'until') < nowMs - keptMs
   const over = [...state.list('silence')].filter(isOver)
@@ -67,7 +67,7 @@ function planEnd(state: PolicyState, name: string, nowMs: number): ChangePlan<un
   const before = state.get('silence', name)
   if (before === undefined) return reject(noEntity(state, 'silence', name))
   if (nowMs >= timeOf(before, 'until')) return { kind: 'nothing', answer: undefined }
-  const body = { ...before.body, until: timeText(nowMs) }
+  const body = { ...before.body, until: iso(nowMs) }
   const isBegun = nowMs > timeOf(before, 'from')
   return {
     kind: 'change',

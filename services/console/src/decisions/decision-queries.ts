@@ -1,6 +1,6 @@
 import type { Explanation } from '@weir/api/decisions.ts'
 import { type ClickHouseClient, decisionFormat, readRows } from '@weir/clickhouse/connect.ts'
-import { withinReach } from '@weir/clickhouse/within-reach.ts'
+import { withinReach, withinTime } from '@weir/clickhouse/within-reach.ts'
 import { decisionColumns, type StoredDecision, storedColumns } from '@weir/contracts/decision-columns.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type AlertReach, alertsWithin } from '../alerts/delivery-queries.ts'
@@ -37,7 +37,7 @@ export async function findDecision(
     client,
     `SELECT ${decisionSelect} FROM decisions AS d
      WHERE d.id = {id:UUID} AND ${within.sql}
-       AND d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.ts < fromUnixTimestamp64Milli({to:Int64})
+       AND ${withinTime('d.ts')}
      LIMIT 1`,
     { id, from: idMs - beforeMs, to: idMs + afterMs, ...within.params },
     decisionFormat,

@@ -11,11 +11,11 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { PolicyAt } from '@weir/policy-changes/history-queries.ts'
 import { historyBody, isHistoryKind } from '@weir/policy-changes/history-rows.ts'
 import { hiddenLimitsOf } from '../alerts/own-alerts.ts'
+import { iso } from '../usage/completeness.ts'
 import type { DecisionRelated, DecisionRow } from './decision-queries.ts'
 import { plainColumns } from './shown-decision.ts'
 
 const noCorrection = decisionColumns.corrects.absent
-const iso = (ms: number) => new Date(ms).toISOString()
 
 /** Records of older processes have neither a wait nor an offset of the policy. */
 function recordedOf(row: DecisionRow): RecordedDecision {
