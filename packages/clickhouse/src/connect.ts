@@ -125,9 +125,8 @@ export function connectClickhouse(
     }
     await create().finally(() => outside.close())
   }
-  const clients = urls.map((url) => open(url, database))
-  const [client] = clients
-  if (client === undefined) throw new Error('an address has a host')
+  const client = open(first, database)
+  const clients = [client, ...urls.slice(1).map((url) => open(url, database))]
   const closings = clients.map((one) => one.close.bind(one))
   const close = async () => void (await Promise.all(closings.map((closeOne) => closeOne())))
   const sent = urls.length === 1 ? client : firstThatAnswers(clients.map(statementsOf))

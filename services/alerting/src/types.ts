@@ -2,6 +2,7 @@ import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { TraceContext } from '@weir/contracts/trace-context.ts'
 import type { Watch } from '@weir/policy/policy.ts'
+import type { RateRow } from './watch/rate-queries.ts'
 
 /** What all candidates have. */
 export interface Candidate {
@@ -48,14 +49,10 @@ export interface FurtherBlocks extends Candidate {
 }
 
 /** A sudden change that a watch has found. */
-export interface RateChange extends Candidate {
+export interface RateChange extends Candidate, RateRow {
   readonly kind: 'changed'
   readonly watch: string
   readonly alert: Watch['alert']
-  /** Decisions in the window. */
-  readonly count: number
-  /** Decisions in an earlier window, on average. */
-  readonly usual: number
 }
 
 /** A subject's period costs as much as thresholds of its budget. */

@@ -3,6 +3,7 @@ import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhou
 import { questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
 import { withinTime } from '@weir/clickhouse/within-reach.ts'
 import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
 
 /** An edit's impact may take so long: a person waits for it. */
 export const impactMsMax = 25_000
@@ -11,18 +12,12 @@ export const impactRowsMax = 1_000_000
 /** Spans begin and end with the buckets of the rollups that say how much of the traffic an answer is about. */
 export const impactStepMs = 900_000
 
-/** From when to when, the end left out. */
-export interface TimeSpan {
-  readonly fromMs: number
-  readonly toMs: number
-}
-
 const settings = { clickhouse_settings: { ...countsAsNumbers, ...questionBounds(impactMsMax) } }
 
 type Params = Readonly<Record<string, unknown>>
 
 /** Reads the subjects with the most decisions. Those of denials without a valid credential met no limit. */
-export async function readMostUsed(client: ClickHouseClient, top: number, { fromMs: from, toMs: to }: TimeSpan) {
+export async function readMostUsed(client: ClickHouseClient, top: number, { fromMs: from, toMs: to }: Period) {
   const query = `SELECT u.subject AS subject FROM usage_15m AS u
      WHERE ${withinTime('u.ts')} AND NOT startsWith(u.subject, '_')
      GROUP BY subject ORDER BY sum(u.count) DESC, subject LIMIT {top:UInt16}`
@@ -31,7 +26,7 @@ export async function readMostUsed(client: ClickHouseClient, top: number, { from
 }
 
 /** Counts all decisions. */
-export async function countDecisions(client: ClickHouseClient, { fromMs: from, toMs: to }: TimeSpan) {
+export async function countDecisions(client: ClickHouseClient, { fromMs: from, toMs: to }: Period) {
   const query = `SELECT sum(u.count) AS decisions FROM usage_total_15m AS u WHERE ${withinTime('u.ts')}`
   const [row] = await readRows<{ decisions: number }>(client, query, { from, to }, settings).catch(throwBound)
   return row?.decisions ?? 0
@@ -61,7 +56,7 @@ export interface RequestRow
 }
 
 /** Counts the records that `readRequests` reads. */
-export async function countRecords(client: ClickHouseClient, subject: string, { fromMs: from, toMs: to }: TimeSpan) {
+export async function countRecords(client: ClickHouseClient, subject: string, { fromMs: from, toMs: to }: Period) {
   const query = `SELECT count() AS records FROM decisions AS d
      WHERE d.subject = {subject:String} AND ${withinTime('d.ts')} AND d.count > 0`
   const [row] = await readRows<{ records: number }>(client, query, { subject, from, to }, settings).catch(throwBound)
@@ -72,7 +67,7 @@ export async function countRecords(client: ClickHouseClient, subject: string, { 
 export const readRequests = (
   client: ClickHouseClient,
   subject: string,
-  { fromMs: from, toMs: to }: TimeSpan,
+  { fromMs: from, toMs: to }: Period,
 ): AsyncIterable<RequestRow> =>
   streamRows(
     client,
@@ -97,7 +92,7 @@ export interface CorrectionRow {
 export const readCorrections = (
   client: ClickHouseClient,
   subject: string,
-  { fromMs: from, toMs: to }: TimeSpan,
+  { fromMs: from, toMs: to }: Period,
 ): Promise<readonly CorrectionRow[]> =>
   readRows<CorrectionRow>(
     client,

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { QueryOf } from '@weir/api/operation.ts'
 import { getImpact, impactSubjects } from '@weir/api/policy.ts'
+import { widened } from '@weir/api/query/fill.ts'
 import { readNumber, readSpan } from '@weir/api/query/read-parameters.ts'
 import { impactMsMax, impactStepMs } from '@weir/explain/impact/impact-queries.ts'
 import { PolicyEdit } from '@weir/explain/impact/policy-edit.ts'
@@ -52,8 +53,7 @@ async function planEdit(
 function questionOf({ subject, top, from, to }: QueryOf<typeof getImpact>, nowMs: number): ImpactQuestion | Problem {
   const wrong: string[] = []
   const asked = readSpan({ from, to }, { nowMs, spanMs: spanMsMax }, wrong)
-  const fromMs = Math.floor(asked.fromMs / impactStepMs) * impactStepMs
-  const toMs = Math.ceil(asked.toMs / impactStepMs) * impactStepMs
+  const { fromMs, toMs } = widened(asked, impactStepMs)
   if (toMs - fromMs > spanMsMax + impactStepMs) wrong.push('from and to may be 7 days apart, not more')
   if (subject !== undefined && top !== undefined) wrong.push('subject and top exclude each other')
   const count = readNumber(

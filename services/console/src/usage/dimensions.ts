@@ -1,4 +1,5 @@
 import { usageDimensions } from '@weir/api/query/columns.ts'
+import { widened } from '@weir/api/query/fill.ts'
 import { isPosition, positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { listOf } from '@weir/api/query/read-parameters.ts'
 import { parseUsageQuery } from '@weir/api/query/usage-query.ts'
@@ -39,9 +40,10 @@ export function registerDimensions(app: FastifyInstance, sources: Sources): void
     const found = await sources.usage.askUsage(reach, query, { after: pages.after, rowsMax: pageMax + 1 })
     const { rows, next } = pages.cut(reply, found, pageMax, (last) => positionOf(order, { ...last }))
     const { table, bucketMs } = usageSource(reach, query)
+    const { fromMs, toMs } = widened(query, bucketMs)
     const body = {
-      from: iso(Math.floor(query.fromMs / bucketMs) * bucketMs),
-      to: iso(Math.ceil(query.toMs / bucketMs) * bucketMs),
+      from: iso(fromMs),
+      to: iso(toMs),
       source: table,
       ...shownCompleteness(completeness, reach),
       next,

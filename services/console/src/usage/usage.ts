@@ -1,6 +1,6 @@
 import type { Operation } from '@weir/api/operation.ts'
 import { acceptedFormat } from '@weir/api/query/answer-form.ts'
-import { filledSteps } from '@weir/api/query/fill.ts'
+import { filledSteps, widened } from '@weir/api/query/fill.ts'
 import { isPosition, positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { type GivenParameters, listOf, parametersOf } from '@weir/api/query/read-parameters.ts'
 import type { MonthCalendar } from '@weir/api/query/read-period.ts'
@@ -104,8 +104,9 @@ async function answerOf<Dimension extends string>(
   { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
   { reach, query, position, cut }: Asked<Dimension>,
 ) {
-  const { fromMs, toMs, step, timeZone, by, comparison } = query
+  const { step, timeZone, by, comparison } = query
   const { table, bucketMs } = sourceOf(reach, query)
+  const { fromMs, toMs } = widened(query, bucketMs)
   // First: what comes in between the two is then more than was claimed, and never less.
   const completeness = await sources.usage.askCompleteness(kind)
   const [found, totals, gaps] = await Promise.all([
@@ -115,8 +116,8 @@ async function answerOf<Dimension extends string>(
   ])
   const { rows, next } = cut(found)
   return {
-    from: iso(Math.floor(fromMs / bucketMs) * bucketMs),
-    to: iso(Math.ceil(toMs / bucketMs) * bucketMs),
+    from: iso(fromMs),
+    to: iso(toMs),
     step,
     time_zone: timeZone,
     source: table,

@@ -1,3 +1,4 @@
+import { widened } from '@weir/api/query/fill.ts'
 import type { GivenParameters } from '@weir/api/query/read-parameters.ts'
 import { isUtilizationPosition, parseUtilizationQuery, utilizationPosition } from '@weir/api/query/utilization-query.ts'
 import { getUtilization, utilizationCountNames } from '@weir/api/utilization.ts'
@@ -30,9 +31,8 @@ export function registerUtilization(app: FastifyInstance, sources: Sources): voi
     if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
     const { query: asked } = parsed
     if (pages.isAstray((position) => isUtilizationPosition(asked, position))) return answerProblem(reply, cursorInvalid)
-    const [fromMs, toMs, paceFromMs] = [asked.fromMs, asked.toMs + utilizationBucketMs - 1, atMs - paceMs].map(
-      (ms) => Math.floor(ms / utilizationBucketMs) * utilizationBucketMs,
-    ) as [number, number, number]
+    const { fromMs, toMs } = widened(asked, utilizationBucketMs)
+    const paceFromMs = Math.floor((atMs - paceMs) / utilizationBucketMs) * utilizationBucketMs
     // First: what comes in between the two is then more than was claimed, and never less.
     const completeness = await sources.usage.askCompleteness('decisions')
     const [found, missing] = await Promise.all([
