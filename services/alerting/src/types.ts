@@ -2,6 +2,7 @@ import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { TraceContext } from '@weir/contracts/trace-context.ts'
 import type { Watch } from '@weir/policy/policy.ts'
+import type { Further } from './raise/claim-store.ts'
 import type { RateRow } from './watch/rate-queries.ts'
 
 /** What all candidates have. */
@@ -39,13 +40,9 @@ export type Crossing = DecisionCandidate &
   ({ readonly kind: 'reached' | 'blocked' } | { readonly kind: 'forecast'; readonly runsOutMs: number })
 
 /** Blocks of one subject by one limit that had no alert of their own, within an hour that is over. */
-export interface FurtherBlocks extends Candidate {
+export interface FurtherBlocks extends Candidate, Further {
   readonly kind: 'further'
-  readonly limit: string
-  readonly size: number
   readonly more: number
-  /** The last of them that was found. */
-  readonly decisionId: string
 }
 
 /** A sudden change that a watch has found. */

@@ -4,12 +4,12 @@ import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import { networkScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import { isKnown } from '@weir/runtime/serve-description.ts'
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { cursorInvalid } from '../http/cursor.ts'
 import { etagOf } from '../http/etag.ts'
 import { openPages } from '../http/page.ts'
 import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import { noRedis } from './count-change.ts'
 import { type Block, findBlocks } from './list-blocks.ts'
@@ -18,10 +18,12 @@ import { type Block, findBlocks } from './list-blocks.ts'
 const pageMax = 1_000
 
 /** Only the log gets the servers' own words: they may hold an address or a user. */
-function unavailable(reply: FastifyReply, error: unknown, log: FastifyBaseLogger) {
-  log.error({ err: error }, 'blocks could not be listed')
-  const from = error instanceof WeirError || isRedisFault(error) ? 'Redis' : 'ClickHouse'
-  return answerProblem(reply, blocksUnavailable(`${from} did not answer. Ask again; it is safe to repeat.`))
+const unanswered = {
+  what: 'blocks could not be listed',
+  problem: (error: unknown) => {
+    const from = error instanceof WeirError || isRedisFault(error) ? 'Redis' : 'ClickHouse'
+    return blocksUnavailable(`${from} did not answer. Ask again; it is safe to repeat.`)
+  },
 }
 
 /** Sends the blocked addresses, or nothing where the caller has them already. */
@@ -52,8 +54,8 @@ const shown = ({ sinceMs, untilMs, isAddressHidden: _, ...one }: Block) => ({
 
 /** `GET /v1/blocks`: which callers limits block now, as JSON or as a list for firewalls. */
 export function registerBlocks(app: FastifyInstance, sources: Sources): void {
-  serve(app, listBlocks, async (request, reply) => {
-    const { query: asked, headers, reach, log } = request
+  serveQuestion(app, listBlocks, unanswered, async (request, reply) => {
+    const { query: asked, headers, reach } = request
     const { limits, clock, policy } = sources
     if (limits === undefined) return answerProblem(reply, noRedis)
     if (policy.state === undefined) return answerProblem(reply, policyUnread)
@@ -65,18 +67,14 @@ export function registerBlocks(app: FastifyInstance, sources: Sources): void {
     }
     const pages = openPages(request, listBlocks.path, asked, clock.nowMs())
     if (pages.isAstray()) return answerProblem(reply, cursorInvalid)
-    try {
-      const question = { limit: asked.limit, subject: asked.subject, address }
-      const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
-      if (asked.format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
-      const [since = '', last = ''] = pages.after ?? []
-      const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)
-      const sorted = [...blocks].sort((a, b) => b.sinceMs - a.sinceMs || (a.id < b.id ? 1 : -1))
-      const left = pages.after === undefined ? sorted : sorted.filter(isBehind)
-      const { rows, next } = pages.cut(reply, left, pageMax, (end) => [String(end.sinceMs), end.id])
-      return { complete: isWhole, items: rows.map(shown), next }
-    } catch (error) {
-      return unavailable(reply, error, log)
-    }
+    const question = { limit: asked.limit, subject: asked.subject, address }
+    const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
+    if (asked.format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
+    const [since = '', last = ''] = pages.after ?? []
+    const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)
+    const sorted = [...blocks].sort((a, b) => b.sinceMs - a.sinceMs || (a.id < b.id ? 1 : -1))
+    const left = pages.after === undefined ? sorted : sorted.filter(isBehind)
+    const { rows, next } = pages.cut(reply, left, pageMax, (end) => [String(end.sinceMs), end.id])
+    return { complete: isWhole, items: rows.map(shown), next }
   })
 }
