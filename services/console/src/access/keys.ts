@@ -21,7 +21,7 @@ import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../http/page.ts'
 import { answerProblem, unknownName } from '../http/problems.ts'
 import { serve, servePolicy } from '../http/serve.ts'
-import { answerChange, changing } from '../policy/answer-change.ts'
+import { answerChange, serveChange } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
@@ -118,10 +118,8 @@ export function registerKeys(app: FastifyInstance, sources: Sources, changer: Po
     return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
   })
 
-  serve(
-    app,
-    createKey,
-    changing(changer, 201, (state, { params: { id }, body }) => planCreate(state, id, body ?? {}, clock.nowMs())),
+  serveChange(app, changer, createKey, (state, { params: { id }, body }) =>
+    planCreate(state, id, body ?? {}, clock.nowMs()),
   )
 
   serve(app, rotateKey, async ({ params: { id }, body, by }, reply) => {
@@ -134,9 +132,5 @@ export function registerKeys(app: FastifyInstance, sources: Sources, changer: Po
     return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
   })
 
-  serve(
-    app,
-    revokeKey,
-    changing(changer, 204, (state, { params: { id } }) => planRevoke(state, id)),
-  )
+  serveChange(app, changer, revokeKey, (state, { params: { id } }) => planRevoke(state, id))
 }

@@ -8,8 +8,8 @@ import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-change
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, portalUnavailable, unknownName } from '../http/problems.ts'
-import { serve, servePolicy } from '../http/serve.ts'
-import { changing } from '../policy/answer-change.ts'
+import { servePolicy } from '../http/serve.ts'
+import { serveChange } from '../policy/answer-change.ts'
 import type { Sources } from '../sources.ts'
 
 const minuteMs = 60_000
@@ -59,9 +59,5 @@ export function registerPortal(app: FastifyInstance, sources: Sources, changer: 
     return { subject: id, token, expires_at: new Date(untilMs).toISOString() }
   })
 
-  serve(
-    app,
-    endPortalTokens,
-    changing(changer, 204, (state, { params: { id } }) => planEnd(state, id, clock.nowMs())),
-  )
+  serveChange(app, changer, endPortalTokens, (state, { params: { id } }) => planEnd(state, id, clock.nowMs()))
 }

@@ -6,8 +6,8 @@ import { conflict } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance } from 'fastify'
 import { rootName } from '../http/caller.ts'
 import { pageOfEntities } from '../http/page.ts'
-import { serve, servePolicy } from '../http/serve.ts'
-import { changing } from '../policy/answer-change.ts'
+import { servePolicy } from '../http/serve.ts'
+import { serveChange } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
@@ -47,15 +47,7 @@ function planDelete(state: PolicyState, name: string): ChangePlan<undefined> {
 export function registerTokens(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
   servePolicy(app, sources, listTokens, async (state, { query }) => pageOfEntities(state, 'token', query, shownToken))
 
-  serve(
-    app,
-    createToken,
-    changing(changer, 201, (state, { body }) => planCreate(state, body)),
-  )
+  serveChange(app, changer, createToken, (state, { body }) => planCreate(state, body))
 
-  serve(
-    app,
-    deleteToken,
-    changing(changer, 204, (state, { params: { name } }) => planDelete(state, name)),
-  )
+  serveChange(app, changer, deleteToken, (state, { params: { name } }) => planDelete(state, name))
 }

@@ -9,8 +9,8 @@ import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-change
 import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance } from 'fastify'
 import { pageOfEntities } from '../http/page.ts'
-import { serve, servePolicy } from '../http/serve.ts'
-import { changing } from '../policy/answer-change.ts'
+import { servePolicy } from '../http/serve.ts'
+import { serveChange } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { iso } from '../usage/completeness.ts'
@@ -84,15 +84,7 @@ export function registerSilences(app: FastifyInstance, sources: Sources, changer
     pageOfEntities(state, 'silence', query, (one) => shown(one, clock.nowMs())),
   )
 
-  serve(
-    app,
-    createSilence,
-    changing(changer, 201, (state, { body, by }) => planCreate(state, body, by, clock.nowMs())),
-  )
+  serveChange(app, changer, createSilence, (state, { body, by }) => planCreate(state, body, by, clock.nowMs()))
 
-  serve(
-    app,
-    endSilence,
-    changing(changer, 204, (state, { params: { name } }) => planEnd(state, name, clock.nowMs())),
-  )
+  serveChange(app, changer, endSilence, (state, { params: { name } }) => planEnd(state, name, clock.nowMs()))
 }

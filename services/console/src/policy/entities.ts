@@ -21,7 +21,7 @@ import { pageOfEntities } from '../http/page.ts'
 import { answerProblem, preconditionFailed, unknownName } from '../http/problems.ts'
 import { type RequestOf, serve, servePolicy } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
-import { answerChange, changing } from './answer-change.ts'
+import { answerChange, serveChange } from './answer-change.ts'
 
 /** The names there are, for a suggestion. */
 function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
@@ -132,11 +132,7 @@ function registerSection(
     const changed = await changer.change(request.by, (state) => planPut(state, kind, name, request))
     return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
   })
-  serve(
-    app,
-    remove,
-    changing(changer, 204, (state, request) => planDelete(state, kind, request.params.name ?? kind, request)),
-  )
+  serveChange(app, changer, remove, (state, request) => planDelete(state, kind, request.params.name ?? kind, request))
 }
 
 /** `GET|PUT|DELETE /v1/SECTION[/{name}]` for each section with names, and `/v1/identity`. */
