@@ -35,7 +35,10 @@ export async function readAlertsById(client: ClickHouseClient, ids: readonly str
   )
 }
 
-/** A delivery without an end in ClickHouse: what its job has, but for the alert. Due is when it was queued, or its next try. */
+/**
+ * A delivery without an end in ClickHouse: what its job has, but for the alert. Where the next try is not known, it is
+ * due when it was queued.
+ */
 export interface UnfinishedRow extends Pick<DeliveryJob, 'endpoint' | 'attempts' | 'dueMs' | 'requestedMs'> {
   readonly alertId: string
   /** When it, or the last request, began. */

@@ -21,8 +21,8 @@ export const pageOfEntities = <T>(
 ) => pageOf(state.page(kind, after, limit + 1).map(shown), limit, ({ name }) => name)
 
 /**
- * The pages of one question of one reader, from where its `after` says. `path` is that of the question, and `nowMs` when
- * its first page is asked.
+ * The pages of one question of one reader, from where its `after` says. `path` is that of the question, and `nowMs` is
+ * when its first page is asked.
  */
 export function openPages(
   { by, reach, url, method }: FastifyRequest,
