@@ -1,10 +1,10 @@
+import type { Remedy } from '@weir/api/decisions.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import { type Algorithm, algorithms, type Limit, type PeriodBoundaries, type Span } from '@weir/core/limits/limit.ts'
 import type { Outcome } from '@weir/core/limits/script-codec.ts'
 import { buildLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { explainDecision } from '@weir/explain/explain-decision.ts'
 import type { PolicyFacts, RecordedDecision } from '@weir/explain/recorded-decision.ts'
-import type { Remedy } from '@weir/explain/would-have-allowed.ts'
 import { expect, inject, test } from 'vitest'
 import { createRedisEngine } from '../support/decide-engines.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
@@ -38,7 +38,7 @@ const isDecision = (outcome: Outcome | undefined): outcome is Decision => outcom
 
 /** A refusal as the ingress records it. */
 const recordOf = (decision: Decision, cost: number, nowMs: number): RecordedDecision => ({
-  tsMs: nowMs,
+  ts_ms: nowMs,
   plan: 'now',
   cost,
   count: 1,
@@ -46,10 +46,10 @@ const recordOf = (decision: Decision, cost: number, nowMs: number): RecordedDeci
   reason: decision.reason,
   mode: 'enforce',
   charged: 'no',
-  deniedBy: decision.deniedBy,
-  shadowedBy: '',
-  limits: decision.limits.map((limit) => ({ ...limit, by: {} })),
-  retryMs: decision.reason === 'cost_exceeds_limit' ? -1 : decision.retryAfterMs,
+  denied_by: decision.deniedBy,
+  shadowed_by: '',
+  limits: decision.limits.map(({ resetMs, ...limit }) => ({ ...limit, reset_ms: resetMs, by: {} })),
+  retry_ms: decision.reason === 'cost_exceeds_limit' ? -1 : decision.retryAfterMs,
   correction: undefined,
 })
 
@@ -117,14 +117,15 @@ test.each<readonly [string, number, readonly [Algorithm, ...Algorithm[]]]>([
       const waits = async (ms: number) => (await decideIn(after, { peek: true }, nowMs + ms)).allowed
       for (const remedy of remedies) {
         const what = `${seed}: ${JSON.stringify(remedy)} of ${JSON.stringify({ cost, decision, now })}`
-        seen.add(remedy.how)
-        if (remedy.how === 'wait') {
-          expect([await waits(remedy.ms), await waits(remedy.ms - 1)], what).toEqual([true, false])
-          expect(Date.parse(allowed_at ?? ''), what).toBe(nowMs + remedy.ms)
-        } else if (remedy.how === 'cost') {
-          const costs = [await admits({ cost: remedy.at_most }), await admits({ cost: remedy.at_most + 1 })]
+        const { how, ms = Number.NaN, at_most: most = Number.NaN } = remedy
+        seen.add(how)
+        if (how === 'wait') {
+          expect([await waits(ms), await waits(ms - 1)], what).toEqual([true, false])
+          expect(Date.parse(allowed_at ?? ''), what).toBe(nowMs + ms)
+        } else if (how === 'cost') {
+          const costs = [await admits({ cost: most }), await admits({ cost: most + 1 })]
           expect(costs, what).toEqual([true, false])
-        } else if (remedy.how === 'plan') {
+        } else if (how === 'plan') {
           expect(await admits({ limits: other }), what).toBe(true)
         } else {
           const enough = resized(now, remedies)

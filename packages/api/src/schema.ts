@@ -22,32 +22,30 @@ export type Schema = TSchema
 /** What a schema describes. */
 export type Of<Schema extends TSchema> = Frozen<Static<Schema>>
 
+/** The description of a schema that may have none. */
+const worded = (description?: string) => (description === undefined ? {} : { description })
+
 /** A text. */
 export const text = (description: string, rules: object = {}) => Type.String({ description, ...rules })
 /** A text, or null. */
-export const textOrNull = (description: string) => Type.Unsafe<string | null>({ type: ['string', 'null'], description })
+export const textOrNull = (description: string) => nullable(text(description))
 /** One of some texts. */
 export const oneOf = <const Values extends readonly string[]>(values: Values, description?: string) =>
-  Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...(description === undefined ? {} : { description }) })
+  Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...worded(description) })
 /** A whole number. */
-export const whole = (description?: string, rules: object = {}) =>
-  Type.Integer({ ...(description === undefined ? {} : { description }), ...rules })
+export const whole = (description?: string, rules: object = {}) => Type.Integer({ ...worded(description), ...rules })
 /** A whole number, or null. */
-export const wholeOrNull = (description: string) =>
-  Type.Unsafe<number | null>({ type: ['integer', 'null'], description })
+export const wholeOrNull = (description: string) => nullable(whole(description))
 /** A number, or null. */
-export const numberOrNull = (description: string) =>
-  Type.Unsafe<number | null>({ type: ['number', 'null'], description })
+export const numberOrNull = (description: string) => nullable(Type.Number({ description }))
 /** True or false. */
-export const flag = (description?: string, rules: object = {}) =>
-  Type.Boolean({ ...(description === undefined ? {} : { description }), ...rules })
+export const flag = (description?: string, rules: object = {}) => Type.Boolean({ ...worded(description), ...rules })
 /** True, false, or null. */
-export const flagOrNull = (description: string) =>
-  Type.Unsafe<boolean | null>({ type: ['boolean', 'null'], description })
+export const flagOrNull = (description: string) => nullable(flag(description))
 
 /** A list. */
 export const list = <Item extends TSchema>(items: Item, description?: string, rules: object = {}) =>
-  Type.Array(items, { ...(description === undefined ? {} : { description }), ...rules })
+  Type.Array(items, { ...worded(description), ...rules })
 /** A list of texts. */
 export const texts = (description: string, rules: object = {}) => list(Type.String(), description, rules)
 /** Texts by name. */
@@ -55,12 +53,12 @@ export const textsByName = (description?: string) =>
   Type.Unsafe<Record<string, string>>({
     type: 'object',
     additionalProperties: { type: 'string' },
-    ...(description === undefined ? {} : { description }),
+    ...worded(description),
   })
 
 /** An object with these members, and perhaps others. */
 export const object = <Members extends TProperties>(members: Members, description?: string) =>
-  Type.Object(members, description === undefined ? {} : { description })
+  Type.Object(members, worded(description))
 /** An object that has no other members. */
 export const closed = <Members extends TProperties>(members: Members, rules: object = {}) =>
   Type.Object(members, { additionalProperties: false, ...rules })
@@ -71,21 +69,13 @@ export const defaulted = <Schema extends TSchema>(schema: Schema) => Type.Option
 /** A schema, or null. */
 export const nullable = <Schema extends TSchema>(schema: Schema, description?: string) => {
   const { type } = schema as { readonly type?: string }
-  return Type.Unsafe<Static<Schema> | null>({
-    ...schema,
-    type: [type, 'null'],
-    ...(description === undefined ? {} : { description }),
-  })
+  return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [type, 'null'], ...worded(description) })
 }
 /** A body that may be left out. */
 export const optionalBody = <Members extends TProperties>(members: Members) => nullable(closed(members))
 /** An object with any members. */
 export const anyObject = (description?: string) =>
-  Type.Unsafe<JsonObject>({
-    type: 'object',
-    additionalProperties: true,
-    ...(description === undefined ? {} : { description }),
-  })
+  Type.Unsafe<JsonObject>({ type: 'object', additionalProperties: true, ...worded(description) })
 /** An object with any members, or null. */
 export const anyObjectOrNull = (description?: string) => nullable(anyObject(description))
 

@@ -158,21 +158,19 @@ export type Outcomes = Of<typeof outcomes>
 const notModified = noBody('What `If-None-Match` names is still the answer')
 const asked = { tag, scope: 'usage', reach: 'own', isParsed: true, problems: [422, 429, 503, 504] } as const
 
-const usageParts = { ...asked, summary: 'Usage, summed', query: usageParameters }
-const usageAnswer = media('Usage', { ...streams, 'application/json': usage }, answerHeaders)
 /** Who used what, when. */
-export const getUsage = operation('GET /v1/usage', { ...usageParts, answers: { 200: usageAnswer, 304: notModified } })
-
-const outcomeParts = {
+export const getUsage = operation('GET /v1/usage', {
+  ...asked,
+  summary: 'Usage, summed',
+  query: usageParameters,
+  answers: { 200: media('Usage', { ...streams, 'application/json': usage }, answerHeaders), 304: notModified },
+})
+/** How upstreams answered, and how fast. */
+export const getOutcomes = operation('GET /v1/outcomes', {
   ...asked,
   summary: 'Statuses, latencies and bytes of the answers of upstreams',
   query: outcomeParameters,
-}
-const outcomesAnswer = media('Outcomes', { ...streams, 'application/json': outcomes }, answerHeaders)
-/** How upstreams answered, and how fast. */
-export const getOutcomes = operation('GET /v1/outcomes', {
-  ...outcomeParts,
-  answers: { 200: outcomesAnswer, 304: notModified },
+  answers: { 200: media('Outcomes', { ...streams, 'application/json': outcomes }, answerHeaders), 304: notModified },
 })
 
 /** The values of a column of usage, for those who fill in a filter. */

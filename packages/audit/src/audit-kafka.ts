@@ -21,10 +21,7 @@ export interface MissingRecord {
 }
 
 /** Missing records of one partition. */
-export interface MissingRecords {
-  readonly metered: MeteredTopic
-  readonly partition: number
-  readonly topicId: string
+export interface MissingRecords extends Omit<Partition, 'range'> {
   readonly records: readonly MissingRecord[]
 }
 

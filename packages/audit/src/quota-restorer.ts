@@ -4,6 +4,7 @@ import { quotasOf } from '@weir/core/audit/quota.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
+import { warningOf } from '@weir/runtime/ops-server.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import { QuotaRestore } from './quota-restore.ts'
@@ -32,10 +33,7 @@ export async function openQuotaRestorer(
     connectClickhouse(server, 'weir-console-quotas', requestMs),
     (client) => client.close(),
   )
-  checkReady('clickhouse for quotas', () => {
-    const warning = clickhouse.refused()
-    return warning === undefined ? undefined : { warning }
-  })
+  checkReady('clickhouse for quotas', () => warningOf(clickhouse.refused()))
   const restoring = new QuotaRestore(clickhouse, servers)
   /** An empty Redis that is new is no loss; one that lacks what was used is. */
   let mayBeNew = false

@@ -8,7 +8,7 @@ import {
   createClient,
 } from '@clickhouse/client'
 import { WeirError } from '@weir/core/errors.ts'
-import type { Readiness } from '@weir/runtime/ops-server.ts'
+import { type Readiness, warningOf } from '@weir/runtime/ops-server.ts'
 import { addressesOf } from './addresses.ts'
 import { firstThatAnswers, statementsOf } from './first-that-answers.ts'
 import { adviceFor, watchStatements } from './refusals.ts'
@@ -125,9 +125,8 @@ export function connectClickhouse(
     }
     await create().finally(() => outside.close())
   }
-  const clients = urls.map((url) => open(url, database))
-  const [client] = clients
-  if (client === undefined) throw new Error('an address has a host')
+  const client = open(first, database)
+  const clients = [client, ...urls.slice(1).map((url) => open(url, database))]
   const closings = clients.map((one) => one.close.bind(one))
   const close = async () => void (await Promise.all(closings.map((closeOne) => closeOne())))
   const sent = urls.length === 1 ? client : firstThatAnswers(clients.map(statementsOf))
@@ -168,8 +167,7 @@ export async function clickhouseMissing(client: ClickHouseClient): Promise<strin
 
 /** As `clickhouseMissing`, with a warning of statements that are refused where the server itself is well. */
 export async function clickhouseReadiness(client: ClickHouseClient): Promise<Readiness> {
-  const warning = client.refused()
-  return (await clickhouseMissing(client)) ?? (warning === undefined ? undefined : { warning })
+  return (await clickhouseMissing(client)) ?? warningOf(client.refused())
 }
 
 /** The same for a process that does its main work without ClickHouse. */

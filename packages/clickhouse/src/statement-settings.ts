@@ -1,7 +1,16 @@
 import type { ClickHouseSettings } from '@clickhouse/client'
 
-/** Which rows an answer has, and what they are called. */
-const rows: ClickHouseSettings = {
+/**
+ * The settings that every statement is sent with, because its answer, or the rows that it stores, depends on them, and
+ * the profile of a user may have others. Each is a default of ClickHouse 26.7, which `compatibility` would change, but
+ * for integers of 64 bits and `async_insert`. ClickHouse 25.3 knows all of them: it refuses a statement with a setting
+ * that it does not know. A statement that needs another value says so itself. Bounds, such as `max_execution_time`, are
+ * the operator's.
+ */
+export const statementSettings: ClickHouseSettings = {
+  compatibility: '',
+
+  // Which rows an answer has, and what they are called.
   enable_analyzer: 1,
   enable_positional_arguments: 1,
   prefer_column_name_to_alias: 0,
@@ -16,10 +25,8 @@ const rows: ClickHouseSettings = {
   use_query_cache: 0,
   // Where tables are not replicated, each replica would answer for all of them.
   enable_parallel_replicas: 0,
-}
 
-/** What joins and aggregates make of rows that are not there. */
-const absent: ClickHouseSettings = {
+  // What joins and aggregates make of rows that are not there.
   join_use_nulls: 0,
   join_default_strictness: 'ALL',
   any_join_distinct_right_table_keys: 0,
@@ -29,10 +36,8 @@ const absent: ClickHouseSettings = {
   aggregate_functions_null_for_empty: 0,
   empty_result_for_aggregation_by_empty_set: 0,
   count_distinct_implementation: 'uniqExact',
-}
 
-/** A bound of the operator ends a statement with an error, and never with a part of its answer. */
-const whole: ClickHouseSettings = {
+  // A bound of the operator ends a statement with an error, and never with a part of its answer.
   distinct_overflow_mode: 'throw',
   group_by_overflow_mode: 'throw',
   join_overflow_mode: 'throw',
@@ -44,9 +49,8 @@ const whole: ClickHouseSettings = {
   timeout_overflow_mode: 'throw',
   timeout_overflow_mode_leaf: 'throw',
   transfer_overflow_mode: 'throw',
-}
 
-const times: ClickHouseSettings = {
+  // How times are read and written.
   session_timezone: '',
   // Times of records and of ISO 8601.
   date_time_input_format: 'best_effort',
@@ -58,9 +62,8 @@ const times: ClickHouseSettings = {
   formatdatetime_f_prints_scale_number_of_digits: 0,
   formatdatetime_format_without_leading_zeros: 0,
   formatdatetime_parsedatetime_m_is_month_name: 1,
-}
 
-const json: ClickHouseSettings = {
+  // How JSON is read and written.
   // A client would round them.
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_64bit_floats: 0,
@@ -80,10 +83,8 @@ const json: ClickHouseSettings = {
   input_format_null_as_default: 1,
   // A record field that this version does not know must not stop the pipeline; the record itself stays in Kafka.
   input_format_skip_unknown_fields: 1,
-}
 
-/** Statements that write, and what they create. */
-const writes: ClickHouseSettings = {
+  // Statements that write, and what they create.
   // A block is there, or remembered, when its insert is answered.
   async_insert: 0,
   insert_deduplicate: 1,
@@ -95,21 +96,4 @@ const writes: ClickHouseSettings = {
   data_type_default_nullable: 0,
   flatten_nested: 1,
   default_materialized_view_sql_security: 'DEFINER',
-}
-
-/**
- * The settings that every statement is sent with, because its answer, or the rows that it stores, depends on them, and
- * the profile of a user may have others. Each is a default of ClickHouse 26.7, which `compatibility` would change, but
- * for integers of 64 bits and `async_insert`. ClickHouse 25.3 knows all of them: it refuses a statement with a setting
- * that it does not know. A statement that needs another value says so itself. Bounds, such as `max_execution_time`, are
- * the operator's.
- */
-export const statementSettings: ClickHouseSettings = {
-  compatibility: '',
-  ...rows,
-  ...absent,
-  ...whole,
-  ...times,
-  ...json,
-  ...writes,
 }

@@ -11,3 +11,7 @@ export function withinReach(
   if (subjects === undefined) return { sql: 'true', params: {} }
   return { sql: `${column} IN {reach:Array(String)}`, params: { reach: subjects } }
 }
+
+/** The condition that a column is within a span of time, whose ends are the parameters `from` and `to`. */
+export const withinTime = (column: string): string =>
+  `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`

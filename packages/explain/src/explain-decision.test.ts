@@ -8,7 +8,7 @@ const limitOf = (span: Span, more: Partial<Limit> = {}) => buildLimit({ name: 'l
 const midnightMs = Date.parse('2026-11-22T18:15:00Z')
 function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined {
   const decision: RecordedDecision = {
-    tsMs: midnightMs - 90_000,
+    ts_ms: midnightMs - 90_000,
     plan: 'free',
     cost: 1,
     count: 1,
@@ -16,11 +16,11 @@ function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined
     reason: 'ok',
     mode: 'enforce',
     charged: 'yes',
-    deniedBy: '',
-    shadowedBy: '',
-    retryMs: undefined,
+    denied_by: '',
+    shadowed_by: '',
+    retry_ms: undefined,
     correction: undefined,
-    limits: [{ name: 'l', size: 10, used: 10 - remaining, remaining, resetMs: endMs - midnightMs + 90_000, by: {} }],
+    limits: [{ name: 'l', size: 10, used: 10 - remaining, remaining, reset_ms: endMs - midnightMs + 90_000, by: {} }],
   }
   const facts: PolicyFacts = { limits: [{ limit, because: ['plan free'] }], plans: [] }
   return explainDecision(decision, facts).limits[0]?.reset_at

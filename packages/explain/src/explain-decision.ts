@@ -1,3 +1,4 @@
+import type { Explanation } from '@weir/api/decisions.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { blockMsMaxOf } from '@weir/core/limits/exceeding.ts'
 import {
@@ -8,34 +9,10 @@ import {
   type RecordedDecision,
 } from './recorded-decision.ts'
 import { summaryOf } from './summary.ts'
-import { type Remedy, wouldHaveAllowed } from './would-have-allowed.ts'
-
-/** One limit of an explained decision, as the API answers it. */
-export interface ExplainedLimit {
-  readonly name: string
-  /** Words of the policy that made it apply; empty where the policy of then is not known. */
-  readonly because: readonly string[]
-  readonly algorithm?: string
-  readonly mode?: string
-  readonly size: number
-  readonly used: number | null
-  readonly remaining: number | null
-  /** Units that the request asked for. */
-  readonly needed: number
-  readonly refused: boolean
-  readonly by: Readonly<Record<string, string>>
-  /** When all of it is unused, without further requests. */
-  readonly reset_at: string
-}
+import { wouldHaveAllowed } from './would-have-allowed.ts'
 
 /** Why a decision came out as it did. */
-export interface Explanation {
-  readonly summary: string
-  readonly limits: readonly ExplainedLimit[]
-  /** When a refused request would have been admitted; null where waiting does not help, or is not known to. */
-  readonly allowed_at: string | null
-  readonly would_have_allowed: readonly Remedy[]
-}
+type OwnExplanation = Pick<Explanation, 'summary' | 'limits' | 'allowed_at' | 'would_have_allowed'>
 
 const iso = (ms: number) => new Date(ms).toISOString()
 
@@ -48,7 +25,7 @@ const minuteMs = 60_000
  * Returns when all of a limit is unused: of a fixed window or a period its very end, which the clocks of a record
  * miss by their difference. A block ends where it ends.
  */
-function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): number {
+function resetAtMs({ met, remaining, reset_ms: resetMs }: JudgedLimit, tsMs: number): number {
   const recordedMs = tsMs + resetMs
   if (
     met === undefined ||
@@ -65,8 +42,8 @@ function resetAtMs({ met, remaining, resetMs }: JudgedLimit, tsMs: number): numb
  * Explains a decision from its record and the policy that it was made under, undefined where that is not known. What it
  * says would have admitted the request does so in the script, for every algorithm; tests hold the two together.
  */
-export function explainDecision(decision: RecordedDecision, policy: PolicyFacts | undefined): Explanation {
-  const { tsMs, cost, reason, retryMs = 0 } = decision
+export function explainDecision(decision: RecordedDecision, policy: PolicyFacts | undefined): OwnExplanation {
+  const { ts_ms: tsMs, cost, reason, retry_ms: retryMs = 0 } = decision
   const judged = judgeLimits(decision, policy)
   const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0
   return {

@@ -1,3 +1,4 @@
+import type { Explanation } from '@weir/api/decisions.ts'
 import {
   canonicalJson,
   type Entity,
@@ -11,14 +12,8 @@ import { becauseOf, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { unlistedSubject } from '@weir/policy/named-subject.ts'
 import { noPlan, type Policy } from '@weir/policy/policy.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
+import type { RecordedNames } from './impact/policy-edit.ts'
 import type { PolicyFacts } from './recorded-decision.ts'
-
-/** Whose request it was, and to what. */
-export interface RequestNames {
-  readonly subject: string
-  readonly plan: string
-  readonly route: string
-}
 
 /** A part of a former policy, with its body as JSON. */
 export interface HistoryEntity {
@@ -44,7 +39,7 @@ export function policyOf({ entities }: { readonly entities: readonly HistoryEnti
 }
 
 /** Returns what a policy says of a request. */
-export function factsOf(policy: Policy, { subject: id, plan: name, route: template }: RequestNames): PolicyFacts {
+export function factsOf(policy: Policy, { subject: id, plan: name, route: template }: RecordedNames): PolicyFacts {
   const plan = policy.plans.get(name) ?? noPlan
   // A token or a trusted header may have put the subject on another plan than its own.
   const subject = { ...(policy.subjects.get(id) ?? unlistedSubject(id, plan)), plan }
@@ -62,12 +57,7 @@ export function factsOf(policy: Policy, { subject: id, plan: name, route: templa
 }
 
 /** What one entity was at the time of a decision, and is now; only the settings that differ. Null: it was not there. */
-export interface ChangedEntity {
-  readonly kind: string
-  readonly name: string
-  readonly before: JsonObject | null
-  readonly now: JsonObject | null
-}
+export type ChangedEntity = NonNullable<Explanation['policy']>['since_changed'][number]
 
 /** Returns the settings in which two bodies differ; undefined where they are the same. */
 export function changedEntity(

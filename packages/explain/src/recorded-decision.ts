@@ -1,37 +1,25 @@
-import type { Charged, Reason } from '@weir/core/limits/decision.ts'
+import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
+import type { Reason } from '@weir/core/limits/decision.ts'
 import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 
 /** One limit as a decision's record has it. */
-export interface RecordedLimit {
-  readonly name: string
-  /** The capacity. */
-  readonly size: number
+export interface RecordedLimit extends Omit<StoredDecision['limits'][number], 'used' | 'remaining'> {
   /** Undefined where the reader may not know it, because others share the count. */
   readonly used: number | undefined
   /** 0 during a block, whatever `used` says. */
   readonly remaining: number | undefined
-  readonly resetMs: number
-  /** What it counted by beyond the subject. */
-  readonly by: Readonly<Record<string, string>>
 }
 
 /** A decision as it was recorded. */
-export interface RecordedDecision {
-  readonly tsMs: number
-  readonly plan: string
-  readonly cost: number
-  /** Equal denials that the record stands for; 0 for a correction. */
-  readonly count: number
-  readonly outcome: 'allow' | 'deny'
-  readonly reason: Reason
-  readonly mode: 'enforce' | 'shadow'
-  readonly charged: Charged
-  readonly deniedBy: string
-  readonly shadowedBy: string
+export interface RecordedDecision
+  extends Pick<
+    StoredDecision,
+    'ts_ms' | 'plan' | 'cost' | 'count' | 'outcome' | 'reason' | 'mode' | 'charged' | 'denied_by' | 'shadowed_by'
+  > {
   readonly limits: readonly RecordedLimit[]
   /** The promised wait; -1 where waiting does not help; undefined for an admission, and in older records. */
-  readonly retryMs: number | undefined
+  readonly retry_ms: number | undefined
   /** Of a correction: the decision that it corrects, and by how many units. */
   readonly correction: { readonly corrects: string; readonly adjustment: number } | undefined
 }
@@ -82,7 +70,7 @@ export const mayBeBlocked = (limit: JudgedLimit, { reason }: RecordedDecision): 
 
 /** Returns the limits of a decision, with what refused it. */
 export function judgeLimits(decision: RecordedDecision, policy: PolicyFacts | undefined): readonly JudgedLimit[] {
-  const { cost, reason, deniedBy, limits } = decision
+  const { cost, reason, denied_by: deniedBy, limits } = decision
   const isRefusal = isCountedRefusal(decision)
   return limits.map((limit): JudgedLimit => {
     const known = policy?.limits.find(({ limit: { name } }) => name === limit.name)

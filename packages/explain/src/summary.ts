@@ -1,3 +1,4 @@
+import type { Reason } from '@weir/core/limits/decision.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import type { JudgedLimit, RecordedDecision } from './recorded-decision.ts'
 
@@ -28,7 +29,7 @@ function standing({ name, size, used }: JudgedLimit, cost: number): string {
 }
 
 function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
-  const { cost, deniedBy } = decision
+  const { cost, denied_by: deniedBy } = decision
   if (deniedBy === markersName) {
     return 'Refused: the subject has as many idempotency keys and reservations open as it may have.'
   }
@@ -41,27 +42,21 @@ function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit
 }
 
 /** What the first limit that refused does beyond refusing. */
-function exceedText(judged: readonly JudgedLimit[], { deniedBy }: RecordedDecision): string {
+function exceedText(judged: readonly JudgedLimit[], { denied_by: deniedBy }: RecordedDecision): string {
   const limit = judged.find(({ name }) => name === deniedBy)?.met?.limit
   if (limit === undefined) return ''
   const { onExceed, blockMs } = limit
   if (blockMs > 0) return ` ${deniedBy} then blocks the caller.`
-  switch (onExceed.kind) {
-    case 'delay':
-      return ` ${deniedBy} lets requests wait up to ${durationText(onExceed.delayMs)}; this one found no place, or no capacity in time.`
-    case 'drop':
-      return ' The connection was closed without an answer.'
-    case 'challenge':
-      return ' The client was sent to the page of the challenge.'
-    default:
-      return ''
-  }
+  if (onExceed.kind === 'drop') return ' The connection was closed without an answer.'
+  if (onExceed.kind === 'challenge') return ' The client was sent to the page of the challenge.'
+  if (onExceed.kind !== 'delay') return ''
+  return ` ${deniedBy} lets requests wait up to ${durationText(onExceed.delayMs)}; this one found no place, or no capacity in time.`
 }
 
-const waitText = ({ retryMs = 0 }: RecordedDecision) =>
+const waitText = ({ retry_ms: retryMs = 0 }: RecordedDecision) =>
   retryMs > 0 ? ` It would have been admitted ${durationText(retryMs)} later.` : ''
 
-function neverText({ cost, deniedBy }: RecordedDecision, judged: readonly JudgedLimit[]): string {
+function neverText({ cost, denied_by: deniedBy }: RecordedDecision, judged: readonly JudgedLimit[]): string {
   const size = judged.find(({ name }) => name === deniedBy)?.size
   const most = size === undefined ? 'less than that' : units(size)
   return `Refused by ${deniedBy}: the request costs ${number(cost)}, and the limit never admits more than ${most} at once. Waiting does not help.`
@@ -73,7 +68,8 @@ const chargedText = {
   unknown: ' It is not known whether its units were charged.',
 } as const
 
-function unavailableText({ outcome, deniedBy, charged, retryMs = 0 }: RecordedDecision): string {
+function unavailableText(decision: RecordedDecision): string {
+  const { outcome, denied_by: deniedBy, charged, retry_ms: retryMs = 0 } = decision
   if (outcome === 'allow') {
     return `Allowed without Redis, which did not answer in time: no limit of the request refuses then.${chargedText[charged]}`
   }
@@ -84,7 +80,8 @@ function unavailableText({ outcome, deniedBy, charged, retryMs = 0 }: RecordedDe
   return `Refused because the caller's token could not be checked at that time, or the policy was not confirmed for too long.${chargedText[charged]}${again}`
 }
 
-function allowedText({ reason, mode, deniedBy, shadowedBy, limits, charged }: RecordedDecision): string {
+function allowedText(decision: RecordedDecision): string {
+  const { reason, mode, denied_by: deniedBy, shadowed_by: shadowedBy, limits, charged } = decision
   const degraded = mode === 'enforce' && reason === 'limit' && deniedBy !== ''
   const isShadowed = shadowedBy !== ''
   const shadow = isShadowed ? ` ${shadowedBy}, which is in shadow, would have refused it.` : ''
@@ -95,25 +92,18 @@ function allowedText({ reason, mode, deniedBy, shadowedBy, limits, charged }: Re
   return `Allowed: every limit had capacity.${charged === 'yes' ? '' : chargedText[charged]}`
 }
 
-function deniedText(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
-  switch (decision.reason) {
-    case 'limit':
-      return `${refusedByCount(decision, judged)}${exceedText(judged, decision)}${waitText(decision)}`
-    case 'blocked':
-      return `Refused by ${decision.deniedBy}, which blocks the caller because of an earlier refusal.${waitText(decision)}`
-    case 'cost_exceeds_limit':
-      return neverText(decision, judged)
-    case 'unauthorized':
-      return 'Refused: the request had no valid credential.'
-    case 'unavailable':
-      return unavailableText(decision)
-    case 'journal_full':
-      return `Refused because the decision could not be recorded: the journal took no more.${chargedText[decision.charged]}`
-    case 'ok':
-      return 'Refused.'
-    default:
-      return decision.reason satisfies never
-  }
+/** By reason. */
+const deniedTexts: Readonly<Record<Reason, (decision: RecordedDecision, judged: readonly JudgedLimit[]) => string>> = {
+  limit: (decision, judged) =>
+    `${refusedByCount(decision, judged)}${exceedText(judged, decision)}${waitText(decision)}`,
+  blocked: (decision) =>
+    `Refused by ${decision.denied_by}, which blocks the caller because of an earlier refusal.${waitText(decision)}`,
+  cost_exceeds_limit: neverText,
+  unauthorized: () => 'Refused: the request had no valid credential.',
+  unavailable: unavailableText,
+  journal_full: ({ charged }) =>
+    `Refused because the decision could not be recorded: the journal took no more.${chargedText[charged]}`,
+  ok: () => 'Refused.',
 }
 
 /** Returns a decision in one or two sentences. */
@@ -126,6 +116,6 @@ export function summaryOf(decision: RecordedDecision, judged: readonly JudgedLim
     return `A correction of decision ${corrects}: ${change} than that said.`
   }
   const many = count > 1 ? ` This record stands for ${number(count)} equal refusals of one second.` : ''
-  if (outcome === 'deny') return `${deniedText(decision, judged)}${many}`
+  if (outcome === 'deny') return `${deniedTexts[reason](decision, judged)}${many}`
   return `${reason === 'unavailable' ? unavailableText(decision) : allowedText(decision)}${many}`
 }

@@ -1,3 +1,4 @@
+import type { Remedy } from '@weir/api/decisions.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
@@ -10,28 +11,8 @@ import {
   type RecordedDecision,
 } from './recorded-decision.ts'
 
-/** Limits that the record says nothing of, because they were not asked: they are taken for unused. */
-interface Assumed {
-  readonly assumed_unused?: readonly string[]
-}
-
-/** One change by which a refused request would have been admitted, with everything else as it was. */
-export type Remedy =
-  /** Waiting this long, and no other request first. */
-  | { readonly how: 'wait'; readonly ms: number }
-  /** Asking for fewer units. */
-  | ({ readonly how: 'cost'; readonly at_most: number } & Assumed)
-  /** A larger limit; of a token bucket a larger burst. Where several refused, each of them. */
-  | ({
-      readonly how: 'size' | 'burst'
-      readonly limit: string
-      readonly at_least: number
-      readonly together_with?: readonly string[]
-    } & Assumed)
-  /** Another plan. */
-  | ({ readonly how: 'plan'; readonly plan: string } & Assumed)
-
-const assuming = (names: readonly string[]): Assumed => (names.length === 0 ? {} : { assumed_unused: names })
+const assuming = (names: readonly string[]): Pick<Remedy, 'assumed_unused'> =>
+  names.length === 0 ? {} : { assumed_unused: names }
 
 /** Limits that refuse and that the record does not have, if the cost fits them at all; undefined if it does not. */
 function unmet(limits: readonly Limit[], judged: readonly JudgedLimit[], cost: number): readonly string[] | undefined {
@@ -87,7 +68,7 @@ export function wouldHaveAllowed(
   policy: PolicyFacts | undefined,
 ): readonly Remedy[] {
   if (!isCountedRefusal(decision)) return []
-  const { reason, retryMs = 0, cost } = decision
+  const { reason, retry_ms: retryMs = 0, cost } = decision
   const refused = judged.filter((one) => one.refused)
   const wait: readonly Remedy[] = retryMs > 0 && reason !== 'cost_exceeds_limit' ? [{ how: 'wait', ms: retryMs }] : []
   const isKnown = refused.length > 0 && refused.every(({ used }) => used !== undefined)

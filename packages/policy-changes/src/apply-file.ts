@@ -1,3 +1,4 @@
+import type { Applied } from '@weir/api/policy.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import type { Steps } from '@weir/core/steps.ts'
 import {
@@ -5,7 +6,6 @@ import {
   deleteEntity,
   type Entity,
   type EntityChange,
-  type EntityKind,
   type JsonObject,
   putEntity,
 } from '@weir/policy/entities.ts'
@@ -15,13 +15,7 @@ import { fileLine } from './audit-log.ts'
 import { keyFacts } from './key-changes.ts'
 
 /** One thing that applying a file does, or would do. Nothing secret: no hashes. */
-export interface FileChange {
-  readonly action: 'create' | 'update' | 'delete' | 'keep'
-  readonly kind: EntityKind
-  readonly name: string
-  readonly before: JsonObject | null
-  readonly after: JsonObject | null
-}
+export type FileChange = Applied['changes'][number]
 
 function shown(entity: Entity | undefined): JsonObject | null {
   if (entity === undefined) return null

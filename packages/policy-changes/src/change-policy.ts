@@ -5,7 +5,7 @@ import type { Steps } from '@weir/core/steps.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { changeRejected, conflict, policyUnavailable } from './change-problems.ts'
 import type { ChangeStore } from './change-store.ts'
 import { ChangePublisher, type PublishedChange, splitChanges, triesMax } from './publish-change.ts'
@@ -189,5 +189,5 @@ function problemOf(error: unknown, log: Logger): Problem {
   log.error({ err: error }, 'the policy was not changed')
   if (error.code === 'KAFKA_DENIED') return policyUnavailable(`${error.message}. Nothing was changed partially.`)
   if (error.retryable) return policyUnavailable(away)
-  return { type: problemType('internal'), title: 'Internal error', status: 500, detail: error.message }
+  return problem('internal', 'Internal error', 500, error.message)
 }

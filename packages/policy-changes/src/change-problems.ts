@@ -1,16 +1,10 @@
 import type { PolicyFault } from '@weir/policy/entities.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
-
-const problem =
-  (type: string, title: string, status: number) =>
-  (detail: string): Problem => ({ type, title, status, detail })
+import { type Problem, problem } from '@weir/runtime/problem.ts'
 
 /** The change collides with what the policy has. */
-export const conflict = problem(problemType('conflict'), 'Conflict', 409)
+export const conflict = (detail: string): Problem => problem('conflict', 'Conflict', 409, detail)
 /** Kafka is down, or the console cannot accept the change now. */
-export const policyUnavailable = problem(problemType('policy-unavailable'), 'Unavailable', 503)
-const refused = problem(problemType('policy-refused'), 'The policy would not be right', 422)
-
+export const policyUnavailable = (detail: string): Problem => problem('policy-unavailable', 'Unavailable', 503, detail)
 /** One thing that is wrong with a change, with its position in the file where one was sent. */
 interface ChangeFault extends PolicyFault {
   readonly line?: number
@@ -21,5 +15,5 @@ interface ChangeFault extends PolicyFault {
 export function changeRejected(problems: readonly ChangeFault[]): Problem {
   const faults = problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
   const detail = `Nothing was changed. ${faults.join('; ')}`
-  return { ...refused(detail), problems }
+  return { ...problem('policy-refused', 'The policy would not be right', 422, detail), problems }
 }

@@ -1,12 +1,7 @@
 import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
 
 /** One entity that a change has put or deleted. Bodies are JSON; empty: it was not there, or is not there any more. */
-export interface ChangedBody {
-  readonly kind: string
-  readonly name: string
-  readonly before: string
-  readonly after: string
-}
+export type ChangedBody = Readonly<Record<'kind' | 'name' | 'before' | 'after', string>>
 
 /** A change as the policy's history has it. */
 export interface ChangeFound {

@@ -17,10 +17,7 @@ export interface PolicyHistoryRow {
 }
 
 /** A policy topic as it is now: one that was made again has another id. */
-export interface HistoryTopic {
-  readonly topic: string
-  readonly topicId: string
-}
+type HistoryTopic = Pick<PolicyHistoryRow, 'topic' | 'topic_id'>
 
 /** How far the history of a topic goes. */
 export interface HistoryEnd {
@@ -34,7 +31,10 @@ const changeKinds = "('change', 'overtaken')"
 const ofTopic = 'h.topic = {topic:String} AND h.topic_id = {topicId:UUID}'
 
 /** Reads how far the history of a topic goes. Rejects with ClickHouse's error. */
-export async function readHistoryEnd(client: ClickHouseClient, { topic, topicId }: HistoryTopic): Promise<HistoryEnd> {
+export async function readHistoryEnd(
+  client: ClickHouseClient,
+  { topic, topic_id: topicId }: HistoryTopic,
+): Promise<HistoryEnd> {
   const [row] = await readRows<{ rows: string; last: string; changes: string; offset: string; id: string }>(
     client,
     `SELECT count() AS rows, max(h.offset) AS last, countIf(h.kind IN ${changeKinds}) AS changes,
@@ -93,7 +93,7 @@ export async function readPolicyAt(
     { clickhouse_settings: countsAsNumbers },
   )
   if (change === undefined) return undefined
-  const entities = await readRows<PolicyAt['entities'][number]>(
+  const entities = await readRows<HistoryEntity>(
     client,
     `SELECT kind, name, argMax(h.body, h.offset) AS body FROM policy_history AS h
      WHERE ${ofTopic} AND h.offset <= {offset:UInt64}

@@ -1,3 +1,4 @@
+import type { Key } from '@weir/api/access.ts'
 import { deleteEntity, type Entity, type EntityChange, keyBody, putEntity } from '@weir/policy/entities.ts'
 import { defaultKeyId, keysPerSubjectMax } from '@weir/policy/reader/read-keys.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
@@ -11,16 +12,8 @@ const revokedAtMs = 0
 /** With more keys than this, a subject's expired ones go with the next new one. A policy allows 100. */
 const keysKept = 50
 
-/** The facts of a key other than its hash. */
-export interface KeyFacts {
-  readonly id: string
-  readonly subject: string
-  /** RFC 3339. */
-  readonly expires: string | null
-}
-
 /** Returns the facts of a key other than its hash. */
-export function keyFacts({ name, body }: Entity): KeyFacts {
+export function keyFacts({ name, body }: Entity): Key {
   const { id, subject, expires } = body
   return {
     id: typeof id === 'string' ? id : defaultKeyId(name),

@@ -6,7 +6,7 @@ import { FollowLoop } from '@weir/kafka/follow-loop.ts'
 import { isMissingTopic, reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { type LogRecord, openPartitionLog, type PartitionLog } from '@weir/kafka/partition-log.ts'
 import { isOvertaken, type PolicyCheckpoint } from '@weir/policy-feed/assemble-transactions.ts'
-import { type HistoryTopic, insertHistory, type PolicyHistoryRow, readHistoryEnd } from './history-queries.ts'
+import { insertHistory, type PolicyHistoryRow, readHistoryEnd } from './history-queries.ts'
 import { changeColumns, changeRow, entityRow } from './history-rows.ts'
 
 /** What the history is copied from and to. */
@@ -66,7 +66,7 @@ export class PolicyHistory {
     const log = await openPartitionLog(this.#options, topics.policy)
     this.#log = log
     try {
-      const topic = { topic: topics.policy, topicId: await log.topicId() }
+      const topic = { topic: topics.policy, topic_id: await log.topicId() }
       const { next, lastChange } = await readHistoryEnd(this.#options.clickhouse, topic)
       const { first } = await log.range()
       // What the topic has compacted away since, or what was copied before.
@@ -84,7 +84,7 @@ export class PolicyHistory {
           if (ended === undefined) continue
           const checkpoint = { offset: record.offset, id: ended.id }
           const overtaken = isOvertaken({ audit: ended, changes: [], resets: [], checkpoint }, last)
-          const columns = { ...nameOf(topic), ...changeColumns(ended.id, ended) }
+          const columns = { ...topic, ...changeColumns(ended.id, ended) }
           if (!overtaken && open.rows === undefined) await this.#copyAgain(log, open.from, record.offset, columns)
           const held = overtaken ? [] : (open.rows ?? [])
           const end = { offset: String(record.offset), ...changeRow(ended.id, ended, overtaken) }
@@ -133,5 +133,3 @@ export class PolicyHistory {
     }
   }
 }
-
-const nameOf = ({ topic, topicId }: HistoryTopic) => ({ topic, topic_id: topicId })

@@ -10,6 +10,10 @@ const lookEveryMs = 5_000
 /** A sentence that says what is missing; or a warning, while the part still serves; or nothing. */
 export type Readiness = string | { readonly warning: string } | undefined
 
+/** The readiness of a part that serves all the same; `problem` is undefined where it is well. */
+export const warningOf = (problem: string | undefined): Readiness =>
+  problem === undefined ? undefined : { warning: problem }
+
 /** Returns the readiness of a part of the process. */
 export type ReadinessCheck = () => Readiness | Promise<Readiness>
 

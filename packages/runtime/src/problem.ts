@@ -22,7 +22,7 @@ export interface Problem {
 }
 
 /** Returns a problem type of Weir's own, by the last word of its URN. */
-export const problemType = (word: string): string => `urn:weir:problem:${word}`
+const problemType = (word: string): string => `urn:weir:problem:${word}`
 
 /** Returns a problem of Weir's own, by the last word of its URN. */
 export const problem = (word: string, title: string, status: number, detail: string): Problem => ({

@@ -12,6 +12,7 @@ import { connectClaims, connectQueue } from '@weir/redis/connect.ts'
 import { redisProblem, untilAllowed } from '@weir/redis/connection-state.ts'
 import { problemOf } from '@weir/redis/limit-connection.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
+import { warningOf } from '@weir/runtime/ops-server.ts'
 import { type Config, readConfig } from '@weir/runtime/read-config.ts'
 import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
 import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
@@ -118,10 +119,7 @@ await startService(
     const findProblems = createProblemFinder({ policyInForce, environment: process.env, templates, log })
     feed.onChange(({ isReplaced }) => isReplaced && findProblems())
     findProblems()
-    checkReady('endpoints', () => {
-      const problems = findProblems()
-      return problems.length > 0 ? { warning: problems.join('; ') } : undefined
-    })
+    checkReady('endpoints', () => warningOf(findProblems().join('; ') || undefined))
     const counters = noCounts()
     const { redis, queueRedis } = await openRedis(config, service)
     const clickhouse = await run.own('clickhouse', connectClickhouse(config, 'weir-alerting'), (one) => one.close())
@@ -149,11 +147,8 @@ await startService(
     const budgets = await run.own('budgets', budgetWatch, (one) => one.stopped)
     const further = startFurtherBlocks({ ...shared, claims, raise })
     await run.own('further blocks', further, (one) => one.stopped)
-    for (const [name, one] of Object.entries({ watches: rates, budgets })) {
-      checkReady(name, () => {
-        const problem = one.problem()
-        return problem === undefined ? undefined : { warning: problem }
-      })
+    for (const [name, { problem }] of Object.entries({ watches: rates, budgets })) {
+      checkReady(name, () => warningOf(problem()))
     }
     const { onDecisions, onAlerts, onRequests, onLog } = createBatchHandlers({
       ...shared,

@@ -1,7 +1,9 @@
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { TraceContext } from '@weir/contracts/trace-context.ts'
 import type { Watch } from '@weir/policy/policy.ts'
+import type { Further } from './raise/claim-store.ts'
+import type { RateRow } from './watch/rate-queries.ts'
 
 /** What all candidates have. */
 export interface Candidate {
@@ -38,37 +40,23 @@ export type Crossing = DecisionCandidate &
   ({ readonly kind: 'reached' | 'blocked' } | { readonly kind: 'forecast'; readonly runsOutMs: number })
 
 /** Blocks of one subject by one limit that had no alert of their own, within an hour that is over. */
-export interface FurtherBlocks extends Candidate {
+export interface FurtherBlocks extends Candidate, Further {
   readonly kind: 'further'
-  readonly limit: string
-  readonly size: number
   readonly more: number
-  /** The last of them that was found. */
-  readonly decisionId: string
 }
 
 /** A sudden change that a watch has found. */
-export interface RateChange extends Candidate {
+export interface RateChange extends Candidate, RateRow {
   readonly kind: 'changed'
   readonly watch: string
   readonly alert: Watch['alert']
-  /** Decisions in the window. */
-  readonly count: number
-  /** Decisions in an earlier window, on average. */
-  readonly usual: number
 }
 
 /** A subject's period costs as much as thresholds of its budget. */
 export interface BudgetReached extends Candidate {
   readonly kind: 'budget'
   /** The data of the alert, with the amounts as text. */
-  readonly about: {
-    readonly prices: string
-    readonly currency: string
-    readonly budget: string
-    readonly amount: string
-    readonly period: string
-  }
+  readonly about: Omit<AlertOf<'weir.budget.reached'>['data'], 'percent' | 'period_start' | 'period_end'>
 }
 
 /** A finding that may become an alert. */

@@ -17,7 +17,7 @@ import { mastersOf, problemOf, serverFinder } from '@weir/redis/limit-connection
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
-import type { Readiness } from '@weir/runtime/ops-server.ts'
+import { type Readiness, warningOf } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
@@ -43,7 +43,7 @@ const questionMs = pageMsMax + 5_000
 
 /** Without Kafka the console still answers what it has read; before the first reading there is nothing to answer. */
 function policyReadiness({ state, status: { waitingFor, refused } }: PolicyFeed): Readiness {
-  if (waitingFor === '') return refused === undefined ? undefined : { warning: refused }
+  if (waitingFor === '') return warningOf(refused)
   return state === undefined ? waitingFor : { warning: waitingFor }
 }
 
@@ -55,10 +55,7 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   const onError = (error: Error) => log.warn({ err: error }, 'redis')
   const redis = connectLimiter(config.redisUrl, { onError, tls: config, use: 'console' })
   const problem = () => problemOf(redis)
-  checkReady('redis', async () => {
-    const warning = await problem()
-    return warning === undefined ? undefined : { warning }
-  })
+  checkReady('redis', async () => warningOf(await problem()))
   await run.own('redis', redis, (client) => client.disconnect())
   return { redis, problem }
 }
@@ -94,7 +91,7 @@ await startService(
     )
     checkReady('policy', () => policyReadiness(feed))
     const history = await run.own('policy history', new PolicyHistory({ ...kafka, clickhouse }), (one) => one.close())
-    checkReady('policy history', () => (history.problem === undefined ? undefined : { warning: history.problem }))
+    checkReady('policy history', () => warningOf(history.problem))
     const writer = await run.own('policy writer', createPolicyWriter(kafka), (one) => one.close())
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
@@ -103,7 +100,7 @@ await startService(
     if (servers !== undefined) await openQuotaRestorer(servers, config, () => feed.policy, service)
     await openMonitor({ clickhouse, kafka, servers }, service)
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
-    checkReady('live decisions', () => (live.problem === undefined ? undefined : { warning: live.problem }))
+    checkReady('live decisions', () => warningOf(live.problem))
     const { portalKey, unsubscribeKey } = consoleVariables
     const streams = connectClickhouse(config, 'weir-console', streamMsMax)
     await run.own('streams', streams, (client) => client.close())

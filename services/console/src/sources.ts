@@ -1,3 +1,4 @@
+import type { Status } from '@weir/api/status.ts'
 import type { ChangeStore } from '@weir/policy-changes/change-store.ts'
 import type { createAlertAdmin } from './alerts/alert-admin.ts'
 import type { DecisionSource } from './decisions/decision-source.ts'
@@ -5,13 +6,12 @@ import type { Semaphores } from './http/semaphore.ts'
 import type { LimitSource } from './limits/limit-source.ts'
 import type { MoneySource } from './money/money-source.ts'
 import type { ProcessStatus } from './status/ask-processes.ts'
-import type { RecentGap } from './status/judge-status.ts'
 import type { UsageSource } from './usage/usage-source.ts'
 
 /** What only the page of states asks. */
 export interface StatusSource {
   /** What was noticed to be missing since then. Rejects when ClickHouse does not answer. */
-  recentGaps(sinceMs: number): Promise<readonly RecentGap[]>
+  recentGaps(sinceMs: number): Promise<NonNullable<Status['gaps']>>
   /** What is wrong with Redis; undefined for nothing, or where no Redis is configured. */
   redisProblem(): Promise<string | undefined>
   processes(): Promise<readonly ProcessStatus[]>

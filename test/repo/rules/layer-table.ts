@@ -59,11 +59,11 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/clickhouse': { packages: shared, libraries: ['@clickhouse/client'], node: 'all' },
 
   // Why a decision came out as it did, and what an edited policy would have decided.
-  '@weir/explain': { packages: [...shared, '@weir/clickhouse'], libraries: [], node: 'all' },
+  '@weir/explain': { packages: [...shared, '@weir/api', '@weir/clickhouse'], libraries: [], node: 'all' },
 
   // One change of the policy at a time, and what it was before.
   '@weir/policy-changes': {
-    packages: [...shared, '@weir/clickhouse', '@weir/explain', '@weir/kafka', '@weir/policy-feed'],
+    packages: [...shared, '@weir/api', '@weir/clickhouse', '@weir/explain', '@weir/kafka', '@weir/policy-feed'],
     libraries: [],
     node: 'all',
   },

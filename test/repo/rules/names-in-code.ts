@@ -32,7 +32,7 @@ export function codeMetrics(tree: readonly SourceFile[]): string[] {
   return sorted(names)
 }
 
-/** Literal arguments of calls to one function: `problemType('not-found')`. */
+/** Literal arguments of calls to one function: `problem('not-found', …)`. */
 export function argumentsOf(tree: readonly SourceFile[], name: string): string[] {
   const found = inRunningCode(tree).flatMap((file) => {
     const words: string[] = []

@@ -158,7 +158,7 @@ test('An alert that was delivered stays delivered where it is raised and queued 
   await insertBlock(stack.tables.client, { table: 'deliveries', lines: linesOf([row]), dedupToken: randomUUID() })
   expect((await outcomes('second')).deliveries.ops).toBe('delivered')
   const unfinished = await readUnfinished(stack.tables.client, { days: 5, settleSeconds: 0, limit: 1_000 })
-  expect(unfinished.filter(({ alert_id }) => alert_id === id)).toEqual([])
+  expect(unfinished.filter(({ alertId }) => alertId === id)).toEqual([])
 })
 
 test('an unknown alert or endpoint is named in the error', async () => {

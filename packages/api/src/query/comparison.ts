@@ -1,6 +1,6 @@
 import { Temporal } from 'temporal-polyfill'
 import type { Measure } from './columns.ts'
-import { stepStart } from './fill.ts'
+import { stepStart, widened } from './fill.ts'
 import { readTime } from './read-parameters.ts'
 
 /** How far the steps of the compared span are from those they are compared with. */
@@ -68,12 +68,6 @@ function shiftOf(span: ComparedSpan, earlierMs: number): StepShift {
   const start = (date: Temporal.PlainDate) => (step === 'day' ? date : date.subtract({ days: date.dayOfWeek - 1 }))
   return { unit: 'day', count: start(earlier).until(start(later), { largestUnit: 'days' }).days }
 }
-
-/** A span of whole buckets. */
-export const widened = ({ fromMs, toMs }: Pick<ComparedSpan, 'fromMs' | 'toMs'>, bucketMs: number) => ({
-  fromMs: Math.floor(fromMs / bucketMs) * bucketMs,
-  toMs: Math.ceil(toMs / bucketMs) * bucketMs,
-})
 
 /**
  * Reads `compare`: `previous` is the span before of the same length, by the calendar where the question is about whole

@@ -46,13 +46,18 @@ function startAfter(startMs: number, asked: Stepped): number {
   return date.add(nextOf[asked.step] ?? { days: 1 }).toZonedDateTime(asked.timeZone).epochMilliseconds
 }
 
+/** A span of whole buckets. */
+export const widened = ({ fromMs, toMs }: Pick<Stepped, 'fromMs' | 'toMs'>, bucketMs: number) => ({
+  fromMs: Math.floor(fromMs / bucketMs) * bucketMs,
+  toMs: Math.ceil(toMs / bucketMs) * bucketMs,
+})
+
 /**
  * Returns the steps of a question, whose times are widened to buckets of `bucketMs`. What begins or ends after
  * `completeThroughMs` is not counted yet; undefined: nothing is known to be.
  */
 export function filledSteps(asked: Stepped, bucketMs: number, completeThroughMs: number | undefined): FilledSteps {
-  const fromMs = Math.floor(asked.fromMs / bucketMs) * bucketMs
-  const toMs = Math.ceil(asked.toMs / bucketMs) * bucketMs
+  const { fromMs, toMs } = widened(asked, bucketMs)
   const starts: number[] = []
   const counted: number[] = []
   for (let ms = stepStart(fromMs, asked); ms < toMs && starts.length <= stepsMax; ) {

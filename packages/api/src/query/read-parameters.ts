@@ -147,14 +147,14 @@ export function readParameters(
   return params
 }
 
-/** A whole number of a parameter; NaN with a problem where it is none of that range. */
+/** A whole number of a parameter, with a problem where it is none of that range. */
 export function readNumber(
   { name, value, min, max }: { readonly name: string; readonly value: string; readonly min: number; max: number },
   problems: string[],
 ): number {
-  const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
-  if (!(number >= min && number <= max)) problems.push(`${name} must be a number from ${min} to ${max}`)
-  return number
+  const fault = faultOf(name, value, { type: 'integer', minimum: min, maximum: max })
+  if (fault !== undefined) problems.push(fault)
+  return Number(value)
 }
 
 /** The time that a question is about; `spanMs` before its end if it does not say. */

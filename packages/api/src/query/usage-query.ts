@@ -9,8 +9,8 @@ import {
   type UsageDimension,
   usageDimensions,
 } from './columns.ts'
-import { type Comparison, readComparison, widened } from './comparison.ts'
-import { readFill } from './fill.ts'
+import { type Comparison, readComparison } from './comparison.ts'
+import { readFill, widened } from './fill.ts'
 import { outcomeParameters, usageParameters } from './parameters.ts'
 import { type Ranking, readRanking } from './ranking.ts'
 import { type GivenParameters, readFilters, readParameters, readSpan, type Values } from './read-parameters.ts'

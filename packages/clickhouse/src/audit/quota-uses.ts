@@ -31,15 +31,7 @@ const columnsOf = ({ limit }: SummableQuota) =>
 const groupsOf = (quotas: readonly SummableQuota[]) =>
   Map.groupBy(quotas, (quota) => `${quota.unit} ${columnsOf(quota).join(' ')}`).values()
 
-interface UseRow {
-  readonly limit: string
-  readonly subject: string
-  readonly key_id: string
-  readonly route: string
-  readonly method: string
-  readonly end_s: string
-  readonly units: string
-}
+type UseRow = Readonly<Record<'limit' | 'subject' | 'key_id' | 'route' | 'method' | 'end_s' | 'units', string>>
 
 /**
  * `reset_ms` of a row tells when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours,

@@ -1,7 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
 import { questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
+import { withinTime } from '@weir/clickhouse/within-reach.ts'
 import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
 
 /** An edit's impact may take so long: a person waits for it. */
 export const impactMsMax = 25_000
@@ -10,31 +12,22 @@ export const impactRowsMax = 1_000_000
 /** Spans begin and end with the buckets of the rollups that say how much of the traffic an answer is about. */
 export const impactStepMs = 900_000
 
-/** From when to when, the end left out. */
-export interface TimeSpan {
-  readonly fromMs: number
-  readonly toMs: number
-}
-
 const settings = { clickhouse_settings: { ...countsAsNumbers, ...questionBounds(impactMsMax) } }
-
-const within = (column: string) =>
-  `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`
 
 type Params = Readonly<Record<string, unknown>>
 
 /** Reads the subjects with the most decisions. Those of denials without a valid credential met no limit. */
-export async function readMostUsed(client: ClickHouseClient, top: number, { fromMs: from, toMs: to }: TimeSpan) {
+export async function readMostUsed(client: ClickHouseClient, top: number, { fromMs: from, toMs: to }: Period) {
   const query = `SELECT u.subject AS subject FROM usage_15m AS u
-     WHERE ${within('u.ts')} AND NOT startsWith(u.subject, '_')
+     WHERE ${withinTime('u.ts')} AND NOT startsWith(u.subject, '_')
      GROUP BY subject ORDER BY sum(u.count) DESC, subject LIMIT {top:UInt16}`
   const rows = await readRows<{ subject: string }>(client, query, { top, from, to }, settings).catch(throwBound)
   return rows.map(({ subject }) => subject)
 }
 
 /** Counts all decisions. */
-export async function countDecisions(client: ClickHouseClient, { fromMs: from, toMs: to }: TimeSpan) {
-  const query = `SELECT sum(u.count) AS decisions FROM usage_total_15m AS u WHERE ${within('u.ts')}`
+export async function countDecisions(client: ClickHouseClient, { fromMs: from, toMs: to }: Period) {
+  const query = `SELECT sum(u.count) AS decisions FROM usage_total_15m AS u WHERE ${withinTime('u.ts')}`
   const [row] = await readRows<{ decisions: number }>(client, query, { from, to }, settings).catch(throwBound)
   return row?.decisions ?? 0
 }
@@ -63,9 +56,9 @@ export interface RequestRow
 }
 
 /** Counts the records that `readRequests` reads. */
-export async function countRecords(client: ClickHouseClient, subject: string, { fromMs: from, toMs: to }: TimeSpan) {
+export async function countRecords(client: ClickHouseClient, subject: string, { fromMs: from, toMs: to }: Period) {
   const query = `SELECT count() AS records FROM decisions AS d
-     WHERE d.subject = {subject:String} AND ${within('d.ts')} AND d.count > 0`
+     WHERE d.subject = {subject:String} AND ${withinTime('d.ts')} AND d.count > 0`
   const [row] = await readRows<{ records: number }>(client, query, { subject, from, to }, settings).catch(throwBound)
   return row?.records ?? 0
 }
@@ -74,14 +67,14 @@ export async function countRecords(client: ClickHouseClient, subject: string, { 
 export const readRequests = (
   client: ClickHouseClient,
   subject: string,
-  { fromMs: from, toMs: to }: TimeSpan,
+  { fromMs: from, toMs: to }: Period,
 ): AsyncIterable<RequestRow> =>
   streamRows(
     client,
     `SELECT toString(d.id) AS id, toInt64(toUnixTimestamp64Milli(d.ts)) AS ts_ms, d.key_id AS key_id, d.plan AS plan,
        d.route AS route, d.method AS method, d.cost AS cost, d.count AS count, d.outcome AS outcome, d.denied_by AS denied_by,
        d.ip AS ip, arrayFilter(one -> notEmpty(one), d.limits.by) AS bys, toString(d.journal) AS journal, d.seq AS seq
-     FROM decisions AS d WHERE d.subject = {subject:String} AND ${within('d.ts')} AND d.count > 0
+     FROM decisions AS d WHERE d.subject = {subject:String} AND ${withinTime('d.ts')} AND d.count > 0
      ORDER BY d.ts, d.journal, d.seq LIMIT ${impactRowsMax + 1}`,
     { subject, from, to },
   )
@@ -99,13 +92,13 @@ export interface CorrectionRow {
 export const readCorrections = (
   client: ClickHouseClient,
   subject: string,
-  { fromMs: from, toMs: to }: TimeSpan,
+  { fromMs: from, toMs: to }: Period,
 ): Promise<readonly CorrectionRow[]> =>
   readRows<CorrectionRow>(
     client,
     `SELECT toString(d.corrects) AS corrects, d.adjustment AS adjustment, toString(d.journal) AS journal, d.seq AS seq,
        toInt64(toUnixTimestamp64Milli(d.received_at)) AS received_ms
-     FROM decisions AS d WHERE d.subject = {subject:String} AND ${within('d.ts')} AND d.count = 0 AND d.adjustment != 0
+     FROM decisions AS d WHERE d.subject = {subject:String} AND ${withinTime('d.ts')} AND d.count = 0 AND d.adjustment != 0
      ORDER BY d.received_at, d.seq LIMIT ${impactRowsMax + 1}`,
     { subject, from, to },
     settings,

@@ -1,39 +1,13 @@
+import type { Impact as Shown } from '@weir/api/policy.ts'
 import type { RequestRow } from './impact-queries.ts'
-import type { LimitEdit, PolicyEdit } from './policy-edit.ts'
-
-/** Refusals, as recorded and by the edited limits. */
-export interface Refusals {
-  readonly before: number
-  readonly after: number
-}
-
-/** The impact of an edit of the policy on the refusals of one limit. */
-export interface ImpactOfLimit extends Refusals {
-  readonly limit: string
-  /** `unchanged`: the edit is about others, and this one refuses otherwise because of them. */
-  readonly edit: LimitEdit | 'unchanged'
-  /** Those whose refusals change, most refusals first. */
-  readonly subjects: readonly (Refusals & { readonly subject: string })[]
-}
+import type { PolicyEdit } from './policy-edit.ts'
 
 /** The impact of an edit of the policy on recorded requests, each of which was decided again. */
-export interface Impact {
-  /** Whether the numbers are those that the edited limits give for these requests at their recorded times. */
-  readonly isExact: boolean
-  /** What the numbers rest on, a sentence each. */
-  readonly assumptions: readonly string[]
-  /** Whose requests were decided again. */
-  readonly subjects: number
-  readonly decisions: number
-  /** The part of all decisions of the span, from 0 to 1; undefined where none was made. */
-  readonly share: number | undefined
-  /** By all limits. */
-  readonly total: Refusals
-  /** Requests that were admitted and would be refused, and the other way round. */
-  readonly turned: { readonly toRefused: number; readonly toAdmitted: number }
-  readonly limits: readonly ImpactOfLimit[]
-}
+export type Impact = Omit<Shown, 'from' | 'to' | 'complete_through' | 'silent' | 'gaps'>
 
+type ImpactOfLimit = Impact['limits'][number]
+/** Refusals, as recorded and by the edited limits. */
+type Refusals = Impact['refused']
 type Sums = { -readonly [Name in keyof Refusals]: Refusals[Name] }
 
 const sumOf = (all: readonly Refusals[]): Refusals =>
@@ -48,7 +22,7 @@ export class ImpactSums {
   readonly #edit: PolicyEdit
   /** By limit, then by subject. */
   readonly #refusals = new Map<string, Map<string, Sums>>()
-  readonly #turned = { toRefused: 0, toAdmitted: 0 }
+  readonly #turned = { to_refused: 0, to_admitted: 0 }
   #decisions = 0
 
   constructor(edit: PolicyEdit) {
@@ -73,8 +47,8 @@ export class ImpactSums {
       this.#of(limit, subject).after += count
       all += count
     }
-    if (wasRefused) this.#turned.toAdmitted += row.count - all
-    else this.#turned.toRefused += all
+    if (wasRefused) this.#turned.to_admitted += row.count - all
+    else this.#turned.to_refused += all
   }
 
   result(allDecisions: number) {
@@ -87,9 +61,9 @@ export class ImpactSums {
     const order = ({ edit }: ImpactOfLimit) => (edit === 'unchanged' ? 1 : 0)
     return {
       decisions: this.#decisions,
-      share: allDecisions === 0 ? undefined : Math.min(1, this.#decisions / allDecisions),
-      total: sumOf(limits),
-      turned: this.#turned,
+      share: allDecisions === 0 ? null : Math.min(1, this.#decisions / allDecisions),
+      refused: sumOf(limits),
+      ...this.#turned,
       limits: limits
         .filter(({ edit, subjects }) => edit !== 'unchanged' || subjects.length > 0)
         .sort((one, other) => order(one) - order(other) || (one.limit < other.limit ? -1 : 1)),

@@ -3,6 +3,7 @@ import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
 import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { type Impact, ImpactSums } from './impact.ts'
 import {
@@ -13,7 +14,6 @@ import {
   readCorrections,
   readMostUsed,
   readRequests,
-  type TimeSpan,
 } from './impact-queries.ts'
 import { PendingCorrections } from './pending-corrections.ts'
 import type { PolicyEdit } from './policy-edit.ts'
@@ -21,7 +21,7 @@ import { Replay, type ReplayParts } from './replay.ts'
 import { Doubts, doubtful, requestOf } from './replayed-request.ts'
 
 /** Whose requests are decided again: those of one subject, else those of the `top` subjects with the most decisions. */
-export interface ImpactQuestion extends TimeSpan {
+export interface ImpactQuestion extends Period {
   readonly subject: string | undefined
   readonly top: number
 }
@@ -37,7 +37,7 @@ function countsFrom(limit: Limit, periodStartMs: number, ms: number): number {
 interface Run {
   readonly client: ClickHouseClient
   readonly edit: PolicyEdit
-  readonly span: TimeSpan
+  readonly span: Period
   readonly parts: ReplayParts
   readonly sums: ImpactSums
   readonly doubts: Doubts
@@ -126,5 +126,5 @@ export async function replayImpact(
   assumptions.push(`Counts are empty at ${empty}${earlier}, and the edited limits hold from then on.`)
   const said = doubts.sentences()
   assumptions.push(...said)
-  return { isExact: said.length === 0, assumptions, subjects: starts.length, ...sums.result(allDecisions) }
+  return { exact: said.length === 0, assumptions, subjects: starts.length, ...sums.result(allDecisions) }
 }

@@ -110,9 +110,8 @@ export function createAlertTemplates(options: {
     )
     // Folders that the policy no longer names leave.
     for (const name of folders.keys()) if (!wanted.includes(name)) folders.delete(name)
-    const unset = dir === '' && wanted.length > 0 ? ['WEIR_TEMPLATES_DIR is not set, and endpoints have templates'] : []
-    const problems = dir === '' ? unset : [...new Set(wanted)].flatMap((name) => folderOf(name).problems)
-    return problems
+    if (dir !== '') return [...new Set(wanted)].flatMap((name) => folderOf(name).problems)
+    return wanted.length > 0 ? ['WEIR_TEMPLATES_DIR is not set, and endpoints have templates'] : []
   }
   return {
     /**

@@ -29,6 +29,7 @@ export interface Further {
   readonly subject: string
   readonly limit: string
   readonly size: number
+  /** The last of them that was found. */
   readonly decisionId: string
 }
 

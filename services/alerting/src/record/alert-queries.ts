@@ -1,16 +1,11 @@
 import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
 import { inTurn } from '@weir/clickhouse/delivery-order.ts'
+import type { DeliveryJob } from '../types.ts'
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** A row of `weir.alerts`; `time` as `YYYY-MM-DD hh:mm:ss.SSS` UTC, `data` as JSON. */
-export interface AlertRow {
-  readonly id: string
-  readonly type: string
-  readonly subject: string
-  readonly time: string
-  readonly data: string
-}
+export type AlertRow = Readonly<Record<'id' | 'type' | 'subject' | 'time' | 'data', string>>
 
 /** Returns ids as a part of the query's text: a thousand are too many for its URL. */
 function listOf(ids: readonly string[]): string {
@@ -40,24 +35,21 @@ export async function readAlertsById(client: ClickHouseClient, ids: readonly str
   )
 }
 
-/** A delivery without an end in ClickHouse. Times in milliseconds since the epoch. */
-export interface UnfinishedRow {
-  readonly alert_id: string
-  readonly endpoint: string
-  readonly attempts: number
-  /** When it is to be tried; of a `next_try` that is not known, when it was queued. */
-  readonly due_ms: number
-  /** When a person requested it again; 0 for a first delivery. */
-  readonly requested_ms: number
+/**
+ * A delivery without an end in ClickHouse: what its job has, but for the alert. Where the next try is not known, it is
+ * due when it was queued.
+ */
+export interface UnfinishedRow extends Pick<DeliveryJob, 'endpoint' | 'attempts' | 'dueMs' | 'requestedMs'> {
+  readonly alertId: string
   /** When it, or the last request, began. */
-  readonly began_ms: number
+  readonly beganMs: number
 }
 
 /**
  * Reads `limit` deliveries of the last days whose last row is no end, the oldest first, behind `after`. Deliveries
  * whose last row came within `settleSeconds` are left out: their next row may be on its way.
  */
-export async function readUnfinished(
+export function readUnfinished(
   client: ClickHouseClient,
   options: {
     readonly days: number
@@ -67,29 +59,28 @@ export async function readUnfinished(
   },
 ): Promise<UnfinishedRow[]> {
   const { days, settleSeconds, limit, after } = options
-  const rows = await readRows<Omit<UnfinishedRow, 'alert_id'> & { readonly alert: string }>(
+  return readRows<UnfinishedRow>(
     client,
-    `SELECT toString(d.alert_id) AS alert, endpoint, argMax(attempt, ${inTurn}) AS attempts,
-        toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, ${inTurn}), max(at)))) AS due_ms,
-        toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requested_ms,
-        if(requested_ms = 0, toInt64(min(toUnixTimestamp64Milli(at))), requested_ms) AS began_ms
+    `SELECT toString(d.alert_id) AS alertId, endpoint, argMax(attempt, ${inTurn}) AS attempts,
+        toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, ${inTurn}), max(at)))) AS dueMs,
+        toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requestedMs,
+        if(requestedMs = 0, toInt64(min(toUnixTimestamp64Milli(at))), requestedMs) AS beganMs
       FROM deliveries AS d
       WHERE at > now() - INTERVAL {days:UInt16} DAY
       GROUP BY d.alert_id, endpoint
       HAVING argMax(outcome, ${inTurn}) IN ('queued', 'requested', 'failed')
         AND max(recorded_at) < now() - INTERVAL {settle:UInt16} SECOND
-        AND (began_ms, alert, endpoint) > ({ms:Int64}, {id:String}, {endpoint:String})
-      ORDER BY began_ms, alert, endpoint
+        AND (beganMs, alertId, endpoint) > ({ms:Int64}, {id:String}, {endpoint:String})
+      ORDER BY beganMs, alertId, endpoint
       LIMIT {limit:UInt32}`,
     {
       days,
       settle: settleSeconds,
       limit,
-      ms: after?.began_ms ?? 0,
-      id: after?.alert_id ?? '',
+      ms: after?.beganMs ?? 0,
+      id: after?.alertId ?? '',
       endpoint: after?.endpoint ?? '',
     },
     { clickhouse_settings: countsAsNumbers },
   )
-  return rows.map(({ alert, ...row }) => ({ alert_id: alert, ...row }))
 }

@@ -124,13 +124,11 @@ export async function* readUnfinishedJobs(client: ClickHouseClient): AsyncGenera
     const rows = await readUnfinished(client, { days, settleSeconds, limit: pageRows, after })
     const alerts = await readAlerts(
       client,
-      rows.map(({ alert_id }) => alert_id),
+      rows.map(({ alertId }) => alertId),
     )
-    yield rows.flatMap((row) => {
-      const alert = alerts.get(row.alert_id)
-      const { endpoint, attempts, due_ms: dueMs, requested_ms: requestedMs, began_ms: beganMs } = row
-      const giveUpMs = beganMs + giveUpAfterMs
-      return alert === undefined ? [] : [{ alert, endpoint, attempts, dueMs, requestedMs, giveUpMs }]
+    yield rows.flatMap(({ alertId, beganMs, ...row }) => {
+      const alert = alerts.get(alertId)
+      return alert === undefined ? [] : [{ ...row, alert, giveUpMs: beganMs + giveUpAfterMs }]
     })
     after = rows.length < pageRows ? undefined : rows.at(-1)
   } while (after !== undefined)

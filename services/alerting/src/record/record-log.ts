@@ -73,19 +73,6 @@ export function createRecordLog(options: {
   readonly log: Logger
 }): (batch: Pick<RecordBatch, 'topic' | 'partition' | 'records'>) => Promise<void> {
   const { client, deadLetters, silenceOf, log } = options
-
-  const insert = async (
-    topic: string,
-    partition: number,
-    records: readonly LoggedRecord[],
-    rows: readonly object[],
-  ) => {
-    const table = topic === topics.alerts ? 'alerts' : 'deliveries'
-    // The time is part of the token because a topic that is created again counts its offsets from 0.
-    const token = `${topic}:${partition}:${records[0]?.offset}-${records.at(-1)?.offset}:${records[0]?.timestampMs}`
-    await insertBlock(client, { table, lines: linesOf(rows), dedupToken: token })
-  }
-
   return async function keepRecords({ topic, partition, records }) {
     const rows: object[] = []
     const letters: DeadLetter[] = []
@@ -100,7 +87,12 @@ export function createRecordLog(options: {
       letters.push({ message: { position, value }, reason, headers })
     }
     // Rows first: rows that are repeated count once, and dead letters do not.
-    if (rows.length > 0) await insert(topic, partition, records, rows)
+    if (rows.length > 0) {
+      const table = topic === topics.alerts ? 'alerts' : 'deliveries'
+      // The time is part of the token because a topic that is created again counts its offsets from 0.
+      const dedupToken = `${topic}:${partition}:${records[0]?.offset}-${records.at(-1)?.offset}:${records[0]?.timestampMs}`
+      await insertBlock(client, { table, lines: linesOf(rows), dedupToken })
+    }
     if (topic === topics.alerts && letters.length > 0) await sendDeadLetters(deadLetters, partition, letters)
   }
 }

@@ -19,16 +19,12 @@ export async function findFurtherBlocks(
   const found: FurtherBlocks[] = []
   for (let back = 1; back <= hoursBack; back += 1) {
     const startMs = thisHour - back * hourMs
-    for (const { subject, limit, size, decisionId, more } of await claims.readFurther(startMs)) {
-      const periodStart = String(startMs / 1_000)
-      const key = claimKey({ subject, limit, size, threshold: 'blocked', periodStart })
+    for (const one of await claims.readFurther(startMs)) {
+      const { subject, limit, size } = one
+      const key = claimKey({ subject, limit, size, threshold: 'blocked', periodStart: String(startMs / 1_000) })
       found.push({
         kind: 'further',
-        subject,
-        limit,
-        size,
-        decisionId,
-        more,
+        ...one,
         startMs,
         endMs: startMs + hourMs,
         lifetimeMs: countedKeptMs,

@@ -1,8 +1,9 @@
+import type { Period } from '@weir/core/prices/forecast.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Watch } from '@weir/policy/policy.ts'
 import { describe, expect, it, test } from 'vitest'
 import { evaluateWindow, lastWholeMinute, longestAbsenceMs, windowEndsToEvaluate } from './rate-changes.ts'
-import type { Presence, RateQuestion, RateRow } from './rate-queries.ts'
+import type { RateQuestion, RateRow } from './rate-queries.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:30Z')
 const minuteMs = 60_000
@@ -21,7 +22,7 @@ const watch = (alert: Watch['alert']): Watch => ({
 const [rise, fall] = [watch('weir.denied_rate.high'), watch('weir.allowed.dropped')]
 
 /** A ClickHouse that remembers what is asked of it. */
-function source(about: { presence?: readonly Presence[]; isMissing?: boolean; rows?: readonly RateRow[] } = {}) {
+function source(about: { presence?: readonly Period[]; isMissing?: boolean; rows?: readonly RateRow[] } = {}) {
   const asked: RateQuestion[] = []
   return {
     asked,
@@ -111,7 +112,7 @@ describe('an evaluation', () => {
 
 test('the longest absence is found between, before and after the times of all journals, whatever their order', () => {
   const span = { fromMs: 100, toMs: 200 }
-  const of = (...presence: Presence[]) => longestAbsenceMs(presence, span)
+  const of = (...presence: Period[]) => longestAbsenceMs(presence, span)
   expect(of()).toBe(100)
   expect(of({ fromMs: 0, toMs: 300 })).toBe(0)
   expect(of({ fromMs: 150, toMs: 300 }, { fromMs: 0, toMs: 120 })).toBe(30)

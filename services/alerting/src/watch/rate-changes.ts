@@ -1,17 +1,11 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { claimKey } from '@weir/core/alerts/claim.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Watch } from '@weir/policy/policy.ts'
 import type { RateChange } from '../types.ts'
-import {
-  hasGaps,
-  type Presence,
-  type RateQuestion,
-  type RateRow,
-  readChangedRates,
-  readPresence,
-} from './rate-queries.ts'
+import { hasGaps, type RateQuestion, type RateRow, readChangedRates, readPresence } from './rate-queries.ts'
 
 /** The usual rate is the average of this many earlier windows. */
 const windowsBefore = 12
@@ -26,8 +20,8 @@ export type RateSource = ReturnType<typeof rateSource>
 
 /** Returns the queries to ClickHouse; each rejects with the server's error. */
 export const rateSource = (client: ClickHouseClient) => ({
-  presence: (sinceMs: number): Promise<readonly Presence[]> => readPresence(client, topics.decisions, sinceMs),
-  hasGaps: (during: Presence): Promise<boolean> => hasGaps(client, topics.decisions, during),
+  presence: (sinceMs: number): Promise<readonly Period[]> => readPresence(client, topics.decisions, sinceMs),
+  hasGaps: (during: Period): Promise<boolean> => hasGaps(client, topics.decisions, during),
   changed: (question: RateQuestion): Promise<readonly RateRow[]> => readChangedRates(client, question),
 })
 
@@ -77,7 +71,7 @@ function changeOf(watch: Watch, { subject, count, usual }: RateRow, endMs: numbe
 }
 
 /** Returns the longest part of this time in which no ingress ran. */
-export function longestAbsenceMs(presence: readonly Presence[], { fromMs, toMs }: Presence): number {
+export function longestAbsenceMs(presence: readonly Period[], { fromMs, toMs }: Period): number {
   let [longestMs, coveredMs] = [0, fromMs]
   for (const one of presence.toSorted((a, b) => a.fromMs - b.fromMs)) {
     longestMs = Math.max(longestMs, Math.min(one.fromMs, toMs) - coveredMs)

@@ -1,4 +1,6 @@
 import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
+import type { Period } from '@weir/core/prices/forecast.ts'
+import type { Watch } from '@weir/policy/policy.ts'
 
 /** The subject of rows about all subjects together. No subject of a policy begins with `_`. */
 const allSubjects = '_all'
@@ -7,21 +9,16 @@ const secondsMax = 15
 const bounded = { clickhouse_settings: { ...countsAsNumbers, max_execution_time: secondsMax } }
 
 /** Asks which subjects have far more, or far fewer, requests in a window than before it. Times are whole minutes. */
-export interface RateQuestion {
+export interface RateQuestion extends Pick<Watch, 'per' | 'windowMs' | 'factor' | 'least'> {
   /** Which decisions are counted. */
   readonly outcome: 'allow' | 'deny'
   /** Far more of them than before; otherwise far fewer. */
   readonly isRise: boolean
-  readonly per: 'subject' | 'address' | 'all'
   /** The first instant of the windows before. */
   readonly firstMs: number
   /** The first instant after the window. */
   readonly endMs: number
-  readonly windowMs: number
   readonly windowsBefore: number
-  readonly factor: number
-  /** In the window of a rise, or usually before a fall. */
-  readonly least: number
   /** Subjects about which this watch has raised an alert of this type since then are left out. */
   readonly quiet: { readonly watch: string; readonly type: string; readonly sinceMs: number }
   readonly limit: number
@@ -92,15 +89,9 @@ export async function readChangedRates(client: ClickHouseClient, question: RateQ
   }))
 }
 
-/** The time in which a journal was active. */
-export interface Presence {
-  readonly fromMs: number
-  readonly toMs: number
-}
-
 /** Reads when the journals that were active since then were: each from its first to its last watermark. */
-export function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Presence[]> {
-  return readRows<Presence>(
+export function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Period[]> {
+  return readRows<Period>(
     client,
     `SELECT toInt64(toUnixTimestamp64Milli(min(m.first_mark))) AS fromMs, toInt64(toUnixTimestamp64Milli(max(m.mark))) AS toMs
       FROM marks AS m WHERE m.topic = {topic:String}
@@ -111,7 +102,7 @@ export function readPresence(client: ClickHouseClient, topic: string, sinceMs: n
 }
 
 /** Whether decisions of that time are known to be missing, or a gap was noticed in it. */
-export async function hasGaps(client: ClickHouseClient, topic: string, during: Presence): Promise<boolean> {
+export async function hasGaps(client: ClickHouseClient, topic: string, during: Period): Promise<boolean> {
   const rows = await readRows(
     client,
     `SELECT 1 FROM gaps

@@ -2,6 +2,7 @@ import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import type { DecisionRecordV1 } from '@weir/contracts/decision-columns.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { shortestPeriodMs } from '@weir/core/limits/limit.ts'
+import type { RecordBatch } from '@weir/kafka/consume-batches.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import type { Counters } from '../metrics.ts'
 import type { Crossing } from '../types.ts'
@@ -9,12 +10,7 @@ import { findCrossings } from './crossings.ts'
 import { createThresholdPrefilter, type LowestAlert } from './threshold-prefilter.ts'
 
 /** The parts of a Kafka record that alerting reads. */
-export interface WatchedRecord {
-  readonly value: Buffer | null
-  readonly bytes: Buffer
-  readonly valueStart: number
-  readonly valueEnd: number
-}
+export type WatchedRecord = Pick<RecordBatch['records'][number], 'value' | 'bytes' | 'valueStart' | 'valueEnd'>
 
 /** The largest time that a Date can hold, less a year. */
 const timeMsMax = 8.64e15 - 400 * 86_400_000

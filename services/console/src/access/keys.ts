@@ -1,4 +1,5 @@
-import { createKey, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
+import { createKey, type Key, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
+import type { BodyOf } from '@weir/api/operation.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
@@ -10,7 +11,6 @@ import {
   endedKeys,
   findKey,
   isRevoked,
-  type KeyFacts,
   keyFacts,
   keyUntil,
   newKey,
@@ -19,17 +19,14 @@ import {
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { pageOf } from '../http/page.ts'
-import { answerProblem, policyUnread, unknownName } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
-import { answerChange, changing } from '../policy/answer-change.ts'
+import { answerProblem, unknownName } from '../http/problems.ts'
+import { serve, servePolicy } from '../http/serve.ts'
+import { answerChange, serveChange } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
 
-interface NewKeyBody {
-  readonly id?: string
-  readonly expires?: string
-}
+type NewKeyBody = NonNullable<BodyOf<typeof createKey>>
 
 function* keyIds(state: PolicyState): Iterable<string> {
   for (const key of state.list('key')) if (!isRevoked(key)) yield keyFacts(key).id
@@ -66,7 +63,7 @@ function planRotate(
   body: NewKeyBody,
   overlapMs: number,
   nowMs: number,
-): ChangePlan<MadeKey & { readonly old: KeyFacts }> {
+): ChangePlan<MadeKey & { readonly old: Key }> {
   const old = findKey(state, oldId)
   if (old === undefined) return reject(noKey(state, oldId))
   const plan = planCreate(state, keyFacts(old).subject, body, nowMs)
@@ -92,7 +89,7 @@ function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
 function pageOfKeys(state: PolicyState, subject: string | undefined, after: string | undefined, limit: number) {
   const from = after === undefined ? '' : state.keyOfId(after)
   if (from === undefined) return undefined
-  const found: KeyFacts[] = []
+  const found: Key[] = []
   const take = (key: ReturnType<PolicyState['get']>) => {
     if (key !== undefined && !isRevoked(key)) found.push(keyFacts(key))
   }
@@ -110,27 +107,19 @@ function pageOfKeys(state: PolicyState, subject: string | undefined, after: stri
   return pageOf(found, limit, ({ id }) => id)
 }
 
-function registerReading(app: FastifyInstance, sources: Sources): void {
-  serve(app, listKeys, async ({ query: { subject, after, limit } }, reply) => {
-    const { state } = sources.policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
+/** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
+export function registerKeys(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock } = sources
+  servePolicy(app, sources, listKeys, async (state, { query: { subject, after, limit } }, reply) => {
     if (subject !== undefined && state.get('subject', subject) === undefined) {
       return answerProblem(reply, noEntity(state, 'subject', subject))
     }
     const found = pageOfKeys(state, subject, after, limit)
     return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
   })
-}
 
-/** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
-export function registerKeys(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
-  const { clock } = sources
-  registerReading(app, sources)
-
-  serve(
-    app,
-    createKey,
-    changing(changer, 201, (state, { params: { id }, body }) => planCreate(state, id, body ?? {}, clock.nowMs())),
+  serveChange(app, changer, createKey, (state, { params: { id }, body }) =>
+    planCreate(state, id, body ?? {}, clock.nowMs()),
   )
 
   serve(app, rotateKey, async ({ params: { id }, body, by }, reply) => {
@@ -143,9 +132,5 @@ export function registerKeys(app: FastifyInstance, sources: Sources, changer: Po
     return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
   })
 
-  serve(
-    app,
-    revokeKey,
-    changing(changer, 204, (state, { params: { id } }) => planRevoke(state, id)),
-  )
+  serveChange(app, changer, revokeKey, (state, { params: { id } }) => planRevoke(state, id))
 }

@@ -7,9 +7,9 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import { answerProblem, policyUnread, portalUnavailable, unknownName } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
-import { changing } from '../policy/answer-change.ts'
+import { answerProblem, portalUnavailable, unknownName } from '../http/problems.ts'
+import { servePolicy } from '../http/serve.ts'
+import { serveChange } from '../policy/answer-change.ts'
 import type { Sources } from '../sources.ts'
 
 const minuteMs = 60_000
@@ -41,11 +41,9 @@ function planEnd(state: PolicyState, subject: string, nowMs: number): ChangePlan
 
 /** `POST` and `DELETE /v1/subjects/{id}/portal`: tokens with which a customer reads its own usage for a while. */
 export function registerPortal(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
-  const { clock, policy, access } = sources
+  const { clock, access } = sources
   const tokens = createPortalTokens(access.portalKey)
-  serve(app, createPortalToken, async ({ params: { id }, body, by, log }, reply) => {
-    const { state } = policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
+  servePolicy(app, sources, createPortalToken, async (state, { params: { id }, body, by, log }, reply) => {
     if (!mayBeSubject(state.policy, id)) return answerProblem(reply, unknownName('subject', id))
     const lengthMs = body?.expires_in === undefined ? usualMs : parseDurationMs(body.expires_in)
     if (lengthMs === undefined || lengthMs < shortestMs || lengthMs > longestMs) {
@@ -61,9 +59,5 @@ export function registerPortal(app: FastifyInstance, sources: Sources, changer: 
     return { subject: id, token, expires_at: new Date(untilMs).toISOString() }
   })
 
-  serve(
-    app,
-    endPortalTokens,
-    changing(changer, 204, (state, { params: { id } }) => planEnd(state, id, clock.nowMs())),
-  )
+  serveChange(app, changer, endPortalTokens, (state, { params: { id } }) => planEnd(state, id, clock.nowMs()))
 }

@@ -5,10 +5,9 @@ import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-change
 import { conflict } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance } from 'fastify'
 import { rootName } from '../http/caller.ts'
-import { pageOf } from '../http/page.ts'
-import { answerProblem, policyUnread } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
-import { changing } from '../policy/answer-change.ts'
+import { pageOfEntities } from '../http/page.ts'
+import { servePolicy } from '../http/serve.ts'
+import { serveChange } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
@@ -46,22 +45,9 @@ function planDelete(state: PolicyState, name: string): ChangePlan<undefined> {
 
 /** `GET|POST /v1/tokens`, `DELETE /v1/tokens/{name}`: who may use this API and the check API, and for what. */
 export function registerTokens(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
-  serve(app, listTokens, async ({ query: { after = '', limit } }, reply) => {
-    const { state } = sources.policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
-    const found = state.page('token', after, limit + 1)
-    return pageOf(found.map(shownToken), limit, ({ name }) => name)
-  })
+  servePolicy(app, sources, listTokens, async (state, { query }) => pageOfEntities(state, 'token', query, shownToken))
 
-  serve(
-    app,
-    createToken,
-    changing(changer, 201, (state, { body }) => planCreate(state, body)),
-  )
+  serveChange(app, changer, createToken, (state, { body }) => planCreate(state, body))
 
-  serve(
-    app,
-    deleteToken,
-    changing(changer, 204, (state, { params: { name } }) => planDelete(state, name)),
-  )
+  serveChange(app, changer, deleteToken, (state, { params: { name } }) => planDelete(state, name))
 }

@@ -6,6 +6,7 @@ import {
   redeliverFailed,
   testEndpoint,
 } from '@weir/api/alerts.ts'
+import type { BodyOf } from '@weir/api/operation.ts'
 import { readSpan } from '@weir/api/query/read-parameters.ts'
 import { type DeliveryV1, deliveryAttemptsMax } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
@@ -20,23 +21,15 @@ import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid } from '../http/cursor.ts'
 import { pageOf } from '../http/page.ts'
 import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
-import { orUnavailable } from '../http/question-failure.ts'
-import { serve } from '../http/serve.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
-import type { ListedAlert } from './delivery-queries.ts'
+import type { FailedDelivery, StoredAlert } from './delivery-queries.ts'
 import { hiddenLimitsOf, ownData, summaryOf } from './own-alerts.ts'
 
 const dayMs = 86_400_000
 /** Without `from`, so far back. */
 const lookBackMs = 7 * dayMs
-interface FilterQuery {
-  readonly from?: string
-  readonly to?: string
-  readonly time_zone?: string
-  readonly subject?: string
-  readonly type?: string
-  readonly endpoint?: string
-}
+type FilterQuery = Partial<BodyOf<typeof redeliverFailed>>
 
 /** Reads which alerts are meant; a text says what is wrong with their time. */
 function readFilter({ from, to, time_zone, ...rest }: FilterQuery, nowMs: number) {
@@ -55,14 +48,13 @@ function parseAfter(after: string): { timeMs: number; id: string } | undefined {
 
 const noAnswer = 'ClickHouse or Kafka did not answer. Ask again; it is safe to repeat.'
 
-const orAlertsUnavailable = orUnavailable('alerts unavailable', (error) =>
-  alertsUnavailable(error instanceof WeirError && error.code === 'KAFKA_DENIED' ? error.message : noAnswer),
-)
+const unanswered = {
+  what: 'alerts unavailable',
+  problem: (error: unknown) =>
+    alertsUnavailable(error instanceof WeirError && error.code === 'KAFKA_DENIED' ? error.message : noAnswer),
+}
 
-function requestedRow(
-  { alert_id, alert_type, subject, endpoint }: Pick<DeliveryV1, 'alert_id' | 'alert_type' | 'subject' | 'endpoint'>,
-  nowMs: number,
-): DeliveryV1 {
+function requestedRow({ alert_id, alert_type, subject, endpoint }: FailedDelivery, nowMs: number): DeliveryV1 {
   const at = formatTs(nowMs)
   const nothingSent = { attempt: 0, outcome: 'requested', status: 0, ms: 0, error: '', answer: '' } as const
   return { alert_id, alert_type, subject, endpoint, at, next_try: at, ...nothingSent }
@@ -74,45 +66,37 @@ function registerReading(app: FastifyInstance, { alerts, clock, policy }: Source
     reach,
     hiddenLimits: reach.isOwn ? hiddenLimitsOf(policy.state?.policy, reach) : [],
   })
-  const shown = ({ isOwn }: Reach, { data: text, ...alert }: Omit<ListedAlert, 'deliveries'>) => {
+  const shown = ({ isOwn }: Reach, { data: text, ...alert }: StoredAlert) => {
     const whole: JsonObject = JSON.parse(text)
     const data = isOwn ? ownData(policy.state?.policy, whole) : whole
     return { ...alert, data, summary: summaryOf(alert, whole, data) }
   }
-  serve(
-    app,
-    listAlerts,
-    orAlertsUnavailable(async (request, reply) => {
-      const { after, limit, ...filter } = request.query
-      const { reach } = request
-      const asksOfDeliveries = reach.isOwn && (filter.outcome ?? filter.endpoint) !== undefined
-      if (asksOfDeliveries || (filter.subject !== undefined && !reach.covers([filter.subject]))) {
-        return answerProblem(reply, subjectForbidden(request))
-      }
-      const wanted = readFilter(filter, clock.nowMs())
-      if (typeof wanted === 'string') return answerProblem(reply, badRequest(wanted))
-      const position = after === undefined ? undefined : parseAfter(after)
-      if (after !== undefined && position === undefined) return answerProblem(reply, cursorInvalid)
-      const found = (await alerts.list(within(reach), wanted, { limit: limit + 1, after: position })).map(
-        ({ deliveries: last, ...alert }) => ({
-          ...shown(reach, alert),
-          deliveries: reach.isOwn ? {} : Object.fromEntries(last),
-        }),
-      )
-      return pageOf(found, limit, ({ time, id }) => `${time} ${id}`)
-    }),
-  )
+  serveQuestion(app, listAlerts, unanswered, async (request, reply) => {
+    const { after, limit, ...filter } = request.query
+    const { reach } = request
+    const asksOfDeliveries = reach.isOwn && (filter.outcome ?? filter.endpoint) !== undefined
+    if (asksOfDeliveries || (filter.subject !== undefined && !reach.covers([filter.subject]))) {
+      return answerProblem(reply, subjectForbidden(request))
+    }
+    const wanted = readFilter(filter, clock.nowMs())
+    if (typeof wanted === 'string') return answerProblem(reply, badRequest(wanted))
+    const position = after === undefined ? undefined : parseAfter(after)
+    if (after !== undefined && position === undefined) return answerProblem(reply, cursorInvalid)
+    const found = (await alerts.list(within(reach), wanted, { limit: limit + 1, after: position })).map(
+      ({ deliveries: last, ...alert }) => ({
+        ...shown(reach, alert),
+        deliveries: reach.isOwn ? {} : Object.fromEntries(last),
+      }),
+    )
+    return pageOf(found, limit, ({ time, id }) => `${time} ${id}`)
+  })
 
-  serve(
-    app,
-    getAlert,
-    orAlertsUnavailable(async ({ params: { id }, reach }, reply) => {
-      const found = await alerts.find(within(reach), id)
-      if (found === undefined) return answerProblem(reply, unknownName('alert', id))
-      const deliveries = reach.isOwn ? [] : found.deliveries
-      return { ...shown(reach, found.alert), attempts_max: deliveryAttemptsMax, deliveries }
-    }),
-  )
+  serveQuestion(app, getAlert, unanswered, async ({ params: { id }, reach }, reply) => {
+    const found = await alerts.find(within(reach), id)
+    if (found === undefined) return answerProblem(reply, unknownName('alert', id))
+    const deliveries = reach.isOwn ? [] : found.deliveries
+    return { ...shown(reach, found.alert), attempts_max: deliveryAttemptsMax, deliveries }
+  })
 }
 
 const endpointOf = ({ policy }: Sources, name: string) => policy.state?.policy.endpoints.get(endpointNameOf(name))
@@ -126,63 +110,51 @@ function targetsNamed(sources: Sources, endpoint: Endpoint, subject: string): re
 
 function registerRedelivery(app: FastifyInstance, sources: Sources): void {
   const { alerts, clock } = sources
-  serve(
-    app,
-    redeliverAlert,
-    orAlertsUnavailable(async ({ params: { id }, body, reach }, reply) => {
-      const found = await alerts.find({ reach, hiddenLimits: [] }, id)
-      if (found === undefined) return answerProblem(reply, unknownName('alert', id))
-      const { type, subject } = found.alert
-      const wanted = body?.endpoint
-      const only = wanted === undefined ? undefined : endpointOf(sources, wanted)
-      if (wanted !== undefined && only === undefined) return answerProblem(reply, unknownName('endpoint', wanted))
-      const past = new Set(found.deliveries.map(({ endpoint }) => endpoint))
-      const targets =
-        only === undefined
-          ? [...past].filter((name) => endpointOf(sources, name) !== undefined)
-          : targetsNamed(sources, only, subject).filter((name) => wanted === only.name || wanted === name)
-      const rows = targets.map((endpoint) =>
-        requestedRow({ alert_id: found.alert.id, alert_type: type, subject, endpoint }, clock.nowMs()),
-      )
-      return reply.code(202).send({ requested: await alerts.request(rows) })
-    }),
-  )
+  serveQuestion(app, redeliverAlert, unanswered, async ({ params: { id }, body, reach }, reply) => {
+    const found = await alerts.find({ reach, hiddenLimits: [] }, id)
+    if (found === undefined) return answerProblem(reply, unknownName('alert', id))
+    const { type, subject } = found.alert
+    const wanted = body?.endpoint
+    const only = wanted === undefined ? undefined : endpointOf(sources, wanted)
+    if (wanted !== undefined && only === undefined) return answerProblem(reply, unknownName('endpoint', wanted))
+    const past = new Set(found.deliveries.map(({ endpoint }) => endpoint))
+    const targets =
+      only === undefined
+        ? [...past].filter((name) => endpointOf(sources, name) !== undefined)
+        : targetsNamed(sources, only, subject).filter((name) => wanted === only.name || wanted === name)
+    const rows = targets.map((endpoint) =>
+      requestedRow({ alert_id: found.alert.id, alert_type: type, subject, endpoint }, clock.nowMs()),
+    )
+    return reply.code(202).send({ requested: await alerts.request(rows) })
+  })
 
-  serve(
-    app,
-    redeliverFailed,
-    orAlertsUnavailable(async ({ body }, reply) => {
-      const filter = readFilter(body, clock.nowMs())
-      if (typeof filter === 'string') return answerProblem(reply, badRequest(filter))
-      const found = await alerts.listFailed(filter, redeliveredMax)
-      const nowMs = clock.nowMs()
-      const known = found.filter(({ endpoint }) => endpointOf(sources, endpoint) !== undefined)
-      const rows = known.map((one) => requestedRow(one, nowMs))
-      return reply.code(202).send({ requested: await alerts.request(rows) })
-    }),
-  )
+  serveQuestion(app, redeliverFailed, unanswered, async ({ body }, reply) => {
+    const filter = readFilter(body, clock.nowMs())
+    if (typeof filter === 'string') return answerProblem(reply, badRequest(filter))
+    const found = await alerts.listFailed(filter, redeliveredMax)
+    const nowMs = clock.nowMs()
+    const known = found.filter(({ endpoint }) => endpointOf(sources, endpoint) !== undefined)
+    const rows = known.map((one) => requestedRow(one, nowMs))
+    return reply.code(202).send({ requested: await alerts.request(rows) })
+  })
 }
 
 /** `/v1/alerts`, `/v1/deliveries/redeliver` and `/v1/endpoints/{name}/test`. */
 export function registerAlerts(app: FastifyInstance, sources: Sources): void {
   registerReading(app, sources)
   registerRedelivery(app, sources)
-  serve(
-    app,
-    testEndpoint,
-    orAlertsUnavailable(async ({ params: { name }, body }, reply) => {
-      const endpoint = sources.policy.state?.policy.endpoints.get(name)
-      if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
-      const subject = body?.subject
-      const isOfSubjects = endpoint.type === 'subject'
-      if (isOfSubjects !== (subject !== undefined)) {
-        const what = isOfSubjects ? 'is sent to the contact of a subject: name it in `subject`' : 'takes no `subject`'
-        return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
-      }
-      if (subject !== undefined && targetsNamed(sources, endpoint, subject).length === 0) {
-        return answerProblem(reply, badRequest(`the subject ${subject} has no contact that gets mail or a webhook`))
-      }
-      return reply.code(202).send({ id: await sources.alerts.sendTest(name, subject) })
-    }),
-  )
+  serveQuestion(app, testEndpoint, unanswered, async ({ params: { name }, body }, reply) => {
+    const endpoint = sources.policy.state?.policy.endpoints.get(name)
+    if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
+    const subject = body?.subject
+    const isOfSubjects = endpoint.type === 'subject'
+    if (isOfSubjects !== (subject !== undefined)) {
+      const what = isOfSubjects ? 'is sent to the contact of a subject: name it in `subject`' : 'takes no `subject`'
+      return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
+    }
+    if (subject !== undefined && targetsNamed(sources, endpoint, subject).length === 0) {
+      return answerProblem(reply, badRequest(`the subject ${subject} has no contact that gets mail or a webhook`))
+    }
+    return reply.code(202).send({ id: await sources.alerts.sendTest(name, subject) })
+  })
 }

@@ -1,7 +1,9 @@
+import type { Alert } from '@weir/api/alerts.ts'
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import { inTurn } from '@weir/clickhouse/delivery-order.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
-import { withinReach } from '@weir/clickhouse/within-reach.ts'
+import { withinReach, withinTime } from '@weir/clickhouse/within-reach.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 
 /** Selects alerts or deliveries; times in milliseconds since the epoch. */
@@ -16,39 +18,20 @@ export interface AlertFilter {
   readonly outcome?: readonly string[] | undefined
 }
 
-/** An alert with the last outcome at each endpoint. Times as RFC 3339. */
-export interface ListedAlert {
-  readonly id: string
-  readonly type: string
-  readonly subject: string
-  readonly time: string
-  /** `raised`, or `late`: its period was over, so it was not delivered. */
-  readonly state: string
-  /** Its content as JSON. */
+/** An alert as it is stored, with its content as JSON. */
+export interface StoredAlert extends Omit<Alert, 'data' | 'summary' | 'attempts_max' | 'deliveries'> {
   readonly data: string
-  /** `[endpoint, last outcome]`. */
-  readonly deliveries: readonly (readonly [string, string])[]
 }
 
-/** One step of a delivery. */
-export interface ListedDelivery {
-  readonly endpoint: string
-  readonly attempt: number
-  readonly at: string
-  readonly outcome: string
-  readonly status: number
-  readonly ms: number
-  readonly error: string
-  readonly next_try: string | null
-  readonly answer: string
+/** An alert with the last outcome at each endpoint. */
+export interface ListedAlert extends StoredAlert {
+  /** `[endpoint, last outcome]`. */
+  readonly deliveries: readonly (readonly [string, string])[]
 }
 
 const rfc3339 = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC')`
 /** `%f` has six digits, whatever the column has; RFC 3339 takes any number. */
 const alertColumns = `toString(id) AS id, type, subject, ${rfc3339('a.time')} AS time, state, data`
-
-const inTime = (column: string) =>
-  `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`
 
 const atEndpoint = `({endpoint:String} = '' OR endpoint = {endpoint:String}
           OR startsWith(endpoint, concat({endpoint:String}, '/')))`
@@ -110,7 +93,7 @@ export function listAlerts(
     client,
     `SELECT ${alertColumns}, ${isOwn ? '[] AS deliveries' : 'deliveries'} FROM (
         SELECT id, type, subject, time, state, data FROM alerts
-        WHERE ${sql} AND ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
+        WHERE ${sql} AND ${withinTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
           AND ({type:String} = '' OR type = {type:String}) ${outcome.length === 0 && endpoint === '' ? '' : delivered}
           AND ({afterMs:Int64} = 0 OR (time, toString(id)) < (fromUnixTimestamp64Milli({afterMs:Int64}), {afterId:String}))
         ORDER BY time DESC, toString(id) DESC LIMIT 1 BY id LIMIT {limit:UInt32}
@@ -127,17 +110,15 @@ export async function findAlert(
   client: ClickHouseClient,
   within: AlertReach,
   id: string,
-): Promise<
-  { readonly alert: Omit<ListedAlert, 'deliveries'>; readonly deliveries: readonly ListedDelivery[] } | undefined
-> {
+): Promise<{ readonly alert: StoredAlert; readonly deliveries: Alert['deliveries'] } | undefined> {
   const { sql, params } = alertsWithin(within)
-  const [alert] = await readRows<Omit<ListedAlert, 'deliveries'>>(
+  const [alert] = await readRows<StoredAlert>(
     client,
     `SELECT ${alertColumns} FROM alerts AS a WHERE a.id = {id:UUID} AND ${sql} LIMIT 1`,
     { ...params, id },
   )
   if (alert === undefined) return undefined
-  const deliveries = await readRows<ListedDelivery>(
+  const deliveries = await readRows<Alert['deliveries'][number]>(
     client,
     `SELECT endpoint, attempt, ${rfc3339('d.at')} AS at, outcome, status, ms, error,
         if(isNull(d.next_try), NULL, ${rfc3339('assumeNotNull(d.next_try)')}) AS next_try, answer
@@ -148,12 +129,7 @@ export async function findAlert(
 }
 
 /** A delivery that ended although the endpoint did not accept the alert. */
-export interface FailedDelivery {
-  readonly alert_id: string
-  readonly alert_type: string
-  readonly subject: string
-  readonly endpoint: string
-}
+export type FailedDelivery = Pick<DeliveryV1, 'alert_id' | 'alert_type' | 'subject' | 'endpoint'>
 
 /** Reads the deliveries that were given up or dropped, and whose last step was in that time, the oldest first. */
 export function listFailedDeliveries(

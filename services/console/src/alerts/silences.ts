@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { createSilence, endSilence, listSilences, type NewSilence, type Silence } from '@weir/api/alerts.ts'
 import { giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
-import { deleteEntity, type Entity, isJsonObject, type JsonObject, putEntity } from '@weir/policy/entities.ts'
-import { durationPattern, parseDurationMs, parseTimeMs, timePattern } from '@weir/policy/policy-values.ts'
+import { deleteEntity, type Entity, type JsonObject, putEntity } from '@weir/policy/entities.ts'
+import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import { silenceLongestMs } from '@weir/policy/reader/read-silences.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance } from 'fastify'
-import { pageOf } from '../http/page.ts'
-import { answerProblem, policyUnread } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
-import { changing } from '../policy/answer-change.ts'
+import { pageOfEntities } from '../http/page.ts'
+import { servePolicy } from '../http/serve.ts'
+import { serveChange } from '../policy/answer-change.ts'
 import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
+import { iso } from '../usage/completeness.ts'
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -30,7 +30,6 @@ const keptMs = giveUpAfterMs + dayMs
 const timeOf = ({ body }: Entity, name: 'from' | 'until') => parseTimeMs(String(body[name])) ?? 0
 /** No schema says how long a duration is, or what time it is. */
 const wrong = (path: string, message: string) => changeRejected([{ path, message }])
-const timeText = (ms: number) => new Date(ms).toISOString()
 
 function shown(silence: Entity, nowMs: number): Silence {
   const isBegun = nowMs >= timeOf(silence, 'from')
@@ -51,7 +50,7 @@ function planCreate(state: PolicyState, given: NewSilence, by: string, nowMs: nu
   }
   // Alerts that were raised before are on their way: none of them is silenced.
   const fromMs = Math.max(askedMs, nowMs)
-  const body = { ...what, from: timeText(fromMs), until: timeText(fromMs + lengthMs), by } as JsonObject
+  const body = { ...what, from: iso(fromMs), until: iso(fromMs + lengthMs), by } as JsonObject
   const entity: Entity = { kind: 'silence', name: randomUUID(), origin: 'admin', position: undefined, body }
   const isOver = (one: Entity) => one.origin === 'admin' && timeOf(one, 'until') < nowMs - keptMs
   const over = [...state.list('silence')].filter(isOver)
@@ -68,7 +67,7 @@ function planEnd(state: PolicyState, name: string, nowMs: number): ChangePlan<un
   const before = state.get('silence', name)
   if (before === undefined) return reject(noEntity(state, 'silence', name))
   if (nowMs >= timeOf(before, 'until')) return { kind: 'nothing', answer: undefined }
-  const body = { ...before.body, until: timeText(nowMs) }
+  const body = { ...before.body, until: iso(nowMs) }
   const isBegun = nowMs > timeOf(before, 'from')
   return {
     kind: 'change',
@@ -79,27 +78,13 @@ function planEnd(state: PolicyState, name: string, nowMs: number): ChangePlan<un
 }
 
 /** `GET|POST /v1/silences`, `DELETE /v1/silences/{name}`: which alerts are sent to no endpoint for a while. */
-export function registerSilences(app: FastifyInstance, { clock, policy }: Sources, changer: PolicyChanger): void {
-  serve(app, listSilences, async ({ query: { after = '', limit } }, reply) => {
-    const { state } = policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
-    const found = state.page('silence', after, limit + 1)
-    return pageOf(
-      found.map((one) => shown(one, clock.nowMs())),
-      limit,
-      ({ name }) => name,
-    )
-  })
-
-  serve(
-    app,
-    createSilence,
-    changing(changer, 201, (state, { body, by }) => planCreate(state, body, by, clock.nowMs())),
+export function registerSilences(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock } = sources
+  servePolicy(app, sources, listSilences, async (state, { query }) =>
+    pageOfEntities(state, 'silence', query, (one) => shown(one, clock.nowMs())),
   )
 
-  serve(
-    app,
-    endSilence,
-    changing(changer, 204, (state, { params: { name } }) => planEnd(state, name, clock.nowMs())),
-  )
+  serveChange(app, changer, createSilence, (state, { body, by }) => planCreate(state, body, by, clock.nowMs()))
+
+  serveChange(app, changer, endSilence, (state, { params: { name } }) => planEnd(state, name, clock.nowMs()))
 }

@@ -1,16 +1,14 @@
 import type { DecisionQuery } from '@weir/api/query/decision-query.ts'
 import { type ClickHouseClient, decisionFormat, readRows } from '@weir/clickhouse/connect.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
-import { withinReach } from '@weir/clickhouse/within-reach.ts'
+import { withinReach, withinTime } from '@weir/clickhouse/within-reach.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { filtersOf, seenColumn } from '../usage/filters.ts'
 import { type DecisionRelated, type DecisionRow, decisionSelect } from './decision-queries.ts'
 
 /** A decision of a list, with what came after it. */
-export interface ListedDecision {
+export interface ListedDecision extends Pick<DecisionRelated, 'outcome' | 'corrections'> {
   readonly row: DecisionRow
-  readonly outcome: DecisionRelated['outcome']
-  readonly corrections: DecisionRelated['corrections']
 }
 
 /** Which decisions of an answer are read. */
@@ -32,7 +30,7 @@ function conditionsOf(reach: Reach, query: DecisionQuery) {
   const within = withinReach(reach, 'd.subject')
   const filters = filtersOf((name) => seenColumn(name, reach, (column) => `d.${column}`), query)
   const sql = [
-    `d.ts >= ${timeOf('from')} AND d.ts < ${timeOf('to')} AND d.count > 0 AND ${within.sql}`,
+    `${withinTime('d.ts')} AND d.count > 0 AND ${within.sql}`,
     ...filters.sql,
     query.minCost > 0 ? 'AND d.cost >= {min_cost:UInt64}' : '',
     query.statuses.length > 0
@@ -42,7 +40,7 @@ function conditionsOf(reach: Reach, query: DecisionQuery) {
     // A correction has the time of the decision that it corrects.
     query.corrected
       ? `AND (d.subject, d.id) IN (SELECT c.subject, c.corrects FROM decisions AS c
-         WHERE c.ts >= ${timeOf('from')} AND c.ts < ${timeOf('to')} AND c.count = 0 AND ${withinReach(reach, 'c.subject').sql})`
+         WHERE ${withinTime('c.ts')} AND c.count = 0 AND ${withinReach(reach, 'c.subject').sql})`
       : '',
   ]
   const { fromMs: from, toMs: to, minCost: min_cost, statuses } = query
@@ -90,7 +88,7 @@ export async function listDecisions(
     ),
     read<OfDecision<ListedDecision['corrections'][number]>>(
       `SELECT toString(d.corrects) AS decision, toString(d.id) AS id, d.adjustment AS adjustment, d.charged AS charged
-       FROM decisions AS d WHERE ${ofPage('d')} AND d.ts >= ${timeOf('from')} AND d.ts < ${timeOf('to')}
+       FROM decisions AS d WHERE ${ofPage('d')} AND ${withinTime('d.ts')}
          AND d.count = 0 AND d.corrects IN {ids:Array(UUID)} ORDER BY d.id`,
       page,
     ),

@@ -1,5 +1,6 @@
+import type { Explanation } from '@weir/api/decisions.ts'
 import { type ClickHouseClient, decisionFormat, readRows } from '@weir/clickhouse/connect.ts'
-import { withinReach } from '@weir/clickhouse/within-reach.ts'
+import { withinReach, withinTime } from '@weir/clickhouse/within-reach.ts'
 import { decisionColumns, type StoredDecision, storedColumns } from '@weir/contracts/decision-columns.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { type AlertReach, alertsWithin } from '../alerts/delivery-queries.ts'
@@ -36,7 +37,7 @@ export async function findDecision(
     client,
     `SELECT ${decisionSelect} FROM decisions AS d
      WHERE d.id = {id:UUID} AND ${within.sql}
-       AND d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.ts < fromUnixTimestamp64Milli({to:Int64})
+       AND ${withinTime('d.ts')}
      LIMIT 1`,
     { id, from: idMs - beforeMs, to: idMs + afterMs, ...within.params },
     decisionFormat,
@@ -45,14 +46,9 @@ export async function findDecision(
 }
 
 /** What is known beyond a decision's own record. */
-export interface DecisionRelated {
+export interface DecisionRelated extends Pick<Explanation, 'corrections' | 'alerts'> {
   /** The upstream's answer; undefined for none, or none yet. */
-  readonly outcome:
-    | { readonly status: number; readonly duration_ms: number; readonly upstream: string; readonly error: string }
-    | undefined
-  readonly corrections: readonly { readonly id: string; readonly adjustment: number; readonly charged: string }[]
-  /** Ids of the alerts that it raised. */
-  readonly alerts: readonly string[]
+  readonly outcome: NonNullable<Explanation['outcome_record']> | undefined
   /** Of a refusal during a block: the refusal that seems to have set it. */
   readonly blockedBy: { readonly id: string; readonly ts_ms: number } | undefined
 }

@@ -1,5 +1,5 @@
 import { decisionColumns } from '@weir/contracts/decision-columns.ts'
-import { type Reason, reasons } from '@weir/core/limits/decision.ts'
+import { reasons } from '@weir/core/limits/decision.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { explainDecision } from '@weir/explain/explain-decision.ts'
@@ -11,29 +11,19 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { PolicyAt } from '@weir/policy-changes/history-queries.ts'
 import { historyBody, isHistoryKind } from '@weir/policy-changes/history-rows.ts'
 import { hiddenLimitsOf } from '../alerts/own-alerts.ts'
+import { iso } from '../usage/completeness.ts'
 import type { DecisionRelated, DecisionRow } from './decision-queries.ts'
 import { plainColumns } from './shown-decision.ts'
 
 const noCorrection = decisionColumns.corrects.absent
-const iso = (ms: number) => new Date(ms).toISOString()
-const reasonOf = (text: string): Reason => reasons.find((one) => one === text) ?? 'ok'
 
-/** The row as core knows a decision. Records of older processes have neither a wait nor an offset of the policy. */
+/** Records of older processes have neither a wait nor an offset of the policy. */
 function recordedOf(row: DecisionRow): RecordedDecision {
   const isOlder = row.policy < 0 && row.retry_ms === 0
   return {
-    tsMs: row.ts_ms,
-    plan: row.plan,
-    cost: row.cost,
-    count: row.count,
-    outcome: row.outcome,
-    reason: reasonOf(row.reason),
-    mode: row.mode,
-    charged: row.charged,
-    deniedBy: row.denied_by,
-    shadowedBy: row.shadowed_by,
-    limits: row.limits.map(({ reset_ms, ...limit }) => ({ ...limit, resetMs: reset_ms })),
-    retryMs: isOlder || row.outcome === 'allow' ? undefined : row.retry_ms,
+    ...row,
+    reason: reasons.find((one) => one === row.reason) ?? 'ok',
+    retry_ms: isOlder || row.outcome === 'allow' ? undefined : row.retry_ms,
     correction: row.corrects === noCorrection ? undefined : { corrects: row.corrects, adjustment: row.adjustment },
   }
 }
@@ -47,8 +37,8 @@ function ownRecord(record: RecordedDecision, hidden: readonly string[], policies
   const limits = record.limits
     .filter(({ name }) => !hidden.includes(name))
     .map((limit) => (isOwnCount(limit.name) ? limit : { ...limit, used: undefined, remaining: undefined, by: {} }))
-  const shown: RecordedDecision = { ...record, limits, shadowedBy: '' }
-  return record.mode === 'shadow' ? { ...shown, mode: 'enforce', reason: 'ok', deniedBy: '' } : shown
+  const shown: RecordedDecision = { ...record, limits, shadowed_by: '' }
+  return record.mode === 'shadow' ? { ...shown, mode: 'enforce', reason: 'ok', denied_by: '' } : shown
 }
 
 /** Parts of the policy that a decision follows from. */
@@ -109,9 +99,9 @@ export function explained({ row, related, then, now }: Known, reach: Reach) {
     ts: iso(row.ts_ms),
     reason: record.reason,
     mode: record.mode,
-    denied_by: record.deniedBy,
-    shadowed_by: record.shadowedBy,
-    retry_ms: record.retryMs ?? null,
+    denied_by: record.denied_by,
+    shadowed_by: record.shadowed_by,
+    retry_ms: record.retry_ms ?? null,
     ...explanation,
     would_have_allowed: remedies,
     blocked_by: blockedBy === undefined ? null : { id: blockedBy.id, ts: iso(blockedBy.ts_ms) },

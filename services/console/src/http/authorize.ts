@@ -9,7 +9,7 @@ import {
 } from '@weir/policy/entities.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { CallerFinder, FoundCaller } from './caller.ts'
 import type { Sessions } from './sessions.ts'
@@ -38,15 +38,13 @@ declare module 'fastify' {
 }
 
 /** Returns the problem of a caller that lacks this scope; undefined if the caller has it. */
-export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope): Problem | undefined {
+export function missingScope(
+  { by, scopes }: Pick<FastifyRequest, 'by' | 'scopes'>,
+  scope: TokenScope,
+): Problem | undefined {
   if (scopes?.includes(scope) || scopes?.includes('admin')) return undefined
-  return {
-    type: problemType('scope-missing'),
-    title: 'Forbidden',
-    status: 403,
-    detail: `The token ${by} lacks the scope ${scope}; it has ${scopes?.join(', ')}.`,
-    scope,
-  }
+  const detail = `The token ${by} lacks the scope ${scope}; it has ${scopes?.join(', ')}.`
+  return { ...problem('scope-missing', 'Forbidden', 403, detail), scope }
 }
 
 /** Answers a request without a caller. */
@@ -57,12 +55,8 @@ export function answerRefused(reply: FastifyReply, { problem, retryAfterS }: Fou
 }
 
 /** The problem of a caller who is limited to subjects and asks for more. It says nothing of anybody else. */
-export const subjectForbidden = ({ by }: FastifyRequest): Problem => ({
-  type: problemType('subject-forbidden'),
-  title: 'Forbidden',
-  status: 403,
-  detail: `${by} may read what its own subjects used, and nothing else.`,
-})
+export const subjectForbidden = ({ by }: FastifyRequest): Problem =>
+  problem('subject-forbidden', 'Forbidden', 403, `${by} may read what its own subjects used, and nothing else.`)
 
 /**
  * Admits each caller to the routes that its scopes name; one that is limited to subjects to those with reach `own`,
@@ -78,8 +72,8 @@ export function requireCallers(app: FastifyInstance, findCredential: CallerFinde
     const { scope } = this.routeOptions.config
     const found = await findCaller(this)
     if (found.kind === 'refused') return false
-    const { scopes, reach } = found.caller
-    const hasScope = scope === undefined || scopes.includes(scope) || scopes.includes('admin')
+    const { reach } = found.caller
+    const hasScope = scope === undefined || missingScope(found.caller, scope) === undefined
     return hasScope && reach.isOwn === this.reach.isOwn && reach.covers(this.reach.subjects ?? [])
   })
   app.addHook('onRoute', ({ url, config }) => {

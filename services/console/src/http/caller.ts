@@ -9,7 +9,7 @@ import { createPortalTokens, portalPrefix } from '@weir/identity/portal-tokens.t
 import { mayBeSubject } from '@weir/policy/named-subject.ts'
 import { isSelfService, type Policy, subjectScopes, type TokenScope, tokenInForce } from '@weir/policy/policy.ts'
 import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
-import { badRequest, type Problem, problemType } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
 
 /** The audit's name for a caller with the token of the environment. No token of the policy may have this name. */
 export const rootName = 'root'
@@ -49,12 +49,7 @@ export type FoundCaller =
     }
   | { readonly kind: 'refused'; readonly problem: Problem; readonly retryAfterS?: number }
 
-const unauthorized: Problem = {
-  type: problemType('unauthorized'),
-  title: 'Unauthorized',
-  status: 401,
-  detail: 'Send a token as "Authorization: Bearer TOKEN".',
-}
+const unauthorized = problem('unauthorized', 'Unauthorized', 401, 'Send a token as "Authorization: Bearer TOKEN".')
 const tooManyWrong: Problem = {
   type: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
   title: 'Too many wrong credentials',

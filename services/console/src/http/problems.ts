@@ -1,5 +1,5 @@
 import { policyUnavailable } from '@weir/policy-changes/change-problems.ts'
-import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 
 /** Whose bound a further stream or question meets. */
@@ -8,46 +8,46 @@ export type StreamRefusal = 'of the console' | 'of the credential'
 /** The seconds after which a caller may repeat a request that failed because a server is down, or had no room. */
 const retryAfterS = 5
 
-const problem =
-  (type: string, title: string, status: number) =>
-  (detail: string): Problem => ({ type, title, status, detail })
-
 /** The policy has nothing of the name in the detail. */
-export const unknown = problem(problemType('unknown-name'), 'Not found', 404)
+export const unknown = (detail: string): Problem => problem('unknown-name', 'Not found', 404, detail)
 
 /** The policy has nothing of this name; `near` says which name may have been meant. */
 export const unknownName = (what: string, name: string, near = ''): Problem =>
   unknown(`There is no ${what} ${JSON.stringify(name)}${near}`)
 
 /** The caller's copy is not the one that is in force, or the caller wanted there to be none. */
-export const preconditionFailed = problem(problemType('precondition-failed'), 'Precondition failed', 412)
+export const preconditionFailed = (detail: string): Problem =>
+  problem('precondition-failed', 'Precondition failed', 412, detail)
 
 /** A route of an earlier release; the detail says what to use. */
-export const retired = problem(problemType('retired'), 'Gone', 410)
+export const retired = (detail: string): Problem => problem('retired', 'Gone', 410, detail)
 
 /** This process has not read the policy yet. */
 export const policyUnread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
 /** Redis does not answer, so that counts cannot be changed. */
-export const limitsUnavailable = problem(problemType('limits-unavailable'), 'Unavailable', 503)
+export const limitsUnavailable = (detail: string): Problem => problem('limits-unavailable', 'Unavailable', 503, detail)
 /** ClickHouse or Kafka does not answer a request about alerts. */
-export const alertsUnavailable = problem(problemType('alerts-unavailable'), 'Unavailable', 503)
+export const alertsUnavailable = (detail: string): Problem => problem('alerts-unavailable', 'Unavailable', 503, detail)
 /** There is no key to sign portal tokens with. */
 export const portalUnavailable = problem(
-  problemType('portal-unavailable'),
+  'portal-unavailable',
   'Unavailable',
   503,
-)('This console was started without WEIR_PORTAL_KEY, so it cannot make tokens for portals.')
+  'This console was started without WEIR_PORTAL_KEY, so it cannot make tokens for portals.',
+)
 /** ClickHouse does not answer a question about usage. */
-export const usageUnavailable = problem(problemType('usage-unavailable'), 'Unavailable', 503)
+export const usageUnavailable = (detail: string): Problem => problem('usage-unavailable', 'Unavailable', 503, detail)
 /** ClickHouse does not answer a question about outcomes. */
-export const outcomesUnavailable = problem(problemType('outcomes-unavailable'), 'Unavailable', 503)
+export const outcomesUnavailable = (detail: string): Problem =>
+  problem('outcomes-unavailable', 'Unavailable', 503, detail)
 
 /** ClickHouse or Redis does not answer a question about blocks. */
-export const blocksUnavailable = problem(problemType('blocks-unavailable'), 'Unavailable', 503)
+export const blocksUnavailable = (detail: string): Problem => problem('blocks-unavailable', 'Unavailable', 503, detail)
 /** A list of blocked addresses would lack some. */
-export const addressesHidden = problem(problemType('addresses-hidden'), 'Conflict', 409)
+export const addressesHidden = (detail: string): Problem => problem('addresses-hidden', 'Conflict', 409, detail)
 /** ClickHouse does not answer a question about decisions. */
-export const decisionsUnavailable = problem(problemType('decisions-unavailable'), 'Unavailable', 503)
+export const decisionsUnavailable = (detail: string): Problem =>
+  problem('decisions-unavailable', 'Unavailable', 503, detail)
 /** The text is no id of a decision. */
 export const badDecisionId = badRequest(
   'A decision has a UUID of version 7, such as 01a20287-6fb6-7000-8000-000000000000: answers have it in Weir-Decision.',
@@ -55,25 +55,23 @@ export const badDecisionId = badRequest(
 /** No decision of the id, or none of the caller's; while it may be on its way, the problem says so. */
 export const unknownDecision = (isMetered: boolean): Problem =>
   problem(
-    problemType('unknown-decision'),
+    'unknown-decision',
     'Not found',
     404,
-  )(
     isMetered
       ? 'There is no decision of this id.'
       : 'There is no decision of this id yet: it is not metered yet, if it was made. Ask again after Retry-After.',
   )
 
 /** As many streams are open as there may be. */
-export const tooManyStreams = (of: StreamRefusal): Problem =>
-  problem(
-    problemType('too-many-streams'),
-    'Too many streams',
-    429,
-  )(`There are as many streams ${of} as there may be. End one, or try again after Retry-After.`)
+export function tooManyStreams(of: StreamRefusal): Problem {
+  const detail = `There are as many streams ${of} as there may be. End one, or try again after Retry-After.`
+  return problem('too-many-streams', 'Too many streams', 429, detail)
+}
 
 /** The limit of concurrent questions is reached, or they come too fast. */
-export const tooManyQuestions = problem(problemType('too-many-questions'), 'Too many questions', 429)
+export const tooManyQuestions = (detail: string): Problem =>
+  problem('too-many-questions', 'Too many questions', 429, detail)
 
 /** Sends a problem; a 503 and a 429 carry Retry-After. */
 export function answerProblem(reply: FastifyReply, problem: Problem): FastifyReply {

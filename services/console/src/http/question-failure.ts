@@ -1,7 +1,9 @@
+import type { Operation } from '@weir/api/operation.ts'
 import { pageMsMax, QuestionBoundMet, streamRowsMax } from '@weir/clickhouse/question-bounds.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, RouteShorthandOptions } from 'fastify'
 import { answerProblem } from './problems.ts'
+import { type Handler, serve } from './serve.ts'
 
 const questionTooLarge = problem(
   'question-too-large',
@@ -27,19 +29,34 @@ export function questionFailure(
   return bound === 'too-large' ? questionTooLarge : unavailable
 }
 
-/**
- * Wraps a handler whose servers may not answer: the caller gets `unavailable`, or the bound that its question met, and
- * the log gets the reason behind `what`.
- */
-export const orUnavailable =
-  (what: string, unavailable: Problem | ((error: unknown) => Problem)) =>
-  <R extends FastifyRequest, Answer>(handle: (request: R, reply: FastifyReply) => Promise<Answer>) =>
-  async (request: R, reply: FastifyReply): Promise<Answer | FastifyReply> => {
+/** What most callers get where ClickHouse does not answer. */
+export const askAgain = 'ClickHouse did not answer. Ask again; it is safe to repeat.'
+
+/** What is said of a question that servers do not answer. */
+export interface Unanswered {
+  /** To the log, with the reason behind it. */
+  readonly what: string
+  /** To the caller, unless its question met a bound. */
+  readonly problem: Problem | ((error: unknown) => Problem)
+  readonly msMax?: number
+}
+
+/** Serves an operation whose servers may not answer. */
+export function serveQuestion<O extends Operation>(
+  app: FastifyInstance,
+  operation: O,
+  { what, problem, msMax = pageMsMax }: Unanswered,
+  handle: Handler<O>,
+  options?: RouteShorthandOptions,
+): void {
+  const handler: Handler<O> = async (request, reply) => {
     try {
       return await handle(request, reply)
     } catch (error) {
       request.log.error({ err: error }, what)
-      const otherwise = typeof unavailable === 'function' ? unavailable(error) : unavailable
-      return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: otherwise }))
+      const unavailable = typeof problem === 'function' ? problem(error) : problem
+      return answerProblem(reply, questionFailure(error, { msMax, unavailable }))
     }
   }
+  serve(app, operation, handler, options)
+}

@@ -6,7 +6,10 @@ import {
   type QueryOf,
   schemaOf,
 } from '@weir/api/operation.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
+import type { Sources } from '../sources.ts'
+import { answerProblem, policyUnread } from './problems.ts'
 
 /** A request of an operation. */
 export type RequestOf<O> = FastifyRequest<{ Params: ParamsOf<O>; Querystring: QueryOf<O>; Body: BodyOf<O> }>
@@ -21,20 +24,26 @@ export function serve<O extends Operation>(
   handler: Handler<O>,
   options: RouteShorthandOptions = {},
 ): void {
-  const { method, path, scope, orScope, reach, isLive, isParsed } = operation
+  const { method, path, isParsed } = operation
   app.route({
     ...options,
     method,
     url: path,
-    config: {
-      ...(scope === undefined ? {} : { scope }),
-      ...(orScope === undefined ? {} : { orScope }),
-      ...(reach === undefined ? {} : { reach }),
-      ...(isLive === undefined ? {} : { isLive }),
-    },
+    config: { ...operation },
     schema: schemaOf(operation),
     // The parser of such a query reports everything that is wrong in one answer.
     ...(isParsed === undefined ? {} : { validatorCompiler: () => () => true }),
     handler: handler as never,
   })
 }
+
+/** Serves an operation that needs the policy as the topic holds it. */
+export const servePolicy = <O extends Operation>(
+  app: FastifyInstance,
+  { policy }: Pick<Sources, 'policy'>,
+  operation: O,
+  handle: (state: PolicyState, ...asked: Parameters<Handler<O>>) => ReturnType<Handler<O>>,
+): void =>
+  serve(app, operation, async (request, reply) =>
+    policy.state === undefined ? answerProblem(reply, policyUnread) : handle(policy.state, request, reply),
+  )

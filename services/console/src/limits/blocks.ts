@@ -4,24 +4,26 @@ import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import { networkScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import { isKnown } from '@weir/runtime/serve-description.ts'
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply } from 'fastify'
-import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { cursorInvalid } from '../http/cursor.ts'
 import { etagOf } from '../http/etag.ts'
+import { openPages } from '../http/page.ts'
 import { addressesHidden, answerProblem, blocksUnavailable, policyUnread } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import { noRedis } from './count-change.ts'
 import { type Block, findBlocks } from './list-blocks.ts'
 
-const { path } = listBlocks
 /** Blocks of a page: each is some 400 bytes. */
 const pageMax = 1_000
 
 /** Only the log gets the servers' own words: they may hold an address or a user. */
-function unavailable(reply: FastifyReply, error: unknown, log: FastifyBaseLogger) {
-  log.error({ err: error }, 'blocks could not be listed')
-  const from = error instanceof WeirError || isRedisFault(error) ? 'Redis' : 'ClickHouse'
-  return answerProblem(reply, blocksUnavailable(`${from} did not answer. Ask again; it is safe to repeat.`))
+const unanswered = {
+  what: 'blocks could not be listed',
+  problem: (error: unknown) => {
+    const from = error instanceof WeirError || isRedisFault(error) ? 'Redis' : 'ClickHouse'
+    return blocksUnavailable(`${from} did not answer. Ask again; it is safe to repeat.`)
+  },
 }
 
 /** Sends the blocked addresses, or nothing where the caller has them already. */
@@ -52,12 +54,10 @@ const shown = ({ sinceMs, untilMs, isAddressHidden: _, ...one }: Block) => ({
 
 /** `GET /v1/blocks`: which callers limits block now, as JSON or as a list for firewalls. */
 export function registerBlocks(app: FastifyInstance, sources: Sources): void {
-  serve(app, listBlocks, async (request, reply) => {
-    const { query: asked, headers, by, reach, log } = request
+  serveQuestion(app, listBlocks, unanswered, async (request, reply) => {
+    const { query: asked, headers, reach } = request
     const { limits, clock, policy } = sources
-    if (limits === undefined) {
-      return answerProblem(reply, noRedis)
-    }
+    if (limits === undefined) return answerProblem(reply, noRedis)
     if (policy.state === undefined) return answerProblem(reply, policyUnread)
     const { policy: known } = policy.state
     const { ipv6Prefix } = known.identity
@@ -65,26 +65,16 @@ export function registerBlocks(app: FastifyInstance, sources: Sources): void {
     if (address === '') {
       return answerProblem(reply, badRequest(`ip takes an IPv4 or IPv6 address, not ${JSON.stringify(asked.ip)}`))
     }
-    const { after, format, ...given } = asked
-    const owner = { path, given, by, reach }
-    const cursor = after === undefined ? undefined : readCursor(after, owner)
-    if (after !== undefined && cursor === undefined) return answerProblem(reply, cursorInvalid)
-    try {
-      const question = { limit: asked.limit, subject: asked.subject, address }
-      const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
-      if (format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
-      const [since = '', last = ''] = cursor?.position ?? []
-      const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)
-      const sorted = [...blocks].sort((a, b) => b.sinceMs - a.sinceMs || (a.id < b.id ? 1 : -1))
-      const left = cursor === undefined ? sorted : sorted.filter(isBehind)
-      const items = left.slice(0, pageMax)
-      const end = left.length > pageMax ? items.at(-1) : undefined
-      const atMs = cursor?.atMs ?? clock.nowMs()
-      const next = end === undefined ? null : writeCursor(owner, { atMs, position: [String(end.sinceMs), end.id] })
-      if (next !== null) reply.header('link', linkOf(path, request.url, next))
-      return { complete: isWhole, items: items.map(shown), next }
-    } catch (error) {
-      return unavailable(reply, error, log)
-    }
+    const pages = openPages(request, listBlocks.path, asked, clock.nowMs())
+    if (pages.isAstray()) return answerProblem(reply, cursorInvalid)
+    const question = { limit: asked.limit, subject: asked.subject, address }
+    const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
+    if (asked.format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
+    const [since = '', last = ''] = pages.after ?? []
+    const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)
+    const sorted = [...blocks].sort((a, b) => b.sinceMs - a.sinceMs || (a.id < b.id ? 1 : -1))
+    const left = pages.after === undefined ? sorted : sorted.filter(isBehind)
+    const { rows, next } = pages.cut(reply, left, pageMax, (end) => [String(end.sinceMs), end.id])
+    return { complete: isWhole, items: rows.map(shown), next }
   })
 }

@@ -49,14 +49,9 @@ export async function standingOf(
 }
 
 /** How a limit stands, in the names of the wire. */
-export const shownLimit = ({ name, size, used, remaining, admits, retryMs }: LimitNow) => ({
-  name,
-  size,
-  used,
-  remaining,
-  admits,
-  retry_ms: retryMs,
-})
+export function shownLimit({ name, size, used, remaining, admits, retryMs: retry_ms }: LimitNow) {
+  return { name, size, used, remaining, admits, retry_ms }
+}
 
 /** Says what the same request would get now, as far as the caller may know it; null where that cannot be said. */
 export async function standsNow(

@@ -4,9 +4,9 @@ import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/
 import type { LimitChange, OnForgotten } from '@weir/redis/limit-admin.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
+import { type RequestOf, serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { answerCountChange, noRedis } from './count-change.ts'
 
@@ -21,8 +21,9 @@ export function findLimits(
   return reject(found.kind === 'malformed' ? badRequest(`${found.field} ${found.message}`) : unknown(found.message))
 }
 
-function registerChange(app: FastifyInstance, sources: Sources, changer: PolicyChanger, change: LimitChange): void {
-  serve(app, change === 'reset' ? resetLimits : unblockLimits, async (request, reply) => {
+/** `POST /v1/subjects/{id}/limits/reset|unblock`. Processes drop their cached denials when they get the notice. */
+export function registerLimitChanges(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const answer = async (request: RequestOf<typeof resetLimits>, reply: FastifyReply, change: LimitChange) => {
     const { id } = request.params
     const { limits } = sources
     if (limits === undefined) return answerProblem(reply, noRedis)
@@ -38,10 +39,7 @@ function registerChange(app: FastifyInstance, sources: Sources, changer: PolicyC
       const make = (onForgotten: OnForgotten) => limits.changeCounts(found.asked, question, change, onForgotten)
       return { kind: 'counts', subject: id, lines, make }
     })
-  })
-}
-
-/** `POST /v1/subjects/{id}/limits/reset|unblock`. Processes drop their cached denials when they get the notice. */
-export function registerLimitChanges(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
-  for (const change of ['reset', 'unblock'] as const) registerChange(app, sources, changer, change)
+  }
+  serve(app, resetLimits, (request, reply) => answer(request, reply, 'reset'))
+  serve(app, unblockLimits, (request, reply) => answer(request, reply, 'unblock'))
 }

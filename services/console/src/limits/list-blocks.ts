@@ -1,3 +1,4 @@
+import type { Block as ShownBlock } from '@weir/api/limits.ts'
 import { shutOutMsOf } from '@weir/core/limits/exceeding.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
@@ -18,19 +19,10 @@ export interface BlocksAsked {
   readonly address?: string | undefined
 }
 
-/** A block that stands, as it is answered. */
-export interface Block {
-  readonly id: string
-  readonly limit: string
-  /** Null where subjects share the count. */
-  readonly subject: string | null
-  /** The blocked address; null where the limit counts by none, or where records do not have it whole. */
-  readonly ip: string | null
-  readonly scope: Readonly<Record<string, string>>
+/** A block that stands. */
+export interface Block extends Omit<ShownBlock, 'since' | 'until'> {
   readonly sinceMs: number
   readonly untilMs: number
-  readonly refusals: number
-  readonly decision: string
   /** Whether it is of an address that records do not have whole. */
   readonly isAddressHidden: boolean
 }

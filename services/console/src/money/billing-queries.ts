@@ -1,5 +1,5 @@
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
-import { withinReach } from '@weir/clickhouse/within-reach.ts'
+import { withinReach, withinTime } from '@weir/clickhouse/within-reach.ts'
 import type { CountedOffset, ExportCursor } from '@weir/core/prices/export-cursor.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { RouteUsage } from '@weir/core/prices/quote.ts'
@@ -11,7 +11,7 @@ const usedSql = (within: string) => `
   SELECT route, toString(sum(toInt128(cost))) AS units, toString(sum(count)) AS decisions
   FROM usage_15m
   WHERE ${within} AND subject = {subject:String} AND outcome = 'allow'
-    AND ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64})
+    AND ${withinTime('ts')}
   GROUP BY route ORDER BY route`
 
 /**
@@ -65,7 +65,7 @@ const exportSql = `
     toString(sum(toInt128(d.cost) * d.count + d.adjustment)) AS units, toString(sum(d.count)) AS decisions
   FROM decisions AS d
   WHERE d.outcome = 'allow' AND ${upTo('until')}
-    AND d.ts >= fromUnixTimestamp64Milli({from:Int64}) AND d.ts < fromUnixTimestamp64Milli({to:Int64})
+    AND ${withinTime('d.ts')}
     AND (d.ts >= fromUnixTimestamp64Milli({new:Int64}) OR NOT ${upTo('since')})
     AND (d.subject > {subject:String} OR d.subject = {subject:String} AND d.ts >= fromUnixTimestamp64Milli({after:Int64}))
   GROUP BY subject, hour_ms, route ORDER BY subject, hour_ms LIMIT {rowsMax:UInt32} WITH TIES`

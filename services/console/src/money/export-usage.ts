@@ -10,8 +10,7 @@ import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { cursorInvalid, readCursor, writeCursor } from '../http/cursor.ts'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
-import { orUnavailable } from '../http/question-failure.ts'
-import { serve } from '../http/serve.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import { shownCompleteness } from '../usage/completeness.ts'
 import { exportStart } from './billing-queries.ts'
@@ -20,6 +19,10 @@ import type { MoneySource } from './money-source.ts'
 
 const { path } = exportUsage
 const hourMs = 3_600_000
+const unanswered = {
+  what: 'usage could not be exported',
+  problem: usageUnavailable('ClickHouse did not answer. Ask again with the same cursors.'),
+}
 
 /** Where an export begins, and where it ends if that is known; a text says what is wrong. */
 function readAsked({ from, since: sinceText, until: untilText }: QueryOf<typeof exportUsage>, nowMs: number) {
@@ -85,43 +88,36 @@ function rateAll(
  */
 export function registerUsageExport(app: FastifyInstance, sources: Sources): void {
   const { askExport, readCountedOffsets, readFormerPolicies } = sources.money
-  serve(
-    app,
-    exportUsage,
-    orUnavailable(
-      'usage could not be exported',
-      usageUnavailable('ClickHouse did not answer. Ask again with the same cursors.'),
-    )(async ({ query, by, reach }, reply) => {
-      const { state } = sources.policy
-      if (state === undefined) return answerProblem(reply, policyUnread)
-      const asked = readAsked(query, sources.clock.nowMs())
-      if (typeof asked === 'string') return answerProblem(reply, badRequest(asked))
-      const { since, fromMs } = asked
-      const { after: afterText, limit: rowsMax } = query
-      const ownerOf = (end = '') => ({ path, given: { since: query.since ?? '', until: end }, by, reach })
-      const position = afterText === undefined ? undefined : readCursor(afterText, ownerOf(query.until))?.position
-      if (afterText !== undefined && position === undefined) return answerProblem(reply, cursorInvalid)
-      // First: the records that it promises are then among those that the offsets count.
-      const completeness = await sources.usage.askCompleteness('decisions')
-      const { completeThroughMs = 0 } = completeness
-      const toMs = Math.max(since?.toMs ?? fromMs, Math.floor(completeThroughMs / hourMs) * hourMs)
-      const start = exportStart(since, { fromMs, toMs })
-      const until: ExportCursor = asked.until ?? { fromMs, toMs, counted: await readCountedOffsets(start) }
-      const [subject, hour] = position ?? []
-      const after = subject === undefined ? undefined : { subject, hourMs: Number(hour) }
-      const hours = await askExport({ since, until, after, rowsMax })
-      const last = hours.reduce((rows, { usage }) => rows + usage.length, 0) < rowsMax ? undefined : hours.at(-1)
-      const cursor = writeExportCursor(until)
-      const next = last && writeCursor(ownerOf(cursor), { atMs: 0, position: [last.subject, String(last.hourMs)] })
-      const correctionOf = (ms: number) => (since !== undefined && ms < since.toMs ? query.since : undefined)
-      return {
-        from: iso(until.fromMs),
-        to: iso(until.toMs),
-        cursor,
-        ...shownCompleteness(completeness, reach),
-        ...rateAll(hours, await listsOf(hours, state.policy, readFormerPolicies), correctionOf),
-        next: next ?? null,
-      }
-    }),
-  )
+  serveQuestion(app, exportUsage, unanswered, async ({ query, by, reach }, reply) => {
+    const { state } = sources.policy
+    if (state === undefined) return answerProblem(reply, policyUnread)
+    const asked = readAsked(query, sources.clock.nowMs())
+    if (typeof asked === 'string') return answerProblem(reply, badRequest(asked))
+    const { since, fromMs } = asked
+    const { after: afterText, limit: rowsMax } = query
+    const ownerOf = (end = '') => ({ path, given: { since: query.since ?? '', until: end }, by, reach })
+    const position = afterText === undefined ? undefined : readCursor(afterText, ownerOf(query.until))?.position
+    if (afterText !== undefined && position === undefined) return answerProblem(reply, cursorInvalid)
+    // First: the records that it promises are then among those that the offsets count.
+    const completeness = await sources.usage.askCompleteness('decisions')
+    const { completeThroughMs = 0 } = completeness
+    const toMs = Math.max(since?.toMs ?? fromMs, Math.floor(completeThroughMs / hourMs) * hourMs)
+    const start = exportStart(since, { fromMs, toMs })
+    const until: ExportCursor = asked.until ?? { fromMs, toMs, counted: await readCountedOffsets(start) }
+    const [subject, hour] = position ?? []
+    const after = subject === undefined ? undefined : { subject, hourMs: Number(hour) }
+    const hours = await askExport({ since, until, after, rowsMax })
+    const last = hours.reduce((rows, { usage }) => rows + usage.length, 0) < rowsMax ? undefined : hours.at(-1)
+    const cursor = writeExportCursor(until)
+    const next = last && writeCursor(ownerOf(cursor), { atMs: 0, position: [last.subject, String(last.hourMs)] })
+    const correctionOf = (ms: number) => (since !== undefined && ms < since.toMs ? query.since : undefined)
+    return {
+      from: iso(until.fromMs),
+      to: iso(until.toMs),
+      cursor,
+      ...shownCompleteness(completeness, reach),
+      ...rateAll(hours, await listsOf(hours, state.policy, readFormerPolicies), correctionOf),
+      next: next ?? null,
+    }
+  })
 }

@@ -1,7 +1,9 @@
+import type { Operation } from '@weir/api/operation.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Changed, ChangePlan, PolicyChanger } from '@weir/policy-changes/change-policy.ts'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { answerProblem } from '../http/problems.ts'
+import { type RequestOf, serve } from '../http/serve.ts'
 
 /**
  * Sends the outcome of a change: its problem, or the route's own answer with the id of the audit record in a header.
@@ -16,15 +18,17 @@ export function answerChange<T, Sent>(
   return send(changed.answer)
 }
 
-/** Returns the handler of a route that makes a credential (201), for no cache to store, or that deletes (204). */
-export const changing =
-  <R extends FastifyRequest, T>(
-    changer: PolicyChanger,
-    status: 201 | 204,
-    plan: (state: PolicyState, request: R) => ChangePlan<T>,
-  ) =>
-  async (request: R, reply: FastifyReply): Promise<FastifyReply> => {
+/** Serves an operation that makes a credential (201), for no cache to store, or that deletes (204). */
+export function serveChange<O extends Operation, T>(
+  app: FastifyInstance,
+  changer: PolicyChanger,
+  operation: O,
+  plan: (state: PolicyState, request: RequestOf<O>) => ChangePlan<T>,
+): void {
+  const status = 201 in operation.answers ? 201 : 204
+  serve(app, operation, async (request, reply) => {
     if (status === 201) reply.header('cache-control', 'no-store')
     const changed = await changer.change(request.by, (state) => plan(state, request))
     return answerChange(reply, changed, (answer) => reply.code(status).send(answer))
-  }
+  })
+}

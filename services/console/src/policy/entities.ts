@@ -17,11 +17,11 @@ import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-change
 import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingChangeScope } from '../http/authorize.ts'
-import { pageOf } from '../http/page.ts'
-import { answerProblem, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
-import { type RequestOf, serve } from '../http/serve.ts'
+import { pageOfEntities } from '../http/page.ts'
+import { answerProblem, preconditionFailed, unknownName } from '../http/problems.ts'
+import { type RequestOf, serve, servePolicy } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
-import { answerChange, changing } from './answer-change.ts'
+import { answerChange, serveChange } from './answer-change.ts'
 
 /** The names there are, for a suggestion. */
 function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
@@ -104,57 +104,38 @@ function planDelete(
   return { kind: 'change', changes, lines: [{ what: 'delete', kind, name }], answer: undefined }
 }
 
-/** One section of the policy, as its routes are made. */
-interface Section {
-  readonly app: FastifyInstance
-  readonly sources: Sources
-  readonly changer: PolicyChanger
-  readonly section: string
-  readonly kind: EntityKind
-}
-
 const show = (reply: FastifyReply, entity: Entity) =>
   reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
 
-function registerReading({ app, sources, section, kind }: Section): void {
-  const { list, read } = sectionOperations(section)
+/** `GET|PUT|DELETE /v1/SECTION[/{name}]` of one section, of which `identity` has no names. */
+function registerSection(
+  app: FastifyInstance,
+  sources: Sources,
+  changer: PolicyChanger,
+  [section, kind]: readonly [string, EntityKind],
+): void {
+  const { list, read, put, remove } = sectionOperations(section)
   if (kind !== 'identity') {
-    serve(app, list, async ({ query: { after = '', limit } }, reply) => {
-      const { state } = sources.policy
-      if (state === undefined) return answerProblem(reply, policyUnread)
-      const shown = state.page(kind, after, limit + 1).map((entity) => {
+    servePolicy(app, sources, list, async (state, { query }) =>
+      pageOfEntities(state, kind, query, (entity) => {
         const { name, origin, body } = entity
         return { name, origin, etag: entityTag(entity), body }
-      })
-      return pageOf(shown, limit, ({ name }) => name)
-    })
+      }),
+    )
   }
-  serve(app, read, async ({ params: { name = kind } }, reply) => {
-    const { state } = sources.policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
+  servePolicy(app, sources, read, async (state, { params: { name = kind } }, reply) => {
     const entity = state.get(kind, name)
     return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
   })
-}
-
-function registerChanging({ app, changer, section, kind }: Section): void {
-  const { put, remove } = sectionOperations(section)
   serve(app, put, async (request, reply) => {
     const { name = kind } = request.params
     const changed = await changer.change(request.by, (state) => planPut(state, kind, name, request))
     return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
   })
-  serve(
-    app,
-    remove,
-    changing(changer, 204, (state, request) => planDelete(state, kind, request.params.name ?? kind, request)),
-  )
+  serveChange(app, changer, remove, (state, request) => planDelete(state, kind, request.params.name ?? kind, request))
 }
 
 /** `GET|PUT|DELETE /v1/SECTION[/{name}]` for each section with names, and `/v1/identity`. */
 export function registerEntities(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
-  for (const [section, kind] of Object.entries(sections)) {
-    registerReading({ app, sources, changer, section, kind })
-    registerChanging({ app, sources, changer, section, kind })
-  }
+  for (const one of Object.entries(sections)) registerSection(app, sources, changer, one)
 }

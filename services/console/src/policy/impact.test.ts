@@ -7,14 +7,15 @@ import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 
 const path = 'POST /v1/policy/impact'
 const impact: Impact = {
-  isExact: true,
+  exact: true,
   assumptions: [],
   limits: [],
   subjects: 1,
   decisions: 1,
-  share: undefined,
-  total: { before: 1, after: 3 },
-  turned: { toRefused: 2, toAdmitted: 0 },
+  share: null,
+  refused: { before: 1, after: 3 },
+  to_refused: 2,
+  to_admitted: 0,
 }
 
 /** A console with a policy, and the edits whose impact it was asked for. */

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { QueryOf } from '@weir/api/operation.ts'
 import { getImpact, impactSubjects } from '@weir/api/policy.ts'
+import { widened } from '@weir/api/query/fill.ts'
 import { readNumber, readSpan } from '@weir/api/query/read-parameters.ts'
-import type { Impact } from '@weir/explain/impact/impact.ts'
 import { impactMsMax, impactStepMs } from '@weir/explain/impact/impact-queries.ts'
 import { PolicyEdit } from '@weir/explain/impact/policy-edit.ts'
 import type { ImpactQuestion } from '@weir/explain/impact/replay-impact.ts'
@@ -15,9 +15,8 @@ import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
 import { answerProblem, tooManyQuestions, usageUnavailable } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import { Semaphore, type SemaphoreBounds } from '../http/semaphore.ts'
-import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from '../usage/completeness.ts'
 
@@ -27,18 +26,11 @@ const spanMsMax = 7 * dayMs
 const atOnce: SemaphoreBounds = { all: 2, perCredential: 2 }
 
 const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
-
-const shownImpact = ({ isExact, assumptions, subjects, decisions, share, total, turned, limits }: Impact) => ({
-  exact: isExact,
-  assumptions,
-  subjects,
-  decisions,
-  share: share ?? null,
-  refused: total,
-  to_refused: turned.toRefused,
-  to_admitted: turned.toAdmitted,
-  limits,
-})
+const unanswered = {
+  what: 'the impact of an edit could not be told',
+  problem: usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.'),
+  msMax: impactMsMax,
+}
 
 /** The edit that a file is, of the policy in force. Changes nothing. */
 async function planEdit(
@@ -61,8 +53,7 @@ async function planEdit(
 function questionOf({ subject, top, from, to }: QueryOf<typeof getImpact>, nowMs: number): ImpactQuestion | Problem {
   const wrong: string[] = []
   const asked = readSpan({ from, to }, { nowMs, spanMs: spanMsMax }, wrong)
-  const fromMs = Math.floor(asked.fromMs / impactStepMs) * impactStepMs
-  const toMs = Math.ceil(asked.toMs / impactStepMs) * impactStepMs
+  const { fromMs, toMs } = widened(asked, impactStepMs)
   if (toMs - fromMs > spanMsMax + impactStepMs) wrong.push('from and to may be 7 days apart, not more')
   if (subject !== undefined && top !== undefined) wrong.push('subject and top exclude each other')
   const count = readNumber(
@@ -80,9 +71,10 @@ export function registerImpact(
   file: { readonly bodyLimit: number; readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem> },
 ): void {
   const semaphore = new Semaphore(atOnce)
-  serve(
+  serveQuestion(
     app,
     getImpact,
+    unanswered,
     async (request, reply) => {
       const missing = missingScope(request, 'usage')
       if (missing !== undefined) return answerProblem(reply, missing)
@@ -105,12 +97,8 @@ export function registerImpact(
           to: iso(question.toMs),
           ...shownCompleteness(completeness, request.reach),
           gaps: shownGaps(found, request.reach),
-          ...shownImpact(impact),
+          ...impact,
         }
-      } catch (error) {
-        request.log.error({ err: error }, 'the impact of an edit could not be told')
-        const unavailable = usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.')
-        return answerProblem(reply, questionFailure(error, { msMax: impactMsMax, unavailable }))
       } finally {
         permit.leave()
       }

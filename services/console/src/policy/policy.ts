@@ -3,23 +3,16 @@ import { Readable } from 'node:stream'
 import { type Applied, applyPolicy, getPolicy, shownChangesMax } from '@weir/api/policy.ts'
 import type { Entity } from '@weir/policy/entities.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
-import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type FileChange, planFile } from '@weir/policy-changes/apply-file.ts'
-import {
-  type ChangePlan,
-  inSlices,
-  type PolicyChanger,
-  type Rejected,
-  reject,
-} from '@weir/policy-changes/change-policy.ts'
+import { inSlices, type PolicyChanger, type Rejected, reject } from '@weir/policy-changes/change-policy.ts'
 import { changeRejected, policyUnavailable } from '@weir/policy-changes/change-problems.ts'
 import { exportPolicy } from '@weir/policy-changes/export-policy.ts'
 import { FileParser } from '@weir/policy-changes/file-parser.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { missingChangeScope, missingScope } from '../http/authorize.ts'
-import { answerProblem, policyUnread, preconditionFailed } from '../http/problems.ts'
-import { serve } from '../http/serve.ts'
+import { answerProblem, preconditionFailed } from '../http/problems.ts'
+import { serve, servePolicy } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { answerChange } from './answer-change.ts'
 import { noEntity } from './entities.ts'
@@ -37,38 +30,10 @@ function describe(revision: string, all: readonly FileChange[], isDryRun: boolea
   return { dry_run: isDryRun, changed, revision, created, updated, deleted, changes: all.slice(0, shownChangesMax) }
 }
 
-async function planApply(
-  state: PolicyState,
-  entities: readonly Entity[],
-  how: {
-    readonly isDryRun: boolean
-    readonly isEdit: boolean
-    readonly revision: string
-    readonly lastRevision: string | undefined
-    readonly request: FastifyRequest
-  },
-): Promise<ChangePlan<Applied>> {
-  const { isDryRun, isEdit, revision, lastRevision, request } = how
-  const file = await inSlices(planFile(state, entities, isEdit ? undefined : revision))
-  const missing = missingChangeScope(request, state, file.changes)
-  if (missing !== undefined) return reject(missing)
-  const result = describe(revision, file.shown, isDryRun)
-  if (isDryRun) {
-    const checked = await inSlices(state.checkSteps(file.changes))
-    if (checked.kind === 'problems') return reject(changeRejected(checked.problems))
-    return { kind: 'nothing', answer: result }
-  }
-  const isNothing = isEdit ? !result.changed : file.changes.length === 0 && lastRevision === revision
-  if (isNothing) return { kind: 'nothing', answer: result }
-  return { kind: 'change', changes: file.changes, lines: file.lines, answer: result }
-}
-
 function registerGet(app: FastifyInstance, sources: Sources): void {
-  serve(app, getPolicy, async (request, reply) => {
+  servePolicy(app, sources, getPolicy, async (state, request, reply) => {
     const { accept = '' } = request.headers
     const { subject } = request.query
-    const { state } = sources.policy
-    if (state === undefined) return answerProblem(reply, policyUnread)
     if (subject !== undefined && state.get('subject', subject) === undefined) {
       return answerProblem(reply, noEntity(state, 'subject', subject))
     }
@@ -125,7 +90,16 @@ export function registerPolicy(app: FastifyInstance, sources: Sources, changer: 
           if (if_changed && lastRevision === revision)
             return { kind: 'nothing', answer: describe(revision, [], isDryRun) }
           const isEdit = given['weir-origin'] === 'admin'
-          return planApply(state, file, { isDryRun, isEdit, revision, lastRevision, request })
+          const { changes, lines, shown } = await inSlices(planFile(state, file, isEdit ? undefined : revision))
+          const missing = missingChangeScope(request, state, changes)
+          if (missing !== undefined) return reject(missing)
+          const answer = describe(revision, shown, isDryRun)
+          if (isDryRun) {
+            const checked = await inSlices(state.checkSteps(changes))
+            return checked.kind === 'problems' ? reject(changeRejected(checked.problems)) : { kind: 'nothing', answer }
+          }
+          const isNothing = isEdit ? !answer.changed : changes.length === 0 && lastRevision === revision
+          return isNothing ? { kind: 'nothing', answer } : { kind: 'change', changes, lines, answer }
         })
         return answerChange(reply, changed, (result) => result)
       },

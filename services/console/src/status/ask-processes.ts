@@ -1,3 +1,5 @@
+import type { Status } from '@weir/api/status.ts'
+
 /** Where a process has its ops port, and what people call it. */
 export interface StatusAddress {
   readonly name: string
@@ -5,10 +7,7 @@ export interface StatusAddress {
 }
 
 /** What one process says of itself on its ops port. */
-export interface ProcessStatus extends StatusAddress {
-  /** Lines of its /readyz; the reason where it gave none. */
-  readonly said: readonly string[]
-  readonly ready: boolean
+export interface ProcessStatus extends StatusAddress, Pick<Status['processes'][number], 'said' | 'ready'> {
   /** Its main metrics by name, summed over their labels; those that it does not have are left out. */
   readonly metrics: Readonly<Record<string, number>>
   /** Endpoints to which it holds deliveries back since they fail, with the number of addresses. */

@@ -1,24 +1,12 @@
+import type { Status } from '@weir/api/status.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { ProcessStatus } from './ask-processes.ts'
-
-/** Decisions that are missing from usage, by why. */
-export interface RecentGap {
-  readonly cause: string
-  readonly topic: string
-  readonly count: string
-}
-
-/** Deliveries that were given up or dropped, by endpoint. */
-export interface FailedEndpoint {
-  readonly endpoint: string
-  readonly count: number
-}
 
 /** Everything that is known of the installation; a text in place of a part says why it could not be read. */
 export interface StatusParts {
   readonly completeness: Completeness | string
-  readonly gaps: readonly RecentGap[] | string
-  readonly failed: readonly FailedEndpoint[] | string
+  readonly gaps: NonNullable<Status['gaps']> | string
+  readonly failed: NonNullable<Status['failed_deliveries']> | string
   /** What is wrong with Redis; undefined for nothing. */
   readonly redis: string | undefined
   readonly policy: string | undefined

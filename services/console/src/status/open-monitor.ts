@@ -4,6 +4,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openTopicHealth } from '@weir/kafka/topic-health.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
+import { warningOf } from '@weir/runtime/ops-server.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import { startPolling } from '@weir/runtime/start-polling.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
@@ -35,7 +36,7 @@ export async function openMonitor({ clickhouse, kafka, servers }: Servers, servi
     { everyMs: everyMs.topics, deadlineMs, ask: () => health.ask(Object.values(topics)) },
     service,
   )
-  checkReady('health of topics', () => (ofTopics.problem === undefined ? undefined : { warning: ofTopics.problem }))
+  checkReady('health of topics', () => warningOf(ofTopics.problem))
   const ofClickhouse = startPolling(
     'health of clickhouse',
     { everyMs: everyMs.clickhouse, deadlineMs, ask: () => readServerFacts(clickhouse, deadlineMs) },
@@ -54,38 +55,34 @@ export async function openMonitor({ clickhouse, kafka, servers }: Servers, servi
     },
     weir_clickhouse_parts_max: {
       help: 'Active parts of the partition of a table that has most',
-      labels: ['table'],
-      cells: () => labelled(ofClickhouse.answer?.partsMax),
+      label: 'table',
+      readAll: () => ofClickhouse.answer?.partsMax ?? {},
     },
     weir_clickhouse_disk_free_ratio: {
       help: 'Free share of a disk of ClickHouse',
-      labels: ['disk'],
-      cells: () => labelled(ofClickhouse.answer?.diskFreeRatio),
+      label: 'disk',
+      readAll: () => ofClickhouse.answer?.diskFreeRatio ?? {},
     },
     weir_clickhouse_replica_delay_seconds: {
       help: 'How far this server is behind, of replicated tables',
-      labels: ['table'],
-      cells: () => labelled(ofClickhouse.answer?.replicaDelaySeconds),
+      label: 'table',
+      readAll: () => ofClickhouse.answer?.replicaDelaySeconds ?? {},
     },
     weir_usage_complete_timestamp_seconds: {
       help: 'Until when all that was decided is counted',
-      labels: ['rows'],
-      cells: () => labelled(completeness.answer),
+      label: 'rows',
+      readAll: () => completeness.answer ?? {},
     },
   })
 }
 
-type Labelled = readonly [label: string, value: number]
-
-const labelled = (all: readonly Labelled[] = []) => all.map(([label, value]) => [[label], value] as const)
-
 /** None for rows of which nothing is counted yet. */
-async function readCompleteTimes(clickhouse: ClickHouseClient): Promise<readonly Labelled[]> {
+async function readCompleteTimes(clickhouse: ClickHouseClient): Promise<Readonly<Record<string, number>>> {
   const found = await Promise.all(
-    (['decisions', 'outcomes'] as const).map(async (rows): Promise<Labelled[]> => {
+    (['decisions', 'outcomes'] as const).map(async (rows) => {
       const { completeThroughMs } = await readCompleteness(clickhouse, topics[rows])
       return completeThroughMs === undefined ? [] : [[rows, completeThroughMs / 1_000]]
     }),
   )
-  return found.flat()
+  return Object.fromEntries(found.flat())
 }

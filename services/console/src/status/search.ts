@@ -8,14 +8,13 @@ import type { FastifyInstance } from 'fastify'
 import { timeInId } from '../decisions/decisions.ts'
 import { missingScope } from '../http/authorize.ts'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
-import { orUnavailable } from '../http/question-failure.ts'
-import { serve } from '../http/serve.ts'
+import { askAgain, serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 
 /** A subject or a key that the policy does not have is found by what it asked in these 30 days. */
 const seenFrom = 'now-30d'
 
-const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
+const unanswered = { what: 'a search could not be answered', problem: usageUnavailable(askAgain) }
 
 /** Whether decisions of the last weeks have this value in a column. */
 async function isSeen({ usage, clock }: Sources, reach: Reach, column: 'subject' | 'key_id', value: string) {
@@ -45,22 +44,13 @@ function candidatesOf(sources: Sources, reach: Reach, name: string): readonly Ca
 
 /** `GET /v1/search`: everything that has a name or an id, as far as the caller may read it. */
 export function registerSearch(app: FastifyInstance, sources: Sources): void {
-  serve(
-    app,
-    search,
-    orUnavailable(
-      'a search could not be answered',
-      unavailable,
-    )(async (request, reply) => {
-      const { reach, query } = request
-      if (sources.policy.state === undefined) return answerProblem(reply, policyUnread)
-      const open = candidatesOf(sources, reach, query.q).filter(
-        ([, scope]) => missingScope(request, scope) === undefined,
-      )
-      const found = await Promise.all(open.map(([, , isThere]) => isThere()))
-      const kinds = open.flatMap(([kind], at) => (found[at] === undefined || found[at] === false ? [] : [kind]))
-      const isId = (kind: string) => ['decision', 'alert', 'change'].includes(kind)
-      return { items: kinds.map((kind) => ({ kind, name: isId(kind) ? query.q.toLowerCase() : query.q })) }
-    }),
-  )
+  serveQuestion(app, search, unanswered, async (request, reply) => {
+    const { reach, query } = request
+    if (sources.policy.state === undefined) return answerProblem(reply, policyUnread)
+    const open = candidatesOf(sources, reach, query.q).filter(([, scope]) => missingScope(request, scope) === undefined)
+    const found = await Promise.all(open.map(([, , isThere]) => isThere()))
+    const kinds = open.flatMap(([kind], at) => (found[at] === undefined || found[at] === false ? [] : [kind]))
+    const isId = (kind: string) => ['decision', 'alert', 'change'].includes(kind)
+    return { items: kinds.map((kind) => ({ kind, name: isId(kind) ? query.q.toLowerCase() : query.q })) }
+  })
 }

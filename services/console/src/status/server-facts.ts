@@ -1,16 +1,16 @@
 import { type ClickHouseClient, countsAsNumbers, readRows } from '@weir/clickhouse/connect.ts'
 import { localDatabase } from '@weir/clickhouse/turn-migration.ts'
 
-/** A label and its number. */
-type Labelled = readonly [label: string, value: number]
+/** Numbers by their labels. */
+type Labelled = Readonly<Record<string, number>>
 
 /** What decides how long ClickHouse can go on as it is. */
 export interface ServerFacts {
   /** The most active parts that a partition of each table has: ClickHouse slows inserts beyond some thousand. */
-  readonly partsMax: readonly Labelled[]
-  readonly diskFreeRatio: readonly Labelled[]
+  readonly partsMax: Labelled
+  readonly diskFreeRatio: Labelled
   /** Of each replicated table, how far this server is behind. */
-  readonly replicaDelaySeconds: readonly Labelled[]
+  readonly replicaDelaySeconds: Labelled
 }
 
 const partsMax = (database: string) => `SELECT table AS label, max(parts) AS value FROM
@@ -31,11 +31,11 @@ const replicaDelay = (database: string) => `SELECT table AS label, max(absolute_
  */
 export async function readServerFacts(client: ClickHouseClient, deadlineMs: number): Promise<ServerFacts> {
   const more = { abort_signal: AbortSignal.timeout(deadlineMs), clickhouse_settings: countsAsNumbers }
-  const ask = async (query: string): Promise<Labelled[]> => {
+  const ask = async (query: string): Promise<Labelled> => {
     const rows = await readRows<{ label: string; value: number }>(client, query, {}, more)
-    return rows.map(({ label, value }) => [label, value])
+    return Object.fromEntries(rows.map(({ label, value }) => [label, value]))
   }
   const database = client.cluster === undefined ? client.database : localDatabase(client.cluster.database)
   const [parts, disks, delays] = await Promise.all([partsMax(database), diskFreeRatio, replicaDelay(database)].map(ask))
-  return { partsMax: parts ?? [], diskFreeRatio: disks ?? [], replicaDelaySeconds: delays ?? [] }
+  return { partsMax: parts ?? {}, diskFreeRatio: disks ?? {}, replicaDelaySeconds: delays ?? {} }
 }

@@ -1,5 +1,6 @@
 import { getStatus } from '@weir/api/status.ts'
 import type { FastifyInstance } from 'fastify'
+import type { FailedDelivery } from '../alerts/delivery-queries.ts'
 import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { iso } from '../usage/completeness.ts'
@@ -14,28 +15,22 @@ const unread = 'ClickHouse did not answer'
 
 const partOf = <T>(part: T | string): T | null => (typeof part === 'string' ? null : part)
 
-async function readParts({ status, usage, alerts, policy }: Sources, nowMs: number) {
+/** How many deliveries failed at each endpoint. */
+const byEndpoint = (failed: readonly FailedDelivery[]) =>
+  [...Map.groupBy(failed, ({ endpoint }) => endpoint)].map(([endpoint, of]) => ({ endpoint, count: of.length }))
+
+async function readParts({ status, usage, alerts, policy }: Sources, nowMs: number): Promise<StatusParts> {
   const within = { fromMs: nowMs - backMs, toMs: nowMs }
+  const readFailed = alerts.listFailed(within, failedMax).then(byEndpoint)
   const [completeness, gaps, failed, redis, processes] = await Promise.all([
     usage.askCompleteness('decisions').catch(() => `usage is not known: ${unread}`),
     status.recentGaps(within.fromMs).catch(() => `gaps are not known: ${unread}`),
-    alerts.listFailed(within, failedMax).catch(() => `failed deliveries are not known: ${unread}`),
+    readFailed.catch(() => `failed deliveries are not known: ${unread}`),
     status.redisProblem(),
     status.processes(),
   ])
-  const byEndpoint = typeof failed === 'string' ? failed : [...Map.groupBy(failed, ({ endpoint }) => endpoint)]
-  const parts: StatusParts = {
-    completeness,
-    gaps,
-    redis,
-    processes,
-    failed:
-      typeof byEndpoint === 'string'
-        ? byEndpoint
-        : byEndpoint.map(([endpoint, of]) => ({ endpoint, count: of.length })),
-    policy: policy.state === undefined ? 'the policy is not read yet: Kafka does not answer' : undefined,
-  }
-  return parts
+  const unreadPolicy = 'the policy is not read yet: Kafka does not answer'
+  return { completeness, gaps, failed, redis, processes, policy: policy.state ? undefined : unreadPolicy }
 }
 
 /** `GET /v1/status`: whether anything is wrong now, of everything that the console can ask. */

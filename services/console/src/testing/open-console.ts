@@ -132,13 +132,14 @@ const stands = { used: 1, remaining: 99, admits: true, retryMs: 0, resetMs: 9, b
 /** What every edit does. */
 const refusals = { before: 41, after: 3 }
 const impact: Impact = {
-  isExact: true,
+  exact: true,
   assumptions: ['The same requests come.'],
   subjects: 1,
   decisions: 90,
   share: 0.9,
-  total: refusals,
-  turned: { toRefused: 1, toAdmitted: 39 },
+  refused: refusals,
+  to_refused: 1,
+  to_admitted: 39,
   limits: [{ limit: 'minute', edit: 'changed', ...refusals, subjects: [{ subject: 'acme', ...refusals }] }],
 }
 

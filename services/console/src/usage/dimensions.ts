@@ -1,4 +1,5 @@
 import { usageDimensions } from '@weir/api/query/columns.ts'
+import { widened } from '@weir/api/query/fill.ts'
 import { isPosition, positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { listOf } from '@weir/api/query/read-parameters.ts'
 import { parseUsageQuery } from '@weir/api/query/usage-query.ts'
@@ -6,10 +7,10 @@ import { listValues, sumNames } from '@weir/api/usage.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
-import { cursorInvalid, linkOf, readCursor, writeCursor } from '../http/cursor.ts'
+import { cursorInvalid } from '../http/cursor.ts'
+import { openPages } from '../http/page.ts'
 import { answerProblem, unknownName, usageUnavailable } from '../http/problems.ts'
-import { orUnavailable } from '../http/question-failure.ts'
-import { serve } from '../http/serve.ts'
+import { askAgain, serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
@@ -17,52 +18,37 @@ import { usageSource } from './usage-queries.ts'
 
 /** Values of a page: a person chooses one of them, or types more of its name. */
 const pageMax = 100
-const unavailable = usageUnavailable('ClickHouse did not answer. Ask again; it is safe to repeat.')
+const unanswered = { what: 'the values of a column could not be read', problem: usageUnavailable(askAgain) }
 
 /** `GET /v1/dimensions/{name}`: which values a column of usage had, and how often, for those who fill in a filter. */
 export function registerDimensions(app: FastifyInstance, sources: Sources): void {
-  serve(
-    app,
-    listValues,
-    orUnavailable(
-      'the values of a column could not be read',
-      unavailable,
-    )(async (request, reply) => {
-      const { reach, by } = request
-      const { prefix, after: given, ...asked } = request.query
-      if (!reach.covers(listOf(asked.subject))) return answerProblem(reply, subjectForbidden(request))
-      const name = usageDimensions.find((one) => one === request.params.name)
-      if (name === undefined) return answerProblem(reply, unknownName('column', request.params.name))
-      const path = `/v1/dimensions/${name}`
-      const owner = { path, given: { ...asked, prefix }, by, reach }
-      const cursor = given === undefined ? undefined : readCursor(given, owner)
-      const atMs = cursor?.atMs ?? sources.clock.nowMs()
-      const ranked = { ...asked, by: name, step: 'total', order: '-count' }
-      const parsed = parseUsageQuery(ranked, { nowMs: atMs, isNarrow: reach.isOwn })
-      if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
-      const query = { ...parsed.query, ...(prefix === undefined ? {} : { namePrefix: prefix }) }
-      const order = sortKeyOf(query)
-      const after = cursor?.position
-      if (given !== undefined && !(after !== undefined && isPosition(order, after))) {
-        return answerProblem(reply, cursorInvalid)
-      }
-      // First: what comes in between the two is then more than was claimed, and never less.
-      const completeness = await sources.usage.askCompleteness('decisions')
-      const found = await sources.usage.askUsage(reach, query, { after, rowsMax: pageMax + 1 })
-      const rows = found.slice(0, pageMax)
-      const last = found.length > rows.length ? rows.at(-1) : undefined
-      const next = last === undefined ? null : writeCursor(owner, { atMs, position: positionOf(order, { ...last }) })
-      if (next !== null) reply.header('link', linkOf(path, request.url, next))
-      const { table, bucketMs } = usageSource(reach, query)
-      const body = {
-        from: iso(Math.floor(query.fromMs / bucketMs) * bucketMs),
-        to: iso(Math.ceil(query.toMs / bucketMs) * bucketMs),
-        source: table,
-        ...shownCompleteness(completeness, reach),
-        next,
-        items: rows.map((row) => ({ value: row[name] ?? '', count: row.count })),
-      }
-      return reply.type('application/json; charset=utf-8').send(jsonWithNumbers(body, sumNames))
-    }),
-  )
+  serveQuestion(app, listValues, unanswered, async (request, reply) => {
+    const { reach } = request
+    const { prefix, after: _, ...asked } = request.query
+    if (!reach.covers(listOf(asked.subject))) return answerProblem(reply, subjectForbidden(request))
+    const name = usageDimensions.find((one) => one === request.params.name)
+    if (name === undefined) return answerProblem(reply, unknownName('column', request.params.name))
+    const pages = openPages(request, `/v1/dimensions/${name}`, request.query, sources.clock.nowMs())
+    const ranked = { ...asked, by: name, step: 'total', order: '-count' }
+    const parsed = parseUsageQuery(ranked, { nowMs: pages.atMs, isNarrow: reach.isOwn })
+    if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
+    const query = { ...parsed.query, ...(prefix === undefined ? {} : { namePrefix: prefix }) }
+    const order = sortKeyOf(query)
+    if (pages.isAstray((position) => isPosition(order, position))) return answerProblem(reply, cursorInvalid)
+    // First: what comes in between the two is then more than was claimed, and never less.
+    const completeness = await sources.usage.askCompleteness('decisions')
+    const found = await sources.usage.askUsage(reach, query, { after: pages.after, rowsMax: pageMax + 1 })
+    const { rows, next } = pages.cut(reply, found, pageMax, (last) => positionOf(order, { ...last }))
+    const { table, bucketMs } = usageSource(reach, query)
+    const { fromMs, toMs } = widened(query, bucketMs)
+    const body = {
+      from: iso(fromMs),
+      to: iso(toMs),
+      source: table,
+      ...shownCompleteness(completeness, reach),
+      next,
+      items: rows.map((row) => ({ value: row[name] ?? '', count: row.count })),
+    }
+    return reply.type('application/json; charset=utf-8').send(jsonWithNumbers(body, sumNames))
+  })
 }

@@ -1,12 +1,9 @@
 import type { Values } from '@weir/api/query/read-parameters.ts'
+import type { RollupQuery } from '@weir/api/query/usage-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 
 /** What a question leaves out. */
-interface Filters {
-  readonly only: Values<string>
-  readonly except: Values<string>
-  readonly subjectPrefix: string | undefined
-}
+type Filters = Pick<RollupQuery<string>, 'only' | 'except' | 'subjectPrefix'>
 
 /**
  * A column as its reader sees it. Callers who are limited to subjects see nothing of limits in shadow: `denied_by` of

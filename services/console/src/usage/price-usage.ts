@@ -1,4 +1,5 @@
 import type { UsageQuery } from '@weir/api/query/usage-query.ts'
+import type { UsageRow as ShownUsageRow } from '@weir/api/usage.ts'
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { formatAmount } from '@weir/core/prices/amount.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
@@ -9,11 +10,8 @@ import type { Reach } from '@weir/core/usage/reach.ts'
 import { type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
 import type { PagePosition, UsageRow } from './usage-queries.ts'
 
-/** A row with its price; null where the subject has no price list. */
-export interface PricedRow {
-  readonly amount: string | null
-  readonly currency: string | null
-}
+/** The price of a row; null where the subject has no price list. */
+export type PricedRow = Required<Pick<ShownUsageRow, 'amount' | 'currency'>>
 
 type AskUsage = (reach: Reach, query: UsageQuery, position: PagePosition) => Promise<readonly UsageRow[]>
 

@@ -1,4 +1,4 @@
-import { rawDimensions, type UsageDimension } from '@weir/api/query/columns.ts'
+import { rawDimensions, rollupDimensions, type UsageDimension } from '@weir/api/query/columns.ts'
 import type { OutcomeQuery, RollupQuery, UsageQuery } from '@weir/api/query/usage-query.ts'
 import type { OutcomeRow, UsageRow as ShownUsageRow } from '@weir/api/usage.ts'
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
@@ -74,19 +74,7 @@ const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
 function rawSource(question: UsageQuery): RollupSource {
   const named = (['subject', 'key_id'] as const).filter((name) => name in question.only)
   const narrowed = named.map((name) => `AND u.${name} IN {only_${name}:Array(String)}`).join(' ')
-  const own = [
-    'ts',
-    'subject',
-    'key_id',
-    'plan',
-    'route',
-    'method',
-    'outcome',
-    'denied_by',
-    'cost',
-    'count',
-    'adjustment',
-  ]
+  const own = ['ts', ...rollupDimensions, 'cost', 'count', 'adjustment']
   const corrected = Object.entries({ reason: 'reason', mode: 'mode', ip: 'ip', met_limits: 'limits.name' })
   return {
     table: 'decisions',

@@ -1,5 +1,5 @@
 import { addAbortSignal, pipeline, type Readable, Transform } from 'node:stream'
-import type { StreamFormat } from '@weir/api/query/answer-form.ts'
+import type { AnswerForm, StreamFormat } from '@weir/api/query/answer-form.ts'
 import type { FilledSteps } from '@weir/api/query/fill.ts'
 import type { RollupQuery } from '@weir/api/query/usage-query.ts'
 import type { ClickHouseClient, ClickHouseSettings } from '@weir/clickhouse/connect.ts'
@@ -49,10 +49,8 @@ const formats: Readonly<Record<StreamFormat, FormatSql>> = {
 }
 
 /** How a stream is written. */
-export interface StreamForm {
+export interface StreamForm extends Omit<AnswerForm, 'limit'> {
   readonly format: StreamFormat
-  readonly sumsAreText: boolean
-  readonly isCsvExact: boolean
 }
 
 function writerOf({ format, isCsvExact }: StreamForm, by: readonly string[]): ColumnWriter {

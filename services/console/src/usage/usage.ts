@@ -1,6 +1,6 @@
 import type { Operation } from '@weir/api/operation.ts'
 import { acceptedFormat } from '@weir/api/query/answer-form.ts'
-import { filledSteps } from '@weir/api/query/fill.ts'
+import { filledSteps, widened } from '@weir/api/query/fill.ts'
 import { isPosition, positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { type GivenParameters, listOf, parametersOf } from '@weir/api/query/read-parameters.ts'
 import type { MonthCalendar } from '@weir/api/query/read-period.ts'
@@ -12,18 +12,17 @@ import {
   type RollupQuery,
 } from '@weir/api/query/usage-query.ts'
 import { askOutcomes, askUsage, getOutcomes, getUsage, sumNames } from '@weir/api/usage.ts'
-import { pageMsMax } from '@weir/clickhouse/question-bounds.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import { isKnown } from '@weir/runtime/serve-description.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { missingScope, subjectForbidden } from '../http/authorize.ts'
-import { type CursorOwner, cursorInvalid, linkOf, ownerHash, readCursor, writeCursor } from '../http/cursor.ts'
+import { type CursorOwner, cursorInvalid, ownerHash } from '../http/cursor.ts'
 import { etagOf } from '../http/etag.ts'
+import { openPages } from '../http/page.ts'
 import { answerProblem, outcomesUnavailable, policyUnread, usageUnavailable } from '../http/problems.ts'
-import { questionFailure } from '../http/question-failure.ts'
-import { serve } from '../http/serve.ts'
+import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
@@ -43,7 +42,7 @@ interface RollupRoute<Dimension extends string> {
   readonly get: Operation
   /** The same question in a body. */
   readonly post: Operation
-  readonly unavailable: (detail: string) => Problem
+  readonly unavailable: Problem
   readonly rows: 'decisions' | 'outcomes'
   readonly parse: (given: GivenParameters, at: AskedAt) => ParsedQuery<Dimension>
   readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => RollupSource
@@ -91,14 +90,23 @@ const spanOf = ({ fromMs, toMs, comparison }: RollupQuery<string>) => ({ fromMs:
 const filledOf = (query: RollupQuery<string>, { bucketMs }: Pick<RollupSource, 'bucketMs'>, completeMs?: number) =>
   query.isFilled === true ? filledSteps(query, bucketMs, completeMs) : undefined
 
+/** A question that may be asked, and how its page is cut off. */
+interface Asked<Dimension extends string> {
+  readonly reach: Reach
+  readonly query: RollupQuery<Dimension>
+  readonly position: PagePosition
+  readonly cut: (found: readonly Row[]) => { readonly rows: readonly Row[]; readonly next: string | null }
+}
+
 /** Answers a question that may be asked: a page of its rows, with how far they are complete. */
 async function answerOf<Dimension extends string>(
   sources: Sources,
   { sourceOf, rows: kind, ask, askTotals }: RollupRoute<Dimension>,
-  { reach, query, position }: { reach: Reach; query: RollupQuery<Dimension>; position: PagePosition },
+  { reach, query, position, cut }: Asked<Dimension>,
 ) {
-  const { fromMs, toMs, step, timeZone, by, comparison } = query
+  const { step, timeZone, by, comparison } = query
   const { table, bucketMs } = sourceOf(reach, query)
+  const { fromMs, toMs } = widened(query, bucketMs)
   // First: what comes in between the two is then more than was claimed, and never less.
   const completeness = await sources.usage.askCompleteness(kind)
   const [found, totals, gaps] = await Promise.all([
@@ -106,26 +114,24 @@ async function answerOf<Dimension extends string>(
     askTotals?.(reach, query),
     sources.usage.readGaps(kind, spanOf(query)),
   ])
-  const rows = found.slice(0, position.rowsMax - 1)
-  const last = found.length > rows.length ? rows.at(-1) : undefined
-  const body = {
-    from: iso(Math.floor(fromMs / bucketMs) * bucketMs),
-    to: iso(Math.ceil(toMs / bucketMs) * bucketMs),
+  const { rows, next } = cut(found)
+  return {
+    from: iso(fromMs),
+    to: iso(toMs),
     step,
     time_zone: timeZone,
     source: table,
     ...shownCompleteness(completeness, reach),
     gaps: shownGaps(gaps, reach),
-    cut_off: last !== undefined,
-    next: null as string | null,
+    cut_off: next !== null,
+    next,
     rows: rows.map((row) => shownRow(row, by)),
     ...(totals === undefined ? {} : { totals: shownSums(totals) }),
     ...(comparison === undefined ? {} : { previous: { from: iso(comparison.fromMs), to: iso(comparison.toMs) } }),
   }
-  return { body, last }
 }
 
-type Page = Awaited<ReturnType<typeof answerOf>>['body']
+type Page = Awaited<ReturnType<typeof answerOf>>
 
 /** Sends a page, or that it is the one that its reader knows. */
 function sendPage(
@@ -151,18 +157,16 @@ async function answerQuestion<Dimension extends string>(
 ): Promise<FastifyReply> {
   const { unavailable, parse } = route
   const { path } = route.get
-  const { by, reach, method } = request
+  const { reach } = request
   // First, and whether there is such a subject or not: nothing was read or looked up.
   if (!reach.covers(listOf(given.subject))) return answerProblem(reply, subjectForbidden(request))
-  const owner = { path, given, by, reach }
-  const cursor = typeof given.after === 'string' ? readCursor(given.after, owner) : undefined
-  const atMs = cursor?.atMs ?? sources.clock.nowMs()
+  const pages = openPages(request, path, given, sources.clock.nowMs())
   const format = given.format ?? acceptedFormat(request.headers.accept ?? '')
   reply.header('vary', 'Accept')
   const { state } = sources.policy
   if (given.period !== undefined && state === undefined) return answerProblem(reply, policyUnread)
   const calendar = calendarOf(state?.policy, listOf(given.subject ?? reach.subjects))
-  const parsed = parse({ ...given, format }, { nowMs: atMs, calendar, isNarrow: reach.isOwn })
+  const parsed = parse({ ...given, format }, { nowMs: pages.atMs, calendar, isNarrow: reach.isOwn })
   if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
   const { query, form } = parsed
   if (form.format !== 'json') {
@@ -174,32 +178,21 @@ async function answerQuestion<Dimension extends string>(
       readGaps: () => sources.usage.readGaps(route.rows, spanOf(query)),
       open: (signal, completeMs) =>
         sources.usage.openStream(reach, { ...question, filled: filledOf(query, question.source, completeMs) }, signal),
-      unavailable: unavailable(noAnswer),
+      unavailable,
     })
   }
   const missing = query.isPriced && !reach.isOwn ? missingScope(request, 'billing') : undefined
   if (missing !== undefined) return answerProblem(reply, missing)
   const order = sortKeyOf(query)
-  const after = cursor?.position
-  if (given.after !== undefined && !(after !== undefined && isPosition(order, after))) {
-    return answerProblem(reply, cursorInvalid)
-  }
-  try {
-    // One more than the page has says whether there is a next one.
-    const position = { after, rowsMax: form.limit + 1 }
-    const { body, last } = await answerOf(sources, route, { reach, query, position })
-    if (last !== undefined) {
-      body.next = writeCursor(owner, { atMs, position: positionOf(order, last as Readonly<Record<string, unknown>>) })
-      if (method !== 'POST') reply.header('link', linkOf(path, request.url, body.next))
-    }
-    const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
-    if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
-    if (priced !== undefined) body.rows = [...priced]
-    return sendPage(request, reply, { body, owner, sumsAreText: form.sumsAreText })
-  } catch (error) {
-    request.log.error({ err: error }, 'a question could not be answered')
-    return answerProblem(reply, questionFailure(error, { msMax: pageMsMax, unavailable: unavailable(noAnswer) }))
-  }
+  if (pages.isAstray((position) => isPosition(order, position))) return answerProblem(reply, cursorInvalid)
+  // One more than the page has says whether there is a next one.
+  const position = { after: pages.after, rowsMax: form.limit + 1 }
+  const cut = (found: readonly Row[]) => pages.cut(reply, found, form.limit, (last) => positionOf(order, { ...last }))
+  const body = await answerOf(sources, route, { reach, query, position, cut })
+  const priced = query.isPriced ? await route.price?.(reach, query, body.rows) : undefined
+  if (typeof priced === 'string') return answerProblem(reply, badRequest(priced))
+  if (priced !== undefined) body.rows = [...priced]
+  return sendPage(request, reply, { body, owner: pages.owner, sumsAreText: form.sumsAreText })
 }
 
 /** A question in the query, or in a body where it is too long for an address. */
@@ -208,10 +201,11 @@ function register<Dimension extends string>(
   sources: Sources,
   route: RollupRoute<Dimension>,
 ): void {
-  serve(app, route.get, async (request, reply) =>
+  const unanswered = { what: 'a question could not be answered', problem: route.unavailable }
+  serveQuestion(app, route.get, unanswered, async (request, reply) =>
     answerQuestion(sources, route, { given: request.query as GivenParameters, request, reply }),
   )
-  serve(app, route.post, async (request, reply) => {
+  serveQuestion(app, route.post, unanswered, async (request, reply) => {
     const { given, problems: wrong } = parametersOf(request.body)
     if (wrong.length > 0) return answerProblem(reply, badRequest(wrong.join('; ')))
     return answerQuestion(sources, route, { given, request, reply })
@@ -223,7 +217,7 @@ export function registerUsage(app: FastifyInstance, sources: Sources): void {
   register(app, sources, {
     get: getUsage,
     post: askUsage,
-    unavailable: usageUnavailable,
+    unavailable: usageUnavailable(noAnswer),
     rows: 'decisions',
     parse: parseUsageQuery,
     sourceOf: usageSource,
@@ -238,7 +232,7 @@ export function registerUsage(app: FastifyInstance, sources: Sources): void {
   register(app, sources, {
     get: getOutcomes,
     post: askOutcomes,
-    unavailable: outcomesUnavailable,
+    unavailable: outcomesUnavailable(noAnswer),
     rows: 'outcomes',
     parse: parseOutcomeQuery,
     sourceOf: () => outcomeSource,

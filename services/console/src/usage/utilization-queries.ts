@@ -1,4 +1,5 @@
 import type { UtilizationQuery } from '@weir/api/query/utilization-query.ts'
+import type { UtilizationRow as ShownRow } from '@weir/api/utilization.ts'
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
 import { pageMsMax, questionBounds, throwBound } from '@weir/clickhouse/question-bounds.ts'
 import { withinReach } from '@weir/clickhouse/within-reach.ts'
@@ -7,23 +8,10 @@ import { filtersOf } from './filters.ts'
 import { bucketStart, timeSql } from './rollup-sql.ts'
 
 /** How near a subject came to a limit. Counts are text, as they may exceed 2^53. */
-export interface UtilizationRow {
-  readonly subject: string
-  readonly limit: string
-  /** The largest part of its size that was in use at one time: a 32-bit number. */
-  readonly share: number
-  /** The most in use, and the size, in the last quarter hour that had this share. */
-  readonly used: string
-  readonly size: string
-  /** Start of that quarter hour, in milliseconds since the epoch. */
+export interface UtilizationRow extends Omit<ShownRow, 'at' | 'runs_out'> {
+  /** Start of the last quarter hour that had this share, in milliseconds since the epoch. */
   readonly at_ms: number
-  /** Decisions that met the limit, that it refused, and that it would have refused, were it not in shadow. */
-  readonly count: string
-  readonly refused: string
-  readonly shadow_refused: string
-  /** Units of the allowed decisions, as charged at first. */
-  readonly cost: string
-  /** The same since `paceFromMs`, until now. */
+  /** Units of the allowed decisions since `paceFromMs`, until now. */
   readonly pace_cost: number
   /** The last quarter hour since then in which a decision met the limit, and the most in use in it; 0 for none. */
   readonly last_ms: number
