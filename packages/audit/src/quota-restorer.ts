@@ -5,9 +5,18 @@ import type { Policy } from '@weir/policy/policy.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { warningOf } from '@weir/runtime/ops-server.ts'
-import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import { QuotaRestore } from './quota-restore.ts'
+
+/** Counts from the start of the process. */
+export interface RestoreCounters {
+  /** Times that Redis was found empty or restarted. */
+  losses: number
+  /** Looks at all quota counts after a loss. */
+  restores: number
+  /** Counts raised to what ClickHouse shows. */
+  raised: number
+}
 
 /** Sums over a month of all decisions; no caller waits for them. */
 const requestMs = 120_000
@@ -20,14 +29,9 @@ export async function openQuotaRestorer(
   servers: QuotaServers,
   server: ClickhouseServer,
   policy: () => Policy | undefined,
-  { run, log, metrics, checkReady }: Service,
-): Promise<void> {
-  const counters = { losses: 0, restores: 0, raised: 0 }
-  registerScraped(metrics, {
-    weir_redis_losses_total: { help: 'Times that Redis was found empty or restarted', read: () => counters.losses },
-    weir_quota_restores_total: { help: 'Looks at all quota counts after a loss', read: () => counters.restores },
-    weir_quotas_raised_total: { help: 'Quota counts raised to what ClickHouse shows', read: () => counters.raised },
-  })
+  { run, log, checkReady }: Service,
+): Promise<Readonly<RestoreCounters>> {
+  const counters: RestoreCounters = { losses: 0, restores: 0, raised: 0 }
   const clickhouse = await run.own(
     'clickhouse for quotas',
     connectClickhouse(server, 'weir-console-quotas', requestMs),
@@ -63,4 +67,5 @@ export async function openQuotaRestorer(
     onFault: (error) => log.warn({ err: error }, 'quotas cannot be watched or restored now, trying again'),
   })
   await run.own('quota restorer', detector, (one) => one.stop())
+  return counters
 }

@@ -20,7 +20,6 @@ import { ownSecret } from '@weir/runtime/live-secret.ts'
 import { type Readiness, warningOf } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
-import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
@@ -31,6 +30,7 @@ import { openDecisionSource } from './decisions/decision-source.ts'
 import { LiveDecisions } from './decisions/live-decisions.ts'
 import { createSemaphores } from './http/semaphore.ts'
 import { openLimitSource } from './limits/limit-source.ts'
+import { registerMetrics } from './metrics.ts'
 import { openMoneySource } from './money/money-source.ts'
 import type { Sources } from './sources.ts'
 import { askProcesses } from './status/ask-processes.ts'
@@ -58,15 +58,6 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   checkReady('redis', async () => warningOf(await problem()))
   await run.own('redis', redis, (client) => client.disconnect())
   return { redis, problem }
-}
-
-/** Makes the semaphores of questions and exports, with a metric of all that are taken. */
-function openSemaphores(live: LiveDecisions, { metrics }: Service) {
-  const semaphores = createSemaphores()
-  const help = 'Permits of questions, exports and live streams that are taken'
-  const readAll = () => ({ questions: semaphores.questions.taken, exports: semaphores.exports.taken, live: live.taken })
-  registerScraped(metrics, { weir_places_taken: { help, label: 'kind', readAll } })
-  return semaphores
 }
 
 await startService(
@@ -97,10 +88,12 @@ await startService(
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
     const limiter = await openRedis(config, service)
     const servers = limiter && { serverOf: serverFinder(limiter.redis), all: () => mastersOf(limiter.redis) }
-    if (servers !== undefined) await openQuotaRestorer(servers, config, () => feed.policy, service)
-    await openMonitor({ clickhouse, kafka, servers }, service)
+    const restores = servers && (await openQuotaRestorer(servers, config, () => feed.policy, service))
+    const monitor = await openMonitor({ clickhouse, kafka, servers }, service)
     const live = new LiveDecisions((sink) => new TopicFollower({ ...kafka, ...sink, topic: topics.decisions }))
     checkReady('live decisions', () => warningOf(live.problem))
+    const semaphores = createSemaphores()
+    registerMetrics(service.metrics, { semaphores, live, monitor, restores })
     const { portalKey, unsubscribeKey } = consoleVariables
     const streams = connectClickhouse(config, 'weir-console', streamMsMax)
     await run.own('streams', streams, (client) => client.close())
@@ -127,7 +120,7 @@ await startService(
         publicUrl: config.publicUrl,
         portalOrigins: config.portalOrigins,
       },
-      semaphores: openSemaphores(live, service),
+      semaphores,
       clock: systemClock,
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)

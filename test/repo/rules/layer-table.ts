@@ -136,7 +136,6 @@ export const layers: Readonly<Record<string, Layer>> = {
       'fast-json-stringify',
       'fastify',
       'lru-cache',
-      'prom-client',
     ],
     node: 'all',
   },

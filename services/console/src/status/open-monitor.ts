@@ -5,10 +5,9 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openTopicHealth } from '@weir/kafka/topic-health.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { warningOf } from '@weir/runtime/ops-server.ts'
-import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import { startPolling } from '@weir/runtime/start-polling.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
-import { openRedisMetrics } from './redis-metrics.ts'
+import { pollRedis } from './redis-facts.ts'
 import { readServerFacts } from './server-facts.ts'
 
 /** Each of these costs the server some milliseconds. */
@@ -24,12 +23,12 @@ interface Servers {
 }
 
 /**
- * Asks the servers that all processes share how they are, and registers what they say. What is not known is not shown:
- * a metric that stands still would look well. /readyz says why, here for Kafka, and elsewhere for the others.
+ * Asks the servers that all processes share how they are. What is not known is not shown: a metric that stands still
+ * would look well. /readyz says why, here for Kafka, and elsewhere for the others.
  */
-export async function openMonitor({ clickhouse, kafka, servers }: Servers, service: Service): Promise<void> {
-  const { run, metrics, checkReady } = service
-  if (servers !== undefined) openRedisMetrics(servers, service)
+export async function openMonitor({ clickhouse, kafka, servers }: Servers, service: Service) {
+  const { run, checkReady } = service
+  const ofRedis = servers && pollRedis(servers, service)
   const health = await run.own('health of topics', openTopicHealth(kafka), (one) => one.close())
   const ofTopics = startPolling(
     'health of topics',
@@ -47,34 +46,16 @@ export async function openMonitor({ clickhouse, kafka, servers }: Servers, servi
     { everyMs: everyMs.completeness, deadlineMs, ask: () => readCompleteTimes(clickhouse) },
     service,
   )
-  registerScraped(metrics, {
-    weir_topic_partitions: {
-      help: 'Partitions with less than all copies',
-      labels: ['topic', 'state'],
-      cells: () => (ofTopics.answer ?? []).map(([topic, state, count]) => [[topic, state], count]),
-    },
-    weir_clickhouse_parts_max: {
-      help: 'Active parts of the partition of a table that has most',
-      label: 'table',
-      readAll: () => ofClickhouse.answer?.partsMax ?? {},
-    },
-    weir_clickhouse_disk_free_ratio: {
-      help: 'Free share of a disk of ClickHouse',
-      label: 'disk',
-      readAll: () => ofClickhouse.answer?.diskFreeRatio ?? {},
-    },
-    weir_clickhouse_replica_delay_seconds: {
-      help: 'How far this server is behind, of replicated tables',
-      label: 'table',
-      readAll: () => ofClickhouse.answer?.replicaDelaySeconds ?? {},
-    },
-    weir_usage_complete_timestamp_seconds: {
-      help: 'Until when all that was decided is counted',
-      label: 'rows',
-      readAll: () => completeness.answer ?? {},
-    },
-  })
+  return {
+    topics: () => ofTopics.answer ?? [],
+    clickhouse: () => ofClickhouse.answer,
+    completeness: () => completeness.answer ?? {},
+    redis: () => ofRedis?.answer ?? [],
+  }
 }
+
+/** What the servers said last. */
+export type Monitor = Awaited<ReturnType<typeof openMonitor>>
 
 /** None for rows of which nothing is counted yet. */
 async function readCompleteTimes(clickhouse: ClickHouseClient): Promise<Readonly<Record<string, number>>> {

@@ -1,21 +1,23 @@
-import type { QuotaServers } from '@weir/redis/quota-counts.ts'
-import { partsOf, readServerInfo, type ServerInfo } from '@weir/redis/server-info.ts'
+import type { RestoreCounters } from '@weir/audit/quota-restorer.ts'
+import { partsOf } from '@weir/redis/server-info.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
-import { startPolling } from '@weir/runtime/start-polling.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
+import type { LiveDecisions } from './decisions/live-decisions.ts'
+import type { Semaphores } from './http/semaphore.ts'
+import type { Monitor } from './status/open-monitor.ts'
+import type { RedisFacts } from './status/redis-facts.ts'
 
-/** An INFO costs Redis a fraction of a millisecond. */
-const everyMs = 5_000
-/** A server answers within a second, or counts as down. */
-const deadlineMs = 2_000
-/** Masters of a Cluster that are shown; far more than most have. */
-const serversMax = 64
+/** What the console counts, and what it knows of the servers. */
+interface Measured {
+  readonly semaphores: Semaphores
+  readonly live: Pick<LiveDecisions, 'taken'>
+  readonly monitor: Monitor
+  /** Undefined where the console has no Redis. */
+  readonly restores: Readonly<RestoreCounters> | undefined
+}
 
 type Fields = ReadonlyMap<string, string>
 type Cell = readonly [values: readonly string[], number: number]
-
-/** A server's info with the role that it had last: it is a label, and one that is down says none. */
-type Known = ServerInfo & { readonly role: string }
 
 /** Metrics that are a field of INFO. */
 const plain = {
@@ -60,7 +62,7 @@ function commandTimes(fields: Fields) {
   return Object.entries(times)
 }
 
-function registerAll({ metrics }: Service, known: () => readonly Known[]): void {
+function registerRedis(register: Service['metrics'], known: () => readonly RedisFacts[]): void {
   const answered = () => known().flatMap(({ fields, ...rest }) => (fields === undefined ? [] : [{ ...rest, fields }]))
   /** Cells of all servers that answered, each of some `more` labels. */
   const cellsOf = (numbers: (fields: Fields, pingSeconds: number) => readonly Cell[]) => (): Cell[] =>
@@ -72,9 +74,9 @@ function registerAll({ metrics }: Service, known: () => readonly Known[]): void 
   const labels = ['server', 'role']
   for (const [name, [field, help]] of Object.entries(plain)) {
     const cells = cellsOf((fields) => [[[], Number(fields.get(field) ?? Number.NaN)]])
-    registerScraped(metrics, { [name]: { help, labels, cells } })
+    registerScraped(register, { [name]: { help, labels, cells } })
   }
-  registerScraped(metrics, {
+  registerScraped(register, {
     weir_redis_up: {
       help: 'Whether Redis answers the console within a second',
       labels,
@@ -124,17 +126,47 @@ function registerAll({ metrics }: Service, known: () => readonly Known[]): void 
   })
 }
 
-/** Asks the servers that hold the counts how they are, and registers what they say. */
-export function openRedisMetrics(servers: Pick<QuotaServers, 'all'>, service: Service): void {
-  let roles = new Map<string, string>()
-  const ask = async (): Promise<readonly Known[]> => {
-    const found = await Promise.all(servers.all().slice(0, serversMax).map(readServerInfo))
-    const known = found.map((one) => {
-      return { ...one, role: one.fields?.get('role') ?? roles.get(one.server) ?? 'unknown' }
-    })
-    roles = new Map(known.map(({ server, role }) => [server, role]))
-    return known
-  }
-  const polled = startPolling('redis servers', { everyMs, deadlineMs, ask }, service)
-  registerAll(service, () => polled.answer ?? [])
+/** Registers what the console counts, and what the servers say. docs/monitoring.md says what each metric is for. */
+export function registerMetrics(register: Service['metrics'], { semaphores, live, monitor, restores }: Measured): void {
+  registerScraped(register, {
+    weir_topic_partitions: {
+      help: 'Partitions with less than all copies',
+      labels: ['topic', 'state'],
+      cells: () => monitor.topics().map(([topic, state, count]) => [[topic, state], count]),
+    },
+    weir_clickhouse_parts_max: {
+      help: 'Active parts of the partition of a table that has most',
+      label: 'table',
+      readAll: () => monitor.clickhouse()?.partsMax ?? {},
+    },
+    weir_clickhouse_disk_free_ratio: {
+      help: 'Free share of a disk of ClickHouse',
+      label: 'disk',
+      readAll: () => monitor.clickhouse()?.diskFreeRatio ?? {},
+    },
+    weir_clickhouse_replica_delay_seconds: {
+      help: 'How far this server is behind, of replicated tables',
+      label: 'table',
+      readAll: () => monitor.clickhouse()?.replicaDelaySeconds ?? {},
+    },
+    weir_usage_complete_timestamp_seconds: {
+      help: 'Until when all that was decided is counted',
+      label: 'rows',
+      readAll: () => monitor.completeness(),
+    },
+  })
+  registerScraped(register, {
+    weir_places_taken: {
+      help: 'Permits of questions, exports and live streams that are taken',
+      label: 'kind',
+      readAll: () => ({ questions: semaphores.questions.taken, exports: semaphores.exports.taken, live: live.taken }),
+    },
+  })
+  if (restores === undefined) return
+  registerRedis(register, monitor.redis)
+  registerScraped(register, {
+    weir_redis_losses_total: { help: 'Times that Redis was found empty or restarted', read: () => restores.losses },
+    weir_quota_restores_total: { help: 'Looks at all quota counts after a loss', read: () => restores.restores },
+    weir_quotas_raised_total: { help: 'Quota counts raised to what ClickHouse shows', read: () => restores.raised },
+  })
 }
