@@ -21,15 +21,11 @@ const isAbove = ({ expected, found }: Discrepancy) => Number(found) > Number(exp
 
 const noCount: QuotaCount = { outcome: 'left', before: 0, endMs: 0, now: 0 }
 
-/** Floors of 0 for counts that Redis has and that no record explains. */
-function unexplained(keys: readonly string[], known: ReadonlySet<string>, nowMs: number): QuotaFloor[] {
-  return keys
-    .filter((key) => !known.has(key))
-    .map((key) => {
-      const [, subject = '', limit = ''] = /^weir:1:\{([^}]*)\}:([^:]*)/.exec(key) ?? []
-      const names = { subject: decodeURIComponent(subject), limit: decodeURIComponent(limit) }
-      return { ...names, keyId: '', route: '', method: '', endMs: nowMs + monthMs, units: 0, key }
-    })
+/** A floor of 0 for a count that Redis has and that no record explains. */
+function unexplained(key: string, nowMs: number): QuotaFloor {
+  const [, subject = '', limit = ''] = /^weir:1:\{([^}]*)\}:([^:]*)/.exec(key) ?? []
+  const names = { subject: decodeURIComponent(subject), limit: decodeURIComponent(limit) }
+  return { ...names, keyId: '', route: '', method: '', endMs: nowMs + monthMs, units: 0, key }
 }
 
 /** The end of an unexplained count is not known: the period that runs there is meant. */
@@ -53,7 +49,7 @@ export async function auditQuotas(ports: {
   const names = new Set(summable.map(({ limit }) => limit.name))
   const leased = new Set(summable.filter(({ limit }) => limit.lease > 0).map(({ limit }) => limit.name))
   const first = new Map<string, QuotaCount>()
-  const present = unexplained(await counts.find(names), new Set(), nowMs())
+  const present = (await counts.find(names)).map((key) => unexplained(key, nowMs()))
   for (const [at, count] of (await counts.look(present)).entries()) {
     const key = present[at]?.key
     if (key !== undefined) first.set(key, ofItsOwnPeriod(count))
@@ -62,21 +58,17 @@ export async function auditQuotas(ports: {
   const look = async () => {
     const floors = quotaFloors(await askKnownUnits(clickhouse, summable, nowMs()), summable)
     const unknown = await askUnknownUnits(clickhouse, nowMs() - monthMs)
-    const others = unexplained([...first.keys()], new Set(floors.map(({ key }) => key)), nowMs())
-    const all = [...floors, ...others]
+    const known = new Set(floors.map(({ key }) => key))
+    const others = [...first.keys()].filter((key) => !known.has(key))
+    const all = [...floors, ...others.map((key) => unexplained(key, nowMs()))]
     const last = await counts.look(all)
     const looks = all.flatMap((floor, at): QuotaReading[] => {
       const count = last[at]
       if (count === undefined) return []
-      return [
-        {
-          floor,
-          first: first.get(floor.key) ?? noCount,
-          last: at < floors.length ? count : ofItsOwnPeriod(count),
-          unknown: unknown.get(floor.subject) ?? 0,
-          isLeased: leased.has(floor.limit),
-        },
-      ]
+      const before = first.get(floor.key) ?? noCount
+      const now = at < floors.length ? count : ofItsOwnPeriod(count)
+      const units = unknown.get(floor.subject) ?? 0
+      return [{ floor, first: before, last: now, unknown: units, isLeased: leased.has(floor.limit) }]
     })
     return { findings: quotaDiscrepancies(looks), compared: all.length }
   }

@@ -70,23 +70,20 @@ const goneReason = (job: DeliveryJob, error: string) =>
 const unknownReason = (job: DeliveryJob) =>
   `the ${isOfContact(job) ? "subject's contact has no such address that gets this alert" : 'policy has no such endpoint'} any more`
 
-/** Returns the function that records the outcome of a run, and counts it once it is recorded. */
-const createCountingRecorder =
-  ({ record, counters }: DeliverOptions) =>
-  async (type: keyof Counters['deliveries'], row: DeliveryV1): Promise<void> => {
-    await record([row])
-    const { results } = counters.deliveries[type]
-    const { outcome } = row
-    if (outcome !== 'queued' && outcome !== 'requested' && outcome !== 'silenced') results[outcome] += 1
-  }
-
 /**
  * Returns the function that runs a job: at most one attempt, its record, and the decision what comes next. It rejects
  * if the record could not be written; the whole run is then repeated.
  */
 export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => Promise<JobOutcome> {
   const { policyInForce, limiter, disabled, clock, counters, crash = noCrash } = options
-  const record = createCountingRecorder(options)
+
+  /** Records the outcome of a run, and counts it once it is recorded. */
+  const record = async (type: keyof Counters['deliveries'], row: DeliveryV1): Promise<void> => {
+    await options.record([row])
+    const { outcome } = row
+    if (outcome === 'queued' || outcome === 'requested' || outcome === 'silenced') return
+    counters.deliveries[type].results[outcome] += 1
+  }
 
   const drop = async (job: DeliveryJob, error: string, type: Target['type'] | 'unknown'): Promise<JobOutcome> => {
     const nowMs = clock.nowMs()
