@@ -57,7 +57,7 @@ export async function readCountedOffsets(client: ClickHouseClient, fromMs: numbe
 const upTo = (
   cursor: 'since' | 'until',
 ) => `toInt64(d.offset) <= transform(concat(toString(d.topic_id), '/', toString(d.partition)),
-  {${cursor}SemaphoreBounds:Array(String)}, arrayMap(one -> toInt64(one), {${cursor}Offsets:Array(String)}), toInt64(-1))`
+  {${cursor}Partitions:Array(String)}, arrayMap(one -> toInt64(one), {${cursor}Offsets:Array(String)}), toInt64(-1))`
 
 /** Whole groups of a subject and an hour, however many routes they have. */
 const exportSql = `
@@ -71,7 +71,7 @@ const exportSql = `
   GROUP BY subject, hour_ms, route ORDER BY subject, hour_ms LIMIT {rowsMax:UInt32} WITH TIES`
 
 const offsetsOf = (name: string, { counted = [] }: Partial<ExportCursor>) => ({
-  [`${name}SemaphoreBounds`]: counted.map(([topicId, partition]) => `${topicId}/${partition}`),
+  [`${name}Partitions`]: counted.map(([topicId, partition]) => `${topicId}/${partition}`),
   [`${name}Offsets`]: counted.map(([, , offset]) => offset),
 })
 
