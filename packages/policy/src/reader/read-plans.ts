@@ -47,19 +47,14 @@ export function readPlans(
   at: SourcePosition,
   { limits, prices }: { readonly limits: Limits; readonly prices: Prices },
   before: ReadonlyMap<string, Plan>,
-): Map<string, Plan | undefined> {
-  const plans = new Map<string, Plan | undefined>()
-  for (const [name, field] of planEntries.read(reader, at)) {
+): Plans {
+  return planEntries.each(reader, at, (name, field) => {
     const written = plan.find(reader, field)
     const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, name)
     const own = written === undefined ? {} : pricingOf(reader, written, prices)
     const service = written?.values.selfService === true ? { selfService: true } : {}
-    plans.set(
-      name,
-      found === undefined ? undefined : sameAs(before.get(name), { name, limits: found, ...own, ...service }),
-    )
-  }
-  return plans
+    return found && sameAs(before.get(name), { name, limits: found, ...own, ...service })
+  })
 }
 
 function pricingOf(reader: PolicyReader, { fields, values }: t.FoundObject<typeof plan.members>, prices: Prices) {

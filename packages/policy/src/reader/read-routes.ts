@@ -1,3 +1,4 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { normalizePath, pathToMatch } from '@weir/core/http/normalize-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
@@ -127,9 +128,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       ...units,
       upstream,
       limits,
-      ...(settle === undefined ? {} : { settleMs: settle }),
-      ...(settleMax === undefined ? {} : { settleMax }),
-      ...(refundOn === undefined ? {} : { refundOn }),
+      ...definedFields({ settleMs: settle, settleMax, refundOn }),
       ...refusalsOf(reader, fields, values),
     })
   }

@@ -1,6 +1,5 @@
 import { parseTimeZone, timeZonePattern } from '@weir/core/calendar/time-zone.ts'
 import { type ApiKey, type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
-import { subjectPattern, subjectRule } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'
@@ -45,11 +44,7 @@ export const subjectSettings = t.object('a subject', settings)
 const subject = t.object('a subject', { ...settings, keys: t.orEmpty('API keys, as their hashes.', keyList) })
 
 /** The section `subjects`. */
-export const subjectEntries = t.entries(subject.schema, {
-  plural: 'subjects',
-  one: 'a subject',
-  ids: { rule: subjectRule, pattern: subjectPattern },
-})
+export const subjectEntries = t.entries(subject.schema, { plural: 'subjects', one: 'a subject', ids: t.subjectIds })
 
 /** Subjects and their keys. No hash and no key id occurs twice in a policy, whichever subject has it. */
 export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions): Identities {
