@@ -5,7 +5,7 @@ import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { openMemoryIngress } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
-import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { createLayers } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { forTest } from '../support/opened.ts'
@@ -35,7 +35,7 @@ async function open(identity: string, around: Around) {
 }
 
 test('a charge of somebody who was turned away is given back when its late reply comes, and the record is corrected', async () => {
-  const { server, log, api } = await open('{}', (store) => new LayeredStore(store, { ...common, processes: () => 1 }))
+  const { server, log, api } = await open('{}', (store) => createLayers(store, { ...common, processes: () => 1 }).store)
   const check = async (peek: boolean) => {
     const headers = { authorization: 'Bearer root', 'content-type': 'application/json' }
     const payload = { subject: 'acme', cost: 7, peek }
