@@ -1,3 +1,4 @@
+import { decodeEscapes } from '@weir/core/http/decode-escapes.ts'
 import type { Route } from '../policy.ts'
 
 /** The word that routes for descriptors of Envoy's rate limit service have instead of a method. */
@@ -124,18 +125,10 @@ export function readDescriptorPath(path: string): { readonly path: string } | { 
     const isValue = at > 0 && at % 2 === 0
     const isPattern = segment.startsWith(':') || (segment.endsWith('*') && segment.length > 1)
     if (isPattern && !isValue) return { why: `has the pattern ${segment} where a key or the domain stands` }
-    const text = decoded(segment.startsWith(':') || !isPattern ? segment : segment.slice(0, -1))
+    const text = decodeEscapes(segment.startsWith(':') || !isPattern ? segment : segment.slice(0, -1))
     if (text === undefined) return { why: 'has a broken percent-escape' }
     if (segment.startsWith(':')) read.push(segment)
     else read.push(isPattern ? `${descriptorSegment(text)}*` : descriptorSegment(text === '\0' ? '' : text))
   }
   return { path: `/${read.join('/')}` }
-}
-
-function decoded(segment: string): string | undefined {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return undefined
-  }
 }
