@@ -1,8 +1,8 @@
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { AddressCardinalityLimit } from './address-cardinality-limit.ts'
-import { DenyCache } from './deny-cache.ts'
-import { Leasing } from './lease.ts'
-import { LocalFallback, type LocalFallbackOptions } from './local-fallback.ts'
+import { createAddressCardinalityLimit } from './address-cardinality-limit.ts'
+import { createDenyCache } from './deny-cache.ts'
+import { createLeasing } from './lease.ts'
+import { createLocalFallback, type LocalFallbackOptions } from './local-fallback.ts'
 
 interface LayersOptions extends LocalFallbackOptions {
   /** The longest that the store takes to answer. */
@@ -17,9 +17,9 @@ export type Layers = ReturnType<typeof createLayers>
  * cached denial is repeated, leased units are spent, and what Redis does not answer is decided in this process.
  */
 export function createLayers(inner: LimitStore, options: LayersOptions) {
-  const leasing = new Leasing(new LocalFallback(inner, options), { deadlineMs: options.deadlineMs })
-  const denials = new DenyCache(leasing)
-  const store = new AddressCardinalityLimit(denials)
+  const leasing = createLeasing(createLocalFallback(inner, options), { deadlineMs: options.deadlineMs })
+  const denials = createDenyCache(leasing)
+  const store = createAddressCardinalityLimit(denials)
   return {
     /** What a request meets first. */
     store,
