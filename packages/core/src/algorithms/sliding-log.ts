@@ -1,4 +1,4 @@
-import { type AlgorithmModel, type ModelArguments, stepBackMsMax } from './plan.ts'
+import { type AlgorithmModel, type ModelArguments, stepBackMsMax, windowMsOf } from './plan.ts'
 
 /** One count, as its value in Redis holds it. */
 export interface SlidingLogState {
@@ -13,10 +13,7 @@ interface Live extends SlidingLogState {
   readonly rebased: boolean
 }
 
-function windowUsOf({ span }: ModelArguments): number {
-  if (span.kind !== 'window') throw new Error('a sliding log came with a calendar period')
-  return span.ms * 1_000
-}
+const windowUsOf = (limit: ModelArguments) => windowMsOf(limit) * 1_000
 
 /** The stamps that count. While the clock stands a little behind the newest, it counts as standing still. */
 function liveStamps(state: SlidingLogState | undefined, limit: ModelArguments, nowUs: number): Live {

@@ -1,4 +1,4 @@
-import { type AlgorithmModel, type ModelArguments, stepBackMsMax } from './plan.ts'
+import { type AlgorithmModel, stepBackMsMax, windowMsOf } from './plan.ts'
 
 /** One count, as its value in Redis holds it. */
 export interface SlidingWindowState {
@@ -69,11 +69,6 @@ function usedOf({ lengthMs, startMs, current, previous }: Cells, nowMs: number):
 function freeMsOf({ lengthMs, startMs, current, previous }: Cells, nowMs: number): number {
   if (current > 0) return startMs + 2 * lengthMs
   return previous > 0 ? startMs + lengthMs : nowMs
-}
-
-function windowMsOf({ span }: ModelArguments): number {
-  if (span.kind !== 'window') throw new Error('a sliding window came with a calendar period')
-  return span.ms
 }
 
 /** The twin of lua/algorithms/sliding-window.lua, which says what the algorithm promises; tests compare the two. */

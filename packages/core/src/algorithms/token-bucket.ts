@@ -1,4 +1,4 @@
-import { type AlgorithmModel, type ModelArguments, stepBackMsMax } from './plan.ts'
+import { type AlgorithmModel, type ModelArguments, stepBackMsMax, windowMsOf } from './plan.ts'
 
 /** A length of time: whole microseconds, and a numerator over the size. */
 interface Exact {
@@ -72,10 +72,7 @@ function unitsOf(backlog: Exact, rate: Rate): number {
   return units > 0 && !isLess(span(units - 1, rate), backlog) ? units - 1 : units
 }
 
-function rateOf({ size, span }: ModelArguments): Rate {
-  if (span.kind !== 'window') throw new Error('a token bucket came with a calendar period')
-  return { size, windowMs: span.ms }
-}
+const rateOf = (limit: ModelArguments): Rate => ({ size: limit.size, windowMs: windowMsOf(limit) })
 
 /** What may be given back for a charge of `taken`: all of it, or what is sure not to have run over. */
 function givenBack(state: TokenBucketState, taken: Exact, atUs: number, nowUs: number): Exact {

@@ -125,13 +125,7 @@ export const limitEntries = t.entries(schema, {
 /** What limits name that is read after them. */
 export interface LimitReferences {
   readonly counted: CountedParameters[]
-  readonly plans: Named[]
-}
-
-/** A name with where it is written. */
-interface Named {
-  readonly value: string
-  readonly at: SourcePosition
+  readonly plans: t.Located<string>[]
 }
 
 interface References extends Pick<LimitReferences, 'plans'> {
@@ -142,7 +136,7 @@ interface References extends Pick<LimitReferences, 'plans'> {
 interface Replacing {
   /** The limit's own. */
   readonly name: string
-  readonly replaced: readonly Named[]
+  readonly replaced: readonly t.Located<string>[]
 }
 
 /**

@@ -137,7 +137,7 @@ export function pricesNamed(
 
 /** Reads the price lists, and returns the check of their routes, for when the routes are read. */
 export function readPrices(reader: PolicyReader, at: SourcePosition) {
-  const named: { readonly value: string; readonly at: SourcePosition }[] = []
+  const named: t.Located<string>[] = []
   const lists: Prices = priceEntries.each(reader, at, (name, field) => {
     const before = reader.problemCount
     const written = priceList.find(reader, field)
@@ -185,11 +185,7 @@ function checkPackages(reader: PolicyReader, at: SourcePosition, per: bigint, ti
 
 type WrittenLines = NonNullable<ReturnType<typeof lineList.read>>
 
-function readLines(
-  reader: PolicyReader,
-  written: WrittenLines,
-  named: { readonly value: string; readonly at: SourcePosition }[],
-): readonly PriceLine[] {
+function readLines(reader: PolicyReader, written: WrittenLines, named: t.Located<string>[]): readonly PriceLine[] {
   const names = new Set<string>()
   let rest: string | undefined
   return written.map(({ value, at }) => {

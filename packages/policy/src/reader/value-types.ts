@@ -119,8 +119,14 @@ export const checked = <T, R>(
   },
 })
 
+/** A value with where it is written. */
+export interface Located<T> {
+  readonly value: T
+  readonly at: SourcePosition
+}
+
 /** A value with its position, for what is known to be wrong only when everything is read. */
-export const located = <T>(type: ValueType<T>): ValueType<{ readonly value: T; readonly at: SourcePosition }> => ({
+export const located = <T>(type: ValueType<T>): ValueType<Located<T>> => ({
   schema: type.schema,
   read(reader, at) {
     const value = type.read(reader, at)
