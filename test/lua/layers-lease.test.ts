@@ -4,7 +4,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
-import { createLeasing } from '@weir/redis/layers/lease.ts'
+import { Leasing } from '@weir/redis/layers/lease.ts'
 import { RedisLimitStore, type RedisLimitStoreOptions } from '@weir/redis/redis-limit-store.ts'
 import { expect, inject, test } from 'vitest'
 import { forTest } from '../support/opened.ts'
@@ -16,11 +16,11 @@ const middleMs = 1_790_000_000_000 - (1_790_000_000_000 % hourMs) + hourMs / 2
 
 /** Four connections, each with its own lease: as four processes have it. */
 async function openProcesses(options: Partial<RedisLimitStoreOptions> = { now: () => middleMs, deadlineMs: 5_000 }) {
-  const open = async (): Promise<{ inner: RedisLimitStore; store: ReturnType<typeof createLeasing> }> => {
+  const open = async (): Promise<{ inner: RedisLimitStore; store: Leasing }> => {
     const redis = await openLimiterRedis(inject('redisUrl'))
     const periodBoundaries = createBoundaryCache()
     const inner = await forTest(new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, ...options }))
-    return { inner, store: createLeasing(inner, options.deadlineMs === undefined ? {} : options) }
+    return { inner, store: new Leasing(inner, options.deadlineMs === undefined ? {} : options) }
   }
   const processes = [await open(), await open(), await open(), await open()] as const
   return { first: processes[0], stores: processes.map(({ store }) => store) }

@@ -3,7 +3,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { createAddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
 import { createDenyCache } from '@weir/redis/layers/deny-cache.ts'
-import { createLeasing } from '@weir/redis/layers/lease.ts'
+import { Leasing } from '@weir/redis/layers/lease.ts'
 import { createLocalFallback } from '@weir/redis/layers/local-fallback.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
@@ -39,7 +39,7 @@ function surround(store: LimitStore, clock: TestClock): LimitStore {
   const monotonicMs = clock.nowMs
   const periodBoundaries = createBoundaryCache()
   const withFallback = createLocalFallback(store, { clock, periodBoundaries, processes: () => 1 })
-  const leasing = createLeasing(withFallback, { monotonicMs })
+  const leasing = new Leasing(withFallback, { monotonicMs })
   return createAddressCardinalityLimit(createDenyCache(leasing, { monotonicMs }), { monotonicMs })
 }
 

@@ -1,7 +1,7 @@
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { createAddressCardinalityLimit } from './address-cardinality-limit.ts'
 import { createDenyCache } from './deny-cache.ts'
-import { createLeasing } from './lease.ts'
+import { Leasing } from './lease.ts'
 import { createLocalFallback, type LocalFallbackOptions } from './local-fallback.ts'
 
 interface LayersOptions extends LocalFallbackOptions {
@@ -17,7 +17,7 @@ export type Layers = ReturnType<typeof createLayers>
  * cached denial is repeated, leased units are spent, and what Redis does not answer is decided in this process.
  */
 export function createLayers(inner: LimitStore, options: LayersOptions) {
-  const leasing = createLeasing(createLocalFallback(inner, options), { deadlineMs: options.deadlineMs })
+  const leasing = new Leasing(createLocalFallback(inner, options), { deadlineMs: options.deadlineMs })
   const denials = createDenyCache(leasing)
   const store = createAddressCardinalityLimit(denials)
   return {

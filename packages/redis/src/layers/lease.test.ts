@@ -7,7 +7,7 @@ import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
-import { createLeasing, type LeasingOptions } from './lease.ts'
+import { Leasing, type LeasingOptions } from './lease.ts'
 
 const minuteMs = 60_000
 const startMs = 1_790_000_040_000
@@ -30,8 +30,9 @@ function open(processes = 1, options: LeasingOptions = {}) {
     },
     refund: async (request, charge) => memory.refund(request, charge),
   }
-  const stores = Array.from({ length: processes }, () =>
-    createLeasing(inner, { monotonicMs: () => nowMs - startMs, ...options }),
+  const stores = Array.from(
+    { length: processes },
+    () => new Leasing(inner, { monotonicMs: () => nowMs - startMs, ...options }),
   )
   const [store] = stores
   if (store === undefined) throw new Error('at least one process')
@@ -286,8 +287,9 @@ function openSlowNetwork(processes: number, deadlineMs: number) {
     call.resolve(await call.decided)
   }
   return {
-    stores: Array.from({ length: processes }, () =>
-      createLeasing(inner, { monotonicMs: () => nowMs - startMs, deadlineMs }),
+    stores: Array.from(
+      { length: processes },
+      () => new Leasing(inner, { monotonicMs: () => nowMs - startMs, deadlineMs }),
     ),
     nowMs: () => nowMs,
     /** Redis decides one call; its answer is on the way. */

@@ -56,38 +56,84 @@ function someLeased(limits: readonly Limit[]): boolean {
 type HeldUnits = ReadonlyMap<number, UnitLoan>
 
 /** Decides limits with a lease from units that this process took from Redis beforehand. */
-export function createLeasing(inner: LimitStore, options: LeasingOptions = {}) {
-  const {
-    deadlineMs = deadlineMsDefault,
-    leasesMax = leasesMaxDefault,
-    monotonicMs = () => performance.now(),
-  } = options
-  const counters = { calls: 0, granted: 0 }
-  // A call may be answered this late, and a turn of the event loop may take as long.
-  const source: LeaseSource = { inner, monotonicMs, marginMs: 2 * deadlineMs, counters }
-  const leases = new LRUCache<string, LeasedUnits>({ max: leasesMax })
+export class Leasing implements LimitStore {
+  readonly #inner: LimitStore
+  readonly #monotonicMs: () => number
+  readonly #source: LeaseSource
+  readonly #leases: LRUCache<string, LeasedUnits>
   /** Units of the latest requests, for refunds, in two generations; a WeakMap costs a microsecond more. */
-  let latest = new Map<LimitRequest, HeldUnits>()
-  let before = new Map<LimitRequest, HeldUnits>()
+  #held = new Map<LimitRequest, HeldUnits>()
+  #heldBefore = new Map<LimitRequest, HeldUnits>()
+  readonly #counters = { calls: 0, granted: 0 }
 
-  function leaseOf(limit: Limit, { scope }: LimitRequest): LeasedUnits {
-    const key = limitKey(limit, scope)
-    const known = leases.get(key)
-    if (known?.limit === limit) return known
-    // Of an edited limit what was taken is lost; it may have another window or size.
-    const lease = new LeasedUnits(limit, source)
-    leases.set(key, lease)
-    return lease
+  constructor(inner: LimitStore, options: LeasingOptions = {}) {
+    this.#inner = inner
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
+    // A call may be answered this late, and a turn of the event loop may take as long.
+    const marginMs = 2 * (options.deadlineMs ?? deadlineMsDefault)
+    this.#source = { inner, monotonicMs: this.#monotonicMs, marginMs, counters: this.#counters }
+    this.#leases = new LRUCache({ max: options.leasesMax ?? leasesMaxDefault })
+  }
+
+  /** Counts since the start, for metrics; only ever growing. `granted` units were charged in Redis, by `calls`. */
+  get counters(): { readonly calls: number; readonly granted: number } {
+    return { ...this.#counters }
+  }
+
+  decide(request: LimitRequest): Promise<Decision> {
+    const isPlain =
+      request.idempotency === undefined && request.reservation === undefined && request.hasOverrides !== true
+    if (!isPlain || !someLeased(request.limits)) return this.#inner.decide(request)
+    return this.#decideLeased(request)
+  }
+
+  /** Finds a decision from memory only by the very object that was decided, among the latest ten thousand or so. */
+  async refund(request: LimitRequest, charge: Charge): Promise<boolean> {
+    const held = this.#held.get(request) ?? this.#heldBefore.get(request)
+    if (held === undefined) return this.#inner.refund(request, charge)
+    this.#held.delete(request)
+    this.#heldBefore.delete(request)
+    const nowMs = this.#monotonicMs()
+    let refunded = false
+    for (const taken of held.values()) refunded = taken.putBack(nowMs) || refunded
+    const rest = restOf(request, held)
+    if (rest.positions.length === 0) return refunded
+    return (await this.#inner.refund(rest.request, partCharge(rest, charge))) || refunded
+  }
+
+  async #decideLeased(request: LimitRequest): Promise<Decision> {
+    checkLimitRequest(request)
+    const held = await this.#reserve(request)
+    if (held === undefined || held.size === 0) return this.#inner.decide(request)
+    if (held.size === request.limits.length) {
+      if (!request.peek) this.#remember(request, held)
+      const charged = request.peek ? 'no' : 'yes'
+      return { ...admitted, charged, limits: [...held.values()].map((taken) => taken.state(this.#monotonicMs())) }
+    }
+    const rest = restOf(request, held)
+    const decision = await this.#inner.decide(rest.request)
+    const nowMs = this.#monotonicMs()
+    if (!decision.allowed) for (const taken of held.values()) taken.putBack(nowMs)
+    else if (!request.peek) this.#remember(request, held)
+    return merge(request, held, rest.positions, decision, nowMs)
+  }
+
+  #remember(request: LimitRequest, held: HeldUnits): void {
+    if (this.#held.size >= heldMax) {
+      this.#heldBefore = this.#held
+      this.#held = new Map()
+    }
+    this.#held.set(request, held)
   }
 
   /** Reserves the cost on every leased limit. Undefined if one has too little: then nothing is reserved. */
-  async function reserve(request: LimitRequest): Promise<HeldUnits | undefined> {
+  async #reserve(request: LimitRequest): Promise<HeldUnits | undefined> {
     const { limits, cost, peek } = request
     const held = new Map<number, UnitLoan>()
     for (const [at, limit] of limits.entries()) {
       if (!isLeased(limit)) continue
-      const lease = leaseOf(limit, request)
-      let taken = lease.take(peek ? 0 : cost, peek ? cost : 0, monotonicMs())
+      const lease = this.#leaseOf(limit, request)
+      let taken = lease.take(peek ? 0 : cost, peek ? cost : 0, this.#monotonicMs())
       if (taken === undefined && (peek || cost === 0)) continue // asked in Redis with the rest
       if (taken === undefined && cost <= limit.size) {
         const acquired = lease.acquire(cost, request)
@@ -95,7 +141,7 @@ export function createLeasing(inner: LimitStore, options: LeasingOptions = {}) {
         if (acquired !== undefined) taken = await acquired
       }
       if (taken === undefined) {
-        for (const other of held.values()) other.putBack(monotonicMs())
+        for (const other of held.values()) other.putBack(this.#monotonicMs())
         return undefined
       }
       held.set(at, taken)
@@ -103,52 +149,14 @@ export function createLeasing(inner: LimitStore, options: LeasingOptions = {}) {
     return held
   }
 
-  function remember(request: LimitRequest, held: HeldUnits): void {
-    if (latest.size >= heldMax) {
-      before = latest
-      latest = new Map()
-    }
-    latest.set(request, held)
-  }
-
-  async function decideLeased(request: LimitRequest): Promise<Decision> {
-    checkLimitRequest(request)
-    const held = await reserve(request)
-    if (held === undefined || held.size === 0) return inner.decide(request)
-    if (held.size === request.limits.length) {
-      if (!request.peek) remember(request, held)
-      const charged = request.peek ? 'no' : 'yes'
-      return { ...admitted, charged, limits: [...held.values()].map((taken) => taken.state(monotonicMs())) }
-    }
-    const rest = restOf(request, held)
-    const decision = await inner.decide(rest.request)
-    const nowMs = monotonicMs()
-    if (!decision.allowed) for (const taken of held.values()) taken.putBack(nowMs)
-    else if (!request.peek) remember(request, held)
-    return merge(request, held, rest.positions, decision, nowMs)
-  }
-
-  return {
-    /** Counts since the start, for metrics; only ever growing. `granted` units were charged in Redis, by `calls`. */
-    counters: counters as Readonly<typeof counters>,
-    decide(request: LimitRequest): Promise<Decision> {
-      const isPlain =
-        request.idempotency === undefined && request.reservation === undefined && request.hasOverrides !== true
-      return isPlain && someLeased(request.limits) ? decideLeased(request) : inner.decide(request)
-    },
-    /** Finds a decision from memory only by the very object that was decided, among the latest ten thousand or so. */
-    async refund(request: LimitRequest, charge: Charge): Promise<boolean> {
-      const held = latest.get(request) ?? before.get(request)
-      if (held === undefined) return inner.refund(request, charge)
-      latest.delete(request)
-      before.delete(request)
-      const nowMs = monotonicMs()
-      let refunded = false
-      for (const taken of held.values()) refunded = taken.putBack(nowMs) || refunded
-      const rest = restOf(request, held)
-      if (rest.positions.length === 0) return refunded
-      return (await inner.refund(rest.request, partCharge(rest, charge))) || refunded
-    },
+  #leaseOf(limit: Limit, { scope }: LimitRequest): LeasedUnits {
+    const key = limitKey(limit, scope)
+    const known = this.#leases.get(key)
+    if (known?.limit === limit) return known
+    // Of an edited limit what was taken is lost; it may have another window or size.
+    const lease = new LeasedUnits(limit, this.#source)
+    this.#leases.set(key, lease)
+    return lease
   }
 }
 
