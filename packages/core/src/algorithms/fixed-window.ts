@@ -7,13 +7,8 @@ export interface FixedWindowState {
   readonly used: number
 }
 
-interface Ends {
-  readonly endMs: number
-  /** End of the period after that. */
-  readonly horizonMs: number
-}
-
-function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: number): Ends {
+/** The end of a period, and `horizonMs`, that of the period after it. */
+function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: number) {
   const lastMs = afterNextMs - nextMs
   if (nowMs >= afterNextMs) {
     const endMs = afterNextMs + (Math.floor((nowMs - afterNextMs) / lastMs) + 1) * lastMs
@@ -26,18 +21,13 @@ function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: n
   return { endMs, horizonMs: endMs + firstMs }
 }
 
-interface CurrentSpan {
-  readonly endMs: number
-  /** Whether the stored units count in it. */
-  readonly counts: boolean
-}
-
 function boundariesOf({ boundaries }: ModelArguments): PeriodBoundaries {
   if (boundaries === undefined) throw new Error('a limit with a calendar period came without its boundaries')
   return boundaries
 }
 
-function currentSpan(storedEndMs: number, limit: ModelArguments, nowMs: number): CurrentSpan {
+/** The span that runs now; `counts` says whether the stored units count in it. */
+function currentSpan(storedEndMs: number, limit: ModelArguments, nowMs: number) {
   const { span } = limit
   if (span.kind === 'window') {
     const endMs = nowMs - (nowMs % span.ms) + span.ms

@@ -8,15 +8,10 @@ export interface SlidingLogState {
   readonly windowUs: number
 }
 
-interface Live extends SlidingLogState {
-  readonly newestUs: number
-  readonly rebased: boolean
-}
-
 const windowUsOf = (limit: ModelArguments) => windowMsOf(limit) * 1_000
 
 /** The stamps that count. While the clock stands a little behind the newest, it counts as standing still. */
-function liveStamps(state: SlidingLogState | undefined, limit: ModelArguments, nowUs: number): Live {
+function liveStamps(state: SlidingLogState | undefined, limit: ModelArguments, nowUs: number) {
   const stampsUs = state?.stampsUs ?? []
   const windowUs = Math.min(state?.windowUs ?? Number.POSITIVE_INFINITY, windowUsOf(limit))
   const newestUs = stampsUs.at(-1)

@@ -1,5 +1,5 @@
 import { parseTimeZone, timeZonePattern } from '@weir/core/calendar/time-zone.ts'
-import { type ApiKey, type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
+import { type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'
@@ -8,13 +8,6 @@ import { ownLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
 import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
 import * as t from './value-types.ts'
-
-interface Identities {
-  readonly subjects: Map<string, Subject>
-  /** By hash. */
-  readonly keys: Map<string, ApiKey>
-  readonly contacts: Map<string, Contact>
-}
 
 /** What a subject refers to. */
 export interface Definitions {
@@ -46,8 +39,8 @@ const subject = t.object('a subject', { ...settings, keys: t.orEmpty('API keys, 
 /** The section `subjects`. */
 export const subjectEntries = t.entries(subject.schema, { plural: 'subjects', one: 'a subject', ids: t.subjectIds })
 
-/** Subjects and their keys. No hash and no key id occurs twice in a policy, whichever subject has it. */
-export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions): Identities {
+/** Subjects, and their keys by hash. No hash and no key id occurs twice in a policy, whichever subject has it. */
+export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions) {
   const subjects = new Map<string, Subject>()
   const contacts = new Map<string, Contact>()
   const keys = new KeyRing(reader)

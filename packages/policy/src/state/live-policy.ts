@@ -47,23 +47,17 @@ export class SubjectRules {
 }
 
 /** Definitions as the decisions need them, with the subjects and keys that there are now. */
-export interface CompiledPolicy {
-  readonly policy: Policy
-  readonly rules: SubjectRules
-}
+export type CompiledPolicy = ReturnType<typeof compiledPolicy>
 
 /** The policy of these definitions over identities that change below it. */
-export function compiledPolicy(
-  definitions: Policy,
-  rules: SubjectRules,
-  identities: () => PackedIdentities,
-): CompiledPolicy {
+export function compiledPolicy(definitions: Policy, rules: SubjectRules, identities: () => PackedIdentities) {
   const live = {
     subjects: liveSubjects(identities, rules),
     keys: liveKeys(identities, rules),
     contacts: { get: (id: string) => contactOf(identities().contactOf(id)) },
   }
-  return { policy: { ...definitions, ...live }, rules }
+  const policy: Policy = { ...definitions, ...live }
+  return { policy, rules }
 }
 
 /** The subjects as they are now, each made when it is asked for. */

@@ -36,17 +36,12 @@ export interface LocalFallbackOptions {
   readonly cellsMax?: number
 }
 
-/** A limit cut to the share of one among so many processes. */
-interface Share {
-  readonly processes: number
-  readonly limit: Limit
-}
-
 /** Decides in this process what Redis did not answer, for limits with `onUnavailable: local`. */
 export function createLocalFallback(inner: LimitStore, options: LocalFallbackOptions): LimitStore {
   const { clock, periodBoundaries, processes, cellsMax = cellsMaxDefault } = options
   const cells = new LRUCache<string, ModelCell>({ maxSize: cellsMax })
-  const shareOf = new WeakMap<Limit, Share>()
+  /** Each limit cut to the share of one among so many processes. */
+  const shareOf = new WeakMap<Limit, { readonly processes: number; readonly limit: Limit }>()
 
   function shareFor(limit: Limit): Limit {
     const count = Math.max(1, processes())
