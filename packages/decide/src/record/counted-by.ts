@@ -44,8 +44,8 @@ function byOf(limit: Limit, values: ScopeValues, ip: string): LimitRecordV1['by'
 
 /**
  * Returns the states of a decision with what each limit counted by beyond the subject, and the address as it is
- * recorded: empty where no limit counts by it, or none is to be recorded. Nothing is made where no limit counts by more,
- * as nearly always; a hash is made only where one counts by such a value.
+ * recorded: empty where no limit counts by it, or none is to be recorded. Nothing is made where no limit counts by
+ * more, as nearly always; a hash is made only where one counts by such a value.
  */
 export function countedBy(
   ask: DecisionRequest,

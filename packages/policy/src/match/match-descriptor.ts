@@ -21,15 +21,7 @@ export function attributesOfKeys(keys: readonly string[]): readonly string[] {
 }
 
 /** Finds which route a descriptor belongs to. */
-export interface DescriptorMatcher {
-  /** Whether the policy has routes for descriptors of this domain: then their entries mean only what these say. */
-  knows(domain: string): boolean
-  /**
-   * The most specific route with as many entries, compared from the left: a written value before a beginning (`foo*`,
-   * the longer one first), that before `:any`. Keys are compared as they are.
-   */
-  match(domain: string, entries: readonly DescriptorEntry[]): Route | undefined
-}
+export type DescriptorMatcher = ReturnType<typeof createDescriptorMatcher>
 
 interface Node {
   readonly written: Map<string, Node>
@@ -42,12 +34,17 @@ interface Node {
 const newNode = (): Node => ({ written: new Map(), beginnings: [], any: undefined, route: undefined })
 
 /** Returns a matcher of the routes with the method `DESCRIPTOR`; the others are ignored. */
-export function createDescriptorMatcher(routes: readonly Route[]): DescriptorMatcher {
+export function createDescriptorMatcher(routes: readonly Route[]) {
   const domains = new Map<string, Node>()
   for (const route of routes) if (route.method === descriptorMethod) addRoute(domains, route)
   return {
-    knows: (domain) => domains.has(domain),
-    match(domain, entries) {
+    /** Whether the policy has routes for descriptors of this domain: then their entries mean only what these say. */
+    knows: (domain: string): boolean => domains.has(domain),
+    /**
+     * The most specific route with as many entries, compared from the left: a written value before a beginning (`foo*`,
+     * the longer one first), that before `:any`. Keys are compared as they are.
+     */
+    match(domain: string, entries: readonly DescriptorEntry[]): Route | undefined {
       const node = domains.get(domain)
       return node === undefined ? undefined : search(node, entries, 0)
     },
