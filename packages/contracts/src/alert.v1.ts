@@ -1,16 +1,5 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
-import {
-  type Checks,
-  isCount,
-  isFields,
-  isOptional,
-  isText,
-  isUuid,
-  parseJson,
-  type Unreadable,
-  unreadable,
-  wrongField,
-} from './fields.ts'
+import { type Checks, isCount, isFields, isOptional, isText, isUuid, parseJson, wrongField } from './fields.ts'
 import { parseTraceparent } from './trace-context.ts'
 
 /** The kinds of fields: `time` is RFC 3339 in UTC, `count` a whole number from 0 on. */
@@ -171,7 +160,9 @@ export function encodeAlert({ id, type, subject, time, traceparent, data }: Aler
 }
 
 /** The result of reading a record. */
-export type ParsedAlert = { readonly kind: 'alert'; readonly alert: AlertV1 } | Unreadable
+export type ParsedAlert =
+  | { readonly kind: 'alert'; readonly alert: AlertV1 }
+  | { readonly kind: 'unreadable'; readonly reason: string }
 
 const isAlertType = (text: string): text is AlertType => Object.hasOwn(alertFields, text)
 
@@ -194,24 +185,32 @@ export function readAlert(of: {
   readonly text: string
 }): ParsedAlert {
   const { id, type, subject, time, traceparent, text } = of
-  if (!isAlertType(type)) return unreadable(`unknown type ${type}`)
-  if (!isUuid(id) || !isTime(time)) return unreadable('the id is no UUID, or the time none')
+  if (!isAlertType(type)) return { kind: 'unreadable', reason: `unknown type ${type}` }
+  if (!isUuid(id) || !isTime(time)) return { kind: 'unreadable', reason: 'the id is no UUID, or the time none' }
   const data = parseJson(text)
-  if (data === undefined) return unreadable('the value is not JSON')
+  if (data === undefined) return { kind: 'unreadable', reason: 'the value is not JSON' }
   // One that is not valid is none, as W3C says.
   const isTraced = traceparent !== undefined && parseTraceparent(traceparent) !== undefined
   const alert = { id, type, subject, time, ...(isTraced ? { traceparent } : {}), data }
-  if (!isAlert(alert)) return unreadable('a field of the value is missing or wrong')
+  if (!isAlert(alert)) return { kind: 'unreadable', reason: 'a field of the value is missing or wrong' }
   return { kind: 'alert', alert }
 }
 
 /** Reads an alert's record. Never throws: the topic is a public feed, and others may write to it. */
 export function parseAlert(value: Buffer | null, headers: Readonly<Record<string, string>>): ParsedAlert {
   const { ce_specversion: version, ce_id: id, ce_type: type, ce_subject: subject, ce_time: time } = headers
-  if (version !== '1.0' || headers.ce_source !== alertSource) return unreadable('not an event of Weir')
-  if (id === undefined || type === undefined || subject === undefined || time === undefined) {
-    return unreadable('ce_id, ce_type, ce_subject or ce_time is missing')
+  if (version !== '1.0' || headers.ce_source !== alertSource) {
+    return { kind: 'unreadable', reason: 'not an event of Weir' }
   }
-  const { ce_traceparent: traceparent } = headers
-  return readAlert({ id, type, subject, time, traceparent, text: value?.toString('utf8') ?? '' })
+  if (id === undefined || type === undefined || subject === undefined || time === undefined) {
+    return { kind: 'unreadable', reason: 'ce_id, ce_type, ce_subject or ce_time is missing' }
+  }
+  return readAlert({
+    id,
+    type,
+    subject,
+    time,
+    traceparent: headers.ce_traceparent,
+    text: value?.toString('utf8') ?? '',
+  })
 }

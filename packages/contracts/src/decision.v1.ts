@@ -1,6 +1,6 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { type DecisionRecordV1, decisionColumns, type LimitRecordV1, requiredColumns } from './decision-columns.ts'
-import { type Checks, isFields, isTs, parseJson, type Unreadable, unreadable, wrongField } from './fields.ts'
+import { type Checks, isFields, isTs, parseJson, wrongField } from './fields.ts'
 import { jsonText } from './json-text.ts'
 import { checksOf } from './schema.ts'
 import { formatTs, parseTs } from './timestamp.ts'
@@ -101,10 +101,10 @@ export function encodeCoalescedOpen(d: Omit<DecisionInput, 'count' | 'correction
   return { beforeCount: beforeCount(d), afterCount: afterCount(d) }
 }
 
-/** The result of reading a record. */
+/** The result of reading a record. An unreadable one is an expected outcome: topics are open to other writers. */
 export type ParsedDecision =
   | { readonly kind: 'decision'; readonly decision: DecisionRecordV1; readonly tsMs: number }
-  | Unreadable
+  | { readonly kind: 'unreadable'; readonly reason: string }
 
 const schemas = Object.fromEntries(Object.entries(decisionColumns).map(([name, { schema }]) => [name, schema]))
 const correctionFields: Checks = { ...checksOf(schemas, [...requiredColumns, 'corrects', 'adjustment']), ts: isTs }
@@ -119,7 +119,7 @@ const isDecision = (value: unknown): value is DecisionRecordV1 => wrongIn(value)
 /** Reads one record's value. Never throws. */
 export function parseDecision(value: Buffer): ParsedDecision {
   const parsed = parseJson(value.toString('utf8'))
-  if (parsed === undefined) return unreadable('not JSON')
-  if (!isDecision(parsed)) return unreadable(`field ${wrongIn(parsed)} is missing or wrong`)
+  if (parsed === undefined) return { kind: 'unreadable', reason: 'not JSON' }
+  if (!isDecision(parsed)) return { kind: 'unreadable', reason: `field ${wrongIn(parsed)} is missing or wrong` }
   return { kind: 'decision', decision: parsed, tsMs: parseTs(parsed.ts) ?? 0 }
 }

@@ -1,16 +1,5 @@
 import { type DeliveryOutcome, deliveryOutcomes } from '@weir/core/alerts/alert-types.ts'
-import {
-  type Checks,
-  isCount,
-  isOneOf,
-  isText,
-  isTs,
-  isUuid,
-  parseJson,
-  type Unreadable,
-  unreadable,
-  wrongField,
-} from './fields.ts'
+import { type Checks, isCount, isOneOf, isText, isTs, isUuid, parseJson, wrongField } from './fields.ts'
 
 /** Attempts that are made at most before a delivery is given up; fewer if its time is over earlier. */
 export const deliveryAttemptsMax = 10
@@ -47,7 +36,9 @@ export interface DeliveryV1 {
 }
 
 /** The result of reading a record. */
-export type ParsedDelivery = { readonly kind: 'delivery'; readonly delivery: DeliveryV1 } | Unreadable
+export type ParsedDelivery =
+  | { readonly kind: 'delivery'; readonly delivery: DeliveryV1 }
+  | { readonly kind: 'unreadable'; readonly reason: string }
 
 /** Checks that a value is a count that its column holds. */
 const isUpTo = (max: number) => (value: unknown) => isCount(value) && value <= max
@@ -72,5 +63,6 @@ const isDelivery = (value: unknown): value is DeliveryV1 => wrongField(value, fi
 export function parseDelivery(value: Buffer | null): ParsedDelivery {
   const delivery = parseJson(value?.toString('utf8') ?? '')
   if (isDelivery(delivery)) return { kind: 'delivery', delivery }
-  return unreadable(delivery === undefined ? 'the value is not JSON' : 'a field of the value is missing or wrong')
+  const what = delivery === undefined ? 'the value is not JSON' : 'a field of the value is missing or wrong'
+  return { kind: 'unreadable', reason: what }
 }

@@ -5,15 +5,6 @@ type Check = (value: unknown) => boolean
 /** A check for each field of a record. */
 export type Checks<Name extends string = string> = Readonly<Record<Name, Check>>
 
-/** A record that cannot be read: an expected outcome, as topics are open to other writers. */
-export interface Unreadable {
-  readonly kind: 'unreadable'
-  readonly reason: string
-}
-
-/** Says why a record cannot be read. */
-export const unreadable = (reason: string): Unreadable => ({ kind: 'unreadable', reason })
-
 /** Reads JSON; undefined for any other text. Topics are open to other writers, so that no parser here throws. */
 export function parseJson(text: string): unknown {
   try {

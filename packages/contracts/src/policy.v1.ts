@@ -9,17 +9,7 @@ import {
   isJsonObject,
   type JsonObject,
 } from '@weir/policy/entities.ts'
-import {
-  type Checks,
-  isCount,
-  isOneOf,
-  isOptional,
-  isText,
-  parseJson,
-  type Unreadable,
-  unreadable,
-  wrongField,
-} from './fields.ts'
+import { type Checks, isCount, isOneOf, isOptional, isText, parseJson, wrongField } from './fields.ts'
 
 /** An entity as its record in `weir.policy.v1` carries it. Key = `kind/name`; a record without a value deletes it. */
 export interface EntityRecordV1 {
@@ -78,7 +68,7 @@ export type ParsedPolicyRecord =
   | { readonly kind: 'reset'; readonly subject: string }
   /** Nothing to do: a deleted audit record, or the tombstone after a reset. */
   | { readonly kind: 'nothing' }
-  | Unreadable
+  | { readonly kind: 'unreadable'; readonly reason: string }
 
 /** Lines of a change record: the audit shows all of a usual change and the beginning of a huge one. */
 export const changeLinesMax = 100
@@ -127,14 +117,17 @@ export function parsePolicyRecord(key: Buffer | null, value: Buffer | null): Par
   const slash = key?.indexOf('/') ?? -1
   const kind = slash === -1 ? '' : (key?.toString('utf8', 0, slash) ?? '')
   const name = slash === -1 ? '' : (key?.toString('utf8', slash + 1) ?? '')
-  if (name === '') return unreadable('the key is not of the form kind/name')
+  if (name === '') return { kind: 'unreadable', reason: 'the key is not of the form kind/name' }
   const parsed = value === null ? null : parseJson(value.toString('utf8'))
-  if (parsed === undefined) return unreadable('the value is not JSON')
-  if (parsed !== null && (!isJsonObject(parsed) || parsed.v !== 1)) return unreadable('the value is not of version 1')
+  if (parsed === undefined) return { kind: 'unreadable', reason: 'the value is not JSON' }
+  if (parsed !== null && (!isJsonObject(parsed) || parsed.v !== 1)) {
+    return { kind: 'unreadable', reason: 'the value is not of version 1' }
+  }
   if (kind === 'reset') return parsed === null ? { kind: 'nothing' } : { kind: 'reset', subject: name }
   if (kind === 'change') return readChange(name, parsed)
   const known = entityKinds.find((one) => one === kind)
-  if (known === undefined) return unreadable(`there is no kind ${JSON.stringify(kind.slice(0, 40))}`)
+  if (known === undefined)
+    return { kind: 'unreadable', reason: `there is no kind ${JSON.stringify(kind.slice(0, 40))}` }
   return readEntity(known, name, parsed)
 }
 
@@ -142,9 +135,11 @@ function readEntity(kind: EntityKind, name: string, value: JsonObject | null): P
   if (value === null) return { kind: 'entity', change: { kind, name, entity: undefined } }
   const { position, body } = value
   const origin = entityOrigins.find((one) => one === value.origin)
-  if (origin === undefined) return unreadable('field origin is missing or wrong')
-  if (!isJsonObject(body)) return unreadable('field body is missing or wrong')
-  if (position !== undefined && typeof position !== 'number') return unreadable('field position is wrong')
+  if (origin === undefined) return { kind: 'unreadable', reason: 'field origin is missing or wrong' }
+  if (!isJsonObject(body)) return { kind: 'unreadable', reason: 'field body is missing or wrong' }
+  if (position !== undefined && typeof position !== 'number') {
+    return { kind: 'unreadable', reason: 'field position is wrong' }
+  }
   return { kind: 'entity', change: { kind, name, entity: { kind, name, origin, position, body } } }
 }
 
@@ -173,7 +168,7 @@ const isChange = (value: JsonObject): value is JsonObject & ChangeFields =>
 
 function readChange(id: string, value: JsonObject | null): ParsedPolicyRecord {
   if (value === null) return { kind: 'nothing' }
-  if (!isChange(value)) return unreadable(`field ${wrongField(value, changeFields)} is wrong`)
+  if (!isChange(value)) return { kind: 'unreadable', reason: `field ${wrongField(value, changeFields)} is wrong` }
   const { at, by, summary, total, after } = value
   const count = typeof total === 'number' ? total : summary.length
   const last = after === undefined ? {} : { after }
