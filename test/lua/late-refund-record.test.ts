@@ -4,8 +4,8 @@ import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { openMemoryIngress } from '@weir/ingress/testing/memory-ingress.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
-import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { createAddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
+import { createLayers } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { forTest } from '../support/opened.ts'
@@ -35,7 +35,7 @@ async function open(identity: string, around: Around) {
 }
 
 test('a charge of somebody who was turned away is given back when its late reply comes, and the record is corrected', async () => {
-  const { server, log, api } = await open('{}', (store) => new LayeredStore(store, { ...common, processes: () => 1 }))
+  const { server, log, api } = await open('{}', (store) => createLayers(store, { ...common, processes: () => 1 }).store)
   const check = async (peek: boolean) => {
     const headers = { authorization: 'Bearer root', 'content-type': 'application/json' }
     const payload = { subject: 'acme', cost: 7, peek }
@@ -64,9 +64,8 @@ test('a charge of somebody who was turned away is given back when its late reply
 
 test('so is one of an anonymous address that was counted together with others', async () => {
   const identity = '{ anonymous: free, trustedProxies: [127.0.0.1/32] }'
-  const { server, log, proxy } = await open(
-    identity,
-    (store) => new AddressCardinalityLimit(store, { newPerSecondMax: 1, monotonicMs: () => 0 }),
+  const { server, log, proxy } = await open(identity, (store) =>
+    createAddressCardinalityLimit(store, { newPerSecondMax: 1, monotonicMs: () => 0 }),
   )
   const ask = async (from: string) =>
     (await proxy.inject({ url: '/', headers: { 'x-forwarded-for': from } })).statusCode

@@ -4,7 +4,7 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createMemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
 import { openMemoryIngress, sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { createLayers } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -47,7 +47,7 @@ async function open() {
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
   const startProcess = async (owner: string, graceMs = 60_000) => {
     const store = new RedisLimitStore({ redis, ...common })
-    const layers = new LayeredStore(store, { ...common, processes: () => 1 })
+    const layers = createLayers(store, { ...common, processes: () => 1 }).store
     const settlements = new RedisSettlements({ redis, owner, graceMs, answerMs: 20_000 })
     const ports = { store: layers, log, clock: systemClock, settlements }
     const apps = await openMemoryIngress(policyText(subject, port), ports)

@@ -1,10 +1,10 @@
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
-import { DenyCache } from '@weir/redis/layers/deny-cache.ts'
+import { createAddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
+import { createDenyCache } from '@weir/redis/layers/deny-cache.ts'
 import { Leasing } from '@weir/redis/layers/lease.ts'
-import { LocalFallback } from '@weir/redis/layers/local-fallback.ts'
+import { createLocalFallback } from '@weir/redis/layers/local-fallback.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { inject } from 'vitest'
@@ -38,9 +38,9 @@ async function openMemoryStore(clock: TestClock): Promise<LimitStore> {
 function surround(store: LimitStore, clock: TestClock): LimitStore {
   const monotonicMs = clock.nowMs
   const periodBoundaries = createBoundaryCache()
-  const withFallback = new LocalFallback(store, { clock, periodBoundaries, processes: () => 1 })
+  const withFallback = createLocalFallback(store, { clock, periodBoundaries, processes: () => 1 })
   const leasing = new Leasing(withFallback, { monotonicMs })
-  return new AddressCardinalityLimit(new DenyCache(leasing, { monotonicMs }), { monotonicMs })
+  return createAddressCardinalityLimit(createDenyCache(leasing, { monotonicMs }), { monotonicMs })
 }
 
 for (const [name, open] of [

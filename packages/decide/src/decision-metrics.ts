@@ -1,4 +1,4 @@
-import { type Decision, decisionSources, type Reason, reasons } from '@weir/core/limits/decision.ts'
+import { type Decision, decisionSources, reasons } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Plan, Policy, Route } from '@weir/policy/policy.ts'
 import { buckets, Histogram } from '@weir/runtime/histogram.ts'
@@ -18,28 +18,20 @@ export interface Outcomes {
   deny: number
 }
 
-interface EntryPointCell {
-  readonly allow: Record<Reason, number>
-  readonly deny: Record<Reason, number>
-  readonly duration: Histogram
-}
-
-interface LimitCell extends Outcomes {
-  readonly utilization: Histogram
-}
-
 const zeros = <Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>
 
 const newOutcomes = (): Outcomes => ({ allow: 0, deny: 0 })
 
-const newLimitCell = (): LimitCell => ({ allow: 0, deny: 0, utilization: new Histogram(utilizations) })
+const newLimitCell = () => ({ allow: 0, deny: 0, utilization: new Histogram(utilizations) })
 
-const newEntryPointCell = (): EntryPointCell => ({
+const newEntryPointCell = () => ({
   allow: zeros(reasons),
   deny: zeros(reasons),
   duration: new Histogram(buckets.decision),
 })
+
+type LimitCell = ReturnType<typeof newLimitCell>
 
 /**
  * Counts decisions as plain numbers, each once it can be answered. Peeks are none. The cells of routes, plans and lists
@@ -47,7 +39,7 @@ const newEntryPointCell = (): EntryPointCell => ({
  */
 export class DecisionMetrics {
   readonly entryPoints = Object.fromEntries(entryPoints.map((name) => [name, newEntryPointCell()])) as Readonly<
-    Record<EntryPoint, EntryPointCell>
+    Record<EntryPoint, ReturnType<typeof newEntryPointCell>>
   >
   readonly sources = zeros(decisionSources)
   readonly limits = new LabelCells(namesMax.limits, newLimitCell)

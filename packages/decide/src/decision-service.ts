@@ -10,7 +10,7 @@ import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import type { AddressForm } from './record/counted-by.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
 import { unauthenticatedDenial } from './record/decision-records.ts'
-import { RecordOnce } from './record/record-once.ts'
+import { recordOnce } from './record/record-once.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
 import { DelayQueues } from './wait/delay-queues.ts'
 import {
@@ -46,7 +46,7 @@ export class DecisionService {
   readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
   readonly #parts: DecisionServiceParts
   readonly #corrections: Corrections
-  readonly #recordOnce: RecordOnce
+  readonly #recordOnce: ReturnType<typeof recordOnce>
 
   constructor(parts: DecisionServiceParts) {
     const { log, clock, idempotencyRecords } = parts
@@ -55,7 +55,7 @@ export class DecisionService {
       addressForm: parts.addressForm,
     })
     this.#corrections = parts.corrections ?? new Corrections(log)
-    this.#recordOnce = new RecordOnce(log, this.recorder, idempotencyRecords)
+    this.#recordOnce = recordOnce(log, this.recorder, idempotencyRecords)
   }
 
   /** One function for the usual way, because every promise between would cost every request. */
@@ -103,7 +103,7 @@ export class DecisionService {
     const { idempotency } = request
     if (decision.isOtherQuestion === true) return this.#peeked(ask, { id: undefined, decision, limits })
     if (idempotency !== undefined) {
-      return counted(await this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id))
+      return counted(await this.#recordOnce({ tsMs, ask, limits, decision }, idempotency.id))
     }
     const id = reserved?.reservation.id ?? uuidv7(tsMs)
     const outcome = this.recorder.append(id, tsMs, ask, limits, decision)

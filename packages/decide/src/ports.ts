@@ -1,6 +1,6 @@
-import type { Limit } from '@weir/core/limits/limit.ts'
-import type { RecordClaim, ScopeValues } from '@weir/core/limits/limit-store.ts'
-import type { Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
+import type { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
+import type { createPauses } from '@weir/redis/pauses.ts'
+import type { RedisSettlements } from '@weir/redis/settlements.ts'
 
 /** A record of equal decisions of about a second, which grows while it is open. */
 export interface CoalescedRecord {
@@ -37,33 +37,10 @@ export type OutcomeLog = Pick<DecisionLog, 'append'>
  * a key says that the admission was charged; the process that charged it may have died, or found its journal full,
  * before it recorded it. A repeat must then be recorded, or the admission would never be counted.
  */
-export interface IdempotencyRecords {
-  /** The admission has its record. Nothing waits for this; where it is lost, a repeat leaves a record of its own. */
-  mark(subject: string, admissionId: string, recordId: string): void
-  /**
-   * A stalled disk may still write the record: for half a minute no other process is to write one. Ends with `mark`, or
-   * with a call of the returned function, once the record is certain never to be written.
-   */
-  hold(subject: string, admissionId: string): () => void
-  /** Never rejects. Takes a moment while another process may still be recording it. */
-  claim(subject: string, admissionId: string): Promise<RecordClaim>
-}
+export type IdempotencyRecords = Pick<RedisIdempotencyRecords, 'mark' | 'hold' | 'claim'>
 
 /** Settles decisions that were made with a reservation: each once, however often it is asked. */
-export interface Settlements {
-  settle(settlement: Settlement): Promise<SettlementResult>
-  /**
-   * Acknowledges to Redis that the record of a settled decision is safe. False when Redis did not answer: the record
-   * stays pending until a later call, and another process may write it again.
-   */
-  confirmRecorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
-}
+export type Settlements = Pick<RedisSettlements, 'settle' | 'confirmRecorded'>
 
 /** Makes limits deny for a while whatever capacity they have, in every process. */
-export interface Pauses {
-  /**
-   * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds
-   * until its end, or to undefined when Redis did not answer: it may be set or not, and asking again is safe.
-   */
-  pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number | undefined>
-}
+export type Pauses = ReturnType<typeof createPauses>

@@ -91,16 +91,10 @@ export interface UnauthenticatedRequest
 }
 
 /** What a correction repeats of the decision that it corrects, so that usage is corrected where it was counted. */
-export interface DecisionContext {
-  readonly tsMs: number
-  readonly keyId: string
-  readonly plan: string
-  readonly route: string
-  readonly method: string
-}
+export type DecisionContext = Readonly<ReturnType<typeof contextOf>>
 
 /** Returns what a correction of the decision on this request would repeat. */
-export const contextOf = ({ subject, keyId, route, method }: DecisionRequest, tsMs: number): DecisionContext => ({
+export const contextOf = ({ subject, keyId, route, method }: DecisionRequest, tsMs: number) => ({
   tsMs,
   keyId,
   plan: subject.plan.name,

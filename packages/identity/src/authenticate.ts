@@ -34,11 +34,11 @@ export function createAuthenticator(options: {
     keyFetchesFailed: 0,
   }
   const outgoing = createOutgoing()
-  const throttle = createAuthFailureThrottle(elapsedMs)
-  const tokens = createTokenAuthenticator({ ...options, outgoing, elapsedMs, counters })
+  const countWrong = createAuthFailureThrottle(elapsedMs)
+  const byToken = createTokenAuthenticator({ ...options, outgoing, elapsedMs, counters })
 
   const wrong = (rules: IdentityRules, request: CallerRequest): Caller => {
-    const retryAfterMs = throttle.countWrong(callerAddress(request, rules))
+    const retryAfterMs = countWrong(callerAddress(request, rules))
     counters[retryAfterMs === 0 ? 'wrong' : 'throttled'] += 1
     return retryAfterMs === 0 ? unauthenticated : { kind: 'unauthenticated', retryAfterMs }
   }
@@ -51,7 +51,7 @@ export function createAuthenticator(options: {
     }
     if (!credential.mayBeToken || hash === '') return wrong(rules, request)
     const settle = (caller: Caller | undefined): Caller => caller ?? wrong(rules, request)
-    const found = tokens.authenticate(policy, rules, credential.text, hash)
+    const found = byToken(policy, rules, credential.text, hash)
     return found instanceof Promise ? found.then(settle) : settle(found)
   }
 

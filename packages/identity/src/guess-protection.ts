@@ -12,21 +12,19 @@ const addressesMax = 50_000
  */
 export function createAuthFailureThrottle(elapsedMs: () => number) {
   const counts = new LRUCache<string, { since: number; wrong: number }>({ max: addressesMax })
-  return {
-    /**
-     * Counts a wrong credential. Returns how long further ones of this address are refused with 429, because there were
-     * too many before it; else 0. Right ones are not asked about: they may share an address with those that guess.
-     */
-    countWrong(address: string): number {
-      const now = elapsedMs()
-      const count = counts.get(address)
-      if (count === undefined || now >= count.since + windowMs) {
-        counts.set(address, { since: now, wrong: 1 })
-        return 0
-      }
-      if (count.wrong >= wrongPerWindowMax) return Math.ceil(count.since + windowMs - now)
-      count.wrong += 1
+  /**
+   * Counts a wrong credential. Returns how long further ones of this address are refused with 429, because there were
+   * too many before it; else 0. Right ones are not asked about: they may share an address with those that guess.
+   */
+  return function countWrong(address: string): number {
+    const now = elapsedMs()
+    const count = counts.get(address)
+    if (count === undefined || now >= count.since + windowMs) {
+      counts.set(address, { since: now, wrong: 1 })
       return 0
-    },
+    }
+    if (count.wrong >= wrongPerWindowMax) return Math.ceil(count.since + windowMs - now)
+    count.wrong += 1
+    return 0
   }
 }

@@ -90,21 +90,19 @@ export function createTokenAuthenticator(parts: TokenParts) {
     return answer
   }
 
-  return {
-    /**
-     * Returns the caller directly for a token that was verified within the last minute. Undefined for a token that no
-     * issuer of the policy was found to have signed. Never rejects.
-     */
-    authenticate(
-      policy: Policy,
-      rules: IdentityRules,
-      token: string,
-      fingerprint: string,
-    ): Caller | undefined | Promise<Caller | undefined> {
-      const known = answers.get(fingerprint)
-      if (known !== undefined && known.rules === rules && elapsedMs() < known.freshUntil) return callerOf(policy, known)
-      return verify(token, fingerprint, rules).then((found) => callerOf(policy, found))
-    },
+  /**
+   * Returns the caller directly for a token that was verified within the last minute. Undefined for a token that no
+   * issuer of the policy was found to have signed. Never rejects.
+   */
+  return function authenticate(
+    policy: Policy,
+    rules: IdentityRules,
+    token: string,
+    fingerprint: string,
+  ): Caller | undefined | Promise<Caller | undefined> {
+    const known = answers.get(fingerprint)
+    if (known !== undefined && known.rules === rules && elapsedMs() < known.freshUntil) return callerOf(policy, known)
+    return verify(token, fingerprint, rules).then((found) => callerOf(policy, found))
   }
 }
 

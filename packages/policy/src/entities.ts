@@ -5,44 +5,32 @@ export interface JsonObject {
   readonly [name: string]: JsonValue
 }
 
-/** What a policy consists of, in the order in which one may refer to the other. */
-export const entityKinds = [
-  'limit',
-  'upstream',
-  'route',
-  'refusal',
-  'price',
-  'plan',
-  'endpoint',
-  'watch',
-  'silence',
-  'identity',
-  'token',
-  'portal',
-  'unsubscribed',
-  'subject',
-  'key',
-] as const
-/** The kind of an entity. */
-export type EntityKind = (typeof entityKinds)[number]
-
-/** Where weir.yaml has them. Keys stand below their subjects. */
+/**
+ * Where weir.yaml has what a policy consists of, in the order in which one may refer to the other. Keys stand below
+ * their subjects.
+ */
 export const sectionOf = {
   limit: 'limits',
-  plan: 'plans',
   upstream: 'upstreams',
   route: 'routes',
-  endpoint: 'endpoints',
   refusal: 'refusals',
   price: 'prices',
+  plan: 'plans',
+  endpoint: 'endpoints',
   watch: 'watches',
+  silence: 'silences',
   identity: 'identity',
   token: 'tokens',
   portal: 'portals',
-  silence: 'silences',
   unsubscribed: 'unsubscribed',
   subject: 'subjects',
-} as const satisfies Record<Exclude<EntityKind, 'key'>, string>
+} as const
+
+/** The kind of an entity. */
+export type EntityKind = keyof typeof sectionOf | 'key'
+
+/** All of them, in that order. */
+export const entityKinds = [...Object.keys(sectionOf), 'key'] as readonly EntityKind[]
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */
 export const entityOrigins = ['file', 'admin'] as const

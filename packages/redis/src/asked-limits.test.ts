@@ -14,15 +14,12 @@ subjects: { acme: { plan: free } }
   )
 
 test('the limits of a subject that the policy does not have are those of identity.unknown; without that there are none', () => {
-  const find = (identity: string) => findAskedLimits(policy(identity), { subject: 'acmee' }, (address) => address)
+  const find = (identity: string) => findAskedLimits(policy(identity), { subject: 'acmee' })
   expect(find('{ unknown: free }')).toMatchObject({
     kind: 'found',
     asked: { scope: { subject: 'acmee', timeZone: 'UTC' }, limits: [{ limit: { name: 'minute' } }] },
   })
   expect(find('{}')).toMatchObject({ kind: 'unknown', message: expect.stringContaining('did you mean acme?') })
   const own = { subject: 'acmee', isOwn: true }
-  expect(findAskedLimits(policy('{}'), own, (address) => address)).toEqual({
-    kind: 'unknown',
-    message: 'The policy has no subject "acmee"',
-  })
+  expect(findAskedLimits(policy('{}'), own)).toEqual({ kind: 'unknown', message: 'The policy has no subject "acmee"' })
 })

@@ -1,8 +1,10 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { type ExplainedLimit, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Policy, Route, Subject } from '@weir/policy/policy.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
+import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { KnownScope } from './keys.ts'
 
 /** Whose limits, and which of them, in a person's words. */
@@ -46,12 +48,8 @@ function findRoute(policy: Policy, text: string): { readonly route: Route; reado
   return { route: createRouteMatcher(policy.routes)(method, path) ?? unmatchedRoute, method }
 }
 
-/** Finds in the policy what was asked. `addressScope` gives the address that a caller counts by, empty for none. */
-export function findAskedLimits(
-  policy: Policy,
-  query: LimitQuery,
-  addressScope: (address: string, ipv6Prefix: number) => string,
-): FoundLimits {
+/** Finds in the policy what was asked. */
+export function findAskedLimits(policy: Policy, query: LimitQuery): FoundLimits {
   const subject = subjectNamed(policy, query.subject)
   if (subject === undefined) {
     const near = query.isOwn === true ? '' : didYouMean(query.subject, policy.subjects.keys())
@@ -77,13 +75,7 @@ export function findAskedLimits(
     return { kind: 'unknown', message: `${what}${didYouMean(query.limit, names)}` }
   }
   const { id, timeZone, anchor } = subject
-  const scope: AskedScope = {
-    subject: id,
-    timeZone,
-    anchor,
-    ...(query.keyId === undefined ? {} : { keyId: query.keyId }),
-    ...(ip === undefined ? {} : { ip }),
-    ...(route === undefined ? {} : { route: route.route.template, method: route.method }),
-  }
+  const named = { keyId: query.keyId, ip, route: route?.route.template, method: route?.method }
+  const scope: AskedScope = { subject: id, timeZone, anchor, ...definedFields(named) }
   return { kind: 'found', asked: { subject, route: route?.route, limits, scope } }
 }

@@ -27,13 +27,7 @@ function addressFrom(name: string): ServerAddress {
 }
 
 /** One line of the answer to CLUSTER SLOTS, its master alone. */
-interface SlotRange {
-  readonly first: number
-  readonly last: number
-  readonly master: ServerAddress
-}
-
-function parseRange(line: unknown, asked: ServerAddress): SlotRange | undefined {
+function parseRange(line: unknown, asked: ServerAddress) {
   if (!Array.isArray(line)) return undefined
   const [first, last, node]: unknown[] = line
   const [host, port]: unknown[] = Array.isArray(node) ? node : []

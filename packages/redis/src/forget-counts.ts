@@ -9,14 +9,6 @@ const countsPerCallMax = 500
 
 const { source } = readScript('forget')
 
-/** What a reset removed. */
-export interface ForgottenCounts {
-  /** Counts and blocks that were there. */
-  readonly removed: number
-  /** Units of calendar quotas: without a record of them, a restore would bring them back. */
-  readonly forgotten: readonly ForgottenCount[]
-}
-
 /** What a count of a calendar quota held, as lua/algorithms/fixed-window.lua stores it; undefined for any other. */
 function forgottenOf(limit: Limit | undefined, key: string, value: Buffer | null): ForgottenCount | undefined {
   if (limit?.span.kind !== 'period' || value?.length !== 17 || value[0] !== 0x66) return undefined
@@ -24,12 +16,16 @@ function forgottenOf(limit: Limit | undefined, key: string, value: Buffer | null
   return units === 0 ? undefined : { count: hashOfKeyPart(key), end_ms: value.readDoubleBE(1), units }
 }
 
-/** Removes counts of one subject and limit, with their blocks. `limit` is undefined if the policy has it no longer. */
+/**
+ * Removes counts of one subject and limit, with their blocks. `limit` is undefined if the policy has it no longer.
+ * Returns how many counts and blocks were there, and the units of calendar quotas: without a record of them, a restore
+ * would bring them back.
+ */
 export async function forgetCounts(
   serverOf: (key: string) => Redis,
   limit: Limit | undefined,
   counts: readonly string[],
-): Promise<ForgottenCounts> {
+) {
   const forgotten: ForgottenCount[] = []
   let removed = 0
   for (let at = 0; at < counts.length; at += countsPerCallMax) {

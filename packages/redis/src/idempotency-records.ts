@@ -65,7 +65,10 @@ export class RedisIdempotencyRecords {
     })
   }
 
-  /** Keeps other processes from recording it for `heldMs`, or until the returned function is called. */
+  /**
+   * A stalled disk may still write the record: no other process is to write one for `heldMs`. Ends with `mark`, or with
+   * a call of the returned function, once the record is certain never to be written.
+   */
   hold(subject: string, admissionId: string): () => void {
     const key = recordedKey(subject, admissionId)
     const held = this.#claim(key, heldMs).catch(() => false)

@@ -15,10 +15,9 @@ import {
   settlementKey,
   tallyKey,
 } from './keys.ts'
+import { scanKeys } from './scan-keys.ts'
 import { readScript } from './scripts.ts'
 
-/** Keys looked at per step of a search: about a millisecond of Redis's time. */
-const scanCount = 1_000
 /**
  * Counts found for one limit at most: some 80 kB in the entry of a reset. A person reads no longer list, and a reset
  * that finds more says so.
@@ -53,14 +52,13 @@ export function createLimitAdmin(serverOf: (key: string) => Redis) {
 
   const search = async ({ pattern, isCount }: Extract<CountKeys, { kind: 'several' }>): Promise<Counts> => {
     const found = new Set<string>()
-    const redis = serverOf(pattern)
-    let cursor = '0'
-    do {
-      const [next, keys] = await redis.scan(cursor, 'MATCH', pattern, 'COUNT', scanCount)
+    let complete = true
+    for await (const keys of scanKeys(serverOf(pattern), pattern)) {
+      complete = found.size < countsMax
+      if (!complete) break
       for (const key of keys) if (isCount(key)) found.add(key)
-      cursor = next
-    } while (cursor !== '0' && found.size < countsMax)
-    return { keys: [...found].sort(), exact: false, complete: cursor === '0' }
+    }
+    return { keys: [...found].sort(), exact: false, complete }
   }
 
   const unlink = async (keys: readonly string[]): Promise<number> => {

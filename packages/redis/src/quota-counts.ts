@@ -3,14 +3,13 @@ import { floorOutcomes } from '@weir/core/limits/script-protocol.ts'
 import type { Redis } from 'ioredis'
 import { keySlot } from './key-slot.ts'
 import { hashOfKeyPart, limitKey } from './keys.ts'
+import { scanKeys } from './scan-keys.ts'
 import { readScript, scriptTime } from './scripts.ts'
 
 const { source, sha1 } = readScript('raise-to-floor')
 
 /** One run of the script takes a fraction of a millisecond with so many; also checked there. */
 const keysPerCallMax = 100
-/** Keys looked at per step of a search: about a millisecond of Redis's time. */
-const scanCount = 1_000
 
 const outcomes: Readonly<Record<number, QuotaCount['outcome']>> = {
   [floorOutcomes.LEFT]: 'left',
@@ -110,12 +109,9 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
     async find(limits: ReadonlySet<string>): Promise<string[]> {
       const found = new Set<string>()
       for (const server of servers.all()) {
-        let cursor = '0'
-        do {
-          const [next, keys] = await server.scan(cursor, 'MATCH', 'weir:1:{*', 'COUNT', scanCount)
+        for await (const keys of scanKeys(server, 'weir:1:{*')) {
           for (const key of keys) if (limits.has(limitNameOf(key))) found.add(key)
-          cursor = next
-        } while (cursor !== '0')
+        }
       }
       return [...found].sort()
     },

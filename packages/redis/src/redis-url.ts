@@ -1,3 +1,4 @@
+import { decodeEscapes } from '@weir/core/http/decode-escapes.ts'
 import { filePath, secret, type Variable } from '@weir/runtime/read-config.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 
@@ -39,14 +40,6 @@ function parseServer(text: string, portDefault: number): ServerAddress | undefin
   return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port }
 }
 
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** A database's number; 0 when it is not named. Servers come with 16 and may be given more. */
 const parseDb = (text = '') => (/^\d{0,4}$/.test(text) ? Number(text) : undefined)
 
@@ -61,10 +54,10 @@ export function parseRedisUrl(url: string): Parsed {
   }
 
   const colon = userinfo.indexOf(':')
-  const username = decode(colon < 0 ? userinfo : userinfo.slice(0, colon))
-  const password = decode(colon < 0 ? '' : userinfo.slice(colon + 1))
+  const username = decodeEscapes(colon < 0 ? userinfo : userinfo.slice(0, colon))
+  const password = decodeEscapes(colon < 0 ? '' : userinfo.slice(colon + 1))
   const [first = '', ...rest] = path.split('/')
-  const masterName = kind === 'sentinel' ? decode(first) : ''
+  const masterName = kind === 'sentinel' ? decodeEscapes(first) : ''
   const db = parseDb(kind === 'sentinel' ? rest[0] : first)
   const isWhole = rest.length <= (kind === 'sentinel' ? 1 : 0)
   if (username === undefined || password === undefined || masterName === undefined || db === undefined || !isWhole) {

@@ -1,5 +1,3 @@
-import type { Charged } from '@weir/core/limits/decision.ts'
-
 /** Errors of scripts that have written nothing: decide.lua writes at its end, with SET or SETRANGE first. */
 const refusedBeforeWriting: ReadonlySet<string> = new Set([
   'ASK',
@@ -26,24 +24,17 @@ const aboutTheCall: ReadonlySet<string> = new Set(['CROSSSLOT', 'DECIDEARGS'])
 /** ioredis's own words for a command that it did not write to the socket. */
 const notSent = "Stream isn't writeable"
 
-/** An error of a call, by Redis's own code; `NOT_SENT` and `CONNECTION` for those that are not Redis's. */
-export interface ScriptError {
-  readonly code: string
-  readonly charged: Exclude<Charged, 'yes'>
-  /** Redis is well, the call is not. */
-  readonly isAboutTheCall: boolean
-  /** Where MOVED and ASK send the call, host:port; else empty. The host is empty for the one that said so. */
-  readonly address: string
-}
-
 /** Below Redis 7 an error inside a script is wrapped: `ERR Error running script … @user_script: 9: -OOM command …`. */
 function replyCode(message: string): string {
   const first = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
   return first === 'ERR' ? (/: -([A-Z]+) /.exec(message)?.[1] ?? first) : first
 }
 
-/** What an error says about the call's charges. */
-export function readScriptError(error: unknown): ScriptError {
+/**
+ * What an error says about the call's charges. Its code is Redis's own; `NOT_SENT` and `CONNECTION` are of errors that
+ * are not Redis's.
+ */
+export function readScriptError(error: unknown) {
   const unknown = { code: 'CONNECTION', charged: 'unknown', isAboutTheCall: false, address: '' } as const
   if (!(error instanceof Error)) return unknown
   if (error.name === 'ReplyError') {
@@ -52,10 +43,12 @@ export function readScriptError(error: unknown): ScriptError {
     return {
       code,
       charged: refusedBeforeWriting.has(code) ? 'no' : 'unknown',
+      /** Redis is well, the call is not. */
       isAboutTheCall: aboutTheCall.has(code),
+      /** Where MOVED and ASK send the call, host:port; else empty. The host is empty for the one that said so. */
       address: isRedirected ? (error.message.split(' ')[2] ?? '') : '',
-    }
+    } as const
   }
-  if (error.message.startsWith(notSent)) return { ...unknown, code: 'NOT_SENT', charged: 'no' }
+  if (error.message.startsWith(notSent)) return { ...unknown, code: 'NOT_SENT', charged: 'no' } as const
   return unknown
 }

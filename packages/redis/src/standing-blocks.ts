@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:
 import { shutOutMsOf } from '@weir/core/limits/exceeding.ts'
 import type { Redis } from 'ioredis'
 import { blockKeyBeside, blockSuffix } from './keys.ts'
+import type { QuotaServers } from './quota-counts.ts'
 import {
   identitiesOfKey,
   identityOfRecord,
@@ -10,6 +11,7 @@ import {
   limitOfKey,
   type RecordedScope,
 } from './recorded-scope.ts'
+import { scanKeys } from './scan-keys.ts'
 
 /*
  * Promises:
@@ -20,12 +22,6 @@ import {
  *   Redis, whose readers see every key in clear anyway.
  */
 
-/** The servers that hold counts. */
-export interface BlockServers {
-  readonly serverOf: (key: string) => Redis
-  readonly all: () => readonly Redis[]
-}
-
 /** A block that stands. */
 export interface StandingBlock<T extends RecordedScope> {
   /** What was recorded of it; of a record that hides the address, one of several blocks. */
@@ -34,8 +30,6 @@ export interface StandingBlock<T extends RecordedScope> {
   readonly untilMs: number
 }
 
-/** Keys looked at per step of a search: about a millisecond of Redis's time. */
-const scanCount = 1_000
 /** A caller waits; more than a million keys are looked at within that time. */
 const searchMs = 3_000
 /** Found by one search at most, as records of one answer are at most. */
@@ -105,23 +99,20 @@ async function search<T extends RecordedScope>(servers: readonly Redis[], scopes
   const found = new Map<string, T>()
   const endMs = performance.now() + searchMs
   for (const server of servers) {
-    let cursor = '0'
-    do {
+    for await (const keys of scanKeys(server, `weir:1:*${blockSuffix}`)) {
       if (found.size >= foundMax || performance.now() > endMs) return { found, isWhole: false }
-      const [next, keys] = await server.scan(cursor, 'MATCH', `weir:1:*${blockSuffix}`, 'COUNT', scanCount)
       for (const blockKey of keys) {
         const key = blockKey.slice(0, -blockSuffix.length)
         const scope = scopeOf(key)
         if (scope !== undefined) found.set(key, scope)
       }
-      cursor = next
-    } while (cursor !== '0')
+    }
   }
   return { found, isWhole: true }
 }
 
 /** Returns what finds blocks in Redis by the records of refusals. */
-export function createStandingBlocks({ serverOf, all }: BlockServers) {
+export function createStandingBlocks({ serverOf, all }: QuotaServers) {
   const standing = async <T extends RecordedScope>(found: readonly (readonly [string, T])[], secret: Buffer) => {
     const blocks: StandingBlock<T>[] = []
     for (let at = 0; at < found.length; at += readsMax) {
@@ -166,6 +157,3 @@ export function createStandingBlocks({ serverOf, all }: BlockServers) {
     },
   }
 }
-
-/** Finds blocks, see `createStandingBlocks`. */
-type StandingBlocks = ReturnType<typeof createStandingBlocks>

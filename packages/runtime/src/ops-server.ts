@@ -17,13 +17,9 @@ export const warningOf = (problem: string | undefined): Readiness =>
 /** Returns the readiness of a part of the process. */
 export type ReadinessCheck = () => Readiness | Promise<Readiness>
 
-interface Report {
-  readonly isReady: boolean
-  readonly lines: readonly string[]
-  readonly warnings: number
-}
+type Report = Awaited<ReturnType<typeof askParts>>
 
-async function askParts(readiness: Readonly<Record<string, ReadinessCheck>>): Promise<Report> {
+async function askParts(readiness: Readonly<Record<string, ReadinessCheck>>) {
   const answers = await Promise.all(
     Object.entries(readiness).map(async ([name, check]) => [name, await check()] as const),
   )

@@ -51,25 +51,22 @@ export const filePath = (named: Named): Variable<string> => ({
   },
 })
 
-/** Declares a whole number between two bounds, both allowed. */
-export const wholeNumber = (named: Named & { readonly min: number; readonly max: number }): Variable<number> => ({
+type Bounds = Named & { readonly min: number; readonly max: number }
+
+const numberOf = (form: RegExp, what: string, named: Bounds): Variable<number> => ({
   ...named,
   parse: (value) => {
-    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN
+    const number = form.test(value) ? Number(value) : Number.NaN
     if (number >= named.min && number <= named.max) return { value: number }
-    return { problem: `must be a whole number from ${named.min} to ${named.max}` }
+    return { problem: `must be a ${what} from ${named.min} to ${named.max}` }
   },
 })
 
+/** Declares a whole number between two bounds, both allowed. */
+export const wholeNumber = (named: Bounds): Variable<number> => numberOf(/^\d+$/, 'whole number', named)
+
 /** Declares a decimal number between two bounds, both allowed. */
-export const decimal = (named: Named & { readonly min: number; readonly max: number }): Variable<number> => ({
-  ...named,
-  parse: (value) => {
-    const number = /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN
-    if (number >= named.min && number <= named.max) return { value: number }
-    return { problem: `must be a number from ${named.min} to ${named.max}` }
-  },
-})
+export const decimal = (named: Bounds): Variable<number> => numberOf(/^\d+(?:\.\d+)?$/, 'number', named)
 
 /** Declares a port. */
 export const port = (named: Named): Variable<number> => wholeNumber({ ...named, min: 1, max: 65_535 })

@@ -1,40 +1,18 @@
 import { Counter, Gauge, Histogram as HistogramMetric, type Registry } from 'prom-client'
 import type { Histogram } from './histogram.ts'
 
-/** A number that a part counts itself, with its description. */
-export interface Scraped {
-  readonly help: string
-  readonly read: () => number
-}
+/** What a part counts itself, with its description. */
+type Metric = { readonly help: string } & (
+  | { readonly read: () => number }
+  /** By the value of a label, of which there are few. */
+  | { readonly label: string; readonly readAll: () => Readonly<Record<string, number>> }
+  /** By the values of several labels. */
+  | { readonly labels: readonly string[]; readonly cells: () => Series<number> }
+  | { readonly histogram: Histogram }
+  | { readonly labels: readonly string[]; readonly histograms: () => Series<Histogram> }
+)
 
-/** Numbers by the value of a label, of which there are few. */
-export interface ScrapedBy {
-  readonly help: string
-  readonly label: string
-  readonly readAll: () => Readonly<Record<string, number>>
-}
-
-/** Numbers by the values of several labels. */
-export interface ScrapedCells {
-  readonly help: string
-  readonly labels: readonly string[]
-  readonly cells: () => Iterable<readonly [values: readonly string[], number: number]>
-}
-
-/** A histogram that a part fills itself. */
-export interface ScrapedHistogram {
-  readonly help: string
-  readonly histogram: Histogram
-}
-
-/** Histograms by the values of labels. */
-export interface ScrapedHistograms {
-  readonly help: string
-  readonly labels: readonly string[]
-  readonly histograms: () => Iterable<readonly [values: readonly string[], histogram: Histogram]>
-}
-
-type Metric = Scraped | ScrapedBy | ScrapedCells | ScrapedHistogram | ScrapedHistograms
+type Series<Value> = Iterable<readonly [labels: readonly string[], value: Value]>
 
 type MetricSet = Readonly<Record<`weir_${string}`, Metric>>
 

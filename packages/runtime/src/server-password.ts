@@ -2,15 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A local server's password, and the file that holds it. */
-export interface ServerPassword {
-  readonly file: string
-  /** Letters, digits, `-` and `_`: it needs no quoting in a URL, a configuration file or a shell. */
-  readonly text: string
-}
-
-/** Returns the password of the server whose data is in `dir`: created once, readable by its owner only. */
-export function serverPassword(dir: string): ServerPassword {
+/**
+ * Returns the password of the server whose data is in `dir`, and the file that holds it: created once, readable by its
+ * owner only. It has letters, digits, `-` and `_`: it needs no quoting in a URL, a configuration file or a shell.
+ */
+export function serverPassword(dir: string) {
   const file = join(dir, 'password')
   try {
     const text = readFileSync(file, 'utf8').trim()

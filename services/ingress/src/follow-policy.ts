@@ -1,6 +1,6 @@
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { isStale, type StaleRule } from '@weir/policy-feed/service-policy.ts'
-import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import type { Layers } from '@weir/redis/layers/all-layers.ts'
 import { createLivePolicy, type LivePolicy } from './policy-view.ts'
 
 /**
@@ -9,7 +9,7 @@ import { createLivePolicy, type LivePolicy } from './policy-view.ts'
 export async function followPolicy(
   feed: Pick<PolicyFeed, 'firstPolicy' | 'policy' | 'checkpoint' | 'onChange' | 'status'>,
   rule: StaleRule,
-  layers: Pick<LayeredStore, 'invalidate'>,
+  layers: Pick<Layers, 'invalidate'>,
 ): Promise<LivePolicy> {
   const first = await feed.firstPolicy()
   const mayRefuse = rule.onStalePolicy === 'refuse'

@@ -1,5 +1,5 @@
 import type { DecisionLog } from '@weir/decide/ports.ts'
-import { DecisionLines } from '@weir/decide/record/decision-lines.ts'
+import { createDecisionLines } from '@weir/decide/record/decision-lines.ts'
 import { createBusyLogger } from '@weir/runtime/logger.ts'
 import type { Config } from '@weir/runtime/read-config.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
@@ -17,5 +17,5 @@ export async function logDecisions(
   if (which === 'off') return log
   const lines = await run.own('lines of decisions', createBusyLogger('ingress', unreadBytesMax), (one) => one.close())
   const written = { log: lines.log, dropped: () => lines.dropped }
-  return run.own('decisions', new DecisionLines(log, which, written), (decisions) => decisions.close())
+  return run.own('decisions', createDecisionLines(log, which, written), (decisions) => decisions.close())
 }

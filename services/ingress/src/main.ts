@@ -9,7 +9,7 @@ import type { Policy } from '@weir/policy/policy.ts'
 import { ownPolicyFeed } from '@weir/policy-feed/service-policy.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
-import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { createLayers } from '@weir/redis/layers/all-layers.ts'
 import { createProcessCount } from '@weir/redis/layers/process-count.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
@@ -59,7 +59,7 @@ await startService(
     const store = await run.own('limits', new RedisLimitStore(own), (limits) => limits.close())
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
     await processes.start()
-    const layers = new LayeredStore(store, { ...common, processes: processes.count })
+    const layers = createLayers(store, { ...common, processes: processes.count })
     checkReady('redis', redisReadiness(store.checkHealth, performance.now() + connectPatienceMs))
     const callers = createAuthenticator({ clock: systemClock, log })
     const authenticator = await run.own('authenticator', callers, (one) => one.close())
@@ -73,7 +73,7 @@ await startService(
     const apps = await buildApps(
       {
         policy,
-        store: layers,
+        store: layers.store,
         authenticator,
         log: decisions,
         outcomes: journal.log(journalTopics.outcomes),

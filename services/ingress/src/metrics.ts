@@ -5,7 +5,7 @@ import type { Authenticator } from '@weir/identity/authenticate.ts'
 import type { Journal } from '@weir/journal/open-journal.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
-import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import type { Layers } from '@weir/redis/layers/all-layers.ts'
 import type { ProcessCount } from '@weir/redis/layers/process-count.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { LabelCells } from '@weir/runtime/label-cells.ts'
@@ -18,7 +18,7 @@ export function registerMetrics(
   register: Registry,
   parts: {
     readonly store: RedisLimitStore
-    readonly layers: LayeredStore
+    readonly layers: Layers
     readonly processes: ProcessCount
     readonly authenticator: Authenticator
   },

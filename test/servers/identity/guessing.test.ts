@@ -9,7 +9,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import { MemoryIdempotencyRecords } from '@weir/decide/testing/memory-idempotency-records.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { createLayers } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -34,7 +34,7 @@ async function openProxy(identity: string) {
     writtenInTime: isThere,
     finallyWritten: isThere,
   }
-  const layers = new LayeredStore(store, { ...common, processes: () => 1 })
+  const layers = createLayers(store, { ...common, processes: () => 1 }).store
   const idempotencyRecords = new MemoryIdempotencyRecords()
   const ports = { policy, authenticator, store: layers, idempotencyRecords, log, outcomes: log, clock: systemClock }
   const apps = await buildApps(ports, createLogger('test', 'silent'), () => '')

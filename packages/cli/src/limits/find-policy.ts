@@ -2,7 +2,6 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/asked-limits.ts'
-import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { inProject } from '../project.ts'
@@ -92,7 +91,7 @@ export async function findPolicy(options: LimitOptions, context: CommandContext)
 /** Finds the limits that were asked about. Throws CONFIG_INVALID with what is wrong with the question. */
 export async function askLimits(options: LimitOptions, context: CommandContext): Promise<AskedLimits> {
   const { policy, from } = await findPolicy(options, context)
-  const found = findAskedLimits(policy, options, addressScope)
+  const found = findAskedLimits(policy, options)
   if (found.kind === 'found') return found.asked
   const what = found.kind === 'unknown' ? `${found.message} (by ${from})` : `--${found.field} ${found.message}`
   throw new WeirError('CONFIG_INVALID', what)

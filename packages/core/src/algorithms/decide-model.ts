@@ -6,18 +6,16 @@ import { decisionOf } from '../limits/raw-decision.ts'
 import { chargedLimits } from '../limits/script-codec.ts'
 import { statuses } from '../limits/script-protocol.ts'
 import { algorithmModels } from './models.ts'
-import { type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
+import { type ModelArguments, type Plan, stepBackMsMax } from './plan.ts'
 
 /** The value of one key: a limit's count, its block, or the first answer under an idempotency key. */
 export type ModelCell = CountCell | BlockCell | OnceCell
 
-/** A count and how it goes on. Another algorithm's counts as none. */
+/** A count as its algorithm keeps it. Another algorithm's counts as none. */
 interface CountCell {
   readonly kind: 'count'
   readonly algorithm: Algorithm
-  plan(limit: ModelArguments, cost: number, nowUs: number): Plan<CountCell>
-  refund(limit: ModelArguments, refund: Refund, nowUs: number): CountCell | undefined
-  raise(limit: ModelArguments, raise: Refund, nowUs: number): CountCell | undefined
+  readonly state: object
 }
 
 interface BlockCell {
@@ -38,23 +36,6 @@ interface OnceCell {
 /** As in lua/lib/idempotency.lua. */
 const onceKeptMs = 600_000
 
-const countCell = (algorithm: Algorithm, state?: object): CountCell => ({
-  kind: 'count',
-  algorithm,
-  plan(limit, cost, nowUs) {
-    const plan = algorithmModels[algorithm].plan(state, limit, cost, nowUs)
-    return { ...plan, next: plan.next === undefined ? undefined : countCell(algorithm, plan.next) }
-  },
-  refund(limit, refund, nowUs) {
-    const next = algorithmModels[algorithm].refund(state, limit, refund, nowUs)
-    return next === undefined ? undefined : countCell(algorithm, next)
-  },
-  raise(limit, raise, nowUs) {
-    const next = algorithmModels[algorithm].raise(state, limit, raise, nowUs)
-    return next === undefined ? undefined : countCell(algorithm, next)
-  },
-})
-
 /** One limit of a request with its key, and with boundaries if it has a calendar period. */
 export interface ModelLimit {
   readonly limit: Limit
@@ -73,10 +54,19 @@ interface ModelResult {
   readonly rebased: number
 }
 
-function countOf(cells: Cells, { limit, key }: ModelLimit): CountCell {
+/** The state of a limit's count; undefined for none. */
+function stateIn(cells: Cells, { limit, key }: ModelLimit): object | undefined {
   const cell = cells.get(key)
-  return cell?.kind === 'count' && cell.algorithm === limit.algorithm ? cell : countCell(limit.algorithm)
+  return cell?.kind === 'count' && cell.algorithm === limit.algorithm ? cell.state : undefined
 }
+
+const planOf = (state: object | undefined, limit: ModelLimit, cost: number, nowUs: number): Plan<object> =>
+  algorithmModels[limit.limit.algorithm].plan(state, argumentsOf(limit), cost, nowUs)
+
+const countChange = ({ limit, key }: ModelLimit, state: object): Change => [
+  key,
+  { kind: 'count', algorithm: limit.algorithm, state },
+]
 
 const argumentsOf = ({ limit, boundaries }: ModelLimit): ModelArguments => ({
   size: limit.size,
@@ -116,7 +106,7 @@ function nextBlock(cells: Cells, { limit, key }: ModelLimit, nowMs: number): Blo
 
 interface PlannedLimit extends ModelLimit {
   readonly bit: number
-  readonly plan: Plan<CountCell>
+  readonly plan: Plan<object>
   readonly blockedMs: number
 }
 
@@ -146,7 +136,7 @@ export function decideModel(
     limits.map((limit, at) => ({
       ...limit,
       bit: 2 ** at,
-      plan: countOf(from, limit).plan(argumentsOf(limit), costFor(limit.limit), nowUs),
+      plan: planOf(stateIn(from, limit), limit, costFor(limit.limit), nowUs),
       blockedMs: blockedMs(from, limit, nowUs),
     }))
   const nowMs = Math.floor(nowUs / 1_000)
@@ -165,7 +155,7 @@ export function decideModel(
   /** A peek that would be allowed changes nothing. */
   const looked = (from: Cells, one: PlannedLimit): PlannedLimit => {
     if (one.limit.override?.isPeek !== true || one.plan.waitMs !== 0) return one
-    return { ...one, plan: { ...countOf(from, one).plan(argumentsOf(one), 0, nowUs), next: undefined } }
+    return { ...one, plan: { ...planOf(stateIn(from, one), one, 0, nowUs), next: undefined } }
   }
   const plans = planAll((limit) => (limit.override?.isPeek ? 1 : costOf(limit, request)), cells).map((one) =>
     looked(cells, one),
@@ -199,7 +189,7 @@ export function decideModel(
   const decision = decisionOf(request, allowed)
   if (request.peek) return { decision, changes: [], rebased: 0 }
   const stored = charged.filter(({ plan }) => plan.next !== undefined)
-  const changes = stored.flatMap(({ key, plan }): Change[] => (plan.next === undefined ? [] : [[key, plan.next]]))
+  const changes = stored.flatMap((one) => (one.plan.next === undefined ? [] : [countChange(one, one.plan.next)]))
   return {
     decision,
     changes: request.idempotency === undefined ? changes : [...changes, firstAnswer(request, shown, nowMs)],
@@ -260,8 +250,9 @@ export function refundModel(
   return limits.flatMap((limit): Change[] => {
     if (!charged.has(limit.limit)) return []
     const refund = { cost: costOf(limit.limit, request), atUs: charge.atUs }
-    const next = countOf(cells, limit).refund(argumentsOf(limit), refund, nowUs)
-    return next === undefined ? [] : [[limit.key, next]]
+    const model = algorithmModels[limit.limit.algorithm]
+    const next = model.refund(stateIn(cells, limit), argumentsOf(limit), refund, nowUs)
+    return next === undefined ? [] : [countChange(limit, next)]
   })
 }
 
@@ -279,12 +270,14 @@ export function settleModel(
 ): { readonly changes: readonly Change[]; readonly states: readonly SettledState[] } {
   const changes: Change[] = []
   const states = limits.map((limit): SettledState => {
-    const cell = countOf(cells, limit)
+    const state = stateIn(cells, limit)
+    const model = algorithmModels[limit.limit.algorithm]
     const change = { cost: Math.abs(units), atUs }
     const isVoid = units > 0 && atUs - nowUs > stepBackMsMax * 1_000
-    const next = isVoid ? undefined : cell[units < 0 ? 'refund' : 'raise'](argumentsOf(limit), change, nowUs)
-    if (next !== undefined) changes.push([limit.key, next])
-    const { used, remaining, resetMs } = (next ?? cell).plan(argumentsOf(limit), 0, nowUs)
+    const turn = units < 0 ? 'refund' : 'raise'
+    const next = isVoid ? undefined : model[turn](state, argumentsOf(limit), change, nowUs)
+    if (next !== undefined) changes.push(countChange(limit, next))
+    const { used, remaining, resetMs } = planOf(next ?? state, limit, 0, nowUs)
     return { changed: next !== undefined, used, remaining, resetMs }
   })
   return { changes, states }

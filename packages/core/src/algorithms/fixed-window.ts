@@ -1,5 +1,5 @@
 import type { PeriodBoundaries } from '../limits/limit.ts'
-import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
+import { type AlgorithmModel, type ModelArguments, stepBackMsMax } from './plan.ts'
 
 /** One count, as its value in Redis holds it. */
 export interface FixedWindowState {
@@ -7,13 +7,8 @@ export interface FixedWindowState {
   readonly used: number
 }
 
-interface Ends {
-  readonly endMs: number
-  /** End of the period after that. */
-  readonly horizonMs: number
-}
-
-function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: number): Ends {
+/** The end of a period, and `horizonMs`, that of the period after it. */
+function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: number) {
   const lastMs = afterNextMs - nextMs
   if (nowMs >= afterNextMs) {
     const endMs = afterNextMs + (Math.floor((nowMs - afterNextMs) / lastMs) + 1) * lastMs
@@ -26,18 +21,13 @@ function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: n
   return { endMs, horizonMs: endMs + firstMs }
 }
 
-interface CurrentSpan {
-  readonly endMs: number
-  /** Whether the stored units count in it. */
-  readonly counts: boolean
-}
-
 function boundariesOf({ boundaries }: ModelArguments): PeriodBoundaries {
   if (boundaries === undefined) throw new Error('a limit with a calendar period came without its boundaries')
   return boundaries
 }
 
-function currentSpan(storedEndMs: number, limit: ModelArguments, nowMs: number): CurrentSpan {
+/** The span that runs now; `counts` says whether the stored units count in it. */
+function currentSpan(storedEndMs: number, limit: ModelArguments, nowMs: number) {
   const { span } = limit
   if (span.kind === 'window') {
     const endMs = nowMs - (nowMs % span.ms) + span.ms
@@ -51,50 +41,35 @@ function currentSpan(storedEndMs: number, limit: ModelArguments, nowMs: number):
   return running ? { endMs: storedEndMs, counts: true } : { endMs, counts: false }
 }
 
-function plan(
-  state: FixedWindowState | undefined,
-  limit: ModelArguments,
-  cost: number,
-  nowUs: number,
-): Plan<FixedWindowState> {
-  const nowMs = Math.floor(nowUs / 1_000)
-  const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
-  const used = state !== undefined && counts ? state.used : 0
-  const rebased = state !== undefined && !counts && state.endMs > nowMs
-  const remaining = Math.max(0, limit.size - used)
-  const resetMs = endMs - nowMs
-  if (cost > remaining) {
-    return { waitMs: cost > limit.size ? -1 : resetMs, used, remaining, resetMs, next: undefined, rebased: false }
-  }
-  if (cost === 0) return { waitMs: 0, used, remaining, resetMs, next: undefined, rebased: false }
-  const next = { endMs, used: used + cost }
-  return { waitMs: 0, used: next.used, remaining: limit.size - next.used, resetMs, next, rebased }
-}
-
-function refund(
-  state: FixedWindowState | undefined,
-  limit: ModelArguments,
-  { cost, atUs }: Refund,
-  nowUs: number,
-): FixedWindowState | undefined {
-  if (state === undefined || cost === 0 || state.endMs * 1_000 <= nowUs || state.used === 0) return undefined
-  const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
-  return chargedEndMs === state.endMs ? { endMs: state.endMs, used: Math.max(0, state.used - cost) } : undefined
-}
-
-function raise(
-  state: FixedWindowState | undefined,
-  limit: ModelArguments,
-  { cost, atUs }: Refund,
-  nowUs: number,
-): FixedWindowState | undefined {
-  const nowMs = Math.floor(nowUs / 1_000)
-  const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
-  if (cost === 0 || chargedEndMs <= nowMs) return undefined
-  const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
-  if (state === undefined || !counts) return { endMs: chargedEndMs, used: cost }
-  return { endMs, used: Math.min(state.used + cost, Number.MAX_SAFE_INTEGER) }
-}
-
 /** The twin of lua/algorithms/fixed-window.lua, which says what the algorithm promises; tests hold the two together. */
-export const fixedWindow: AlgorithmModel<FixedWindowState> = { plan, refund, raise }
+export const fixedWindow: AlgorithmModel<FixedWindowState> = {
+  plan(state, limit, cost, nowUs) {
+    const nowMs = Math.floor(nowUs / 1_000)
+    const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
+    const used = state !== undefined && counts ? state.used : 0
+    const rebased = state !== undefined && !counts && state.endMs > nowMs
+    const remaining = Math.max(0, limit.size - used)
+    const resetMs = endMs - nowMs
+    if (cost > remaining) {
+      return { waitMs: cost > limit.size ? -1 : resetMs, used, remaining, resetMs, next: undefined, rebased: false }
+    }
+    if (cost === 0) return { waitMs: 0, used, remaining, resetMs, next: undefined, rebased: false }
+    const next = { endMs, used: used + cost }
+    return { waitMs: 0, used: next.used, remaining: limit.size - next.used, resetMs, next, rebased }
+  },
+
+  refund(state, limit, { cost, atUs }, nowUs) {
+    if (state === undefined || cost === 0 || state.endMs * 1_000 <= nowUs || state.used === 0) return undefined
+    const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
+    return chargedEndMs === state.endMs ? { endMs: state.endMs, used: Math.max(0, state.used - cost) } : undefined
+  },
+
+  raise(state, limit, { cost, atUs }, nowUs) {
+    const nowMs = Math.floor(nowUs / 1_000)
+    const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
+    if (cost === 0 || chargedEndMs <= nowMs) return undefined
+    const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
+    if (state === undefined || !counts) return { endMs: chargedEndMs, used: cost }
+    return { endMs, used: Math.min(state.used + cost, Number.MAX_SAFE_INTEGER) }
+  },
+}

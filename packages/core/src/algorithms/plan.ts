@@ -32,6 +32,12 @@ export interface ModelArguments extends Pick<Limit, 'size' | 'capacity' | 'span'
   readonly boundaries: PeriodBoundaries | undefined
 }
 
+/** The window of an algorithm that has no calendar periods. */
+export function windowMsOf({ span }: ModelArguments): number {
+  if (span.kind !== 'window') throw new Error('a limit that slides or flows back came with a calendar period')
+  return span.ms
+}
+
 /** A charge, or a part of one, that is taken back or added to. */
 export interface Refund {
   readonly cost: number

@@ -1,4 +1,4 @@
-import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
+import { type AlgorithmModel, stepBackMsMax, windowMsOf } from './plan.ts'
 
 /** One count, as its value in Redis holds it. */
 export interface SlidingWindowState {
@@ -71,80 +71,60 @@ function freeMsOf({ lengthMs, startMs, current, previous }: Cells, nowMs: number
   return previous > 0 ? startMs + lengthMs : nowMs
 }
 
-function windowMsOf({ span }: ModelArguments): number {
-  if (span.kind !== 'window') throw new Error('a sliding window came with a calendar period')
-  return span.ms
-}
-
-function plan(
-  state: SlidingWindowState | undefined,
-  limit: ModelArguments,
-  cost: number,
-  nowUs: number,
-): Plan<SlidingWindowState> {
-  const { size } = limit
-  const windowMs = windowMsOf(limit)
-  const nowMs = Math.floor(nowUs / 1_000)
-  const cells = cellsAt(state, windowMs, nowMs)
-  const used = usedOf(cells, nowMs)
-  const remaining = Math.max(0, size - used)
-  if (cost > remaining || cost === 0) {
-    const resetMs = Math.min(cells.goneMs, freeMsOf(cells, nowMs)) - nowMs
-    const stands = { used, remaining, resetMs, next: undefined, rebased: false }
-    if (cost === 0 || cost > size) return { waitMs: cost === 0 ? 0 : -1, ...stands }
-    return { waitMs: Math.min(cells.goneMs, timeOf(size - cost, cells)) - nowMs, ...stands }
-  }
-  const edited = cells.lengthMs !== windowMs
-  const startMs = edited ? nowMs - (nowMs % windowMs) : cells.startMs
-  const next = {
-    lengthMs: windowMs,
-    lastMs: Math.max(edited ? 0 : cells.lastMs, nowMs - startMs),
-    startMs,
-    current: (edited ? used : cells.current) + cost,
-    previous: edited ? 0 : cells.previous,
-    sinceUs: edited ? nowUs : (cells.sinceUs ?? nowUs),
-  }
-  const resetMs = startMs + 2 * windowMs - nowMs
-  return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs, next, rebased: cells.rebased }
-}
-
-function refund(
-  state: SlidingWindowState | undefined,
-  _limit: ModelArguments,
-  { cost, atUs }: Refund,
-  nowUs: number,
-): SlidingWindowState | undefined {
-  if (state === undefined || atUs < state.sinceUs) return undefined
-  const { lengthMs, startMs, current, previous } = state
-  const afterMs = Math.floor(atUs / 1_000) - startMs
-  if (afterMs >= lengthMs || afterMs < -lengthMs) return undefined
-  const inPrevious = afterMs < 0
-  const givenBack = Math.min(cost, inPrevious ? previous : current)
-  const endMs = startMs + lengthMs * (inPrevious ? 1 : 2)
-  if (givenBack === 0 || Math.floor(nowUs / 1_000) >= endMs) return undefined
-  return inPrevious ? { ...state, previous: previous - givenBack } : { ...state, current: current - givenBack }
-}
-
-function raise(
-  state: SlidingWindowState | undefined,
-  limit: ModelArguments,
-  { cost, atUs }: Refund,
-  nowUs: number,
-): SlidingWindowState | undefined {
-  const {
-    lengthMs,
-    startMs,
-    current,
-    previous,
-    lastMs,
-    sinceUs = atUs,
-  } = cellsAt(state, windowMsOf(limit), Math.floor(nowUs / 1_000))
-  const afterMs = Math.min(Math.floor(Math.max(atUs, sinceUs) / 1_000) - startMs, lengthMs - 1)
-  if (cost === 0 || afterMs < -lengthMs) return undefined
-  const cells = { lengthMs, startMs, sinceUs }
-  if (afterMs < 0) return { ...cells, lastMs, current, previous: Math.min(previous + cost, unitsMax) }
-  return { ...cells, lastMs: Math.max(lastMs, afterMs), current: Math.min(current + cost, unitsMax), previous }
-}
-
 /** The twin of lua/algorithms/sliding-window.lua, which says what the algorithm promises; tests compare the two. */
-export const slidingWindow: AlgorithmModel<SlidingWindowState> = { plan, refund, raise }
+export const slidingWindow: AlgorithmModel<SlidingWindowState> = {
+  plan(state, limit, cost, nowUs) {
+    const { size } = limit
+    const windowMs = windowMsOf(limit)
+    const nowMs = Math.floor(nowUs / 1_000)
+    const cells = cellsAt(state, windowMs, nowMs)
+    const used = usedOf(cells, nowMs)
+    const remaining = Math.max(0, size - used)
+    if (cost > remaining || cost === 0) {
+      const resetMs = Math.min(cells.goneMs, freeMsOf(cells, nowMs)) - nowMs
+      const stands = { used, remaining, resetMs, next: undefined, rebased: false }
+      if (cost === 0 || cost > size) return { waitMs: cost === 0 ? 0 : -1, ...stands }
+      return { waitMs: Math.min(cells.goneMs, timeOf(size - cost, cells)) - nowMs, ...stands }
+    }
+    const edited = cells.lengthMs !== windowMs
+    const startMs = edited ? nowMs - (nowMs % windowMs) : cells.startMs
+    const next = {
+      lengthMs: windowMs,
+      lastMs: Math.max(edited ? 0 : cells.lastMs, nowMs - startMs),
+      startMs,
+      current: (edited ? used : cells.current) + cost,
+      previous: edited ? 0 : cells.previous,
+      sinceUs: edited ? nowUs : (cells.sinceUs ?? nowUs),
+    }
+    const resetMs = startMs + 2 * windowMs - nowMs
+    return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs, next, rebased: cells.rebased }
+  },
+
+  refund(state, _, { cost, atUs }, nowUs) {
+    if (state === undefined || atUs < state.sinceUs) return undefined
+    const { lengthMs, startMs, current, previous } = state
+    const afterMs = Math.floor(atUs / 1_000) - startMs
+    if (afterMs >= lengthMs || afterMs < -lengthMs) return undefined
+    const inPrevious = afterMs < 0
+    const givenBack = Math.min(cost, inPrevious ? previous : current)
+    const endMs = startMs + lengthMs * (inPrevious ? 1 : 2)
+    if (givenBack === 0 || Math.floor(nowUs / 1_000) >= endMs) return undefined
+    return inPrevious ? { ...state, previous: previous - givenBack } : { ...state, current: current - givenBack }
+  },
+
+  raise(state, limit, { cost, atUs }, nowUs) {
+    const {
+      lengthMs,
+      startMs,
+      current,
+      previous,
+      lastMs,
+      sinceUs = atUs,
+    } = cellsAt(state, windowMsOf(limit), Math.floor(nowUs / 1_000))
+    const afterMs = Math.min(Math.floor(Math.max(atUs, sinceUs) / 1_000) - startMs, lengthMs - 1)
+    if (cost === 0 || afterMs < -lengthMs) return undefined
+    const cells = { lengthMs, startMs, sinceUs }
+    if (afterMs < 0) return { ...cells, lastMs, current, previous: Math.min(previous + cost, unitsMax) }
+    return { ...cells, lastMs: Math.max(lastMs, afterMs), current: Math.min(current + cost, unitsMax), previous }
+  },
+}

@@ -1,4 +1,4 @@
-import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
+import { type AlgorithmModel, type ModelArguments, stepBackMsMax, windowMsOf } from './plan.ts'
 
 /** A length of time: whole microseconds, and a numerator over the size. */
 interface Exact {
@@ -72,49 +72,7 @@ function unitsOf(backlog: Exact, rate: Rate): number {
   return units > 0 && !isLess(span(units - 1, rate), backlog) ? units - 1 : units
 }
 
-function rateOf({ size, span }: ModelArguments): Rate {
-  if (span.kind !== 'window') throw new Error('a token bucket came with a calendar period')
-  return { size, windowMs: span.ms }
-}
-
-function plan(
-  state: TokenBucketState | undefined,
-  limit: ModelArguments,
-  cost: number,
-  nowUs: number,
-): Plan<TokenBucketState> {
-  const rate = rateOf(limit)
-  const burst = limit.capacity
-  const backlog = backlogOf(state, rate, burst, nowUs)
-  const used = unitsOf(backlog, rate)
-  const remaining = Math.max(0, burst - used)
-  if (cost > remaining || cost === 0) {
-    const stands = { used, remaining, resetMs: Math.ceil(upUs(backlog) / 1_000), next: undefined, rebased: false }
-    if (cost === 0 || cost > burst) return { waitMs: cost === 0 ? 0 : -1, ...stands }
-    const room = span(burst - cost, rate)
-    const waitUs = backlog.us - room.us + (backlog.part > room.part ? 1 : 0)
-    return { waitMs: Math.ceil(waitUs / 1_000), ...stands }
-  }
-  const taken = span(cost, rate)
-  const carries = backlog.part + taken.part >= rate.size
-  const after = {
-    us: backlog.us + taken.us + (carries ? 1 : 0),
-    part: backlog.part + taken.part - (carries ? rate.size : 0),
-  }
-  const known = isLess(backlog, taken)
-    ? { lowUs: lowNone, lowAfterUs: nowUs }
-    : { lowUs: Math.min(backlog.lowUs, backlog.us), lowAfterUs: backlog.lowAfterUs }
-  const next = {
-    ...rate,
-    fullUs: nowUs + after.us,
-    part: after.part,
-    ...known,
-    sinceUs: backlog.sinceUs,
-    lastUs: nowUs,
-  }
-  const resetMs = Math.ceil(upUs(after) / 1_000)
-  return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs, next, rebased: backlog.rebased }
-}
+const rateOf = (limit: ModelArguments): Rate => ({ size: limit.size, windowMs: windowMsOf(limit) })
 
 /** What may be given back for a charge of `taken`: all of it, or what is sure not to have run over. */
 function givenBack(state: TokenBucketState, taken: Exact, atUs: number, nowUs: number): Exact {
@@ -125,33 +83,59 @@ function givenBack(state: TokenBucketState, taken: Exact, atUs: number, nowUs: n
   return us < safeUs ? { us: safeUs, part: 0 } : { us, part: taken.part }
 }
 
-function refund(
-  state: TokenBucketState | undefined,
-  _limit: ModelArguments,
-  { cost, atUs }: Refund,
-  nowUs: number,
-): TokenBucketState | undefined {
-  if (state === undefined || cost === 0 || atUs < state.sinceUs) return undefined
-  const { fullUs, lowUs } = state
-  if (fullUs < nowUs || (fullUs === nowUs && state.part === 0)) return undefined
-  const back = givenBack(state, span(Math.min(cost, unitsMax), state), atUs, nowUs)
-  if (back.us === 0 && back.part === 0) return undefined
-  const borrows = state.part < back.part
-  const us = fullUs - back.us - (borrows ? 1 : 0)
-  const full =
-    us < nowUs ? { fullUs: nowUs, part: 0 } : { fullUs: us, part: state.part - back.part + (borrows ? state.size : 0) }
-  return { ...state, ...full, lowUs: lowUs === lowNone ? lowNone : Math.max(0, lowUs - upUs(back)) }
-}
-
-function raise(
-  state: TokenBucketState | undefined,
-  limit: ModelArguments,
-  { cost }: Refund,
-  nowUs: number,
-): TokenBucketState | undefined {
-  const { remaining } = plan(state, limit, 0, nowUs)
-  return plan(state, limit, Math.min(cost, remaining), nowUs).next
-}
-
 /** The twin of lua/algorithms/token-bucket.lua, which says what the algorithm promises; tests hold the two together. */
-export const tokenBucket: AlgorithmModel<TokenBucketState> = { plan, refund, raise }
+export const tokenBucket: AlgorithmModel<TokenBucketState> = {
+  plan(state, limit, cost, nowUs) {
+    const rate = rateOf(limit)
+    const burst = limit.capacity
+    const backlog = backlogOf(state, rate, burst, nowUs)
+    const used = unitsOf(backlog, rate)
+    const remaining = Math.max(0, burst - used)
+    if (cost > remaining || cost === 0) {
+      const stands = { used, remaining, resetMs: Math.ceil(upUs(backlog) / 1_000), next: undefined, rebased: false }
+      if (cost === 0 || cost > burst) return { waitMs: cost === 0 ? 0 : -1, ...stands }
+      const room = span(burst - cost, rate)
+      const waitUs = backlog.us - room.us + (backlog.part > room.part ? 1 : 0)
+      return { waitMs: Math.ceil(waitUs / 1_000), ...stands }
+    }
+    const taken = span(cost, rate)
+    const carries = backlog.part + taken.part >= rate.size
+    const after = {
+      us: backlog.us + taken.us + (carries ? 1 : 0),
+      part: backlog.part + taken.part - (carries ? rate.size : 0),
+    }
+    const known = isLess(backlog, taken)
+      ? { lowUs: lowNone, lowAfterUs: nowUs }
+      : { lowUs: Math.min(backlog.lowUs, backlog.us), lowAfterUs: backlog.lowAfterUs }
+    const next = {
+      ...rate,
+      fullUs: nowUs + after.us,
+      part: after.part,
+      ...known,
+      sinceUs: backlog.sinceUs,
+      lastUs: nowUs,
+    }
+    const resetMs = Math.ceil(upUs(after) / 1_000)
+    return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs, next, rebased: backlog.rebased }
+  },
+
+  refund(state, _, { cost, atUs }, nowUs) {
+    if (state === undefined || cost === 0 || atUs < state.sinceUs) return undefined
+    const { fullUs, lowUs } = state
+    if (fullUs < nowUs || (fullUs === nowUs && state.part === 0)) return undefined
+    const back = givenBack(state, span(Math.min(cost, unitsMax), state), atUs, nowUs)
+    if (back.us === 0 && back.part === 0) return undefined
+    const borrows = state.part < back.part
+    const us = fullUs - back.us - (borrows ? 1 : 0)
+    const full =
+      us < nowUs
+        ? { fullUs: nowUs, part: 0 }
+        : { fullUs: us, part: state.part - back.part + (borrows ? state.size : 0) }
+    return { ...state, ...full, lowUs: lowUs === lowNone ? lowNone : Math.max(0, lowUs - upUs(back)) }
+  },
+
+  raise(state, limit, { cost }, nowUs) {
+    const { remaining } = tokenBucket.plan(state, limit, 0, nowUs)
+    return tokenBucket.plan(state, limit, Math.min(cost, remaining), nowUs).next
+  },
+}

@@ -1,3 +1,5 @@
+import { decodeEscapes } from './decode-escapes.ts'
+
 /** A request's path in the one form it is matched in and forwarded in, or why there is none. */
 export type NormalizedPath =
   | { readonly kind: 'path'; readonly path: string }
@@ -110,14 +112,7 @@ export function pathToMatch(path: string): string {
 const escapeCharacter = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 
 /** Whether the escapes of a text are UTF-8. */
-export function isUtf8(escaped: string): boolean {
-  try {
-    decodeURIComponent(escaped)
-    return true
-  } catch {
-    return false
-  }
-}
+export const isUtf8 = (escaped: string): boolean => decodeEscapes(escaped) !== undefined
 
 /** Escapes what RFC 3986 has in no path. */
 export const withEscapes = (path: string): string => path.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter)

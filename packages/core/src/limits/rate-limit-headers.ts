@@ -118,12 +118,6 @@ export const rateLimitDialects = ['draft10', 'draft6', 'x-ratelimit'] as const
 /** One of `rateLimitDialects`. */
 export type RateLimitDialect = (typeof rateLimitDialects)[number]
 
-interface Triple {
-  readonly limit: number
-  readonly remaining: number
-  readonly resetSeconds: number
-}
-
 /** Names and values for a decision; `limits` is undefined for an unauthenticated caller. No name has two syntaxes. */
 export function olderRateLimitHeaders(
   dialect: Exclude<RateLimitDialect, 'draft10'>,
@@ -150,7 +144,7 @@ export function olderRateLimitHeaders(
 }
 
 /** Of the limit that refused, else of the one with the smallest part left; of equal ones the one that takes longest. */
-function tripleOf(decision: Decision, limits: readonly Limit[] | undefined): Triple {
+function tripleOf(decision: Decision, limits: readonly Limit[] | undefined) {
   const waitSeconds = decision.retryAfterMs === 0 ? 0 : retryAfterSeconds(decision)
   if (limits === undefined) return { limit: 0, remaining: 0, resetSeconds: waitSeconds }
   const states = shownStates(decision, limits)

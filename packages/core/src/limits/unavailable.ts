@@ -6,7 +6,7 @@ const unavailableRetryAfterMs = 1_000
 
 /**
  * The decision when Redis did not give one. Refused only by an enforced limit that says `deny`; the first names the
- * denial. Limits that say `local` are enforced by the layer LocalFallback, and count as `allow` here. `charged`
+ * denial. Limits that say `local` are enforced by the layer of the local fallback, and count as `allow` here. `charged`
  * is `no` only if the request certainly never counted.
  */
 export function unavailableDecision(request: LimitRequest, charged: Charged): Decision {

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest'
 import { formatAmount, parseAmount, roundAmount } from './amount.ts'
 import { currencies, currencyDigits } from './currencies.ts'
 import type { PriceLine, PriceList } from './price-list.ts'
-import { priceSubjects } from './price-subjects.ts'
 import { quote } from './quote.ts'
 
 const amount = (text: string) => parseAmount(text) ?? expect.fail(`${text} is no amount`)
@@ -177,18 +176,3 @@ test('currencies have the digits of ISO 4217, also where people round otherwise'
   for (const code of currencies) expect(code).toMatch(/^[A-Z]{3}$/)
 })
 const none = [undefined, undefined]
-
-test('every subject and period is priced by itself: flat amount, tiers and what is included are those of one period', () => {
-  const rows = [
-    { subject: 'acme', period: '2026-11', ...used(120_000, 'POST /v1/search', 1) },
-    { subject: 'acme', period: '2026-12', ...used(60_000, 'POST /v1/search', 1) },
-    { subject: 'free', period: '2026-11', ...used(9_000_000, 'POST /v1/search', 1) },
-    { subject: 'acme', period: '2026-12', ...used(60_000, 'POST /v1/search', 1) },
-  ]
-  const priced = priceSubjects(rows, (subject) => (subject === 'acme' ? api : undefined))
-  expect(priced.map(({ subject, period, quote }) => [subject, period, quote?.total])).toEqual([
-    ['acme', '2026-11', '65.00'],
-    ['acme', '2026-12', '65.00'],
-    ['free', '2026-11', undefined],
-  ])
-})

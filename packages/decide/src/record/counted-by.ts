@@ -1,3 +1,4 @@
+import type { CountedLimit } from '@weir/contracts/decision.v1.ts'
 import type { LimitRecordV1 } from '@weir/contracts/decision-columns.ts'
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { type Limit, partText, type ScopePart } from '@weir/core/limits/limit.ts'
@@ -10,13 +11,6 @@ import type { DecisionRequest } from '../types.ts'
 export const addressForms = ['full', 'prefix', 'hash', 'off'] as const
 /** One of `addressForms`. */
 export type AddressForm = (typeof addressForms)[number]
-
-/** What a record says of the values that its limits counted by. */
-export interface ScopeRecord {
-  readonly limits: readonly (LimitState & { readonly by?: LimitRecordV1['by'] })[]
-  /** The address as it is recorded; empty where no limit counts by it, or none is to be recorded. */
-  readonly ip: string
-}
 
 /** A caller's IPv4 address ends in a number; IPv6 callers are a /64 already. */
 const prefixOf = (address: string) => address.replace(/\.\d+$/, '.0/24')
@@ -49,15 +43,16 @@ function byOf(limit: Limit, values: ScopeValues, ip: string): LimitRecordV1['by'
 }
 
 /**
- * Returns the states of a decision with what each limit counted by beyond the subject. Nothing is made where no limit
- * counts by more, as nearly always; a hash is made only where one counts by such a value.
+ * Returns the states of a decision with what each limit counted by beyond the subject, and the address as it is
+ * recorded: empty where no limit counts by it, or none is to be recorded. Nothing is made where no limit counts by
+ * more, as nearly always; a hash is made only where one counts by such a value.
  */
 export function countedBy(
   ask: DecisionRequest,
   limits: readonly Limit[],
   states: readonly LimitState[],
   form: AddressForm,
-): ScopeRecord {
+): { readonly limits: readonly CountedLimit[]; readonly ip: string } {
   if (!limits.some(countsByMore)) return { limits: states, ip: '' }
   const isByAddress = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip'))
   const ip = isByAddress ? recordedAddress(form, ask.ip) : ''

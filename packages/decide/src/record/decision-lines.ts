@@ -31,83 +31,65 @@ interface OpenLine {
  * Writes a line for every record that a log accepts, with the record's fields but those of the journal (`journal`,
  * `seq`): at most 1,000 a second, and a line after it says how many were left out.
  */
-export class DecisionLines implements DecisionLog {
-  readonly #inner: DecisionLog
-  readonly #log: Logger
-  readonly #isLogged: (record: string) => boolean
-  readonly #dropped: () => number
-  readonly #timer: NodeJS.Timeout
-  #open: OpenLine[] = []
+export function createDecisionLines(
+  inner: DecisionLog,
+  which: LoggedDecisions,
+  { log, dropped }: { readonly log: Logger; readonly dropped: () => number },
+) {
+  const isWanted = isLogged[which]
+  let open: OpenLine[] = []
   /** Those of the second before. */
-  #ending: OpenLine[] = []
-  #lines = 0
+  let ending: OpenLine[] = []
+  let lines = 0
   /** Since the start, so that a line which is dropped itself takes no count with it. */
-  #leftOut = 0
-  #said = 0
+  let leftOut = 0
+  let said = 0
 
-  constructor(
-    inner: DecisionLog,
-    which: LoggedDecisions,
-    { log, dropped }: { readonly log: Logger; readonly dropped: () => number },
-  ) {
-    this.#inner = inner
-    this.#log = log
-    this.#isLogged = isLogged[which]
-    this.#dropped = dropped
-    this.#timer = setInterval(() => this.#endSecond(), 1_000)
-    this.#timer.unref()
-  }
-
-  append(key: string, openLine: string, isReserved?: boolean): boolean {
-    const isAccepted = this.#inner.append(key, openLine, isReserved)
-    if (isAccepted && this.#isLogged(openLine)) this.#write(openLine)
-    return isAccepted
-  }
-
-  openCoalesced(key: string, before: string, after: string): CoalescedRecord | undefined {
-    const record = this.#inner.openCoalesced(key, before, after)
-    if (record === undefined || !this.#isLogged(before + after)) return record
-    const line: OpenLine = { before, after, count: 0 }
-    this.#open.push(line)
-    return {
-      add() {
-        const isCounted = record.add()
-        if (isCounted) line.count += 1
-        return isCounted
-      },
-    }
-  }
-
-  writtenInTime(): Promise<boolean> {
-    return this.#inner.writtenInTime()
-  }
-
-  finallyWritten(): Promise<boolean> {
-    return this.#inner.finallyWritten()
-  }
-
-  /** Writes what is still being counted. */
-  close(): void {
-    clearInterval(this.#timer)
-    this.#endSecond()
-    this.#endSecond()
+  function write(openLine: string): void {
+    lines += 1
+    if (lines > linesPerSecondMax) leftOut += 1
+    else log.info(JSON.parse(`${openLine}}`), 'decision')
   }
 
   /** A record is added to for a second at most, which may have begun anywhere in this one. */
-  #endSecond(): void {
-    const leftOut = this.#leftOut + this.#dropped()
-    if (leftOut > this.#said) this.#log.warn({ leftOut }, 'decisions left out of the log since the start')
-    this.#said = leftOut
-    this.#lines = 0
-    const ended = this.#ending
-    this.#ending = this.#open
-    this.#open = []
-    for (const { before, after, count } of ended) if (count > 0) this.#write(`${before}${count}${after}`)
+  function endSecond(): void {
+    const missing = leftOut + dropped()
+    if (missing > said) log.warn({ leftOut: missing }, 'decisions left out of the log since the start')
+    said = missing
+    lines = 0
+    const ended = ending
+    ending = open
+    open = []
+    for (const { before, after, count } of ended) if (count > 0) write(`${before}${count}${after}`)
   }
+  const timer = setInterval(endSecond, 1_000).unref()
 
-  #write(openLine: string): void {
-    this.#lines += 1
-    if (this.#lines > linesPerSecondMax) this.#leftOut += 1
-    else this.#log.info(JSON.parse(`${openLine}}`), 'decision')
+  return {
+    append(key: string, openLine: string, isReserved?: boolean): boolean {
+      const isAccepted = inner.append(key, openLine, isReserved)
+      if (isAccepted && isWanted(openLine)) write(openLine)
+      return isAccepted
+    },
+    openCoalesced(key: string, before: string, after: string): CoalescedRecord | undefined {
+      const record = inner.openCoalesced(key, before, after)
+      if (record === undefined || !isWanted(before + after)) return record
+      const line: OpenLine = { before, after, count: 0 }
+      open.push(line)
+      return {
+        add() {
+          const isCounted = record.add()
+          if (isCounted) line.count += 1
+          return isCounted
+        },
+      }
+    },
+    writtenInTime: () => inner.writtenInTime(),
+    finallyWritten: () => inner.finallyWritten(),
+    /** Writes what is still being counted. */
+    close(): void {
+      clearInterval(timer)
+      endSecond()
+      endSecond()
+    },
   }
 }

@@ -27,53 +27,44 @@ function repeatedTooSoon({ deniedBy, exceededMask, shadowedBy, atUs, repeats, li
 /**
  * Makes sure that of all admissions under one idempotency key exactly one has a record, whose id answers all of them.
  */
-export class RecordOnce {
-  readonly #log: DecisionLog
-  readonly #recorder: DecisionRecorder
-  readonly #records: IdempotencyRecords
+export function recordOnce(log: DecisionLog, recorder: DecisionRecorder, records: IdempotencyRecords) {
   /** Being recorded by this process; no more than requests are under way. */
-  readonly #underWay = new Map<string, Promise<RecordedDecision>>()
+  const underWay = new Map<string, Promise<RecordedDecision>>()
   /** Admissions whose record is in doubt; no more than one stalled write holds. */
-  readonly #inDoubt = new Set<string>()
+  const inDoubt = new Set<string>()
 
-  constructor(log: DecisionLog, recorder: DecisionRecorder, records: IdempotencyRecords) {
-    this.#log = log
-    this.#recorder = recorder
-    this.#records = records
+  /** A request that is denied here stays charged: the next attempt is admitted by that. */
+  const write = async ({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string) => {
+    const outcome = recorder.append(id, tsMs, ask, limits, decision)
+    const isWritten = await log.writtenInTime()
+    if (outcome === undefined) return recorder.answerUnrecorded(limits, decision)
+    if (isWritten) {
+      records.mark(ask.subject.id, admissionId, id)
+      return { id, decision, limits }
+    }
+    inDoubt.add(admissionId)
+    const release = records.hold(ask.subject.id, admissionId)
+    void outcome.then((isWrittenAfterAll) => {
+      inDoubt.delete(admissionId)
+      if (isWrittenAfterAll) records.mark(ask.subject.id, admissionId, id)
+      else release()
+    })
+    return recorder.answerUnrecorded(limits, decision)
   }
 
-  async record(admitted: Admitted, ownId: string): Promise<RecordedDecision> {
+  return async function record(admitted: Admitted, ownId: string): Promise<RecordedDecision> {
     const { ask, limits, decision } = admitted
     const { repeats } = decision
     if (repeats === '') {
-      const first = this.#write(admitted, ownId, ownId)
-      this.#underWay.set(ownId, first)
-      return first.finally(() => this.#underWay.delete(ownId))
+      const first = write(admitted, ownId, ownId)
+      underWay.set(ownId, first)
+      return first.finally(() => underWay.delete(ownId))
     }
-    await this.#underWay.get(repeats)
-    const claim = this.#inDoubt.has(repeats) ? undefined : await this.#records.claim(ask.subject.id, repeats)
+    await underWay.get(repeats)
+    const claim = inDoubt.has(repeats) ? undefined : await records.claim(ask.subject.id, repeats)
     if (claim?.kind === 'recorded') return { id: claim.recordId, decision, limits }
-    if (claim?.kind === 'claimed') return this.#write(admitted, ownId, repeats)
+    if (claim?.kind === 'claimed') return write(admitted, ownId, repeats)
     const tooSoon = repeatedTooSoon(decision)
-    return this.#recorder.denyRequest(ask, limits, tooSoon)
-  }
-
-  /** A request that is denied here stays charged: the next attempt is admitted by that. */
-  async #write({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<RecordedDecision> {
-    const outcome = this.#recorder.append(id, tsMs, ask, limits, decision)
-    const isWritten = await this.#log.writtenInTime()
-    if (outcome === undefined) return this.#recorder.answerUnrecorded(limits, decision)
-    if (isWritten) {
-      this.#records.mark(ask.subject.id, admissionId, id)
-      return { id, decision, limits }
-    }
-    this.#inDoubt.add(admissionId)
-    const release = this.#records.hold(ask.subject.id, admissionId)
-    void outcome.then((isWrittenAfterAll) => {
-      this.#inDoubt.delete(admissionId)
-      if (isWrittenAfterAll) this.#records.mark(ask.subject.id, admissionId, id)
-      else release()
-    })
-    return this.#recorder.answerUnrecorded(limits, decision)
+    return recorder.denyRequest(ask, limits, tooSoon)
   }
 }

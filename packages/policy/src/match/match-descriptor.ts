@@ -1,3 +1,4 @@
+import { decodeEscapes } from '@weir/core/http/decode-escapes.ts'
 import type { Route } from '../policy.ts'
 
 /** The word that routes for descriptors of Envoy's rate limit service have instead of a method. */
@@ -20,15 +21,7 @@ export function attributesOfKeys(keys: readonly string[]): readonly string[] {
 }
 
 /** Finds which route a descriptor belongs to. */
-export interface DescriptorMatcher {
-  /** Whether the policy has routes for descriptors of this domain: then their entries mean only what these say. */
-  knows(domain: string): boolean
-  /**
-   * The most specific route with as many entries, compared from the left: a written value before a beginning (`foo*`,
-   * the longer one first), that before `:any`. Keys are compared as they are.
-   */
-  match(domain: string, entries: readonly DescriptorEntry[]): Route | undefined
-}
+export type DescriptorMatcher = ReturnType<typeof createDescriptorMatcher>
 
 interface Node {
   readonly written: Map<string, Node>
@@ -41,12 +34,17 @@ interface Node {
 const newNode = (): Node => ({ written: new Map(), beginnings: [], any: undefined, route: undefined })
 
 /** Returns a matcher of the routes with the method `DESCRIPTOR`; the others are ignored. */
-export function createDescriptorMatcher(routes: readonly Route[]): DescriptorMatcher {
+export function createDescriptorMatcher(routes: readonly Route[]) {
   const domains = new Map<string, Node>()
   for (const route of routes) if (route.method === descriptorMethod) addRoute(domains, route)
   return {
-    knows: (domain) => domains.has(domain),
-    match(domain, entries) {
+    /** Whether the policy has routes for descriptors of this domain: then their entries mean only what these say. */
+    knows: (domain: string): boolean => domains.has(domain),
+    /**
+     * The most specific route with as many entries, compared from the left: a written value before a beginning (`foo*`,
+     * the longer one first), that before `:any`. Keys are compared as they are.
+     */
+    match(domain: string, entries: readonly DescriptorEntry[]): Route | undefined {
       const node = domains.get(domain)
       return node === undefined ? undefined : search(node, entries, 0)
     },
@@ -124,18 +122,10 @@ export function readDescriptorPath(path: string): { readonly path: string } | { 
     const isValue = at > 0 && at % 2 === 0
     const isPattern = segment.startsWith(':') || (segment.endsWith('*') && segment.length > 1)
     if (isPattern && !isValue) return { why: `has the pattern ${segment} where a key or the domain stands` }
-    const text = decoded(segment.startsWith(':') || !isPattern ? segment : segment.slice(0, -1))
+    const text = decodeEscapes(segment.startsWith(':') || !isPattern ? segment : segment.slice(0, -1))
     if (text === undefined) return { why: 'has a broken percent-escape' }
     if (segment.startsWith(':')) read.push(segment)
     else read.push(isPattern ? `${descriptorSegment(text)}*` : descriptorSegment(text === '\0' ? '' : text))
   }
   return { path: `/${read.join('/')}` }
-}
-
-function decoded(segment: string): string | undefined {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,5 @@
 import type { JsonObject, PolicyFault } from '../entities.ts'
-import { defaultIdentity, type Policy, type Route, type Silence, type Token } from '../policy.ts'
+import { defaultIdentity, type Policy, type Route } from '../policy.ts'
 import { checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
@@ -146,40 +146,37 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   if (version !== undefined && reader.scalar(version) !== 1)
     reader.problem(version, 'must be 1, the only version there is')
   // A section that is empty, say because all of it is commented out, is as good as one left out.
-  const section = <T, N = T>(name: string, read: (at: SourcePosition) => T, none: N): T | N => {
+  const section = <T, N = T>(name: string, read: (reader: PolicyReader, at: SourcePosition) => T, none: N): T | N => {
     const field = fields.get(name)
-    return field === undefined || reader.isEmpty(field) ? none : read(field)
+    return field === undefined || reader.isEmpty(field) ? none : read(reader, field)
   }
+  const namedSection = <T>(
+    name: string,
+    read: (reader: PolicyReader, at: SourcePosition) => ReadonlyMap<string, T | undefined>,
+  ): ReadonlyMap<string, T> => present(section(name, read, new Map<string, T>()))
   const named: LimitReferences = { counted: [], plans: [] }
   const noLimits = new Map<string, undefined>()
-  const limits = section('limits', (field) => readLimits(reader, field, before.limits, named), noLimits)
-  const priced = section('prices', (field) => readPrices(reader, field), undefined)
+  const limits = section('limits', (_, field) => readLimits(reader, field, before.limits, named), noLimits)
+  const priced = section('prices', readPrices, undefined)
   const prices: Prices = priced?.lists ?? new Map()
-  const plans = section('plans', (field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
+  const plans = section('plans', (_, field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
   for (const { value, at } of named.plans) reader.find(at, 'plan', value, plans)
-  const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
+  const upstreams = kept.upstreams ?? section('upstreams', readUpstreams, new Map())
   const known = { upstreams, limits, plans }
   const soFar = reader.problemCount
-  const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
+  const routes = kept.routes?.(known) ?? section('routes', (_, field) => readRoutes(reader, field, known), [])
   // Routes that are wrong are not among them, and may be those that have the parameter.
   if (reader.problemCount === soFar) {
     checkCountedParameters(reader, named.counted, routes)
     priced?.checkRoutes(routes)
   }
-  const refusals = section('refusals', (field) => readRefusals(reader, field), emptyPolicy.refusals)
+  const refusals = namedSection('refusals', readRefusals)
   const none = { subjects: new Map(), keys: new Map(), contacts: new Map() }
   const { subjects, keys, contacts } = section(
     'subjects',
-    (field) => readSubjects(reader, field, { plans, limits, routes, prices }),
+    (_, field) => readSubjects(reader, field, { plans, limits, routes, prices }),
     none,
   )
-  const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
-  const watches = section('watches', (field) => readWatches(reader, field), new Map())
-  const silences = section('silences', (field) => readSilences(reader, field), new Map<string, Silence>())
-  const identity = section('identity', (field) => readIdentity(reader, field, plans), defaultIdentity)
-  const tokens = section('tokens', (field) => readTokens(reader, field), new Map<string, Token>())
-  const portals = section('portals', (field) => readPortals(reader, field), new Map<string, string>())
-  const unsubscribed = section('unsubscribed', (field) => readUnsubscribed(reader, field), emptyPolicy.unsubscribed)
   const whole = present(limits)
   return {
     plans: present(plans),
@@ -191,14 +188,14 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     upstreams: kept.upstreams ?? present(upstreams),
     subjects,
     keys,
-    endpoints,
-    watches,
-    silences,
-    identity,
-    tokens,
-    portals,
     contacts,
-    unsubscribed,
+    endpoints: namedSection('endpoints', readEndpoints),
+    watches: namedSection('watches', readWatches),
+    silences: namedSection('silences', readSilences),
+    identity: section('identity', (_, field) => readIdentity(reader, field, plans), defaultIdentity),
+    tokens: section('tokens', readTokens, emptyPolicy.tokens),
+    portals: namedSection('portals', readPortals),
+    unsubscribed: namedSection('unsubscribed', readUnsubscribed),
   }
 }
 

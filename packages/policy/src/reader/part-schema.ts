@@ -1,19 +1,16 @@
-import type { JsonObject, JsonValue } from '../entities.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../entities.ts'
 import { policySchema } from './parse-policy.ts'
-
-const isObject = (value: JsonValue | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** What stands under this key, which is an object. */
 function under(schema: JsonValue | undefined, key: string): JsonObject {
-  const found = isObject(schema) ? schema[key] : undefined
-  return isObject(found) ? found : {}
+  const found = isJsonObject(schema) ? schema[key] : undefined
+  return isJsonObject(found) ? found : {}
 }
 
 /** The schema without its leave to be empty. */
 function filled(schema: JsonObject): JsonObject {
   const { anyOf } = schema
-  return (Array.isArray(anyOf) ? anyOf.find((one) => isObject(one) && one.type !== 'null') : undefined) ?? schema
+  return (Array.isArray(anyOf) ? anyOf.find((one) => isJsonObject(one) && one.type !== 'null') : undefined) ?? schema
 }
 
 /** An entry without a key that the file alone has: here a route's `match` is in the path, and secrets are made. */
@@ -49,5 +46,7 @@ export function partSchema(section: string): JsonObject {
   if (section === 'routes') return without('match', under(whole, 'items'))
   if (section === 'subjects') return without('keys', under(whole, 'additionalProperties'))
   if (section === 'tokens') return named(without('sha256', under(whole, 'additionalProperties')), nameSchema(section))
-  return 'additionalProperties' in whole && isObject(whole.additionalProperties) ? whole.additionalProperties : whole
+  return 'additionalProperties' in whole && isJsonObject(whole.additionalProperties)
+    ? whole.additionalProperties
+    : whole
 }

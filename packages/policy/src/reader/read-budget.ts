@@ -1,5 +1,4 @@
 import type { Budget } from '@weir/core/prices/budget.ts'
-import { parsePercent, percentPattern } from '../policy-values.ts'
 import type { Fields, PolicyReader } from './policy-reader.ts'
 import { amount, type Prices, tooFine } from './read-prices.ts'
 import * as t from './value-types.ts'
@@ -7,9 +6,8 @@ import * as t from './value-types.ts'
 /** More than this are a chart's business. */
 const thresholdsMax = 20
 
-const percent = t.text('a percentage from 1% to 100%', parsePercent, { pattern: percentPattern.source })
 const thresholds = t.checked(
-  t.list('a list such as [80%, 100%]', t.located(percent), {
+  t.list('a list such as [80%, 100%]', t.located(t.percent), {
     min: 1,
     max: thresholdsMax,
     wrongCount: (count) => `has ${count} thresholds; a budget has 1 to ${thresholdsMax}`,

@@ -1,6 +1,6 @@
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Contact, Endpoint } from '../policy.ts'
-import { namePattern, nameRule, parsePercent, percentPattern } from '../policy-values.ts'
+import { namePattern, nameRule } from '../policy-values.ts'
 import { addresses, endpointKeys } from './endpoint-keys.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
@@ -18,10 +18,7 @@ export const alertChoice = {
 }
 const choice = t.object('a choice of alerts', {
   ...alertChoice,
-  percent: t.optional(
-    'Of quotas and budgets, from this percentage on.',
-    t.text('a percentage from 1% to 100%', parsePercent, { pattern: percentPattern.source }),
-  ),
+  percent: t.optional('Of quotas and budgets, from this percentage on.', t.percent),
 })
 
 const common = {
@@ -43,21 +40,18 @@ function schemaOf(type: Endpoint['type']) {
 export const endpointEntries = t.entries({ oneOf: types.map(schemaOf) }, { plural: 'endpoints', one: 'an endpoint' })
 
 /** Where alerts go, by name. No secret is ever in a policy. */
-export function readEndpoints(reader: PolicyReader, at: SourcePosition): Map<string, Endpoint> {
-  const endpoints = new Map<string, Endpoint>()
-  for (const [name, field] of endpointEntries.read(reader, at)) {
+export const readEndpoints = (reader: PolicyReader, at: SourcePosition) =>
+  endpointEntries.each(reader, at, (name, field): Endpoint | undefined => {
     const fields = reader.fields(field, 'an endpoint', allKeys)
     const before = reader.problemCount
     const type = fields === undefined ? undefined : t.readMembers(reader, fields, { type: typeOf }).type
-    if (fields === undefined || type === undefined || !hasItsKeys(reader, type, field, fields)) continue
+    if (fields === undefined || type === undefined || !hasItsKeys(reader, type, field, fields)) return undefined
     const { only = {}, paused: isPaused } = t.readMembers(reader, fields, common)
     const members: t.Members = endpointKeys[type]
     const endpoint = { name, only, isPaused, type, ...t.readMembers(reader, fields, members) }
     // Its keys are those of its type, and each is right if none was a problem.
-    if (reader.problemCount === before) endpoints.set(name, endpoint as Endpoint)
-  }
-  return endpoints
-}
+    return reader.problemCount === before ? (endpoint as Endpoint) : undefined
+  })
 
 function hasItsKeys(reader: PolicyReader, type: Endpoint['type'], at: SourcePosition, fields: Fields): boolean {
   const before = reader.problemCount

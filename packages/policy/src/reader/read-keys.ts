@@ -1,13 +1,4 @@
 import type { ApiKey, Subject } from '../policy.ts'
-import {
-  namePattern,
-  nameRule,
-  parseSha256,
-  parseTimeMs,
-  sha256Pattern,
-  timePattern,
-  timeRule,
-} from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
@@ -15,24 +6,14 @@ import * as t from './value-types.ts'
 const keyIdDigits = 12
 /** Keys of one subject; rotation needs two, and every one is another way in. */
 export const keysPerSubjectMax = 100
-const hashRule = 'the SHA-256 of a key in 64 hex digits (never the key itself)'
 
 /** What names a key that has no `id`. */
 export const defaultKeyId = (sha256: string): string => sha256.slice(0, keyIdDigits)
 
 const key = t.object('a key', {
-  sha256: t.required(
-    'SHA-256 of the whole key: printf %s KEY | sha256sum.',
-    t.secretText(hashRule, parseSha256, { pattern: sha256Pattern.source }),
-  ),
-  id: t.optional(
-    'Name of the key in records. Default: the first 12 digits of the hash.',
-    t.matching(nameRule, namePattern),
-  ),
-  expires: t.optional(
-    'From then on the key is not accepted: 2027-01-31T00:00:00Z.',
-    t.text(timeRule, parseTimeMs, { pattern: timePattern.source }),
-  ),
+  sha256: t.required('SHA-256 of the whole key: printf %s KEY | sha256sum.', t.sha256('key')),
+  id: t.optional('Name of the key in records. Default: the first 12 digits of the hash.', t.name),
+  expires: t.optional('From then on the key is not accepted: 2027-01-31T00:00:00Z.', t.time),
 })
 
 /** The `keys` of a subject, with their positions: whether a hash is another's too is known when all are read. */

@@ -125,13 +125,7 @@ export const limitEntries = t.entries(schema, {
 /** What limits name that is read after them. */
 export interface LimitReferences {
   readonly counted: CountedParameters[]
-  readonly plans: Named[]
-}
-
-/** A name with where it is written. */
-interface Named {
-  readonly value: string
-  readonly at: SourcePosition
+  readonly plans: t.Located<string>[]
 }
 
 interface References extends Pick<LimitReferences, 'plans'> {
@@ -142,7 +136,7 @@ interface References extends Pick<LimitReferences, 'plans'> {
 interface Replacing {
   /** The limit's own. */
   readonly name: string
-  readonly replaced: readonly Named[]
+  readonly replaced: readonly t.Located<string>[]
 }
 
 /**
@@ -155,21 +149,20 @@ export function readLimits(
   before: ReadonlyMap<string, Limit>,
   { counted, plans }: LimitReferences,
 ): Limits {
-  const limits = new Map<string, Limit | undefined>()
   const replacing: Replacing[] = []
   let forAll = 0
-  for (const [name, field] of limitEntries.read(reader, at)) {
+  const limits = limitEntries.each(reader, at, (name, field) => {
     const limit = sameAs(before.get(name), readLimit(reader, name, field, { replacing, plans }))
-    limits.set(name, limit)
     const parameters = parametersOf(limit)
     const byAt = parameters.length === 0 ? undefined : reader.map(field, 'a limit')?.get('by')
     if (byAt !== undefined) counted.push({ at: byAt, parameters })
-    if (limit?.applies !== 'all') continue
-    forAll += 1
-    if (forAll <= limitsPerDecisionMax) continue
-    const most = `a decision has at most ${limitsPerDecisionMax}`
-    reader.problemAtKey(field, `is the ${forAll}th limit with \`applies: all\`; ${most}`)
-  }
+    if (limit?.applies === 'all') forAll += 1
+    if (limit?.applies === 'all' && forAll > limitsPerDecisionMax) {
+      const most = `a decision has at most ${limitsPerDecisionMax}`
+      reader.problemAtKey(field, `is the ${forAll}th limit with \`applies: all\`; ${most}`)
+    }
+    return limit
+  })
   checkReplaced(reader, limits, replacing)
   return limits
 }

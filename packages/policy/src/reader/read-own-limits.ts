@@ -5,7 +5,7 @@ import { isWithinBounds } from './limit-bounds.ts'
 import { checkSettings, membersByAlgorithm, settingMembers } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { onExceedOfOwn } from './read-on-exceed.ts'
-import { type Limits, namesForAll } from './read-plans.ts'
+import { type Limits, namesForAll, shared } from './read-plans.ts'
 import * as t from './value-types.ts'
 
 const settingKeys = Object.keys(settingMembers)
@@ -19,48 +19,29 @@ export const ownVersions: t.ValueType<Fields> = {
 }
 
 /**
- * Reads the versions of limits that subjects have of their own. Equal ones are one object, however many subjects have
- * them: what is derived from a limit, or from a set of them, is then derived once.
+ * Reads the versions of limits that subjects have of their own; only right if no problem was found. Equal ones are one
+ * object, however many subjects have them: what is derived from a limit, or from a set of them, is then derived once.
  */
-export class OwnLimitsReader {
-  readonly #limits: Limits
+export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
+  const ofRoutes = [...new Set(routes.map((route) => route.limits))].flat()
   /** In reach of subjects of any plan that they apply to: by a route, or because they apply to all. */
-  readonly #everybodys: ReadonlySet<string>
+  const everybodys = new Set([...namesForAll(limits), ...ofRoutes.map(({ name }) => name)])
   /** By name and settings, from which the rest of a version follows. */
-  readonly #versions = new Map<string, { readonly limit: Limit; readonly id: number }>()
-  readonly #sets = new Map<string, OwnLimits>()
+  const versionsKnown = new Map<string, { readonly limit: Limit; readonly id: number }>()
+  const sets = new Map([['', noOwnLimits]])
 
-  constructor(limits: Limits, routes: readonly Route[]) {
-    this.#limits = limits
-    const ofRoutes = [...new Set(routes.map((route) => route.limits))].flat()
-    this.#everybodys = new Set([...namesForAll(limits), ...ofRoutes.map(({ name }) => name)])
-  }
-
-  /** The own limits of a subject; only right if no problem was found. */
-  read(reader: PolicyReader, versions: Fields, plan: Plan | undefined): OwnLimits {
-    const own = new Map<string, Limit>()
-    const ids: number[] = []
-    for (const [name, at] of versions) {
-      const version = this.#readVersion(reader, name, at, plan)
-      if (version === undefined) continue
-      own.set(name, version.limit)
-      ids.push(version.id)
-    }
-    return this.#shared(own, ids)
-  }
-
-  #readVersion(reader: PolicyReader, name: string, at: SourcePosition, plan: Plan | undefined) {
-    const limit = this.#limits.get(name)
+  const readVersion = (reader: PolicyReader, name: string, at: SourcePosition, plan: Plan | undefined) => {
+    const limit = limits.get(name)
     if (limit === undefined) {
-      if (this.#limits.has(name)) return undefined
-      const near = reader.near(name, this.#limits.keys())
+      if (limits.has(name)) return undefined
+      const near = reader.near(name, limits.keys())
       return reader.problemAtKey(at, `there is no limit ${JSON.stringify(name)}${near}`)
     }
     if (plan !== undefined && !isOfPlan(limit, plan.name)) {
       return reader.problemAtKey(at, `never applies to this subject: ${name} is not for the plan ${plan.name}`)
     }
-    if (plan !== undefined && !this.#isInReach(name, plan)) {
-      const near = reader.near(name, [...plan.limits.map((one) => one.name), ...this.#everybodys])
+    if (plan !== undefined && !everybodys.has(name) && plan.limits.every((one) => one.name !== name)) {
+      const near = reader.near(name, [...plan.limits.map((one) => one.name), ...everybodys])
       const why = `neither the plan ${plan.name} nor a route names it, and it does not apply to all`
       return reader.problemAtKey(at, `never applies to this subject: ${why}${near}`)
     }
@@ -77,23 +58,23 @@ export class OwnLimitsReader {
     const own = settings === undefined ? undefined : onExceedOfOwn(reader, fields, limit, settings.mode)
     if (reader.problemCount > before || settings === undefined || own === undefined) return undefined
     const text = `${name} ${JSON.stringify(settings)}`
-    const known = this.#versions.get(text)
+    const known = versionsKnown.get(text)
     if (known !== undefined) return known
-    const version = { limit: { ...limit, ...settings, onExceed: own }, id: this.#versions.size }
+    const version = { limit: { ...limit, ...settings, onExceed: own }, id: versionsKnown.size }
     if (!isWithinBounds(reader, at, fields, version.limit)) return undefined
-    this.#versions.set(text, version)
+    versionsKnown.set(text, version)
     return version
   }
 
-  #isInReach(name: string, plan: Plan): boolean {
-    return this.#everybodys.has(name) || plan.limits.some((one) => one.name === name)
-  }
-
-  #shared(own: OwnLimits, ids: readonly number[]): OwnLimits {
-    if (own.size === 0) return noOwnLimits
-    const text = ids.toSorted((a, b) => a - b).join(' ')
-    const known = this.#sets.get(text)
-    if (known === undefined) this.#sets.set(text, own)
-    return known ?? own
+  return function readOwnLimits(reader: PolicyReader, versions: Fields, plan: Plan | undefined): OwnLimits {
+    const own = new Map<string, Limit>()
+    const ids: number[] = []
+    for (const [name, at] of versions) {
+      const version = readVersion(reader, name, at, plan)
+      if (version === undefined) continue
+      own.set(name, version.limit)
+      ids.push(version.id)
+    }
+    return shared(sets, ids.sort((a, b) => a - b).join(' '), own)
   }
 }

@@ -47,19 +47,14 @@ export function readPlans(
   at: SourcePosition,
   { limits, prices }: { readonly limits: Limits; readonly prices: Prices },
   before: ReadonlyMap<string, Plan>,
-): Map<string, Plan | undefined> {
-  const plans = new Map<string, Plan | undefined>()
-  for (const [name, field] of planEntries.read(reader, at)) {
+): Plans {
+  return planEntries.each(reader, at, (name, field) => {
     const written = plan.find(reader, field)
     const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, name)
     const own = written === undefined ? {} : pricingOf(reader, written, prices)
     const service = written?.values.selfService === true ? { selfService: true } : {}
-    plans.set(
-      name,
-      found === undefined ? undefined : sameAs(before.get(name), { name, limits: found, ...own, ...service }),
-    )
-  }
-  return plans
+    return found && sameAs(before.get(name), { name, limits: found, ...own, ...service })
+  })
 }
 
 function pricingOf(reader: PolicyReader, { fields, values }: t.FoundObject<typeof plan.members>, prices: Prices) {
@@ -103,54 +98,40 @@ function readPlanLimits(
 
 const most = `a decision has at most ${limitsPerDecisionMax}`
 
+/** Equal ones are one object, so that what is derived from it is derived once. */
+export function shared<T>(known: Map<string, T>, text: string, made: T): T {
+  const found = known.get(text) ?? made
+  known.set(text, found)
+  return found
+}
+
 /**
  * Reads the limits that routes have of their own, and checks that each list fits into a decision together with each
- * plan.
+ * plan. A list is undefined when it is too long for a decision, or for some plan's subjects.
  */
-export class RouteLimits {
-  readonly #reader: PolicyReader
-  readonly #limits: Limits
+export function routeLimitsReader(reader: PolicyReader, limits: Limits, plans: Plans) {
+  const ofPlans = [...plans].map(
+    ([name, plan]) =>
+      [name, new Set([...namesForAll(limits, name), ...(plan?.limits ?? []).map((limit) => limit.name)])] as const,
+  )
   /** The limits of every request of a plan's subjects, the most first; the name is empty for no plan's. */
-  readonly #plans: readonly (readonly [name: string, limits: ReadonlySet<string>])[]
-  /** Equal lists are one list, so that what is derived from it is derived once. */
-  readonly #lists = new Map<string, readonly Limit[]>()
-
-  constructor(reader: PolicyReader, limits: Limits, plans: Plans) {
-    this.#reader = reader
-    this.#limits = limits
-    const ofPlans = [...plans].map(
-      ([name, plan]) =>
-        [name, new Set([...namesForAll(limits, name), ...(plan?.limits ?? []).map((limit) => limit.name)])] as const,
-    )
-    this.#plans = [['', namesForAll(limits, '')] as const, ...ofPlans].toSorted(([, a], [, b]) => b.size - a.size)
-  }
-
-  /** The limits of one route; undefined when they are too many for a decision, or for some plan's subjects. */
-  read(at: SourcePosition | undefined, names: LimitNames): readonly Limit[] | undefined {
+  const ofAllPlans = [['', namesForAll(limits, '')] as const, ...ofPlans].toSorted(([, a], [, b]) => b.size - a.size)
+  const lists = new Map([['', noRouteLimits]])
+  return function readRouteLimits(at: SourcePosition | undefined, names: LimitNames): readonly Limit[] | undefined {
     if (at === undefined) return noRouteLimits
-    const found = findLimits(this.#reader, names, this.#limits)
-    const forAnyPlan = names.filter(({ value }) => this.#limits.get(value)?.plans === undefined).length
-    if (forAnyPlan > limitsPerDecisionMax) return this.#reader.problem(at, `names ${forAnyPlan} limits; ${most}`)
-    for (const [plan, limits] of this.#plans) {
+    const found = findLimits(reader, names, limits)
+    const forAnyPlan = names.filter(({ value }) => limits.get(value)?.plans === undefined).length
+    if (forAnyPlan > limitsPerDecisionMax) return reader.problem(at, `names ${forAnyPlan} limits; ${most}`)
+    for (const [plan, own] of ofAllPlans) {
       // More limits for all than fit in any decision are a problem there.
-      if (limits.size > limitsPerDecisionMax || limits.size + names.length <= limitsPerDecisionMax) continue
-      const met = names
-        .map(({ value }) => value)
-        .filter((name) => this.#limits.get(name)?.plans?.includes(plan) ?? true)
-      const count = new Set([...limits, ...met]).size
+      if (own.size > limitsPerDecisionMax || own.size + names.length <= limitsPerDecisionMax) continue
+      const met = names.map(({ value }) => value).filter((name) => limits.get(name)?.plans?.includes(plan) ?? true)
+      const count = new Set([...own, ...met]).size
       if (count <= limitsPerDecisionMax) continue
       const others = plan === '' ? 'those that apply to all' : `those of plan ${plan} and those that apply to all`
-      return this.#reader.problem(at, `makes ${count} limits with ${others}; ${most}`)
+      return reader.problem(at, `makes ${count} limits with ${others}; ${most}`)
     }
-    return this.#shared(found)
-  }
-
-  #shared(limits: readonly Limit[]): readonly Limit[] {
-    if (limits.length === 0) return noRouteLimits
-    const text = limits.map(({ name }) => name).join(' ')
-    const known = this.#lists.get(text)
-    if (known === undefined) this.#lists.set(text, limits)
-    return known ?? limits
+    return shared(lists, found.map(({ name }) => name).join(' '), found)
   }
 }
 

@@ -1,4 +1,4 @@
-import { parseTimeMs, subjectPattern, subjectRule, timePattern, timeRule } from '../policy-values.ts'
+import { parseTimeMs, timePattern, timeRule } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
@@ -19,15 +19,9 @@ export const portalEntries = t.entries(portal.schema, {
   plural: 'portals',
   one: 'an entry of portals',
   max: portalsMax,
-  ids: { rule: subjectRule, pattern: subjectPattern },
+  ids: t.subjectIds,
 })
 
 /** By subject, which tokens of its portal are refused. */
-export function readPortals(reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, string> {
-  const portals = new Map<string, string>()
-  for (const [subject, field] of portalEntries.read(reader, at)) {
-    const found = portal.read(reader, field)
-    if (found !== undefined) portals.set(subject, found.notBefore)
-  }
-  return portals
-}
+export const readPortals = (reader: PolicyReader, at: SourcePosition) =>
+  portalEntries.each(reader, at, (_, field) => portal.read(reader, field)?.notBefore)

@@ -9,7 +9,6 @@ import {
   tierModes,
 } from '@weir/core/prices/price-list.ts'
 import type { Route } from '../policy.ts'
-import { namePattern, nameRule } from '../policy-values.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
@@ -77,7 +76,7 @@ const routeName = t.located(t.anyText('the `match` of a route'))
 const line = t.object(
   'a line',
   {
-    name: t.required('What quotes call the line.', t.matching(nameRule, namePattern)),
+    name: t.required('What quotes call the line.', t.name),
     routes: t.optional(
       'Routes by their `match`; one line may leave it out, and takes what no other line names.',
       t.list('a list of routes by their match', routeName, { min: 1, nameOf: ({ value }) => value }),
@@ -138,9 +137,8 @@ export function pricesNamed(
 
 /** Reads the price lists, and returns the check of their routes, for when the routes are read. */
 export function readPrices(reader: PolicyReader, at: SourcePosition) {
-  const lists = new Map<string, PriceList | undefined>()
-  const named: { readonly value: string; readonly at: SourcePosition }[] = []
-  for (const [name, field] of priceEntries.read(reader, at)) {
+  const named: t.Located<string>[] = []
+  const lists: Prices = priceEntries.each(reader, at, (name, field) => {
     const before = reader.problemCount
     const written = priceList.find(reader, field)
     const lines = readLines(reader, written?.values.lines ?? [], named)
@@ -148,8 +146,8 @@ export function readPrices(reader: PolicyReader, at: SourcePosition) {
     if (written !== undefined && digits !== undefined) checkDigits(reader, written.fields, written.values, digits)
     const { currency: code, flat = 0n, minimum = 0n } = written?.values ?? {}
     const isRight = reader.problemCount === before && code !== undefined && digits !== undefined
-    lists.set(name, isRight ? { name, currency: code, digits, flat, minimum, lines } : undefined)
-  }
+    return isRight ? { name, currency: code, digits, flat, minimum, lines } : undefined
+  })
   const checkRoutes = (routes: readonly Route[]) => {
     const templates = new Map(routes.map(({ template }) => [template, true]))
     for (const { value, at } of named) reader.find(at, 'route', value, templates)
@@ -187,11 +185,7 @@ function checkPackages(reader: PolicyReader, at: SourcePosition, per: bigint, ti
 
 type WrittenLines = NonNullable<ReturnType<typeof lineList.read>>
 
-function readLines(
-  reader: PolicyReader,
-  written: WrittenLines,
-  named: { readonly value: string; readonly at: SourcePosition }[],
-): readonly PriceLine[] {
+function readLines(reader: PolicyReader, written: WrittenLines, named: t.Located<string>[]): readonly PriceLine[] {
   const names = new Set<string>()
   let rest: string | undefined
   return written.map(({ value, at }) => {

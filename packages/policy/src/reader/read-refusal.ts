@@ -1,3 +1,4 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
 import { type Refusal, type Refusals, refusalKinds } from '@weir/core/limits/refusal.ts'
 import { fillTemplate, namesInTemplate, refusalValueNames } from '../template.ts'
@@ -77,13 +78,7 @@ const refusal: t.ValueType<Refusal> = {
     if (values === undefined) return undefined
     const { headers: dialect, body: text, contentType = defaultType, status, setHeaders: set } = values
     if (text !== undefined && isJson(contentType) && !isJsonText(text)) return notJson(reader, at)
-    return {
-      contentType,
-      ...(dialect === undefined ? {} : { dialect }),
-      ...(status === undefined ? {} : { status }),
-      ...(set === undefined ? {} : { setHeaders: set }),
-      ...(text === undefined ? {} : { body: text }),
-    }
+    return { contentType, ...definedFields({ dialect, status, setHeaders: set, body: text }) }
   },
 }
 
@@ -111,11 +106,9 @@ const kinds = t.object('refusals', byKind)
 export const refusalEntries = { schema: t.emptyOr(kinds.schema) }
 
 /** Reads the section `refusals`: how requests are answered that no route and no limit has a refusal for. */
-export function readRefusals(reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, Refusal> {
-  return new Map(Object.entries<Refusal | undefined>(kinds.find(reader, at)?.values ?? {}).flatMap(present))
+export function readRefusals(reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, Refusal | undefined> {
+  return new Map(Object.entries<Refusal | undefined>(kinds.find(reader, at)?.values ?? {}))
 }
-const present = ([kind, one]: readonly [string, Refusal | undefined]) =>
-  one === undefined ? [] : [[kind, one] as const]
 
 /** `refusal`, which is that of limits, and `refusals` by kind: keys of a route and of a limit. */
 export const refusalMembers = {
@@ -132,6 +125,6 @@ export function refusalsOf(
   if (limit !== undefined && refusals?.limit !== undefined) {
     reader.refuseKey(fields, 'refusal', 'stands beside `refusals.limit`, which is the same')
   }
-  const all = { ...refusals, ...(limit === undefined ? {} : { limit }) }
+  const all = { ...refusals, ...definedFields({ limit }) }
   return Object.keys(all).length === 0 ? {} : { refusals: all }
 }

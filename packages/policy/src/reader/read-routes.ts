@@ -1,3 +1,4 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { normalizePath, pathToMatch } from '@weir/core/http/normalize-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
@@ -7,7 +8,7 @@ import { noRouteLimits, type Route, type Upstream } from '../policy.ts'
 import { type CostSource, costPattern, costSourceRule, parseCostSource } from '../policy-values.ts'
 import { checkRouteLimits, parametersOf } from './check-parameters.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import { type Limits, limitNames, type Plans, RouteLimits } from './read-plans.ts'
+import { type Limits, limitNames, type Plans, routeLimitsReader } from './read-plans.ts'
 import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import type { ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
@@ -104,7 +105,7 @@ export interface RouteReferences {
 export function readRoutes(reader: PolicyReader, at: SourcePosition, known: RouteReferences): readonly Route[] {
   const routes: Route[] = []
   const shapes = new Map<string, SourcePosition>()
-  const routeLimits = new RouteLimits(reader, known.limits, known.plans)
+  const routeLimits = routeLimitsReader(reader, known.limits, known.plans)
   for (const itemAt of routeList.items(reader, at) ?? []) {
     const written = route.find(reader, itemAt)
     if (written === undefined) continue
@@ -113,7 +114,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
     const [matchAt, upstreamAt] = [fields.get('match'), fields.get('upstream')]
     if (upstreamAt !== undefined && upstream !== undefined)
       reader.find(upstreamAt, 'upstream', upstream, known.upstreams)
-    const limits = values.limits === undefined ? noRouteLimits : routeLimits.read(fields.get('limits'), values.limits)
+    const limits = values.limits === undefined ? noRouteLimits : routeLimits(fields.get('limits'), values.limits)
     if (found === undefined || matchAt === undefined) continue
     if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)
     if (values.limits !== undefined) checkRouteLimits(reader, found, values.limits, known.limits)
@@ -127,9 +128,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       ...units,
       upstream,
       limits,
-      ...(settle === undefined ? {} : { settleMs: settle }),
-      ...(settleMax === undefined ? {} : { settleMax }),
-      ...(refundOn === undefined ? {} : { refundOn }),
+      ...definedFields({ settleMs: settle, settleMax, refundOn }),
       ...refusalsOf(reader, fields, values),
     })
   }
@@ -141,7 +140,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
  * problem is added if one could no longer be written so; of routes with the same limits, for the first.
  */
 export function keepRoutes(reader: ValueReader, routes: readonly Route[], known: RouteReferences): readonly Route[] {
-  const routeLimits = new RouteLimits(reader, known.limits, known.plans)
+  const routeLimits = routeLimitsReader(reader, known.limits, known.plans)
   const lists = new Map<readonly Limit[], readonly Limit[]>([[noRouteLimits, noRouteLimits]])
   const namesAt = ({ template, limits }: Route) =>
     reader.open(
@@ -153,7 +152,7 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
   const limitsOf = (route: Route) => {
     const { limits: before } = route
     const names = namesAt(route)
-    const limits = routeLimits.read(names, limitNames.read(reader, names) ?? []) ?? before
+    const limits = routeLimits(names, limitNames.read(reader, names) ?? []) ?? before
     const isSame = limits.every((limit, at) => limit === before[at])
     lists.set(before, isSame ? before : limits)
     return isSame ? before : limits

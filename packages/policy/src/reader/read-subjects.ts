@@ -1,21 +1,13 @@
 import { parseTimeZone, timeZonePattern } from '@weir/core/calendar/time-zone.ts'
-import { type ApiKey, type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
-import { subjectPattern, subjectRule } from '../policy-values.ts'
+import { type Contact, noOwnLimits, type Route, type Subject, type SubjectSettings } from '../policy.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'
 import { KeyRing, keyList } from './read-keys.ts'
-import { OwnLimitsReader, ownVersions } from './read-own-limits.ts'
+import { ownLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
 import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
 import * as t from './value-types.ts'
-
-interface Identities {
-  readonly subjects: Map<string, Subject>
-  /** By hash. */
-  readonly keys: Map<string, ApiKey>
-  readonly contacts: Map<string, Contact>
-}
 
 /** What a subject refers to. */
 export interface Definitions {
@@ -45,22 +37,18 @@ export const subjectSettings = t.object('a subject', settings)
 const subject = t.object('a subject', { ...settings, keys: t.orEmpty('API keys, as their hashes.', keyList) })
 
 /** The section `subjects`. */
-export const subjectEntries = t.entries(subject.schema, {
-  plural: 'subjects',
-  one: 'a subject',
-  ids: { rule: subjectRule, pattern: subjectPattern },
-})
+export const subjectEntries = t.entries(subject.schema, { plural: 'subjects', one: 'a subject', ids: t.subjectIds })
 
-/** Subjects and their keys. No hash and no key id occurs twice in a policy, whichever subject has it. */
-export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions): Identities {
+/** Subjects, and their keys by hash. No hash and no key id occurs twice in a policy, whichever subject has it. */
+export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions) {
   const subjects = new Map<string, Subject>()
   const contacts = new Map<string, Contact>()
   const keys = new KeyRing(reader)
-  const settingsReader = new SubjectReader(known)
+  const readSettings = subjectReader(known)
   for (const [id, field] of subjectEntries.read(reader, at)) {
     const found = subject.find(reader, field)
     if (found === undefined) continue
-    const read = settingsReader.read(reader, found)
+    const read = readSettings(reader, found)
     const whole = read === undefined ? undefined : { id, ...read }
     if (whole !== undefined) subjects.set(id, whole)
     if (found.values.contact !== undefined) contacts.set(id, found.values.contact)
@@ -70,27 +58,20 @@ export function readSubjects(reader: PolicyReader, at: SourcePosition, known: De
 }
 
 /** Reads what subjects say of themselves; equal limits of their own become one object. */
-export class SubjectReader {
-  readonly #plans: Plans
-  readonly #prices: Prices
-  readonly #own: OwnLimitsReader
-
-  constructor({ plans, limits, routes, prices }: Definitions) {
-    this.#plans = plans
-    this.#prices = prices
-    this.#own = new OwnLimitsReader(limits, routes)
-  }
-
-  read(reader: PolicyReader, { fields, values }: t.FoundObject<typeof settings>): SubjectSettings | undefined {
-    const { timeZone, anchor, limits, selfService } = values
-    const plan = planOf(reader, fields, values, 'plan', this.#plans)
-    const ownLimits = limits === undefined ? noOwnLimits : this.#own.read(reader, limits, plan)
-    const prices = pricesNamed(reader, fields, values.prices, this.#prices)
+export function subjectReader({ plans, limits, routes, prices: known }: Definitions) {
+  const readOwnLimits = ownLimitsReader(limits, routes)
+  return function readSubject(
+    reader: PolicyReader,
+    { fields, values }: t.FoundObject<typeof settings>,
+  ): SubjectSettings | undefined {
+    const { timeZone, anchor, selfService } = values
+    const plan = planOf(reader, fields, values, 'plan', plans)
+    const ownLimits = values.limits === undefined ? noOwnLimits : readOwnLimits(reader, values.limits, plan)
+    const prices = pricesNamed(reader, fields, values.prices, known)
     const list = prices.prices ?? plan?.prices
     // A wrong plan is a problem by itself.
-    const own = plan === undefined ? {} : budgetOn(reader, fields, values.budget, list, this.#prices)
-    const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined
-    if (!isRight) return undefined
+    const own = plan === undefined ? {} : budgetOn(reader, fields, values.budget, list, known)
+    if (plan === undefined || timeZone === undefined || anchor === undefined) return undefined
     const service = selfService === undefined ? {} : { selfService }
     return { plan, timeZone, anchor, ownLimits, ...prices, ...own, ...service }
   }

@@ -1,13 +1,6 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { subjectScopes, type Token, tokenScopes } from '../policy.ts'
-import {
-  parseSha256,
-  parseTimeMs,
-  sha256Pattern,
-  subjectPattern,
-  subjectRule,
-  timePattern,
-  timeRule,
-} from '../policy-values.ts'
+import { subjectPattern, subjectRule } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
@@ -15,13 +8,9 @@ import * as t from './value-types.ts'
 const tokensMax = 1_000
 /** Each question of such a token names all of them to ClickHouse. */
 const subjectsMax = 100
-const hashRule = 'the SHA-256 of a token in 64 hex digits (never the token itself)'
 
 const members = {
-  sha256: t.required(
-    'SHA-256 of the whole token.',
-    t.secretText(hashRule, parseSha256, { pattern: sha256Pattern.source }),
-  ),
+  sha256: t.required('SHA-256 of the whole token.', t.sha256('token')),
   scopes: t.required(
     'What it may do.',
     t.list('a list such as [usage, keys]', t.oneOf(tokenScopes), {
@@ -39,10 +28,7 @@ const members = {
       wrongCount: (count) => `names ${count} subjects; a token is limited to 1 to ${subjectsMax}`,
     }),
   ),
-  expires: t.optional(
-    'From then on the token is not accepted: 2027-01-31T00:00:00Z.',
-    t.text(timeRule, parseTimeMs, { pattern: timePattern.source }),
-  ),
+  expires: t.optional('From then on the token is not accepted: 2027-01-31T00:00:00Z.', t.time),
 }
 const limited = { properties: { scopes: { items: { enum: subjectScopes } } } }
 const token = t.object('a token', members, t.implies(t.has('subjects'), limited))
@@ -76,13 +62,7 @@ export function readTokens(reader: PolicyReader, at: SourcePosition): ReadonlyMa
     const same = positions.get(sha256)
     if (same !== undefined) reader.problem(hashAt, `the same token is ${reader.where(same)}`)
     positions.set(sha256, hashAt)
-    tokens.set(sha256, {
-      name,
-      sha256,
-      scopes,
-      ...(subjects === undefined ? {} : { subjects }),
-      ...(expires === undefined ? {} : { expiresAtMs: expires }),
-    })
+    tokens.set(sha256, { name, sha256, scopes, ...definedFields({ subjects, expiresAtMs: expires }) })
   }
   return tokens
 }

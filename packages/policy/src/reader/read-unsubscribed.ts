@@ -1,4 +1,3 @@
-import { subjectPattern, subjectRule } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
@@ -24,15 +23,9 @@ export const unsubscribedEntries = t.entries(unsubscribed.schema, {
   plural: 'entries of unsubscribed',
   one: 'an entry of unsubscribed',
   max: subjectsMax,
-  ids: { rule: subjectRule, pattern: subjectPattern },
+  ids: t.subjectIds,
 })
 
 /** Which addresses of their contacts get no mail, by subject. */
-export function readUnsubscribed(reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, readonly string[]> {
-  const entries = new Map<string, readonly string[]>()
-  for (const [subject, field] of unsubscribedEntries.read(reader, at)) {
-    const found = unsubscribed.read(reader, field)
-    if (found !== undefined) entries.set(subject, found.email)
-  }
-  return entries
-}
+export const readUnsubscribed = (reader: PolicyReader, at: SourcePosition) =>
+  unsubscribedEntries.each(reader, at, (_, field) => unsubscribed.read(reader, field)?.email)

@@ -59,10 +59,9 @@ const upstream = t.object('an upstream', {
 export const upstreamEntries = t.entries(upstream.schema, { plural: 'upstreams', one: 'an upstream' })
 
 /** The upstreams by name; undefined for one that is there but wrong. No host belongs to two. */
-export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<string, Upstream | undefined> {
-  const upstreams = new Map<string, Upstream | undefined>()
+export function readUpstreams(reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, Upstream | undefined> {
   const owners = new Map<string, string>()
-  for (const [name, field] of upstreamEntries.read(reader, at)) {
+  return upstreamEntries.each(reader, at, (name, field) => {
     const found = upstream.find(reader, field)
     const isWritten = found?.fields.has('hosts') ?? true
     const taken = found?.values.hosts ?? (isWritten ? [] : [{ value: '*', at: field }])
@@ -76,9 +75,8 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<str
       }
     }
     const { url, timeout: ms, keepInPath = [], preserveHost = false, cors: pages } = found?.values ?? {}
-    const isWhole = url !== undefined && ms !== undefined
+    if (url === undefined || ms === undefined) return undefined
     const more = { hosts: taken.map(({ value }) => value), keepInPath, preserveHost, cors: pages }
-    upstreams.set(name, isWhole ? { name, url, timeoutMs: ms, ...more } : undefined)
-  }
-  return upstreams
+    return { name, url, timeoutMs: ms, ...more }
+  })
 }

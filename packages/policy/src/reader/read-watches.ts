@@ -38,13 +38,10 @@ const watch = t.object('a watch', {
 export const watchEntries = t.entries(watch.schema, { plural: 'watches', one: 'a watch', max: watchesMax })
 
 /** What is watched for, by name. */
-export function readWatches(reader: PolicyReader, at: SourcePosition): Map<string, Watch> {
-  const watches = new Map<string, Watch>()
-  for (const [name, field] of watchEntries.read(reader, at)) {
+export const readWatches = (reader: PolicyReader, at: SourcePosition) =>
+  watchEntries.each(reader, at, (name, field): Watch | undefined => {
     const found = watch.read(reader, field)
-    if (found === undefined) continue
+    if (found === undefined) return undefined
     const { window: windowMs, cooldown: cooldownMs, ...rest } = found
-    watches.set(name, { name, ...rest, windowMs, cooldownMs })
-  }
-  return watches
-}
+    return { name, ...rest, windowMs, cooldownMs }
+  })

@@ -1,5 +1,19 @@
 import type { JsonObject, JsonValue } from '../entities.ts'
-import { durationPattern, namePattern, nameRule, parseDurationMs } from '../policy-values.ts'
+import {
+  durationPattern,
+  namePattern,
+  nameRule,
+  parseDurationMs,
+  parsePercent,
+  parseSha256,
+  parseTimeMs,
+  percentPattern,
+  sha256Pattern,
+  subjectPattern,
+  subjectRule,
+  timePattern,
+  timeRule,
+} from '../policy-values.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 
 /** How a value of the policy is written: what the reader accepts, and the same for editors, as JSON Schema. */
@@ -29,6 +43,26 @@ export const matching = (rule: string, pattern: RegExp): ValueType<string> =>
 
 /** Any text, such as a name that is looked up once everything is read. */
 export const anyText = (rule: string): ValueType<string> => text(rule, (written) => written)
+
+/** The name of a key, a token and the like. */
+export const name: ValueType<string> = matching(nameRule, namePattern)
+
+/** The form of subjects, for sections that go by them. */
+export const subjectIds = { rule: subjectRule, pattern: subjectPattern }
+
+/** A moment with its offset, in milliseconds since the epoch. */
+export const time: ValueType<number> = text(timeRule, parseTimeMs, { pattern: timePattern.source })
+
+/** What a credential is known by; `of` is a key or a token. */
+export const sha256 = (of: string): ValueType<string> =>
+  secretText(`the SHA-256 of a ${of} in 64 hex digits (never the ${of} itself)`, parseSha256, {
+    pattern: sha256Pattern.source,
+  })
+
+/** A text such as `80%`. */
+export const percent: ValueType<number> = text('a percentage from 1% to 100%', parsePercent, {
+  pattern: percentPattern.source,
+})
 
 /** A whole number between two others. */
 export const integer = (minimum: number, maximum: number): ValueType<number> => ({
@@ -85,8 +119,14 @@ export const checked = <T, R>(
   },
 })
 
+/** A value with where it is written. */
+export interface Located<T> {
+  readonly value: T
+  readonly at: SourcePosition
+}
+
 /** A value with its position, for what is known to be wrong only when everything is read. */
-export const located = <T>(type: ValueType<T>): ValueType<{ readonly value: T; readonly at: SourcePosition }> => ({
+export const located = <T>(type: ValueType<T>): ValueType<Located<T>> => ({
   schema: type.schema,
   read(reader, at) {
     const value = type.read(reader, at)
@@ -314,6 +354,14 @@ export function entries(schema: JsonObject, { plural, one, max, reserved, ids }:
         if (reserved?.names.includes(name)) reader.problemAtKey(field, reserved.message)
       }
       return taken
+    },
+    /** What `make` reads of each; undefined for those that are wrong. */
+    each<T>(
+      reader: PolicyReader,
+      at: SourcePosition,
+      make: (name: string, at: SourcePosition) => T | undefined,
+    ): ReadonlyMap<string, T | undefined> {
+      return new Map(Array.from(this.read(reader, at), ([name, field]) => [name, make(name, field)]))
     },
   }
 }

@@ -14,15 +14,11 @@ import { defaultKeyId, keysPerSubjectMax } from '../reader/read-keys.ts'
 import type { SubjectRules } from './live-policy.ts'
 import { keyIdOf, keyList, type NewKey, type PackedIdentities, type Shape } from './packed-identities.ts'
 
-/** Changes sorted by what they touch; of several for one entity the last. */
-export interface ChangeSet {
-  readonly definitions: ReadonlyMap<string, EntityChange>
-  readonly subjects: ReadonlyMap<string, Entity | undefined>
-  readonly keys: ReadonlyMap<string, Entity | undefined>
-}
+/** Changes sorted by what they touch. */
+export type ChangeSet = Readonly<ReturnType<typeof changeSet>>
 
-/** Sorts the changes. */
-export function changeSet(changes: readonly EntityChange[]): ChangeSet {
+/** Sorts the changes; of several for one entity the last. */
+export function changeSet(changes: readonly EntityChange[]) {
   const definitions = new Map<string, EntityChange>()
   const subjects = new Map<string, Entity | undefined>()
   const keys = new Map<string, Entity | undefined>()

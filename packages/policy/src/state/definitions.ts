@@ -23,27 +23,14 @@ export type DefinitionKind = Exclude<EntityKind, 'subject' | 'key'>
 export const isDefinitionKind = (kind: EntityKind): kind is DefinitionKind => kind !== 'subject' && kind !== 'key'
 
 /** In the order in which one may refer to the other. */
-const definitionKinds = entityKinds.filter(isDefinitionKind)
+export const definitionKinds = entityKinds.filter(isDefinitionKind)
 
 /** Definitions by kind and name. */
 export type Definitions = Readonly<Record<DefinitionKind, ReadonlyMap<string, Entity>>>
 
 /** Returns a map without entries for every kind. */
-export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> => ({
-  limit: new Map(),
-  upstream: new Map(),
-  route: new Map(),
-  refusal: new Map(),
-  price: new Map(),
-  plan: new Map(),
-  endpoint: new Map(),
-  watch: new Map(),
-  silence: new Map(),
-  identity: new Map(),
-  token: new Map(),
-  portal: new Map(),
-  unsubscribed: new Map(),
-})
+export const newDefinitions = () =>
+  Object.fromEntries(definitionKinds.map((kind) => [kind, new Map()])) as Record<DefinitionKind, Map<string, Entity>>
 
 /** By position, then those that have none by name. */
 export function inOrder(entities: Iterable<Entity>): readonly Entity[] {

@@ -3,6 +3,7 @@ import { parseSha256, parseTimeMs } from '../policy-values.ts'
 import { parsePolicy } from '../reader/parse-policy.ts'
 import { defaultKeyId } from '../reader/read-keys.ts'
 import type { PolicyProblem } from '../reader/text-reader.ts'
+import { definitionKinds } from './definitions.ts'
 
 /** The entities of a text, or every problem of it. */
 export type ParsedEntities =
@@ -10,19 +11,7 @@ export type ParsedEntities =
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
 
 /** Kinds whose entries stand in weir.yaml as they are. */
-const plainKinds = [
-  'limit',
-  'upstream',
-  'refusal',
-  'price',
-  'plan',
-  'endpoint',
-  'watch',
-  'silence',
-  'token',
-  'portal',
-  'unsubscribed',
-] as const
+const plainKinds = definitionKinds.filter((kind) => kind !== 'route' && kind !== 'identity')
 
 /**
  * The entities of a text that `parsePolicy` accepts, all of origin `file`; else its problems, every one with its line.

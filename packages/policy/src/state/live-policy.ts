@@ -1,7 +1,7 @@
 import type { Entity, JsonObject, JsonValue, PolicyFault } from '../entities.ts'
 import type { ApiKey, Contact, Lookup, Policy, Subject, SubjectLookup, SubjectSettings } from '../policy.ts'
 import { contact } from '../reader/read-endpoints.ts'
-import { SubjectReader, subjectSettings } from '../reader/read-subjects.ts'
+import { subjectReader, subjectSettings } from '../reader/read-subjects.ts'
 import { ValueReader } from '../reader/value-reader.ts'
 import {
   bodyOfShape,
@@ -21,18 +21,18 @@ interface ReadSettings {
 
 /** Reads subjects from JSON by the rules of weir.yaml and the definitions of one policy. */
 export class SubjectRules {
-  readonly #reader: SubjectReader
+  readonly #readSubject: ReturnType<typeof subjectReader>
   /** Shapes that no subject has any more are collected with their answers. */
   readonly #known = new WeakMap<Shape, ReadSettings>()
 
-  constructor({ plans, limits, routes, prices }: Policy) {
-    this.#reader = new SubjectReader({ plans, limits, routes, prices })
+  constructor(policy: Policy) {
+    this.#readSubject = subjectReader(policy)
   }
 
   read(body: JsonObject): ReadSettings {
     const reader = new ValueReader()
     const found = subjectSettings.find(reader, reader.open(body))
-    const settings = found === undefined ? undefined : this.#reader.read(reader, found)
+    const settings = found === undefined ? undefined : this.#readSubject(reader, found)
     return { settings: reader.problemCount === 0 ? settings : undefined, problems: reader.faults }
   }
 
@@ -47,23 +47,17 @@ export class SubjectRules {
 }
 
 /** Definitions as the decisions need them, with the subjects and keys that there are now. */
-export interface CompiledPolicy {
-  readonly policy: Policy
-  readonly rules: SubjectRules
-}
+export type CompiledPolicy = ReturnType<typeof compiledPolicy>
 
 /** The policy of these definitions over identities that change below it. */
-export function compiledPolicy(
-  definitions: Policy,
-  rules: SubjectRules,
-  identities: () => PackedIdentities,
-): CompiledPolicy {
+export function compiledPolicy(definitions: Policy, rules: SubjectRules, identities: () => PackedIdentities) {
   const live = {
     subjects: liveSubjects(identities, rules),
     keys: liveKeys(identities, rules),
     contacts: { get: (id: string) => contactOf(identities().contactOf(id)) },
   }
-  return { policy: { ...definitions, ...live }, rules }
+  const policy: Policy = { ...definitions, ...live }
+  return { policy, rules }
 }
 
 /** The subjects as they are now, each made when it is asked for. */

@@ -3,7 +3,7 @@ import { type LimitRequest, unlimitedDecision } from '@weir/core/limits/limit-st
 import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
-import { AddressCardinalityLimit } from './address-cardinality-limit.ts'
+import { createAddressCardinalityLimit } from './address-cardinality-limit.ts'
 
 /** A request under a limit of 3 a minute per subject and one of 5 per address. */
 function from(subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest {
@@ -16,7 +16,7 @@ function open(newPerSecondMax: number) {
   let nowMs = 1_790_000_040_000
   const memory = new MemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
   const scopes = new Set<string>()
-  const store = new AddressCardinalityLimit(
+  const store = createAddressCardinalityLimit(
     {
       decide(request) {
         scopes.add(`${request.scope.subject} ${request.scope.ip}`)
@@ -91,7 +91,7 @@ test('a refund of an address that overflowed goes to the shared count that was c
 
 test('addresses that overflow share one count whatever their headers, and find no idempotency marker of others', async () => {
   const asked: LimitRequest[] = []
-  const store = new AddressCardinalityLimit(
+  const store = createAddressCardinalityLimit(
     {
       decide: (request) => {
         asked.push(request)

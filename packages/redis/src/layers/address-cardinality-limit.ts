@@ -31,62 +31,51 @@ interface AddressCardinalityOptions {
 }
 
 /** Bounds how many counts callers without a key can create in Redis. */
-export class AddressCardinalityLimit implements LimitStore {
-  readonly #inner: LimitStore
-  readonly #newPerSecondMax: number
-  readonly #monotonicMs: () => number
-  readonly #known: LRUCache<string, true>
+export function createAddressCardinalityLimit(inner: LimitStore, options: AddressCardinalityOptions = {}) {
+  const { newPerSecondMax = newPerSecondMaxDefault, monotonicMs = () => performance.now() } = options
+  // The bound is also the memory: known addresses are only ever pushed out by newer ones.
+  const known = new LRUCache<string, true>({ max: newPerSecondMax * rememberedSeconds })
   /** The request that was decided instead of another, for its refund. */
-  readonly #shared = new WeakMap<LimitRequest, LimitRequest>()
-  #secondStartMs = Number.NEGATIVE_INFINITY
-  #newThisSecond = 0
-  #overflowed = 0
-
-  constructor(inner: LimitStore, options: AddressCardinalityOptions = {}) {
-    this.#inner = inner
-    this.#newPerSecondMax = options.newPerSecondMax ?? newPerSecondMaxDefault
-    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
-    // The bound is also the memory: known addresses are only ever pushed out by newer ones.
-    this.#known = new LRUCache({ max: this.#newPerSecondMax * rememberedSeconds })
-  }
-
-  /** Requests that were counted under the shared address since the start. */
-  get overflowed(): number {
-    return this.#overflowed
-  }
-
-  decide(request: LimitRequest): Promise<Decision> {
-    const { subject } = request.scope
-    if (!subject.startsWith(anonymousPrefix) || this.#passes(subject, request.peek)) return this.#inner.decide(request)
-    this.#overflowed += 1
-    // The policy bounds routes and methods; the caller's other values would make more keys, or meet others' markers.
-    const { route, method } = request.scope
-    const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
-    const limits = request.hasOverrides === true ? together(request.limits) : request.limits
-    const shared = { ...request, limits, hasOverrides: false, scope, idempotency: undefined }
-    this.#shared.set(request, shared)
-    return this.#inner.decide(shared)
-  }
-
-  /** Finds a request that overflowed only by the very object that was decided. */
-  refund(request: LimitRequest, charge: Charge): Promise<boolean> {
-    return this.#inner.refund(this.#shared.get(request) ?? request, charge)
-  }
+  const sharedOf = new WeakMap<LimitRequest, LimitRequest>()
+  let secondStartMs = Number.NEGATIVE_INFINITY
+  let newThisSecond = 0
+  let overflowed = 0
 
   /** A peek makes no key, so it takes nothing from the second's allowance. */
-  #passes(subject: string, peek: boolean): boolean {
-    if (this.#known.get(subject) !== undefined) return true
-    const nowMs = this.#monotonicMs()
-    if (nowMs - this.#secondStartMs >= 1_000) {
-      this.#secondStartMs = nowMs
-      this.#newThisSecond = 0
+  function passes(subject: string, peek: boolean): boolean {
+    if (known.get(subject) !== undefined) return true
+    const nowMs = monotonicMs()
+    if (nowMs - secondStartMs >= 1_000) {
+      secondStartMs = nowMs
+      newThisSecond = 0
     }
-    if (this.#newThisSecond >= this.#newPerSecondMax) return false
+    if (newThisSecond >= newPerSecondMax) return false
     if (!peek) {
-      this.#newThisSecond += 1
-      this.#known.set(subject, true)
+      newThisSecond += 1
+      known.set(subject, true)
     }
     return true
+  }
+
+  return {
+    decide(request: LimitRequest): Promise<Decision> {
+      const { subject } = request.scope
+      if (!subject.startsWith(anonymousPrefix) || passes(subject, request.peek)) return inner.decide(request)
+      overflowed += 1
+      // The policy bounds routes and methods; the caller's other values would make more keys, or meet others' markers.
+      const { route, method } = request.scope
+      const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
+      const limits = request.hasOverrides === true ? together(request.limits) : request.limits
+      const shared = { ...request, limits, hasOverrides: false, scope, idempotency: undefined }
+      sharedOf.set(request, shared)
+      return inner.decide(shared)
+    },
+    /** Finds a request that overflowed only by the very object that was decided. */
+    refund: (request: LimitRequest, charge: Charge) => inner.refund(sharedOf.get(request) ?? request, charge),
+    /** Requests that were counted under the shared address since the start. */
+    get overflowed(): number {
+      return overflowed
+    },
   }
 }
 

@@ -1,47 +1,33 @@
-import type { Decision } from '@weir/core/limits/decision.ts'
-import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { AddressCardinalityLimit } from './address-cardinality-limit.ts'
-import { DenyCache } from './deny-cache.ts'
+import type { LimitStore } from '@weir/core/limits/limit-store.ts'
+import { createAddressCardinalityLimit } from './address-cardinality-limit.ts'
+import { createDenyCache } from './deny-cache.ts'
 import { Leasing } from './lease.ts'
-import { LocalFallback, type LocalFallbackOptions } from './local-fallback.ts'
+import { createLocalFallback, type LocalFallbackOptions } from './local-fallback.ts'
 
 interface LayersOptions extends LocalFallbackOptions {
   /** The longest that the store takes to answer. */
   readonly deadlineMs: number
 }
 
+/** The layers before a store, see `createLayers`. */
+export type Layers = ReturnType<typeof createLayers>
+
 /**
  * Wraps the store in Redis in all layers. A request meets them in this order: a flood of addresses shares one count, a
  * cached denial is repeated, leased units are spent, and what Redis does not answer is decided in this process.
  */
-export class LayeredStore implements LimitStore {
-  readonly #local: LocalFallback
-  readonly #leasing: Leasing
-  readonly #denials: DenyCache
-  readonly #addresses: AddressCardinalityLimit
-
-  constructor(inner: LimitStore, options: LayersOptions) {
-    this.#local = new LocalFallback(inner, options)
-    this.#leasing = new Leasing(this.#local, { deadlineMs: options.deadlineMs })
-    this.#denials = new DenyCache(this.#leasing)
-    this.#addresses = new AddressCardinalityLimit(this.#denials)
-  }
-
-  decide(request: LimitRequest): Promise<Decision> {
-    return this.#addresses.decide(request)
-  }
-
-  refund(request: LimitRequest, charge: Charge): Promise<boolean> {
-    return this.#addresses.refund(request, charge)
-  }
-
-  /** Drops cached denials, after a change of policy or a reset. Leased units and local counts stay. */
-  invalidate(): void {
-    this.#denials.invalidate()
-  }
-
-  /** Counts since the start, for metrics; only ever growing. */
-  get counters() {
-    return { leasedUnits: this.#leasing.counters.granted, overflowedAddresses: this.#addresses.overflowed }
+export function createLayers(inner: LimitStore, options: LayersOptions) {
+  const leasing = new Leasing(createLocalFallback(inner, options), { deadlineMs: options.deadlineMs })
+  const denials = createDenyCache(leasing)
+  const store = createAddressCardinalityLimit(denials)
+  return {
+    /** What a request meets first. */
+    store,
+    /** Drops cached denials, after a change of policy or a reset. Leased units and local counts stay. */
+    invalidate: () => denials.invalidate(),
+    /** Counts since the start, for metrics; only ever growing. */
+    get counters() {
+      return { leasedUnits: leasing.counters.granted, overflowedAddresses: store.overflowed }
+    },
   }
 }

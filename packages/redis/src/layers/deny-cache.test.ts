@@ -4,7 +4,7 @@ import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { buildLimit as anyLimit, buildLimitRequest } from '@weir/core/limits/testing/build-limit.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
-import { DenyCache } from './deny-cache.ts'
+import { createDenyCache } from './deny-cache.ts'
 
 const startMs = 1_790_000_040_000
 
@@ -24,7 +24,7 @@ function open(denialsMax?: number) {
     },
     refund: (request, charge) => memory.refund(request, charge),
   }
-  const store = new DenyCache(counting, {
+  const store = createDenyCache(counting, {
     monotonicMs: () => nowMs - startMs,
     ...(denialsMax === undefined ? {} : { denialsMax }),
   })

@@ -42,54 +42,19 @@ interface Denial {
 }
 
 /** Answers denials that still hold from memory, without Redis. */
-export class DenyCache implements LimitStore {
-  readonly #inner: LimitStore
-  readonly #monotonicMs: () => number
-  readonly #denials: LRUCache<string, Denial>
+export function createDenyCache(inner: LimitStore, options: DenyCacheOptions = {}) {
+  const { denialsMax = denialsMaxDefault, monotonicMs = () => performance.now() } = options
+  const denials = new LRUCache<string, Denial>({ max: denialsMax })
   /** How often the cache was invalidated: the answer to a request from before that is not cached. */
-  #invalidations = 0
+  let invalidations = 0
 
-  constructor(inner: LimitStore, options: DenyCacheOptions = {}) {
-    this.#inner = inner
-    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
-    this.#denials = new LRUCache({ max: options.denialsMax ?? denialsMaxDefault })
-  }
-
-  decide(request: LimitRequest): Promise<Decision> {
-    if (request.peek || request.hasOverrides === true) return this.#inner.decide(request)
-    const shut = shutLimit(request)
-    if (shut !== undefined) {
-      const resetMs = shut.span.kind === 'window' ? shut.span.ms : 0
-      const state = { used: 0, resetMs, retryAfterMs: 0 }
-      return Promise.resolve({ ...deniedByLimit('cost_exceeds_limit', shut, request, state), source: 'deny_cache' })
-    }
-    const askedMs = this.#monotonicMs()
-    const denial = this.#denials.size === 0 ? undefined : this.#find(request, askedMs)
-    if (denial !== undefined) return Promise.resolve(answerAgain(denial, request, askedMs))
-    const invalidations = this.#invalidations
-    return this.#inner.decide(request).then((decision) => {
-      if (!decision.allowed && invalidations === this.#invalidations) this.#keep(request, decision, askedMs)
-      return decision
-    })
-  }
-
-  refund(request: LimitRequest, charge: Charge): Promise<boolean> {
-    return this.#inner.refund(request, charge)
-  }
-
-  /** Drops all cached denials, after a reset or a change of policy: the next request of each caller goes to Redis. */
-  invalidate(): void {
-    this.#invalidations += 1
-    this.#denials.clear()
-  }
-
-  #find({ limits, scope, cost, idempotency }: LimitRequest, nowMs: number): Denial | undefined {
+  function find({ limits, scope, cost, idempotency }: LimitRequest, nowMs: number): Denial | undefined {
     if (idempotency !== undefined) return undefined
     for (const limit of limits) {
       const denialAt = denialKey(limit, limitKey(limit, scope), cost)
-      const denial = this.#denials.get(denialAt)
+      const denial = denials.get(denialAt)
       if (denial === undefined) continue
-      if (nowMs >= denial.endsMs) this.#denials.delete(denialAt)
+      if (nowMs >= denial.endsMs) denials.delete(denialAt)
       else if (denial.limit === limit && denial.cost <= cost && fitsAll(limits, cost) && isAll(denial, limits, scope)) {
         return denial
       }
@@ -97,18 +62,44 @@ export class DenyCache implements LimitStore {
     return undefined
   }
 
-  #keep(request: LimitRequest, decision: Decision, askedMs: number): void {
+  function keep(request: LimitRequest, decision: Decision, askedMs: number): void {
     const limit = refusingAlone(request, decision)
     if (limit === undefined) return
     // The time counts from the request: Redis decided later, so the cache never outlasts the denial.
     const endsMs = askedMs + Math.min(cachedMsMax, decision.retryAfterMs)
-    const answeredMs = this.#monotonicMs()
+    const answeredMs = monotonicMs()
     if (answeredMs >= endsMs) return
     const keys = request.limits.map((one) => limitKey(one, request.scope))
     const denialAt = denialKey(limit, limitKey(limit, request.scope), request.cost)
-    const known = this.#denials.get(denialAt)
+    const known = denials.get(denialAt)
     if (known !== undefined && known.limit === limit && known.cost < request.cost && known.endsMs > answeredMs) return
-    this.#denials.set(denialAt, { decision, limit, cost: request.cost, keys, answeredMs, endsMs })
+    denials.set(denialAt, { decision, limit, cost: request.cost, keys, answeredMs, endsMs })
+  }
+
+  return {
+    decide(request: LimitRequest): Promise<Decision> {
+      if (request.peek || request.hasOverrides === true) return inner.decide(request)
+      const shut = shutLimit(request)
+      if (shut !== undefined) {
+        const resetMs = shut.span.kind === 'window' ? shut.span.ms : 0
+        const state = { used: 0, resetMs, retryAfterMs: 0 }
+        return Promise.resolve({ ...deniedByLimit('cost_exceeds_limit', shut, request, state), source: 'deny_cache' })
+      }
+      const askedMs = monotonicMs()
+      const denial = denials.size === 0 ? undefined : find(request, askedMs)
+      if (denial !== undefined) return Promise.resolve(answerAgain(denial, request, askedMs))
+      const invalidationsBefore = invalidations
+      return inner.decide(request).then((decision) => {
+        if (!decision.allowed && invalidationsBefore === invalidations) keep(request, decision, askedMs)
+        return decision
+      })
+    },
+    refund: (request: LimitRequest, charge: Charge) => inner.refund(request, charge),
+    /** Drops all cached denials, after a reset or a change of policy: the next request of each caller goes to Redis. */
+    invalidate(): void {
+      invalidations += 1
+      denials.clear()
+    },
   }
 }
 

@@ -5,7 +5,7 @@ import { buildLimit as anyLimit, buildLimitRequest, buildScope } from '@weir/cor
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
-import { LocalFallback } from './local-fallback.ts'
+import { createLocalFallback } from './local-fallback.ts'
 
 const startMs = 1_790_000_040_000
 
@@ -29,7 +29,7 @@ function open(processes: number, cellsMax?: number) {
       return isUp && memory.refund(request, charge)
     },
   }
-  const store = new LocalFallback(flapping, {
+  const store = createLocalFallback(flapping, {
     clock,
     periodBoundaries,
     processes: () => count,

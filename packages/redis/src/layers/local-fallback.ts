@@ -4,7 +4,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { type Charge, costOf, type LimitRequest, type LimitStore } from '@weir/core/limits/limit-store.ts'
+import { costOf, type LimitRequest, type LimitStore } from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 
@@ -36,47 +36,40 @@ export interface LocalFallbackOptions {
   readonly cellsMax?: number
 }
 
-/** A limit cut to the share of one among so many processes. */
-interface Share {
-  readonly processes: number
-  readonly limit: Limit
-}
-
 /** Decides in this process what Redis did not answer, for limits with `onUnavailable: local`. */
-export class LocalFallback implements LimitStore {
-  readonly #inner: LimitStore
-  readonly #options: LocalFallbackOptions
-  readonly #cells: LRUCache<string, ModelCell>
-  readonly #shares = new WeakMap<Limit, Share>()
+export function createLocalFallback(inner: LimitStore, options: LocalFallbackOptions): LimitStore {
+  const { clock, periodBoundaries, processes, cellsMax = cellsMaxDefault } = options
+  const cells = new LRUCache<string, ModelCell>({ maxSize: cellsMax })
+  /** Each limit cut to the share of one among so many processes. */
+  const shareOf = new WeakMap<Limit, { readonly processes: number; readonly limit: Limit }>()
 
-  constructor(inner: LimitStore, options: LocalFallbackOptions) {
-    this.#inner = inner
-    this.#options = options
-    this.#cells = new LRUCache({ maxSize: options.cellsMax ?? cellsMaxDefault })
+  function shareFor(limit: Limit): Limit {
+    const count = Math.max(1, processes())
+    const known = shareOf.get(limit)
+    if (known?.processes === count) return known.limit
+    const partOf = (units: number) => (units === 0 ? 0 : Math.max(1, Math.floor(units / count)))
+    const share = { ...limit, size: partOf(limit.size), capacity: partOf(limit.capacity) }
+    shareOf.set(limit, { processes: count, limit: share })
+    return share
   }
 
-  decide(request: LimitRequest): Promise<Decision> {
-    return this.#inner
-      .decide(request)
-      .then((decision) => (decision.reason === 'unavailable' ? this.#decideHere(request, decision) : decision))
+  function modelOf(limit: Limit, { scope, timeZone, anchor }: LimitRequest, nowMs: number): ModelLimit {
+    const { span } = limit
+    const boundaries = span.kind === 'period' ? periodBoundaries(span.unit, timeZone, anchor, nowMs) : undefined
+    return { limit: shareFor(limit), key: limitKey(limit, scope), boundaries }
   }
 
-  /** False for what was decided here. */
-  refund(request: LimitRequest, charge: Charge): Promise<boolean> {
-    return charge.atUs === 0 ? Promise.resolve(false) : this.#inner.refund(request, charge)
-  }
-
-  #decideHere(request: LimitRequest, unavailable: Decision): Decision {
+  function decideHere(request: LimitRequest, unavailable: Decision): Decision {
     const { limits } = request
     // The inner store refuses for a limit that says `deny`, and for no other.
     const asked = unavailable.allowed ? limits.filter(({ onUnavailable }) => onUnavailable === 'local') : []
     if (asked.length === 0) return unavailable
 
-    const nowMs = this.#options.clock.nowMs()
-    const shares = asked.map((limit) => this.#share(limit))
-    const models = asked.map((limit, at) => this.#model(limit, shares[at] ?? limit, request, nowMs))
-    const { decision, changes } = decideModel(this.#cells, { ...request, limits: shares }, models, nowMs * 1_000)
-    for (const [key, cell] of changes) this.#cells.set(key, cell, { size: sizeOf(key, models, decision) })
+    const nowMs = clock.nowMs()
+    const models = asked.map((limit) => modelOf(limit, request, nowMs))
+    const shares = models.map(({ limit }) => limit)
+    const { decision, changes } = decideModel(cells, { ...request, limits: shares }, models, nowMs * 1_000)
+    for (const [key, cell] of changes) cells.set(key, cell, { size: sizeOf(key, models, decision) })
 
     const found = {
       ...unavailable,
@@ -97,21 +90,13 @@ export class LocalFallback implements LimitStore {
     return { ...found, allowed: false, reason, deniedBy, exceededMask, retryAfterMs: decision.retryAfterMs }
   }
 
-  #share(limit: Limit): Limit {
-    const processes = Math.max(1, this.#options.processes())
-    const known = this.#shares.get(limit)
-    if (known?.processes === processes) return known.limit
-    const partOf = (units: number) => (units === 0 ? 0 : Math.max(1, Math.floor(units / processes)))
-    const share = { processes, limit: { ...limit, size: partOf(limit.size), capacity: partOf(limit.capacity) } }
-    this.#shares.set(limit, share)
-    return share.limit
-  }
-
-  #model(limit: Limit, share: Limit, { scope, timeZone, anchor }: LimitRequest, nowMs: number): ModelLimit {
-    const { span } = limit
-    const boundaries =
-      span.kind === 'period' ? this.#options.periodBoundaries(span.unit, timeZone, anchor, nowMs) : undefined
-    return { limit: share, key: limitKey(limit, scope), boundaries }
+  return {
+    decide: (request) =>
+      inner
+        .decide(request)
+        .then((decision) => (decision.reason === 'unavailable' ? decideHere(request, decision) : decision)),
+    /** False for what was decided here. */
+    refund: (request, charge) => (charge.atUs === 0 ? Promise.resolve(false) : inner.refund(request, charge)),
   }
 }
 

@@ -53,17 +53,6 @@ export interface OutgoingRequest {
   readonly answerBytesMax: number
 }
 
-/** An answer of any status: a redirect is an answer like any other, and is never followed. */
-export interface OutgoingAnswer {
-  readonly status: number
-  /** Names in lower case; of a repeated header the first. */
-  readonly headers: Readonly<Record<string, string>>
-  /** The first `answerBytesMax` bytes at most. */
-  readonly body: Buffer
-  /** Whether the body was longer. */
-  readonly isCut: boolean
-}
-
 /** The connections of outgoing requests. */
 export type Outgoing = ReturnType<typeof createOutgoing>
 
@@ -109,8 +98,11 @@ export function createOutgoing(options: { readonly lookup?: LookupFunction; read
     return toPublic.agent
   }
   return {
-    /** Rejects if there is no whole answer in time, or the address must not be reached. */
-    async send(asked: OutgoingRequest): Promise<OutgoingAnswer> {
+    /**
+     * Returns an answer of any status: a redirect is an answer like any other, and is never followed. Rejects if there
+     * is no whole answer in time, or the address must not be reached.
+     */
+    async send(asked: OutgoingRequest) {
       const { method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax } = asked
       const url = new URL(text)
       const literal = literalAddress(url)
@@ -129,6 +121,7 @@ export function createOutgoing(options: { readonly lookup?: LookupFunction; read
       })
       return {
         status: answer.statusCode,
+        /** Names in lower case; of a repeated header the first. */
         headers: Object.fromEntries(
           Object.entries(answer.headers).map(([name, value]) => [name, [value].flat()[0] ?? '']),
         ),
@@ -142,7 +135,7 @@ export function createOutgoing(options: { readonly lookup?: LookupFunction; read
   }
 }
 
-/** Leaving the loop early destroys the stream, and with it the connection. */
+/** The first bytes, and whether there were more. Leaving early destroys the stream, and with it the connection. */
 async function readUpTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<{ body: Buffer; isCut: boolean }> {
   const parts: Buffer[] = []
   let bytes = 0

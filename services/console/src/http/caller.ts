@@ -81,7 +81,7 @@ export function createCallerFinder(sources: CallerSources): CallerFinder {
   const { rootSha256, portalKey, policy, nowMs, elapsedMs = () => performance.now() } = sources
   const portal = createPortalTokens(portalKey)
   const isRoot = createAdminCheck(rootSha256)
-  const throttle = createAuthFailureThrottle(elapsedMs)
+  const countWrong = createAuthFailureThrottle(elapsedMs)
 
   const byToken = (known: Policy | undefined, sha256: string): Caller | undefined => {
     if (isRoot(sha256)) return { by: rootName, scopes: ['admin'], reach: Reach.everybody }
@@ -111,7 +111,7 @@ export function createCallerFinder(sources: CallerSources): CallerFinder {
   const refuse = ({ headers, socket }: Sent): FoundCaller => {
     const known = policy()
     const request = { headers, socket, url: '' }
-    const blockedMs = throttle.countWrong(known ? callerAddress(request, identityRules(known.identity)) : '')
+    const blockedMs = countWrong(known ? callerAddress(request, identityRules(known.identity)) : '')
     if (blockedMs === 0) return { kind: 'refused', problem: unauthorized }
     return { kind: 'refused', problem: tooManyWrong, retryAfterS: Math.ceil(blockedMs / 1_000) }
   }

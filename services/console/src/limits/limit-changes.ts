@@ -2,7 +2,6 @@ import { resetLimits, unblockLimits } from '@weir/api/limits.ts'
 import { type PolicyChanger, type Rejected, reject } from '@weir/policy-changes/change-policy.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { LimitChange, OnForgotten } from '@weir/redis/limit-admin.ts'
-import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
@@ -16,7 +15,7 @@ export function findLimits(
   question: LimitQuery,
 ): Rejected | { readonly kind: 'found'; readonly asked: AskedLimits } {
   if (state === undefined) return reject(policyUnread)
-  const found = findAskedLimits(state.policy, question, addressScope)
+  const found = findAskedLimits(state.policy, question)
   if (found.kind === 'found') return found
   return reject(found.kind === 'malformed' ? badRequest(`${found.field} ${found.message}`) : unknown(found.message))
 }

@@ -1,11 +1,12 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { changeLimits, createLimitAdmin, liftBlock } from '@weir/redis/limit-admin.ts'
 import { peekLimits } from '@weir/redis/limits-now.ts'
-import { type BlockServers, createStandingBlocks } from '@weir/redis/standing-blocks.ts'
+import type { QuotaServers } from '@weir/redis/quota-counts.ts'
+import { createStandingBlocks } from '@weir/redis/standing-blocks.ts'
 import { readBlocks } from './block-queries.ts'
 
 /** Counts and blocks. Every method rejects when Redis or ClickHouse does not answer. */
-export function openLimitSource(clickhouse: ClickHouseClient, servers: BlockServers) {
+export function openLimitSource(clickhouse: ClickHouseClient, servers: QuotaServers) {
   const admin = createLimitAdmin(servers.serverOf)
   return {
     peek: peekLimits.bind(undefined, admin),

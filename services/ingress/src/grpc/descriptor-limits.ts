@@ -18,21 +18,12 @@ export interface MetLimit {
   readonly of: readonly number[] | undefined
 }
 
-/** The limits of several descriptors as those of one request. */
-export interface Combined {
-  readonly limits: readonly Limit[]
-  /** See `LimitRequest`: some are counted by other values than `values`, or cost something else than `cost`. */
-  readonly hasOverrides: boolean
-  /** By position in `limits`, as `of`. */
-  readonly of: readonly (readonly number[] | undefined)[]
-}
-
 /**
  * Combines the limits of several descriptors into one list, of which a decision charges all or none. A limit that
  * applies twice for the same values counts the request once, at the larger cost; one that another replaces does not
  * count it.
  */
-export function combineLimits(met: readonly MetLimit[], values: Values, cost: number): Combined {
+export function combineLimits(met: readonly MetLimit[], values: Values, cost: number) {
   const left = new Set(withoutReplaced(met.map(({ limit }) => limit)))
   const byCount = new Map<string, MetLimit>()
   for (const one of met) {
@@ -46,7 +37,9 @@ export function combineLimits(met: readonly MetLimit[], values: Values, cost: nu
   const hasOverrides = all.some((one) => one.isPeek || one.cost !== cost || !isCountedBy(values, one))
   return {
     limits: hasOverrides ? all.map(apart) : all.map(({ limit }) => limit),
+    /** See `LimitRequest`: some are counted by other values than `values`, or cost something else than `cost`. */
     hasOverrides,
+    /** By position in `limits`. */
     of: all.map(({ of }) => of),
   }
 }

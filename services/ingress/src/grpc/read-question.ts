@@ -4,7 +4,6 @@ import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { attributesOfKeys, descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import type { Route } from '@weir/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { PolicyView } from '../policy-view.ts'
 import {
@@ -52,14 +51,7 @@ export type ReadQuestion =
 
 const wrong = (detail: string): ReadQuestion => ({ kind: 'wrong', detail })
 
-/** One descriptor, read. */
-interface Part {
-  readonly values: Values
-  readonly route: Route | undefined
-  /** The descriptor's own cost; undefined where it gives none. */
-  readonly hits: number | undefined
-  readonly override: Limit | undefined
-}
+type Part = ReturnType<typeof readPart>
 
 /**
  * Reads a request by the policy: in a domain that it has routes for, each descriptor is subject to the limits of its
@@ -108,7 +100,8 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
 const withScopes = (attributes: NamedValues, others: NamedValues | undefined): NamedValues =>
   others === undefined || others.size === 0 ? attributes : new Map([...others, ...attributes])
 
-function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Part {
+/** One descriptor, read; `hits` is its own cost, undefined where it gives none. */
+function readPart(view: PolicyView, domain: string, descriptor: Descriptor) {
   const { ipv6Prefix } = view.policy.identity
   const names = attributesOfKeys(descriptor.entries.map(({ key }) => key))
   const values = new Map(

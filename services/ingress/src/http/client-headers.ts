@@ -59,14 +59,10 @@ export function createReadHeaders({ routes, limits, identity }: Pick<Policy, 'ro
   for (const name of [trusted?.subject, trusted?.planHeader]) if (name !== undefined) names.add(name)
   const hyphenedNames = new Set([...names].map(withHyphens))
   const subjectHeaders = [trusted?.subject ?? '', trusted?.planHeader ?? ''].map(withHyphens)
+  const dropped = new Set<string>([...connectionHeaders, ...writtenHeaders, ...overrideHeaders, ...subjectHeaders])
   return {
     /** Names that are never forwarded: those above, and those in which trusted proxies name subjects. */
-    dropped: new Set([
-      ...connectionHeaders,
-      ...writtenHeaders,
-      ...overrideHeaders,
-      ...subjectHeaders,
-    ]) as ReadonlySet<string>,
+    dropped,
     /**
      * Whether a header is another spelling of one that is read (`X_Units` of `X-Units`): an upstream could take its
      * value for the one that was charged. `name` is in lower case, `hyphened` is that by `withHyphens`.

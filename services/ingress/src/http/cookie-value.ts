@@ -1,3 +1,5 @@
+import { decodeEscapes } from '@weir/core/http/decode-escapes.ts'
+
 /** A name as the laxest servers read it: `Phone`, ` phone` and `phone[]` are `phone`, `a.b` is `a_b` (PHP, ASP.NET). */
 export const laxName = (name: string): string =>
   name
@@ -21,14 +23,7 @@ export function cookieValue(header: string, name: string): string | undefined {
   const [[pair, equals] = ['', -1], second] = named
   if (second !== undefined || pair.slice(0, equals) !== name) return undefined
   const value = pair.slice(equals + 1)
-  return unescaped(value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value)
-}
-
-function unescaped(value: string): string {
-  if (!value.includes('%')) return value
-  try {
-    return decodeURIComponent(value)
-  } catch {
-    return value // it is no escaped text, and its readers take it as it is
-  }
+  const bare = value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
+  // What is no escaped text its readers take as it is.
+  return bare.includes('%') ? (decodeEscapes(bare) ?? bare) : bare
 }

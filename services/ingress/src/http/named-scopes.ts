@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { NamedScopeKind } from '@weir/core/limits/limit.ts'
+import { type NamedScopeKind, namedScopeKinds } from '@weir/core/limits/limit.ts'
 import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import type { Claims } from '@weir/identity/caller.ts'
 import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
@@ -41,15 +41,10 @@ type Read = (source: ScopeSource, values: Map<string, string>) => void
 export function createScopeReader(
   policy: Pick<Policy, 'limits' | 'routes'>,
 ): (source: ScopeSource) => NamedValues | undefined {
-  const readers = [
-    headerReader(policy),
-    queryReader(policy),
-    attributeReader(policy),
-    pathReader(policy),
-    claimReader(policy),
-    cookieReader(policy),
-    bodyReader(policy),
-  ].filter((read) => read !== undefined)
+  const readers = namedScopeKinds.flatMap((kind) => {
+    const names = namesOf(policy, kind)
+    return names.length === 0 ? [] : [readersOf[kind](names, policy.routes)]
+  })
   if (readers.length === 0) return () => undefined
   return function readScopes(source) {
     const values = new Map<string, string>()
@@ -58,57 +53,75 @@ export function createScopeReader(
   }
 }
 
-/** Headers as Node joins them. One that came twice is empty: upstreams take the first, the last, or both. */
-function headerReader(policy: Pick<Policy, 'limits'>): Read | undefined {
-  const names = namesOf(policy, 'header')
-  if (names.length === 0) return undefined
-  return ({ headers, rawHeaders = [] }, values) => {
-    for (const name of names) {
-      const value = headers?.[name]
-      if (value === undefined) continue
-      const text = Array.isArray(value) ? value.join(', ') : value
-      const isOne = !text.includes(',') || rawHeaders.filter(isNameOf(name)).length < 2
-      values.set(`header:${name}`, isOne ? text : '')
-    }
-  }
+const readersOf: Readonly<Record<NamedScopeKind, (names: readonly string[], routes: readonly Route[]) => Read>> = {
+  /** Headers as Node joins them. One that came twice is empty: upstreams take the first, the last, or both. */
+  header:
+    (names) =>
+    ({ headers, rawHeaders = [] }, values) => {
+      for (const name of names) {
+        const value = headers?.[name]
+        if (value === undefined) continue
+        const text = Array.isArray(value) ? value.join(', ') : value
+        const isOne = !text.includes(',') || rawHeaders.filter(isNameOf(name)).length < 2
+        values.set(`header:${name}`, isOne ? text : '')
+      }
+    },
+  /**
+   * Query parameters. One that is there twice by any server's reading is empty, as in bodies: upstreams differ in which
+   * of them counts. A `;` separates as `&` does, because some take it for that.
+   */
+  query:
+    (names) =>
+    ({ url = '' }, values) => {
+      const queryAt = url.indexOf('?')
+      if (queryAt === -1) return
+      const text = url.slice(queryAt + 1)
+      const query = new URLSearchParams(text.replaceAll(';', '&'))
+      const found = [...query.keys()].map(laxName)
+      for (const name of names) {
+        const isOne = found.indexOf(laxName(name)) === found.lastIndexOf(laxName(name))
+        values.set(`query:${name}`, isOne ? (query.get(name) ?? '') : '')
+      }
+    },
+  attribute:
+    (names) =>
+    ({ attributes = {} }, values) => {
+      for (const name of names)
+        if (Object.hasOwn(attributes, name)) values.set(`attribute:${name}`, `${attributes[name]}`)
+    },
+  path: pathReader,
+  /** A list or an object is no value: which of its parts would be counted? */
+  claim:
+    (names) =>
+    ({ claims = {} }, values) => {
+      for (const name of names) {
+        const value = Object.hasOwn(claims, name) ? claims[name] : undefined
+        if (isScalar(value)) values.set(`claim:${name}`, bounded(`${value}`))
+      }
+    },
+  /** Cookies are credentials: only their hash leaves this function. */
+  cookie:
+    (names) =>
+    ({ headers }, values) => {
+      const { cookie = '' } = headers ?? {}
+      for (const name of names) {
+        const value = cookieValue(cookie, name)
+        if (value !== undefined && value !== '') values.set(`cookie:${name}`, hash('sha256', value, 'base64url'))
+      }
+    },
+  /** As of claims, a list or an object is no value. */
+  body:
+    () =>
+    ({ body = [] }, values) => {
+      for (const [pointer, value] of body) if (isScalar(value)) values.set(`body:${pointer}`, bounded(`${value}`))
+    },
 }
 
 /** Names and values take turns. */
 const isNameOf = (name: string) => (text: string, at: number) => at % 2 === 0 && text.toLowerCase() === name
 
-/**
- * Query parameters. One that is there twice by any server's reading is empty, as in bodies: upstreams differ in which
- * of them counts. A `;` separates as `&` does, because some take it for that.
- */
-function queryReader(policy: Pick<Policy, 'limits'>): Read | undefined {
-  const names = namesOf(policy, 'query')
-  if (names.length === 0) return undefined
-  return ({ url = '' }, values) => {
-    const queryAt = url.indexOf('?')
-    if (queryAt === -1) return
-    const text = url.slice(queryAt + 1)
-    const query = new URLSearchParams(text.replaceAll(';', '&'))
-    const found = [...query.keys()].map(laxName)
-    for (const name of names) {
-      const isOne = found.indexOf(laxName(name)) === found.lastIndexOf(laxName(name))
-      values.set(`query:${name}`, isOne ? (query.get(name) ?? '') : '')
-    }
-  }
-}
-
-function attributeReader(policy: Pick<Policy, 'limits'>): Read | undefined {
-  const names = namesOf(policy, 'attribute')
-  if (names.length === 0) return undefined
-  return ({ attributes = {} }, values) => {
-    for (const name of names)
-      if (Object.hasOwn(attributes, name)) values.set(`attribute:${name}`, `${attributes[name]}`)
-  }
-}
-
 /** Segments of the path, decoded: `%40` and `@` are one value. Descriptors have attributes instead. */
-function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read | undefined {
-  const names = namesOf({ limits }, 'path')
-  if (names.length === 0) return undefined
+function pathReader(names: readonly string[], routes: readonly Route[]): Read {
   const positions = new Map<Route, readonly (readonly [scope: string, segment: number, verb: number])[]>()
   for (const route of routes) {
     if (route.method === descriptorMethod) continue
@@ -127,39 +140,6 @@ function pathReader({ limits, routes }: Pick<Policy, 'limits' | 'routes'>): Read
       const text = decodeURIComponent(segments[at] ?? '')
       values.set(scope, bounded(text.slice(0, text.length - verb)))
     }
-  }
-}
-
-/** A list or an object is no value: which of its parts would be counted? */
-function claimReader(policy: Pick<Policy, 'limits'>): Read | undefined {
-  const names = namesOf(policy, 'claim')
-  if (names.length === 0) return undefined
-  return ({ claims = {} }, values) => {
-    for (const name of names) {
-      const value = Object.hasOwn(claims, name) ? claims[name] : undefined
-      if (isScalar(value)) values.set(`claim:${name}`, bounded(`${value}`))
-    }
-  }
-}
-
-/** Cookies are credentials: only their hash leaves this function. */
-function cookieReader(policy: Pick<Policy, 'limits'>): Read | undefined {
-  const names = namesOf(policy, 'cookie')
-  if (names.length === 0) return undefined
-  return ({ headers }, values) => {
-    const { cookie = '' } = headers ?? {}
-    for (const name of names) {
-      const value = cookieValue(cookie, name)
-      if (value !== undefined && value !== '') values.set(`cookie:${name}`, hash('sha256', value, 'base64url'))
-    }
-  }
-}
-
-/** As of claims, a list or an object is no value. */
-function bodyReader(policy: Pick<Policy, 'limits'>): Read | undefined {
-  if (namesOf(policy, 'body').length === 0) return undefined
-  return ({ body = [] }, values) => {
-    for (const [pointer, value] of body) if (isScalar(value)) values.set(`body:${pointer}`, bounded(`${value}`))
   }
 }
 

@@ -12,14 +12,7 @@ import { costUnreadable, readCost } from '../http/read-cost.ts'
 import { startedAtOf } from '../http/timed-response.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
-import {
-  type GatewayOptions,
-  noOptions,
-  readGatewayOptions,
-  sendCaller,
-  sendRefusal,
-  setOnExceed,
-} from './authorize/gateway.ts'
+import { noOptions, readGatewayOptions, sendCaller, sendRefusal, setOnExceed } from './authorize/gateway.ts'
 import { originalRequest } from './authorize/original-request.ts'
 import { hasBody } from './proxy/client-body.ts'
 
@@ -117,19 +110,11 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
   }
 }
 
-interface GatewayQuestion {
-  readonly view: PolicyView
-  readonly method: string
-  /** Path and query as the client sent them; `path` is what routes are matched by. */
-  readonly url: string
-  readonly path: string
-  readonly options: GatewayOptions
-}
-
-type Unreadable = Pick<GatewayQuestion, 'options'> & { readonly problem: Problem }
-
-/** Reads the client's request and the gateway's options out of what the gateway sent. */
-function readQuestion(view: PolicyView, request: FastifyRequest): GatewayQuestion | Unreadable {
+/**
+ * Reads the client's request and the gateway's options out of what the gateway sent. `url` are path and query as the
+ * client sent them; `path` is what routes are matched by.
+ */
+function readQuestion(view: PolicyView, request: FastifyRequest) {
   const { method, headers, socket } = request.raw
   const behind = request.originalUrl.slice(authorizePath.length)
   const rest = behind.startsWith('/') ? behind : ''
@@ -139,7 +124,7 @@ function readQuestion(view: PolicyView, request: FastifyRequest): GatewayQuestio
   const query = rest === '' ? behind.slice(1) : ''
   const options = readGatewayOptions(query, isProblem(original) ? '' : original.url)
   if (isProblem(options)) return { options: noOptions, problem: options }
-  const unreadable = (problem: Problem): Unreadable => ({ options, problem })
+  const unreadable = (problem: Problem) => ({ options, problem })
   if (hasTooManyHeaders(request.raw)) return unreadable(headersTooLarge(askHeaderBytesMax))
   const misnamed = view.readHeaders.problemOf(connectionNamed(headers.connection))
   if (misnamed !== undefined) return unreadable(misnamed)

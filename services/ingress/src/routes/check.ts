@@ -5,7 +5,7 @@ import type { DecisionService } from '@weir/decide/decision-service.ts'
 import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
 import { badRequest, sendProblem } from '@weir/runtime/problem.ts'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   collector,
   denialProblem,
@@ -51,43 +51,40 @@ export function addCheckRoutes(
     return sendJson(reply, decisionText(checked), headers)
   }
 
+  const partsOf = (request: FastifyRequest, { raw }: FastifyReply, entryPoint: 'check' | 'batch') => {
+    const { view, principal } = authorizedCheck(request)
+    const startedAt = startedAtOf(raw)
+    const trace = ports.traces
+      ?.begin(request.raw, view.policy, principal.kind === 'token')
+      ?.startHttp('POST', entryPoint === 'check' ? checkPath : batchPath, startedAt, raw)
+    const client = entryPoint === 'check' ? raw : undefined
+    return { decisionService, entryPoint, startedAt, view, principal, nowMs: ports.clock.nowMs(), client, trace }
+  }
+
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
   const single = { ...checkRoute(checkBody, authorizeCaller), bodyLimit: checkBodyBytesMax }
   app.post(checkPath, single, (request, reply) => {
-    const { view, principal } = authorizedCheck(request)
     const read = readCheck(request.body)
     if ('wrong' in read) {
       sendProblem(reply, badRequest(read.wrong))
       return
     }
-    const startedAt = startedAtOf(reply.raw)
-    const trace = ports.traces
-      ?.begin(request.raw, view.policy, principal.kind === 'token')
-      ?.startHttp('POST', checkPath, startedAt, reply.raw)
-    const from = { entryPoint: 'check', startedAt, client: reply.raw, trace } as const
-    const parts = { ...from, decisionService, view, nowMs: ports.clock.nowMs() }
-    const checked = answerCheck(parts, principal, read.value)
+    const checked = answerCheck(partsOf(request, reply, 'check'), read.value)
     if (checked instanceof Promise) checked.then((found) => send(reply, found)).catch((error) => reply.send(error))
     else send(reply, checked)
   })
 
   const options = { ...checkRoute(batchBody, authorizeCaller), bodyLimit: batchBodyBytesMax }
   app.post(batchPath, options, async (request, reply) => {
-    const { view, principal } = authorizedCheck(request)
     const batch = readBatch(request.body)
     if ('wrong' in batch) return sendProblem(reply, badRequest(batch.wrong))
-    const startedAt = startedAtOf(reply.raw)
-    const trace = ports.traces
-      ?.begin(request.raw, view.policy, principal.kind === 'token')
-      ?.startHttp('POST', batchPath, startedAt, reply.raw)
-    const from = { entryPoint: 'batch', startedAt, client: undefined, trace } as const
-    const parts = { ...from, decisionService, view, nowMs: ports.clock.nowMs() }
+    const parts = partsOf(request, reply, 'batch')
     // All are asked in one tick of the event loop, so that they share calls of the script. Each is a promise from its
     // beginning: one that throws must not leave others behind that nothing waits for.
     const checked = batch.value.checks.map(async (body) => {
       const read = readCheck(body)
       if ('wrong' in read) return badRequest(read.wrong)
-      return read.value.wait === undefined ? answerCheck(parts, principal, read.value) : noWaiting
+      return read.value.wait === undefined ? answerCheck(parts, read.value) : noWaiting
     })
     const settings = batch.value.headers === true ? ports : undefined
     const results = (await Promise.all(checked)).map((one) => resultText(one, settings))

@@ -43,6 +43,7 @@ export interface CheckParts {
   /** As in `DecisionRequest`. */
   readonly startedAt: number
   readonly view: PolicyView
+  readonly principal: CheckPrincipal
   readonly nowMs: number
   /** The answer that a check with `wait` waits for; undefined where checks do not wait. */
   readonly client: ServerResponse | undefined
@@ -52,8 +53,7 @@ export interface CheckParts {
 
 /** Decides one check. It calls the store before it returns, so that all checks of one tick go to Redis together. */
 export function answerCheck(
-  { decisionService, entryPoint, startedAt, view, nowMs, client, trace }: CheckParts,
-  principal: CheckPrincipal,
+  { decisionService, entryPoint, startedAt, view, principal, nowMs, client, trace }: CheckParts,
   body: CheckBody,
 ): Checked | Promise<Checked> {
   const matched = matchAsked(view, body)

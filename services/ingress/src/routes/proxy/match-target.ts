@@ -1,26 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import type { Route } from '@weir/policy/policy.ts'
-import { badRequest, type Problem } from '@weir/runtime/problem.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Target } from './read-target.ts'
 
-/** Where a request goes. */
-interface MatchedTarget {
-  readonly route: Route
-  /** By which the route was found, and its parameters are read. */
-  readonly matchedPath: string
-  /** As the upstream gets it. */
-  readonly path: string
-}
-
-/** Finds the route of a request; a problem where readers of its path could find another one. */
-export function matchTarget(
-  view: PolicyView,
-  method: string,
-  headers: IncomingHttpHeaders,
-  target: Target,
-): MatchedTarget | Problem {
+/**
+ * Finds the route of a request; a problem where readers of its path could find another one. By `matchedPath` the route
+ * was found, and its parameters are read; the upstream gets `path`.
+ */
+export function matchTarget(view: PolicyView, method: string, headers: IncomingHttpHeaders, target: Target) {
   const { marked, path } = target
   if (marked !== undefined) {
     const found = marked.readings.map((reading) => view.matchRoute(method, reading))
