@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { paths as pagePaths } from '@weir/page/web/paths.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, describe, expect, it } from 'vitest'
 import { openWatchedPage, seriousFindings, signIn, untilLoaded } from '../support/browser/open-browser.ts'
@@ -10,23 +11,12 @@ import { forFile } from '../support/opened.ts'
 /** Where pictures of all pages go, if anywhere: a run leaves no change otherwise. */
 const pictures = process.env.WEIR_TEST_PICTURES
 
-const paths = ['/', '/live', '/usage', '/usage?compare=previous&split=off&span=7d', '/usage?view=answers', '/subjects']
-paths.push('/usage?by=subject%2Croute&top=5', '/policy?kind=limits&name=trial-day')
-paths.push(
-  '/decisions',
-  '/blocks',
-  '/alerts',
-  '/alerts?outcome=failed%2Cgiven_up%2Cdropped',
-  '/endpoints',
-  '/policy',
-  '/policy/change',
-  '/changes',
-  '/keys',
-  '/tokens',
-  '/search?q=opps',
-  '/alerts?endpoint=ops',
-)
-paths.push('/invoices/x', '/prices', '/system', '/subjects/northwind')
+/** Every path of the page but that of customers, which opens with a link of their own; some with what they are asked. */
+const paths = pagePaths.filter((path) => !path.includes(':') && path !== '/me').map(String)
+paths.push('/usage?compare=previous&split=off&span=7d', '/usage?view=answers', '/usage?by=subject%2Croute&top=5')
+paths.push('/policy?kind=limits&name=trial-day', '/alerts?outcome=failed%2Cgiven_up%2Cdropped', '/alerts?endpoint=ops')
+paths.push('/search?q=opps')
+paths.push('/invoices/x', '/subjects/northwind')
 for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'spend'])
   paths.push(`/subjects/northwind?tab=${tab}`)
 

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import {
   clientAddressHeaders,
@@ -47,6 +47,12 @@ const snippets: readonly Snippet[] = [
     ),
   },
 ]
+
+test('every gateway with a configuration is among them', async () => {
+  const entries = await readdir(resolve(import.meta.dirname, '../../docs/integrations'), { withFileTypes: true })
+  const folders = entries.filter((one) => one.isDirectory()).map(({ name }) => name)
+  expect([...new Set(snippets.map(({ file }) => file.split('/')[0]))].toSorted()).toEqual(folders.toSorted())
+})
 
 test.each(snippets)('$file withholds from the API what the proxy withholds from upstreams', async (snippet) => {
   const { file, part, drops, ownWords = [] } = snippet

@@ -3,6 +3,7 @@ import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { parseList } from 'structured-headers'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import type { GatewayProgram } from '../../support/gateways/all-gateways.ts'
 import { startCaddy } from '../../support/gateways/caddy.ts'
 import { startEnvoy } from '../../support/gateways/envoy.ts'
 import { startHaproxy } from '../../support/gateways/haproxy.ts'
@@ -21,7 +22,7 @@ interface Kind {
   readonly canServeWhenAway: boolean
 }
 
-const kinds: Readonly<Record<string, Kind>> = {
+const kinds: Readonly<Record<GatewayProgram, Kind>> = {
   nginx: { start: startNginx, statusWhenAway: 503, canServeWhenAway: true },
   caddy: { start: startCaddy, statusWhenAway: 502, canServeWhenAway: false },
   haproxy: { start: startHaproxy, statusWhenAway: 503, canServeWhenAway: true },

@@ -32,6 +32,10 @@ export const gatewayStarts = {
 
 export type GatewayName = keyof typeof gatewayStarts
 
+type ProgramOf<Name> = Name extends `${infer Program}, ${string}` ? Program : Name
+/** The program of a gateway, however it is configured. */
+export type GatewayProgram = ProgramOf<GatewayName>
+
 /** Gateways before one Weir and one upstream. */
 export type Gateways = Awaited<ReturnType<typeof openGateways>>
 
