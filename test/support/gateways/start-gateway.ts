@@ -58,6 +58,7 @@ export async function startGateway(planOf: (port: number) => Promise<GatewayPlan
     /** The gateway's own folder, with its files. */
     dir,
     url: `http://127.0.0.1:${port}`,
+    pid: program.pid,
     /** Ends it and removes its folder. */
     async close() {
       await program.end(endsBy)
