@@ -11,7 +11,7 @@ import { forFile } from '../support/opened.ts'
 /** Where pictures of all pages go, if anywhere: a run leaves no change otherwise. */
 const pictures = process.env.WEIR_TEST_PICTURES
 
-/** Every path of the page but that of customers, which opens with a link of their own; some with what they are asked. */
+/** Every path but that of customers, which opens with a link of their own; some with what they are asked. */
 const paths = pagePaths.filter((path) => !path.includes(':') && path !== '/me').map(String)
 paths.push('/usage?compare=previous&split=off&span=7d', '/usage?view=answers', '/usage?by=subject%2Croute&top=5')
 paths.push('/policy?kind=limits&name=trial-day', '/alerts?outcome=failed%2Cgiven_up%2Cdropped', '/alerts?endpoint=ops')
