@@ -30,6 +30,12 @@ describe('a query of the rollups', () => {
     }
   })
 
+  it('is broken down by four columns at most', () => {
+    const ask = (by: string) => parseUsageQuery({ by }, { nowMs })
+    expect(ask('subject,plan,route,method')).toMatchObject({ kind: 'query' })
+    expect(ask('subject,plan,route,method,outcome')).toMatchObject({ kind: 'problems' })
+  })
+
   it('of what only decisions have names a subject, a key or an address, and takes 31 days', () => {
     const ask = (more: Readonly<Record<string, string>>, isNarrow = false) =>
       parseUsageQuery({ from: '2026-10-01', to: '2026-11-01', ...more }, { nowMs, isNarrow })
