@@ -8,6 +8,7 @@ import type { CheckResult, Reason } from './check-result.ts'
 type Camel<Name> = Name extends `${infer Word}_${infer Rest}` ? `${Word}${Capitalize<Camel<Rest> & string>}` : Name
 type Result = Of<typeof checkResult>
 
+// These are held by the compiler: a difference fails the types of `npm run check`.
 it('the client asks and answers what the contract of the check API says', () => {
   // A body is counted by where the request is: at the ingress.
   expectTypeOf<keyof CheckRequest>().toEqualTypeOf<Camel<Exclude<keyof CheckBody, 'body'>>>()
