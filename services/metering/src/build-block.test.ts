@@ -1,4 +1,5 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { storedColumns } from '@weir/contracts/decision-columns.ts'
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { decisionInput } from '@weir/contracts/testing/decision-input.ts'
 import { describe, expect, it } from 'vitest'
@@ -64,6 +65,23 @@ describe('buildBlock', () => {
     const parse = (block: ReturnType<typeof build>) => linesOf(block).map((line) => JSON.parse(line))
     expect(parse(build(values, 'slow'))).toEqual(parse(build(values)))
     expect(build(values).months).toEqual(build(values).months)
+  })
+
+  it('has every stored column, also of a record that is read in full', () => {
+    const correction = { corrects: journal, adjustment: -2 }
+    const of = decisionInput({
+      count: 0,
+      cost: 0,
+      policy: 7,
+      retryMs: 30,
+      ip: '192.0.2.1',
+      shadowedBy: 'minute',
+      correction,
+    })
+    const value = `${encodeDecisionOpen({ ...of, tsMs: Date.parse('2026-05-02') })},"journal":"${journal}","seq":0}`
+    const rows = (['slow', 'fast'] as const).map((encoder) => JSON.parse(linesOf(build([value], encoder))[0] ?? ''))
+    expect(rows[0]).toEqual(rows[1])
+    expect(Object.keys(rows[0])).toEqual(expect.arrayContaining([...storedColumns]))
   })
 
   it('splits its rows by month, the older month first', () => {

@@ -48,6 +48,40 @@ test('On one server nothing that is committed names a shard, and ClickHouse give
   expect([...world.tokens.values()].filter((lines) => lines.includes('received_at'))).toEqual([])
 })
 
+test('A partition that goes to another process while its block is declared gets no row from this one', async () => {
+  const world = new World(sixLogs())
+  const one = startMeter(world)
+  await Promise.all(all.map((partition) => one.assign(partition)))
+  world.onEffect = (effect) => {
+    world.isFenced = effect.startsWith('declare')
+  }
+  const faults = await one.round()
+  expect([...faults.values()]).toEqual(all.map(() => expect.objectContaining({ code: 'PARTITION_LOST' })))
+  expect(world.rows.size).toBe(0)
+  world.isFenced = false
+  world.onEffect = () => undefined
+  await settle(world)
+  expectOnce(world)
+})
+
+test('Only a block whose insert got no answer is compared with every table', async () => {
+  const world = new World(sixLogs())
+  const { insert } = world
+  let lost = 0
+  world.insert = (request) => {
+    const refusal = insert.call(world, request)
+    if (request.table === 'decisions' && lost++ === 0) throw new WeirError('CLICKHOUSE_UNAVAILABLE', 'no answer')
+    return refusal
+  }
+  const one = startMeter(world)
+  await Promise.all(all.map((partition) => one.assign(partition)))
+  await one.round(5)
+  expect(world.repaired).toHaveLength(1)
+  await one.round()
+  expect(world.repaired).toHaveLength(1)
+  expectOnce(world)
+})
+
 /** Once for each step, whose effect has happened or not; `restart` is called before the next start. */
 async function killAtEachStep(open: () => World, restart: (world: World) => void = () => undefined): Promise<void> {
   const whole = open()

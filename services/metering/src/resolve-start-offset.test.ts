@@ -57,6 +57,7 @@ describe('resolveStartOffset', () => {
   it('a commit of another incarnation of the topic does not count', () => {
     const metadata = metadataOf({ topicId: 'before' })
     expect(resolve({ metadata, lastInserted: undefined })).toEqual(begin(0n))
+    expect(resolve({ metadata, lastInserted: undefined, offset: 150n })).toEqual(begin(0n))
   })
 
   it('an offset that a person moved is read from there, and rows without a commit stop nothing until all are passed', () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
@@ -75,6 +76,22 @@ it('a token that the policy has no more is refused also on a connection that it 
   expect(await status('ci-token')).toBe(200)
   policy.replace(requirePolicy(policyText.replace('scopes: [check]', 'scopes: [read]'), 'weir.yaml'))
   expect([await status('ci-token'), ports.size]).toEqual([403, 1])
+})
+
+it('a check is decided by the policy that authorized it, also if another comes before its body', async () => {
+  const { api, policy, ask } = await open()
+  const body = (payload: string) =>
+    new Readable({
+      read() {
+        policy.replace(requirePolicy(policyText.replace('size: 6', 'size: 2'), 'weir.yaml'))
+        this.push(payload)
+        this.push(null)
+      },
+    })
+  const payload = body('{"subject":"acme","cost":3}')
+  const answer = await api.inject({ method: 'POST', url: '/v1/check', headers: bearer('ci-token'), payload })
+  expect(answer.json()).toMatchObject({ allowed: true, limits: [{ size: 6, used: 3 }, {}] })
+  expect((await ask({ subject: 'acme', cost: 3 })).json()).toMatchObject({ allowed: false, denied_by: 'minute' })
 })
 
 it('a batch answers in order, each for itself, malformed ones with a problem', async () => {

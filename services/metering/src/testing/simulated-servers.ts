@@ -38,6 +38,10 @@ export class World {
   refuses: (request: ShardInsert) => boolean = () => false
   refusesLettersOf: number | undefined
   isForgetful = false
+  /** Every partition was given to another process. */
+  isFenced = false
+  /** Tokens of blocks of which ClickHouse was asked whether every table has them once. */
+  readonly repaired: string[] = []
   nowMs = thisMonthMs
   /** The shards of a cluster, each with tokens of its own; undefined: one server. */
   shards: number | undefined
@@ -121,7 +125,10 @@ function storeOf(world: World): UsageStore {
           world.positions.has(`${shard} ${partition}:${offset}`),
         ),
       ),
-    repair: async () => undefined,
+    repair: async ({ dedupToken }) => {
+      world.repaired.push(dedupToken)
+      return undefined
+    },
     lastInserted: async ({ partition }) => {
       const rows = world.rowsOf(partition)
       return rows.length === 0 ? undefined : BigInt(Math.max(...rows))
@@ -162,7 +169,7 @@ export function startMeter(world: World) {
       )
       world.commit(commits)
     },
-    isFenced: () => false,
+    isFenced: () => world.isFenced,
   }
   const positions = new Map<number, bigint>()
   return {
