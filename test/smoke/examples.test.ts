@@ -109,7 +109,9 @@ test.each(names)('the example %s runs by the command of its README, and leaves t
   const { code, stdout, stderr } = await runWeir([...commandOf(name), '--once'])
   expect([code, stderr.replaceAll(/^weir: counted until .*\n/gm, '')]).toEqual([0, ''])
   const lines = [`In force for now: examples/${name}/weir.yaml`, ...(printed[name] ?? [])]
-  expect(stdout.trimEnd().split('\n')).toEqual(lines.map(asPattern))
+  // Alerts that other files raise may come while an example prints alerts.
+  const own = stdout.split('\n').filter((line) => line !== '' && !/"subject": ?"demo/.test(line))
+  expect(own).toEqual(lines.map(asPattern))
   expect(await policy()).toEqual(before)
 })
 

@@ -148,6 +148,7 @@ export const checkResult = closed({
     ),
   ),
   challenge: optional(text('With on_exceed challenge: the page.')),
+  suspended: optional(text('Why the subject is suspended; absent where it is not.')),
   headers: optional(resultHeaders),
   limits: limitStates(),
 })

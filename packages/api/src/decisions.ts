@@ -185,6 +185,7 @@ const now = nullable(
       object({
         name: text('of the limit'),
         size: whole('units'),
+        capacity: whole('the most that can be used at one moment'),
         used: wholeOrNull('units; null: the record does not say which count it is, or others share it'),
         remaining: wholeOrNull('the same'),
         admits: flagOrNull('whether it would admit the request; null: not known'),

@@ -3,6 +3,7 @@ import { answer, media, noBody, operation } from './operation.ts'
 import { after } from './query/parameters.ts'
 import {
   address,
+  closed,
   defaulted,
   described,
   flag,
@@ -123,14 +124,18 @@ export const unblockLimits = operation('POST /v1/subjects/:id/limits/unblock', {
 
 const block = object({
   id: text('for POST /v1/blocks/{id}/lift'),
-  limit: text('of the limit'),
-  subject: textOrNull('whose; null where subjects share the count'),
-  ip: textOrNull('the blocked address or IPv6 network; null where the limit counts by none, or where records lack it'),
+  limit: textOrNull('of the limit; null: made by hand'),
+  subject: textOrNull('whose; null where subjects share the count, or the block is of a key or an address'),
+  key_id: optional(textOrNull('by hand: the blocked key')),
+  ip: textOrNull('the blocked address or network; null where the limit counts by none, or where records lack it'),
+  exempt: optional(flag('by hand: no block of its address and no limit by address applies')),
   scope: textsByName('what the limit counted by beyond the subject, as recorded'),
   since: text('RFC 3339; when it was set'),
-  until: text('RFC 3339; when it ends, by the clock of Redis'),
-  refusals: whole('requests refused since then'),
-  decision: text('id of the refusal that seems to have set it'),
+  until: text('RFC 3339; when it ends, by the clock of Redis, or by hand of the ingress'),
+  refusals: wholeOrNull('requests refused since then; null: made by hand'),
+  decision: textOrNull('id of the refusal that seems to have set it; null: made by hand'),
+  by: optional(textOrNull('by hand: name of the token that made it')),
+  reason: optional(textOrNull('by hand: why')),
 })
 /** A block that stands. */
 export type Block = Of<typeof block>
@@ -166,8 +171,32 @@ export const listBlocks = operation('GET /v1/blocks', {
   problems: [409, 503],
 })
 
+const newBlock = closed({
+  subject: optional(text('the subject to block')),
+  key_id: optional(text('or the key to block')),
+  ip: optional(
+    text(
+      'or the address, or network such as `198.51.100.0/24`, to block or exempt; an IPv6 address stands for its network',
+    ),
+  ),
+  exempt: optional(flag('of an address: no block of it and no limit by address applies')),
+  for: text('1m to 366d'),
+  reason: optional(text('why, for the others who read the list; up to 200 characters')),
+})
+/** Whom to block or exempt. */
+export type NewBlock = Of<typeof newBlock>
+/** Blocks or exempts a caller by hand. */
+export const blockCaller = operation('POST /v1/blocks', {
+  ...blocksTag,
+  scope: 'limits',
+  summary: 'Block a subject, a key or an address for a while, or exempt an address',
+  body: newBlock,
+  answers: { 201: answer('The block', block) },
+  problems: [422, 503],
+})
+
 const liftedBlock = object({
-  limit: text('of the limit'),
+  limit: textOrNull('of the limit; null: the block was made by hand'),
   subject: textOrNull('whose block it was; null where subjects share the count'),
   lifted: flag('false: there was no block any more'),
   forgotten: flag('whether the count begins again'),

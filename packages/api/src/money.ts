@@ -1,10 +1,11 @@
-import { answer, operation } from './operation.ts'
+import { answer, media, operation } from './operation.ts'
 import {
   closed,
   defaulted,
   described,
   flag,
   list,
+  numberOrNull,
   type Of,
   object,
   oneOf,
@@ -111,6 +112,48 @@ export const getSpend = operation('GET /v1/spend', {
   query: { subject: text('whose') },
   answers: { 200: answer('So far', spend) },
   problems: [404, 503],
+})
+
+const money = {
+  currency: text('ISO 4217'),
+  amount: decimal('the price of what is counted of the month'),
+  previous: decimal('the price of the month before, by the price list in force'),
+  change: numberOrNull('from that month to this one: 0.12 is 12% more; null from 0'),
+  forecast: textOrNull(
+    'decimal: of the whole month at the mean pace so far; null within its first day and once it is over',
+  ),
+}
+const monthSpend = object({
+  period: text('as asked'),
+  ...completeness,
+  totals: list(object(money), 'by currency'),
+  rows: list(
+    object({
+      subject: text('whose'),
+      plan: text('of the subject'),
+      from: text('RFC 3339: the first instant of the month, in the zone of the subject and with its anchor'),
+      to: text('RFC 3339: the first instant of the next one'),
+      time_zone: text('of the subject'),
+      ...money,
+    }),
+    'every subject with a price list, the highest amount first',
+  ),
+})
+/** What a month costs every customer. */
+export type MonthSpend = Of<typeof monthSpend>
+/** What a month costs every customer, each in its own zone. */
+export const listSpend = operation('GET /v1/spend/month', {
+  tag: 'prices',
+  scope: 'billing',
+  summary: 'What a month costs every customer, each in its own zone, with totals by currency',
+  query: {
+    period: defaulted(
+      text('`2026-11`, `current` or `previous`', { pattern: '^(\\d{4}-\\d{2}|current|previous)$', default: 'current' }),
+    ),
+    format: defaulted(described(oneOf(['json', 'csv']), '`csv`: the rows as a file', { default: 'json' })),
+  },
+  answers: { 200: media('The month', { 'application/json': monthSpend, 'text/csv': { type: 'string' } }) },
+  problems: [422, 503, 504],
 })
 
 const ratedUsage = object({

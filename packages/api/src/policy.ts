@@ -5,6 +5,7 @@ import { answer, media, noBody, operation } from './operation.ts'
 import {
   anyObject,
   anyObjectOrNull,
+  closed,
   defaulted,
   flag,
   list,
@@ -211,6 +212,7 @@ const impact = object({
       ),
       ...refused,
       subjects: list(object({ subject: text('its id'), ...refused }), 'whose refusals change, the most refusals first'),
+      routes: list(object({ route: text('its template'), ...refused }), 'the same by route, 10 at most'),
     }),
   ),
 })
@@ -234,6 +236,24 @@ export const getImpact = operation('POST /v1/policy/impact', {
   },
   answers: { 200: answer('The impact', impact) },
   problems: [409, 422, 429, 503, 504],
+})
+
+/** The same of one limit in another form, without a file. Changes nothing. */
+export const getLimitImpact = operation('POST /v1/limits/:name/impact', {
+  tag: 'limits',
+  scope: 'write',
+  summary: 'Who would have been refused by a limit in another form; changes nothing',
+  params: { name: text('of the limit') },
+  body: closed({
+    settings: Type.Unsafe<JsonObject>({ type: 'object', described: partSchema('limits') }),
+    subjects: optional(
+      texts(`only these, at most ${impactSubjects.most}; else the ${impactSubjects.asked} with the most decisions`),
+    ),
+    from: optional(time('as of usage; 7 days before `to` if absent, and no more')),
+    to: optional(time('the same; now if absent')),
+  }),
+  answers: { 200: answer('The impact', impact) },
+  problems: [404, 409, 422, 429, 503, 504],
 })
 
 const changeFields = {

@@ -35,6 +35,7 @@ export const checkProblem = object(
       ...['quota-exceeded', 'temporary-reduced-capacity', 'abnormal-usage-detected'].map(standard),
       ...['bad-request', 'unauthorized', 'forbidden', 'scope-missing', 'untrusted-proxy'].map(own),
       ...['not-found', 'method-not-allowed', 'cost-exceeds-limit', 'too-many-open', 'cost-unreadable'].map(own),
+      ...['blocked', 'suspended'].map(own),
       ...['no-upstream', 'upstream-timeout', 'upstream-unreachable', 'upstream-busy', 'headers-too-large'].map(own),
       ...['internal', 'unknown-decision', 'settlement-too-high', 'conflict', 'settlement-unavailable'].map(own),
       own('limits-unavailable'),

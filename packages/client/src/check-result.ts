@@ -37,6 +37,8 @@ export interface CheckResult {
   readonly onExceed: OnExceed | undefined
   /** The page where a denied client can prove to be a person, if the limit has one. */
   readonly challenge: string | undefined
+  /** Why the subject is suspended; absent where it is not. */
+  readonly suspended?: string | undefined
   readonly limits: readonly LimitState[]
   /**
    * Headers to pass on with your own answer: `ratelimit`, `ratelimit-policy`, `weir-decision`, and `retry-after` with
@@ -83,8 +85,9 @@ export function readResult(value: unknown, answer: Fields): CheckResult | undefi
   const reason = textOf(value.reason) ?? ''
   const retryAfterMs = numberOf(value.retry_after_ms)
   const headers = headersOf(answer)
-  // Waiting helps neither a wrong key nor a cost that never fits.
-  if (!allowed && reason !== 'unauthorized' && reason !== 'cost_exceeds_limit') {
+  const suspended = textOf(value.suspended)
+  // Waiting helps neither a wrong key, nor a cost that never fits, nor a suspended subject.
+  if (!allowed && suspended === undefined && reason !== 'unauthorized' && reason !== 'cost_exceeds_limit') {
     headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
   }
   return {
@@ -96,6 +99,7 @@ export function readResult(value: unknown, answer: Fields): CheckResult | undefi
     deniedBy: textOf(value.denied_by) ?? '',
     onExceed: textOf(value.on_exceed),
     challenge: textOf(value.challenge),
+    suspended,
     limits: Array.isArray(value.limits) ? value.limits.filter(isFields).map(limitState) : [],
   }
 }

@@ -33,7 +33,7 @@ export const unreadable: Refusal = {
   },
 }
 
-function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Problem {
+function problemOf({ reason, deniedBy, challenge, suspended, headers }: CheckResult): Problem {
   const seconds = headers['retry-after'] ?? '1'
   switch (reason) {
     case 'unauthorized':
@@ -61,6 +61,11 @@ function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Probl
         'violated-policies': deniedBy === '' ? [] : [deniedBy],
       }
     default:
+      if (reason === 'blocked' && deniedBy === '') {
+        const [word, title] = suspended === undefined ? ['blocked', 'Blocked'] : ['suspended', 'Suspended']
+        const detail = suspended ?? `Requests from this caller are blocked for ${seconds} s.`
+        return { type: `urn:weir:problem:${word}`, title, status: 403, detail }
+      }
       if (deniedBy === '_markers') {
         return {
           type: 'urn:weir:problem:too-many-open',

@@ -32,7 +32,7 @@ const waitMsMax = 60_000
 /**
  * A check ends this long before its call, so that `onUnavailable` still applies if Weir does not answer.
  */
-const marginMs = 10
+const marginMs = 50
 /** The shortest pause after a denial: one whose wait had passed when it arrived would otherwise start a busy loop. */
 const pauseMsMin = 5
 

@@ -3,13 +3,12 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { Corrections } from './correct/corrections.ts'
 import { DecisionMetrics } from './decision-metrics.ts'
-import { policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
+import { byHand, policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
 import { countExceeded, type ExceededCounts } from './limits/exceeded.ts'
 import { limitsOf, requestOf, reservedDecisionOf } from './limits/limit-request.ts'
 import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import type { AddressForm } from './record/counted-by.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
-import { unauthenticatedDenial } from './record/decision-records.ts'
 import { recordOnce } from './record/record-once.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
 import { DelayQueues } from './wait/delay-queues.ts'
@@ -62,7 +61,9 @@ export class DecisionService {
   async decide(asked: DecisionRequest): Promise<RecordedDecision> {
     const { policy, store, log, clock } = this.#parts
     const { client, trace } = asked
-    let ask = asked
+    const said = byHand(asked, clock)
+    if (typeof said === 'object') return this.#blockedByHand(asked, said)
+    let ask = said === 'exempt' ? { ...asked, ip: '' } : asked
     let limits = limitsOf(ask)
     let reserved = reservedDecisionOf(ask, limits, clock)
     let request = requestOf(ask, limits, reserved, clock)
@@ -114,6 +115,16 @@ export class DecisionService {
       return counted({ id, decision, limits, charged: { id, context: contextOf(ask, tsMs), request, decision } })
     }
     return counted(await this.#answerUnrecorded(id, tsMs, { ask, request, decision }, outcome))
+  }
+
+  /** A person has blocked the caller: no limit is asked, and a peek is answered as any. */
+  async #blockedByHand(ask: DecisionRequest, decision: Decision): Promise<RecordedDecision> {
+    const limits = limitsOf(ask)
+    if (ask.peek) return this.#peeked(ask, { id: undefined, decision, limits })
+    const recorded = await this.recorder.denyRequest(ask, limits, decision)
+    this.metrics.count(ask, limits, decision, recorded.decision, 0)
+    ask.trace?.recorded(ask, recorded)
+    return recorded
   }
 
   /** A peek counts nowhere. */
@@ -169,7 +180,7 @@ export class DecisionService {
     const { retryAfterMs, isUnverifiable } = ask
     const recorded = this.#parts.policy.isStale() ? policyStale : isUnverifiable === true ? unverified : unauthorized
     const answered = retryAfterMs === 0 ? recorded : { ...recorded, retryAfterMs }
-    const rejected = await this.recorder.deny(unauthenticatedDenial(ask, recorded), undefined, answered)
+    const rejected = await this.recorder.denyUnauthenticated(ask, recorded, answered)
     this.metrics.countUnauthenticated(ask, rejected.decision)
     ask.trace?.recorded(ask, rejected)
     return rejected

@@ -1,11 +1,13 @@
 import type { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import type { Policy } from '@weir/policy/policy.ts'
+import type { ManualBlocks } from './limits/manual-blocks.ts'
 
 /** What a decision needs of the policy in force. */
 export interface DecisionView {
   readonly policy: Policy
   /** Offset in `weir.policy.v1` of the last change that was taken over, also one of subjects alone; -1 for unknown. */
   readonly offset: () => number
+  readonly manualBlocks: ManualBlocks
   readonly resolveLimits: ReturnType<typeof createLimitResolver>
   /** The same for a caller whose address is not known: limits by address do not apply. */
   readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>

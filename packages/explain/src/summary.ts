@@ -97,7 +97,9 @@ const deniedTexts: Readonly<Record<Reason, (decision: RecordedDecision, judged: 
   limit: (decision, judged) =>
     `${refusedByCount(decision, judged)}${exceedText(judged, decision)}${waitText(decision)}`,
   blocked: (decision) =>
-    `Refused by ${decision.denied_by}, which blocks the caller because of an earlier refusal.${waitText(decision)}`,
+    decision.denied_by === ''
+      ? 'Refused: the caller was blocked by hand, or its subject was suspended. Nothing was charged.'
+      : `Refused by ${decision.denied_by}, which blocks the caller because of an earlier refusal.${waitText(decision)}`,
   cost_exceeds_limit: neverText,
   unauthorized: () => 'Refused: the request had no valid credential.',
   unavailable: unavailableText,

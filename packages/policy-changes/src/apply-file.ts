@@ -27,7 +27,13 @@ const shownName = (entity: Entity | undefined, { kind, name }: EntityChange) =>
   kind === 'key' && entity !== undefined ? keyFacts(entity).id : name
 
 /** What the admin API has ended stays so: a file from before must not bring it back. */
-const endedKinds: readonly string[] = ['key', 'portal', 'silence', 'unsubscribed'] satisfies readonly Entity['kind'][]
+const endedKinds: readonly string[] = [
+  'key',
+  'portal',
+  'silence',
+  'block',
+  'unsubscribed',
+] satisfies readonly Entity['kind'][]
 const isKept = (before: Entity | undefined) =>
   before !== undefined && endedKinds.includes(before.kind) && before.origin === 'admin'
 

@@ -12,7 +12,7 @@ type HistoryKind = (typeof historyKinds)[number]
 export const isHistoryKind = (kind: string): kind is HistoryKind => historyKinds.some((one) => one === kind)
 
 /** Of a subject only what limits it: whom to tell, and with which secret, stays out. */
-const subjectSettings = ['plan', 'timeZone', 'anchor', 'limits', 'prices', 'selfService']
+const subjectSettings = ['plan', 'timeZone', 'anchor', 'limits', 'prices', 'selfService', 'suspended']
 
 /** What the history holds of an entity's body. */
 export const historyBody = (kind: HistoryKind, body: JsonObject): JsonObject =>

@@ -19,6 +19,7 @@ export const sectionOf = {
   endpoint: 'endpoints',
   watch: 'watches',
   silence: 'silences',
+  block: 'blocks',
   identity: 'identity',
   token: 'tokens',
   portal: 'portals',

@@ -168,6 +168,14 @@ export function parseCidr(text: string): ParsedCidr {
   return { kind: 'cidr', cidr: `${written.toLowerCase()}/${prefix}` }
 }
 
+/** Whether a network, with its prefix or as one address, has all of an address or network. */
+export function networkContains(network: string, inner: string): boolean {
+  const [outer, found] = [network, inner].map(parseCidr)
+  if (outer?.kind !== 'cidr' || found?.kind !== 'cidr') return false
+  const [[base, prefix], [address, length]] = [ipaddr.parseCIDR(outer.cidr), ipaddr.parseCIDR(found.cidr)]
+  return base.kind() === address.kind() && length >= prefix && address.match(base, prefix)
+}
+
 /**
  * An IPv6 address with an IPv4 address at its end, all in hex; empty if that is none. ipaddr.js reads `::1.2.3.4` as
  * the mapped `::ffff:1.2.3.4`, and takes `010.0.0.1`, on which Node's BlockList throws.

@@ -27,6 +27,7 @@ export interface Policy {
   readonly endpoints: ReadonlyMap<string, Endpoint>
   readonly watches: ReadonlyMap<string, Watch>
   readonly silences: ReadonlyMap<string, Silence>
+  readonly blocks: ReadonlyMap<string, ManualBlock>
   readonly identity: Identity
   /** Tokens of people and programs that work with Weir itself, by lower-case hex SHA-256. */
   readonly tokens: Lookup<Token>
@@ -146,6 +147,8 @@ export interface Subject {
   readonly budget?: Budget
   /** As of its plan, which counts where this is absent. */
   readonly selfService?: boolean | undefined
+  /** Why all its requests are refused, as they are told; absent: they are not. */
+  readonly suspended?: string | undefined
 }
 
 /** All of a subject but who it is. */
@@ -310,6 +313,20 @@ export interface Silence {
   /** Alerts that were raised from then on, in milliseconds since the epoch. */
   readonly fromMs: number
   /** The first instant after it. */
+  readonly untilMs: number
+}
+
+/** A caller that a person blocks for a while, or an address that no limit by address applies to. */
+export interface ManualBlock {
+  readonly name: string
+  /** Who: exactly one of these. */
+  readonly subject?: string | undefined
+  readonly keyId?: string | undefined
+  /** With its prefix: `192.0.2.7/32`. */
+  readonly network?: string | undefined
+  /** Only of a network: it is exempt, and not blocked. */
+  readonly isExempt: boolean
+  /** The first instant after it, in milliseconds since the epoch. */
   readonly untilMs: number
 }
 

@@ -31,8 +31,10 @@ import { Sessions } from './http/sessions.ts'
 import { registerBlocks } from './limits/blocks.ts'
 import { registerBlockLift } from './limits/lift-block.ts'
 import { registerLimitChanges } from './limits/limit-changes.ts'
+import { registerManualBlocks } from './limits/manual-blocks.ts'
 import { registerSubjectLimits } from './limits/subject-limits.ts'
 import { registerUsageExport } from './money/export-usage.ts'
+import { registerMonthSpend } from './money/month-spend.ts'
 import { registerPrices } from './money/prices.ts'
 import { registerSpend } from './money/spend.ts'
 import { registerChange } from './policy/change.ts'
@@ -123,10 +125,12 @@ export function buildApp(
     registerEntities(api, sources, changer)
     registerPrices(api, sources)
     registerSpend(api, sources)
+    registerMonthSpend(api, sources)
     registerKeys(api, sources, changer)
     registerSubjectLimits(api, sources)
     registerLimitChanges(api, sources, changer)
     registerBlocks(api, sources)
+    registerManualBlocks(api, sources, changer)
     registerBlockLift(api, sources, changer)
     registerTokens(api, sources, changer)
     registerPortal(api, sources, changer)

@@ -223,18 +223,27 @@ test('a repeat of an admission whose write is in doubt is put off, and has no re
   expect(log.records.filter(({ outcome }) => outcome === 'allow')).toMatchObject([{ id: again.id }])
 })
 
-test('unauthenticated callers are counted in one record a second, whatever their addresses', async () => {
+test('unauthenticated callers are counted in one record a second for each address, and in one of all beyond 500', async () => {
   const from = (ip: string, method = 'GET') =>
     decisionService.rejectUnauthenticated({ ...fromCheck, ip, route: unmatchedRoute, method, retryAfterMs: 0 })
-  const ids = [await from('192.0.2.1'), await from('192.0.2.2'), await from('192.0.2.1', 'PUT')]
+  const ids = [
+    await from('192.0.2.1'),
+    await from('192.0.2.2'),
+    await from('192.0.2.1', 'PUT'),
+    await from('192.0.2.1'),
+  ]
   nowMs += 1_000
   ids.push(await from('192.0.2.1'))
   expect(log.records).toMatchObject([
-    { id: ids[1]?.id, subject: '_unauthenticated', method: 'GET', count: 2, charged: 'no' },
+    { id: ids[0]?.id, subject: '_unauthenticated', ip: '192.0.2.1', count: 2, charged: 'no' },
+    { id: ids[1]?.id, ip: '192.0.2.2', count: 1 },
     { id: ids[2]?.id, method: 'PUT', count: 1 },
-    { id: ids[3]?.id, method: 'GET', count: 1, ts: '2026-11-21 12:00:11.000' },
+    { id: ids[4]?.id, ip: '192.0.2.1', count: 1, ts: '2026-11-21 12:00:11.000' },
   ])
-  expect(ids[0]?.id).toBe(ids[1]?.id)
+  expect(ids[0]?.id).toBe(ids[3]?.id)
+  const flood = []
+  for (let at = 0; at < 1_000; at += 1) flood.push(await from(`198.18.${at >> 8}.${at & 255}`))
+  expect(new Set(flood.map(({ id }) => id)).size).toBe(500)
 })
 
 test('a repeat of what could not be recorded is recorded before it is admitted, and then once', async () => {

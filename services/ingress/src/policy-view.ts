@@ -1,4 +1,5 @@
 import type { DecisionView } from '@weir/decide/decision-view.ts'
+import { ManualBlocks } from '@weir/decide/limits/manual-blocks.ts'
 import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/policy/match/match-route.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
@@ -34,6 +35,7 @@ function viewOf(policy: Policy, offset: () => number, before?: PolicyView): Poli
   return {
     policy,
     offset,
+    manualBlocks: new ManualBlocks(policy.blocks),
     findRoute,
     matchRoute: createRouteMatcher(routes, findRoute),
     descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),

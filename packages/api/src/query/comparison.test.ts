@@ -6,7 +6,7 @@ const nowMs = Date.parse('2026-11-21T12:00:00Z')
 it.each([
   ['2026-03-01', '2026-04-01', 'UTC', 'day', '2026-02-01T00:00Z', { unit: 'day', count: 28 }],
   ['2026-03-01', '2026-04-01', 'UTC', 'month', '2026-02-01T00:00Z', { unit: 'month', count: 1 }],
-  ['2026-01-01', '2027-01-01', 'UTC', 'month', '2025-01-01T00:00Z', { unit: 'month', count: 12 }],
+  ['2025-01-01', '2026-01-01', 'UTC', 'month', '2024-01-01T00:00Z', { unit: 'month', count: 12 }],
   ['2026-03-02', '2026-03-09', 'UTC', 'week', '2026-02-23T00:00Z', { unit: 'day', count: 7 }],
   ['2026-03-01', '2026-04-01', 'UTC', 'week', '2026-02-01T00:00Z', { unit: 'day', count: 28 }],
   // The day that clocks go back has 25 hours, the one before 24.
@@ -49,13 +49,16 @@ it.each([
 it('a period is compared with the month before, though they begin on other days', () => {
   const calendar = { timeZone: 'UTC', anchor: 31 }
   const asked = { period: '2026-11', compare: 'previous', order: '-denied', step: 'total' }
-  expect(parseUsageQuery(asked, { nowMs, calendar })).toMatchObject({
+  expect(parseUsageQuery(asked, { nowMs: Date.parse('2027-02-01'), calendar })).toMatchObject({
     query: { comparison: { fromMs: Date.parse('2026-10-31'), toMs: Date.parse('2026-11-30'), measure: 'denied' } },
   })
 })
 
 it.each([
-  ['2026-11-01', '2026-12-01', '2025-11-01', '2025-11-01T00:00Z', '2025-12-01T00:00Z', { unit: 'day', count: 365 }],
+  ['2026-10-01', '2026-11-01', '2025-10-01', '2025-10-01T00:00Z', '2025-11-01T00:00Z', { unit: 'day', count: 365 }],
+  // What runs is compared so far.
+  ['2026-11-01', '2026-12-01', '2025-11-01', '2025-11-01T00:00Z', '2025-11-21T12:00Z', { unit: 'day', count: 365 }],
+  ['2026-11-01', '2026-12-01', 'previous', '2026-10-01T00:00Z', '2026-10-21T12:00Z', { unit: 'day', count: 31 }],
   ['2026-03-01', '2026-04-01', '2026-02-01', '2026-02-01T00:00Z', '2026-03-01T00:00Z', { unit: 'day', count: 28 }],
   ['now-1h', 'now', 'now-1d', '2026-11-20T12:00Z', '2026-11-20T13:00Z', { unit: 'day', count: 1 }],
 ] as const)('%s to %s is compared with as long a span from %s on', (from, to, compare, earlier, end, shift) => {

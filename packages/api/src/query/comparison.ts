@@ -72,7 +72,8 @@ function shiftOf(span: ComparedSpan, earlierMs: number): StepShift {
 /**
  * Reads `compare`: `previous` is the span before of the same length, by the calendar where the question is about whole
  * days or months (March is compared with February); a time is where a span of that length begins, which ends before the
- * question's own. Both spans are of whole buckets, so that they are as long. Undefined without it.
+ * question's own. A span that still runs is compared with the same part of the earlier one. Both are of whole buckets,
+ * so that they are as long. Undefined without it.
  */
 export function readComparison(
   compare: string | undefined,
@@ -81,14 +82,18 @@ export function readComparison(
   problems: string[],
 ): Comparison | undefined {
   if (compare === undefined || given.fromMs >= given.toMs) return undefined
-  const span = { ...given, ...widened(given, bucketMs) }
+  // Of a span that still runs, what has passed of it.
+  const isRunning = nowMs > given.fromMs && nowMs < given.toMs
+  const soFar = isRunning ? { ...given, toMs: Math.ceil(nowMs / bucketMs) * bucketMs } : given
+  const span = { ...soFar, ...widened(soFar, bucketMs) }
   if (compare === 'previous') {
-    const fromMs = firstMsBefore(span)
-    return { fromMs, toMs: span.fromMs, shift: shiftOf(span, fromMs), measure }
+    const fromMs = firstMsBefore({ ...given, ...widened(given, bucketMs) })
+    const toMs = isRunning ? Math.min(span.fromMs, fromMs + span.toMs - span.fromMs) : span.fromMs
+    return { fromMs, toMs, shift: shiftOf(span, fromMs), measure }
   }
   const firstMs = readTime('compare', compare, { timeZone: span.timeZone, nowMs }, problems)
   if (firstMs === undefined) return undefined
-  const endMs = endMsFrom(firstMs, given)
+  const endMs = endMsFrom(firstMs, soFar)
   if (endMs > given.fromMs) {
     const iso = new Date(endMs).toISOString()
     problems.push(`compare: a span of the same length that begins then ends at ${iso}, and may not reach beyond from`)

@@ -36,11 +36,13 @@ describe('a query of the rollups', () => {
     expect(ask('subject,plan,route,method,outcome')).toMatchObject({ kind: 'problems' })
   })
 
-  it('of what only decisions have names a subject, a key or an address, and takes 31 days', () => {
+  it('of what only decisions have takes a day of everybody, and 31 days of a subject, a key or an address', () => {
     const ask = (more: Readonly<Record<string, string>>, isNarrow = false) =>
       parseUsageQuery({ from: '2026-10-01', to: '2026-11-01', ...more }, { nowMs, isNarrow })
-    const named = 'reason, met_limit: only the decisions themselves have it, so name a subject, a key_id or an ip'
+    const named =
+      'reason, met_limit: only the decisions themselves have it, so name a subject, a key_id or an ip, or ask for at most 24 hours'
     expect(ask({ by: 'reason', not_met_limit: 'day' })).toEqual({ kind: 'problems', problems: [named] })
+    expect(ask({ by: 'ip', from: '2026-10-31' })).toMatchObject({ query: { by: ['ip'] } })
     expect(ask({ ip: '192.0.2.1' })).toMatchObject({ query: { only: { ip: ['192.0.2.1'] } } })
     expect(ask({ by: 'mode', key_id: 'a-1' })).toMatchObject({ query: { by: ['mode'] } })
     expect(ask({ by: 'met_limit' }, true)).toMatchObject({ query: { by: ['met_limit'] } })

@@ -65,6 +65,8 @@ const dayMs = 86_400_000
 const minuteSpanMaxMs = 7 * dayMs
 /** Decisions that are read one by one, of some subjects, keys or addresses: 31 million of a busy one. */
 const rawSpanMaxMs = 31 * dayMs
+/** And of everybody: as many of a thousand busy ones. */
+const wideSpanMaxMs = dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
 
@@ -92,7 +94,9 @@ function checkRaw(
   if (raw.length === 0) return
   const names = `${raw.join(', ')}: only the decisions themselves have`
   const narrow = isNarrow || [only.subject, only.key_id, only.ip].some((values) => values !== undefined)
-  if (!narrow) problems.push(`${names} it, so name a subject, a key_id or an ip`)
+  if (!narrow && toMs - fromMs > wideSpanMaxMs) {
+    problems.push(`${names} it, so name a subject, a key_id or an ip, or ask for at most 24 hours`)
+  }
   if (toMs - fromMs > rawSpanMaxMs) problems.push(`${names} it, so from and to may be at most 31 days apart`)
 }
 

@@ -28,7 +28,7 @@ export function addUsageCommands(parts: CommandParts): void {
     .option('--to <time>', 'the same; now without it')
     .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, in commas`, '')
     .option('--step <step>', querySteps.join(', '), 'total')
-    .option('--period <month>', 'instead of both, with one --subject: its month, 2026-11, current or previous')
+    .option('--period <month>', 'instead of both, with one --subject or --price: 2026-11, current or previous')
     .option('--time-zone <zone>', "where dates, days, weeks and months begin: UTC, with --period the subject's own")
     .option('--top <n>', 'only so many groups, and one row for the others', wholeNumber(1, 1_000))
     .option('--order <measure>', `${orders.join(', ')}; with - before it the largest first`)
@@ -57,6 +57,7 @@ export function addUsageCommands(parts: CommandParts): void {
     ['usage --by subject --top 10', 'who used most in the last 24 hours'],
     ['usage --subject acme --by route,outcome --step day --from now-7d', 'one customer, day by day'],
     ['usage --by subject --format csv --output usage.csv', 'the whole answer as a file'],
+    ['usage --price --period 2026-10', 'what every customer spent in October'],
   ])
 
   addSpendCommands(usage, parts)

@@ -12,11 +12,11 @@ const listing: Listing<Block> = {
   head: ['UNTIL', 'LIMIT', 'SUBJECT', 'COUNTED BY', 'SINCE', 'REFUSED', 'ID'],
   cells: (one) => [
     one.until,
-    one.limit,
+    one.limit ?? (one.exempt === true ? 'exempt' : 'by hand'),
     one.subject ?? '-',
-    countedBy(one) || '-',
+    countedBy(one) || one.ip || one.key_id || '-',
     one.since,
-    String(one.refusals),
+    String(one.refusals ?? '-'),
     one.id,
   ],
   none: 'No caller is blocked.',
@@ -36,6 +36,28 @@ export async function listBlocks(
   if (!isWhole) context.report('There may be more: the list ended at a bound. Ask for one --limit, --subject or --ip.')
 }
 
+interface BlockOptions {
+  readonly subject?: string
+  readonly key?: string
+  readonly ip?: string
+  readonly exempt: boolean
+  readonly for: string
+  readonly reason?: string
+}
+
+/** Blocks a caller by hand, or exempts an address, and prints the block's id. */
+export async function addBlock(options: CommonOptions & BlockOptions, context: CommandContext): Promise<void> {
+  const { subject, key: key_id, ip, exempt, for: length, reason } = options
+  const body = { subject, key_id, ip, exempt, for: length, reason }
+  const made = await consoleAnswer<Block>(context, options, { method: 'POST', path: '/v1/blocks', body })
+  if (options.json) return context.print(JSON.stringify(made))
+  const who = made.subject ?? made.ip ?? made.key_id ?? ''
+  context.report(
+    `${who} is ${made.exempt === true ? 'exempt' : 'blocked'} until ${made.until}. Undo: weir blocks lift ${made.id}`,
+  )
+  context.print(made.id)
+}
+
 /** Lifts a block; with `forget` its count begins again as well. */
 export async function liftBlock(
   id: string,
@@ -46,7 +68,8 @@ export async function liftBlock(
   const path = `/v1/blocks/${encodeURIComponent(id)}/lift`
   const done = await consoleAnswer<LiftedBlock>(context, options, { method: 'POST', path, body: { forget } })
   if (options.json) return context.print(JSON.stringify(done))
-  const { limit, lifted, forgotten, used_up } = done
+  const { lifted, forgotten, used_up } = done
+  const limit = done.limit ?? 'by hand'
   context.print(`${limit}: ${lifted ? 'the block is lifted' : 'there was no block any more'}`)
   if (forgotten) context.print(`${limit}: what was counted is forgotten`)
   if (used_up) {

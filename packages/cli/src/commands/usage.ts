@@ -84,6 +84,11 @@ export async function showUsage(
   context: CommandContext,
   stdout: Writable = process.stdout,
 ): Promise<void> {
+  // Each customer has a month of its own.
+  if (price && asked.period !== undefined && asked.subject === undefined) {
+    const spend = { data, json, period: String(asked.period), format, output }
+    return (await import('./month-spend.ts')).showMonthSpend(spend, context, stdout)
+  }
   const console = requireConsole(context.environment, data)
   // Only subjects have a price.
   const names = given === '' && price ? 'subject' : given

@@ -37,10 +37,15 @@ export interface LimitState {
   readonly resetMs: number
 }
 
+/** How a person has blocked a caller: its subject is suspended for this reason, or it is blocked for a while. */
+export type ByHand = { readonly kind: 'suspended'; readonly reason: string } | { readonly kind: 'blocked' }
+
 /** The outcome of one check. A denial is a value, not an error. */
 export interface Decision {
   readonly allowed: boolean
   readonly reason: Reason
+  /** A person has blocked the caller. */
+  readonly byHand?: ByHand
   /** The name of the first limit that refused; of an allowed one, the first that only degraded it; or empty. */
   readonly deniedBy: string
   /** The limits without capacity, whether they denied or not: bit 0 is the first. 0 when Redis did not answer. */

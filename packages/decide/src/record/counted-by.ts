@@ -15,7 +15,8 @@ export type AddressForm = (typeof addressForms)[number]
 /** A caller's IPv4 address ends in a number; IPv6 callers are a /64 already. */
 const prefixOf = (address: string) => address.replace(/\.\d+$/, '.0/24')
 
-function recordedAddress(form: AddressForm, address: string): string {
+/** An address as it is recorded; empty for none. */
+export function recordedAddress(form: AddressForm, address: string): string {
   if (address === '' || form === 'off') return ''
   if (form === 'full') return address
   return form === 'prefix' ? prefixOf(address) : scopeHash({ kind: 'ip' }, address)

@@ -4,9 +4,17 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { type Charged, type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { CoalescedRecord, DecisionLog } from '../ports.ts'
-import type { DecisionRequest, RecordedDecision } from '../types.ts'
+import type { DecisionRequest, RecordedDecision, UnauthenticatedRequest } from '../types.ts'
 import type { AddressForm } from './counted-by.ts'
-import { admissionOf, type Denial, denialOf, denialRecordOf, kindOf } from './decision-records.ts'
+import {
+  admissionOf,
+  type Denial,
+  denialOf,
+  denialRecordOf,
+  kindOf,
+  unauthenticated,
+  unauthenticatedDenial,
+} from './decision-records.ts'
 
 /**
  * Coalesced records of one second. Each takes about a kilobyte of journal; this many a second are far below what single
@@ -83,6 +91,11 @@ export class DecisionRecorder {
     return this.deny(denialOf(ask, limits, decision, this.#addressForm), limits, decision)
   }
 
+  /** Records the denial of a request without a valid credential. */
+  denyUnauthenticated(ask: UnauthenticatedRequest, recorded: Decision, answered: Decision): Promise<RecordedDecision> {
+    return this.deny(unauthenticatedDenial(ask, recorded, this.#addressForm), undefined, answered)
+  }
+
   /** Records a denial, as one of many where that is possible. */
   async deny(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<RecordedDecision> {
     const id = this.appendDenial(denial, decision.isCached === true && denial.traced === undefined)
@@ -118,12 +131,15 @@ export class DecisionRecorder {
     return this.#log.append(denial.key, line) ? id : undefined
   }
 
-  #coalesce(denial: Denial, tsMs: number): string | undefined {
+  #coalesce(given: Denial, tsMs: number): string | undefined {
     const second = Math.floor(tsMs / 1_000)
     if (second !== this.#second) {
       this.#second = second
       this.#coalesced.clear()
     }
+    // Wrong credentials from more addresses than that share a record without an address: a flood stays one.
+    const isFlood = given.subject === unauthenticated && this.#coalesced.size >= this.#coalescedMax / 2
+    const denial = isFlood ? { ...given, ip: '' } : given
     const kind = kindOf(denial)
     let open = this.#coalesced.get(kind)
     if (!open?.record.add()) {

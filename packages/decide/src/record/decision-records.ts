@@ -3,7 +3,7 @@ import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { DecisionRequest, DecisionTrace, UnauthenticatedRequest } from '../types.ts'
-import { type AddressForm, countedBy } from './counted-by.ts'
+import { type AddressForm, countedBy, recordedAddress } from './counted-by.ts'
 
 /** A denial as it is recorded, but for its id, time and count. */
 export interface Denial
@@ -82,6 +82,9 @@ export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision
   }
 }
 
+/** The subject of requests without a valid credential. */
+export const unauthenticated = '_unauthenticated'
+
 /**
  * Returns what is recorded of a denied request without a valid credential. Its key is spread by address, so that a
  * flood of wrong keys does not pile up on one partition.
@@ -89,11 +92,13 @@ export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision
 export function unauthenticatedDenial(
   { ip, route, method, trace }: UnauthenticatedRequest,
   decision: Decision,
+  form: AddressForm,
 ): Denial {
   const { reason, charged, deniedBy, limits } = decision
   return {
     key: hash('sha256', ip, 'hex').slice(0, 16), // the address itself stays out
-    subject: '_unauthenticated',
+    subject: unauthenticated,
+    ip: recordedAddress(form, ip),
     keyId: '',
     plan: '',
     route: route.template,

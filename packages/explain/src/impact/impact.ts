@@ -17,11 +17,30 @@ const sumOf = (all: readonly Refusals[]): Refusals =>
   })
 const mostOf = ({ before, after }: Refusals) => Math.max(before, after)
 
+/** Routes that a limit's row names. */
+const routesMax = 10
+
+type SumsByName = Map<string, Map<string, Sums>>
+
+function sumsIn(all: SumsByName, limit: string, name: string): Sums {
+  const ofLimit = all.get(limit) ?? new Map<string, Sums>()
+  all.set(limit, ofLimit)
+  const sums = ofLimit.get(name) ?? { before: 0, after: 0 }
+  ofLimit.set(name, sums)
+  return sums
+}
+
+/** Those whose refusals change, the most refusals first. */
+const changedOf = (all: readonly (readonly [string, Sums])[]) =>
+  all.filter(([, { before, after }]) => before !== after).toSorted(([, one], [, other]) => mostOf(other) - mostOf(one))
+
 /** Collects the outcomes of the edit, record by record. */
 export class ImpactSums {
   readonly #edit: PolicyEdit
   /** By limit, then by subject. */
-  readonly #refusals = new Map<string, Map<string, Sums>>()
+  readonly #refusals: SumsByName = new Map()
+  /** By limit, then by route. */
+  readonly #byRoute: SumsByName = new Map()
   readonly #turned = { to_refused: 0, to_admitted: 0 }
   #decisions = 0
 
@@ -29,22 +48,19 @@ export class ImpactSums {
     this.#edit = edit
   }
 
-  #of(limit: string, subject: string): Sums {
-    const ofLimit = this.#refusals.get(limit) ?? new Map<string, Sums>()
-    this.#refusals.set(limit, ofLimit)
-    const sums = ofLimit.get(subject) ?? { before: 0, after: 0 }
-    ofLimit.set(subject, sums)
-    return sums
+  #count(limit: string, subject: string, route: string, side: keyof Sums, count: number): void {
+    sumsIn(this.#refusals, limit, subject)[side] += count
+    sumsIn(this.#byRoute, limit, route)[side] += count
   }
 
   /** @param refused how many of the record's requests each of the edited limits refuses */
   add(subject: string, row: RequestRow, refused: ReadonlyMap<string, number>): void {
     this.#decisions += row.count
     const wasRefused = row.outcome === 'deny'
-    if (wasRefused && row.denied_by !== '') this.#of(row.denied_by, subject).before += row.count
+    if (wasRefused && row.denied_by !== '') this.#count(row.denied_by, subject, row.route, 'before', row.count)
     let all = 0
     for (const [limit, count] of refused) {
-      this.#of(limit, subject).after += count
+      this.#count(limit, subject, row.route, 'after', count)
       all += count
     }
     if (wasRefused) this.#turned.to_admitted += row.count - all
@@ -53,10 +69,11 @@ export class ImpactSums {
 
   result(allDecisions: number) {
     const limits = [...new Set([...this.#edit.limits.keys(), ...this.#refusals.keys()])].map((limit): ImpactOfLimit => {
-      const all = [...(this.#refusals.get(limit) ?? [])].map(([subject, sums]) => ({ subject, ...sums }))
-      const changed = all.filter(({ before, after }) => before !== after)
-      const subjects = changed.sort((one, other) => mostOf(other) - mostOf(one))
-      return { limit, edit: this.#edit.limits.get(limit) ?? 'unchanged', ...sumOf(all), subjects }
+      const all = [...(this.#refusals.get(limit) ?? [])]
+      const subjects = changedOf(all).map(([subject, sums]) => ({ subject, ...sums }))
+      const routes = changedOf([...(this.#byRoute.get(limit) ?? [])]).map(([route, sums]) => ({ route, ...sums }))
+      const edit = this.#edit.limits.get(limit) ?? 'unchanged'
+      return { limit, edit, ...sumOf(all.map(([, sums]) => sums)), subjects, routes: routes.slice(0, routesMax) }
     })
     const order = ({ edit }: ImpactOfLimit) => (edit === 'unchanged' ? 1 : 0)
     return {

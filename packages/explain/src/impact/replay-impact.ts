@@ -20,9 +20,9 @@ import type { PolicyEdit } from './policy-edit.ts'
 import { Replay, type ReplayParts } from './replay.ts'
 import { Doubts, doubtful, requestOf } from './replayed-request.ts'
 
-/** Whose requests are decided again: those of one subject, else those of the `top` subjects with the most decisions. */
+/** Whose requests are decided again: those of some subjects, else those of the `top` with the most decisions. */
 export interface ImpactQuestion extends Period {
-  readonly subject: string | undefined
+  readonly subjects: readonly string[] | undefined
   readonly top: number
 }
 
@@ -96,14 +96,14 @@ const assumedAlways: readonly string[] = [
 export async function replayImpact(
   client: ClickHouseClient,
   edit: PolicyEdit,
-  { subject: named, top, ...span }: ImpactQuestion,
+  { subjects: named, top, ...span }: ImpactQuestion,
   keyOf: ReplayParts['keyOf'],
 ): Promise<Impact> {
   const parts = { keyOf, periodBoundaries: createBoundaryCache() }
   const [sums, doubts] = [new ImpactSums(edit), new Doubts()]
   const run = { client, edit, span, parts, sums, doubts, deadline: performance.now() + impactMsMax }
   const allDecisions = await countDecisions(client, span)
-  const wanted = named === undefined ? await readMostUsed(client, top, span) : [named]
+  const wanted = named ?? (await readMostUsed(client, top, span))
   const starts: number[] = []
   let rowsLeft = impactRowsMax
   const assumptions = [...assumedAlways]

@@ -102,6 +102,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     ]),
     watches: new Map(),
     silences: new Map(),
+    blocks: new Map(),
     identity: defaultIdentity,
     tokens: new Map(),
     portals: new Map(),

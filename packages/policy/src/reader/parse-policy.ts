@@ -2,6 +2,7 @@ import type { JsonObject, PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route } from '../policy.ts'
 import { checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import { blockEntries, readBlocks } from './read-blocks.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
 import { type LimitReferences, limitEntries, readLimits } from './read-limits.ts'
@@ -49,6 +50,7 @@ const sections = {
   endpoints: described('Where alerts go, by name.', endpointEntries),
   watches: described('Sudden changes that are alerts, by name.', watchEntries),
   silences: described('Alerts that are sent to no endpoint, by name; the admin API writes it.', silenceEntries),
+  blocks: described('Callers that are blocked or exempt by hand, by name; the admin API writes it.', blockEntries),
   unsubscribed: described(
     'Addresses of contacts that get no mail, by subject; the links in mails write it.',
     unsubscribedEntries,
@@ -132,6 +134,7 @@ export const emptyPolicy: Policy = {
   endpoints: new Map(),
   watches: new Map(),
   silences: new Map(),
+  blocks: new Map(),
   identity: defaultIdentity,
   tokens: new Map(),
   portals: new Map(),
@@ -192,6 +195,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     endpoints: namedSection('endpoints', readEndpoints),
     watches: namedSection('watches', readWatches),
     silences: namedSection('silences', readSilences),
+    blocks: namedSection('blocks', readBlocks),
     identity: section('identity', (_, field) => readIdentity(reader, field, plans), defaultIdentity),
     tokens: section('tokens', readTokens, emptyPolicy.tokens),
     portals: namedSection('portals', readPortals),

@@ -165,6 +165,18 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       optional('types', mostly(fc.constant<string[]>(['weir.quota.reached']), ['weir.quota'])),
     ),
   ],
+  block: [
+    mostly(names('b0', 'b1'), 'a b'),
+    merged(
+      fc.record({
+        by: names('root'),
+        since: names('2026-11-21T12:00:00Z'),
+        until: mostly(names('2026-11-21T13:00:00Z'), 'soon'),
+        ip: mostly(names('192.0.2.1', '198.51.100.0/24'), '198.51.100.1/24'),
+      }),
+      optional('exempt', fc.boolean()),
+    ),
+  ],
   identity: [names('identity'), merged(optional('anonymous', somePlan), optional('unknown', somePlan))],
   token: [
     names('t0', 't1'),

@@ -19,6 +19,7 @@ export const textOrder = [
   'endpoint',
   'watch',
   'silence',
+  'block',
   'portal',
   'unsubscribed',
 ] as const

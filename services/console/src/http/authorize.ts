@@ -133,6 +133,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   refusal: none,
   watch: none,
   silence: none,
+  block: none,
   unsubscribed: none,
   subject: (before, after) => {
     const webhook = webhookOf(after)

@@ -1,5 +1,6 @@
 import { listBlocks } from '@weir/api/limits.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import { networkContains } from '@weir/policy/policy-values.ts'
 import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import { networkScope } from '@weir/runtime/address-scope.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
@@ -13,6 +14,7 @@ import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import { noRedis } from './count-change.ts'
 import { type Block, findBlocks } from './list-blocks.ts'
+import { manualBlocks, shownBlock } from './manual-blocks.ts'
 
 /** Blocks of a page: each is some 400 bytes. */
 const pageMax = 1_000
@@ -38,19 +40,16 @@ function answerText(reply: FastifyReply, blocks: readonly Block[], isWhole: bool
       ),
     )
   }
-  const lines = [...new Set(blocks.flatMap(({ ip }) => ip ?? []))].sort()
+  const exempt = blocks.flatMap((one) => (one.exempt === true ? (one.ip ?? []) : []))
+  const blocked = blocks.flatMap((one) => (one.exempt === true ? [] : (one.ip ?? [])))
+  const isExempt = (ip: string) => exempt.some((one) => networkContains(one, ip))
+  const lines = [...new Set(blocked.filter((ip) => !isExempt(ip)))].sort()
   const body = lines.map((line) => `${line}\n`).join('')
   const etag = etagOf(body)
   reply.header('etag', etag).header('cache-control', 'private, no-cache').header('weir-complete', String(isWhole))
   if (isKnown(known, etag)) return reply.code(304).send()
   return reply.type('text/plain; charset=utf-8').send(body)
 }
-
-const shown = ({ sinceMs, untilMs, isAddressHidden: _, ...one }: Block) => ({
-  ...one,
-  since: new Date(sinceMs).toISOString(),
-  until: new Date(untilMs).toISOString(),
-})
 
 /** `GET /v1/blocks`: which callers limits block now, as JSON or as a list for firewalls. */
 export function registerBlocks(app: FastifyInstance, sources: Sources): void {
@@ -68,13 +67,15 @@ export function registerBlocks(app: FastifyInstance, sources: Sources): void {
     const pages = openPages(request, listBlocks.path, asked, clock.nowMs())
     if (pages.isAstray()) return answerProblem(reply, cursorInvalid)
     const question = { limit: asked.limit, subject: asked.subject, address }
-    const { blocks, isWhole } = await findBlocks({ limits, clock }, known, reach, question)
+    const found = await findBlocks({ limits, clock }, known, reach, question)
+    const blocks = [...manualBlocks(policy.state, question, clock.nowMs()), ...found.blocks]
+    const { isWhole } = found
     if (asked.format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
     const [since = '', last = ''] = pages.after ?? []
     const isBehind = ({ sinceMs, id }: Block) => sinceMs < Number(since) || (sinceMs === Number(since) && id < last)
     const sorted = [...blocks].sort((a, b) => b.sinceMs - a.sinceMs || (a.id < b.id ? 1 : -1))
     const left = pages.after === undefined ? sorted : sorted.filter(isBehind)
     const { rows, next } = pages.cut(reply, left, pageMax, (end) => [String(end.sinceMs), end.id])
-    return { complete: isWhole, items: rows.map(shown), next }
+    return { complete: isWhole, items: rows.map(shownBlock), next }
   })
 }

@@ -62,5 +62,9 @@ export async function standsNow(
   const asked = policy === undefined ? undefined : askedNow(policy, row)
   if (asked === undefined || peekLimits === undefined) return null
   const { limits, ...standing } = await standingOf(peekLimits, { asked, cost: row.cost }, reach)
-  return { ...standing, plan: asked.subject.plan.name, limits: limits.map(({ now }) => shownLimit(now)) }
+  return {
+    ...standing,
+    plan: asked.subject.plan.name,
+    limits: limits.map(({ explained, now }) => ({ ...shownLimit(now), capacity: explained.limit.capacity })),
+  }
 }

@@ -1,12 +1,15 @@
 import { liftBlock } from '@weir/api/limits.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import type { OnForgotten } from '@weir/redis/limit-admin.ts'
 import { limitOfKey, subjectOfKey } from '@weir/redis/recorded-scope.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, unknown } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
+import { answerChange } from '../policy/answer-change.ts'
 import type { Sources } from '../sources.ts'
 import { answerCountChange, noRedis, redisProblem } from './count-change.ts'
+import { planLift } from './manual-blocks.ts'
 
 /** Notices name a subject; processes drop every cached denial whichever it is. */
 const shared = '_global'
@@ -15,9 +18,14 @@ const shared = '_global'
 export function registerBlockLift(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
   serve(app, liftBlock, async (request, reply) => {
     const { params, body, log } = request
-    const { limits: source } = sources
-    if (source === undefined) return answerProblem(reply, noRedis)
+    const { limits: source, clock } = sources
     const forget = body?.forget ?? false
+    const byHand = sources.policy.state?.get('block', params.id)
+    if (byHand !== undefined) {
+      const plan = (state: PolicyState) => planLift(state.get('block', params.id) ?? byHand, clock.nowMs())
+      return answerChange(reply, await changer.change(request.by, plan), (answer) => answer)
+    }
+    if (source === undefined) return answerProblem(reply, noRedis)
     let key: string | undefined
     try {
       key = await source.blocks.keyOf(params.id)

@@ -1,4 +1,5 @@
 import { type ClickHouseClient, readRows } from '@weir/clickhouse/connect.ts'
+import { QuestionBoundMet } from '@weir/clickhouse/question-bounds.ts'
 import { withinReach, withinTime } from '@weir/clickhouse/within-reach.ts'
 import type { CountedOffset, ExportCursor } from '@weir/core/prices/export-cursor.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
@@ -28,6 +29,32 @@ export async function askPeriodUsage(
   const asked = { ...params, subject, from: fromMs, to: toMs }
   const rows = await readRows<Record<keyof RouteUsage, string>>(client, usedSql(sql), asked)
   return rows.map(({ route, units, decisions }) => ({ route, units: BigInt(units), decisions: BigInt(decisions) }))
+}
+
+const monthSql = `
+  SELECT subject, route, toString(sum(toInt128(cost))) AS units, toString(sum(count)) AS decisions
+  FROM usage_15m
+  WHERE outcome = 'allow' AND ${withinTime('ts')}
+  GROUP BY subject, route LIMIT {rowsMax:UInt32}`
+/** Customers times their routes, in memory at once: some 200 MB. */
+const monthRowsMax = 1_000_000
+
+/** Returns what every subject's allowed decisions used in a period, by route. Rejects with ClickHouse's error. */
+export async function askMonthUsage(
+  client: ClickHouseClient,
+  { fromMs: from, toMs: to }: Period,
+): Promise<ReadonlyMap<string, readonly RouteUsage[]>> {
+  const asked = { from, to, rowsMax: monthRowsMax + 1 }
+  const rows = await readRows<Record<keyof RouteUsage | 'subject', string>>(client, monthSql, asked)
+  if (rows.length > monthRowsMax) throw new QuestionBoundMet('too-large', undefined)
+  const used = new Map<string, RouteUsage[]>()
+  for (const { subject, route, units, decisions } of rows) {
+    const one = { route, units: BigInt(units), decisions: BigInt(decisions) }
+    const known = used.get(subject)
+    if (known === undefined) used.set(subject, [one])
+    else known.push(one)
+  }
+  return used
 }
 
 const countedSql = `

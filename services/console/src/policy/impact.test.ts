@@ -43,7 +43,7 @@ it('asks about the 20 subjects with the most decisions in the last seven days, w
     200,
     { exact: true, share: null, refused: { before: 1, after: 3 }, to_refused: 2, to_admitted: 0 },
   ])
-  expect(asked).toMatchObject([{ fromMs: nowMs - 7 * 86_400_000, toMs: nowMs, subject: undefined, top: 20 }])
+  expect(asked).toMatchObject([{ fromMs: nowMs - 7 * 86_400_000, toMs: nowMs, subjects: undefined, top: 20 }])
   const edit = asked[0]?.edit
   expect([...(edit?.limits ?? [])]).toEqual([
     ['minute', 'changed'],

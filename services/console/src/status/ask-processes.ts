@@ -16,6 +16,8 @@ export interface ProcessStatus extends StatusAddress, Pick<Status['processes'][n
 
 /** A process on the same network answers within milliseconds; one that does not is said to be silent. */
 const answerMs = 1_000
+/** What is said of such a process. */
+export const lateWords = `no answer within ${answerMs / 1_000} s`
 /** A page of metrics has up to some 300 kB; a line of /readyz for each of some ten parts. */
 const answerBytesMax = 1024 * 1024
 
@@ -65,7 +67,7 @@ async function readText(url: string, signal: AbortSignal): Promise<{ readonly st
 
 function whyNot(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return `no answer within ${answerMs / 1_000} s`
+  if (error.name === 'TimeoutError') return lateWords
   const { cause } = error
   return cause instanceof Error && 'code' in cause ? `no answer: ${String(cause.code)}` : `no answer: ${error.message}`
 }

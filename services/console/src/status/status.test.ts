@@ -104,3 +104,24 @@ test('every part that is not as it should be has its sentence, and no other', as
     'metering: redis: warning: it may evict counts',
   ])
 })
+
+test('what is late once is told as it was before, what is late twice is told as late, and none is waited for', async () => {
+  const never = new Promise<never>(() => undefined)
+  const late = { ...well, ready: false, said: ['no answer within 1 s'] }
+  let isLate = false
+  const status = {
+    ...statusParts,
+    recentGaps: () => (isLate ? never : Promise.resolve([])),
+    processes: async () => [isLate ? late : well],
+  }
+  const { ask } = await openWithPolicy({ clock, ...counted, status })
+  const look = async () => (await ask('/v1/status')).json().look as string[]
+  const before = await look()
+  isLate = true
+  expect(await look()).toEqual(before)
+  const startedAt = performance.now()
+  expect(await look()).toEqual(
+    expect.arrayContaining(['gaps are not known: ClickHouse did not answer', 'metering: no answer within 1 s']),
+  )
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
+})

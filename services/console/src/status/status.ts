@@ -4,7 +4,9 @@ import type { FailedDelivery } from '../alerts/delivery-queries.ts'
 import { serve } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { iso } from '../usage/completeness.ts'
+import { lateWords } from './ask-processes.ts'
 import { judgeStatus, type StatusParts } from './judge-status.ts'
+import { StatusBridge } from './status-bridge.ts'
 
 /** How far back gaps and failed deliveries are shown: what happened last night is seen in the morning. */
 const backMs = 24 * 3_600_000
@@ -19,16 +21,19 @@ const partOf = <T>(part: T | string): T | null => (typeof part === 'string' ? nu
 const byEndpoint = (failed: readonly FailedDelivery[]) =>
   [...Map.groupBy(failed, ({ endpoint }) => endpoint)].map(([endpoint, of]) => ({ endpoint, count: of.length }))
 
-async function readParts({ status, usage, alerts, policy }: Sources, nowMs: number): Promise<StatusParts> {
+async function readParts(sources: Sources, bridge: StatusBridge, nowMs: number): Promise<StatusParts> {
+  const { status, usage, alerts, policy } = sources
   const within = { fromMs: nowMs - backMs, toMs: nowMs }
-  const readFailed = alerts.listFailed(within, failedMax).then(byEndpoint)
-  const [completeness, gaps, failed, redis, processes] = await Promise.all([
-    usage.askCompleteness('decisions').catch(() => `usage is not known: ${unread}`),
-    status.recentGaps(within.fromMs).catch(() => `gaps are not known: ${unread}`),
-    readFailed.catch(() => `failed deliveries are not known: ${unread}`),
+  const readFailed = () => alerts.listFailed(within, failedMax).then(byEndpoint)
+  const orElse = (what: string) => () => `${what} not known: ${unread}`
+  const [completeness, gaps, failed, redis, asked] = await Promise.all([
+    bridge.inTime('usage', () => usage.askCompleteness('decisions')).catch(orElse('usage is')),
+    bridge.inTime('gaps', () => status.recentGaps(within.fromMs)).catch(orElse('gaps are')),
+    bridge.inTime('deliveries', readFailed).catch(orElse('failed deliveries are')),
     status.redisProblem(),
     status.processes(),
   ])
+  const processes = asked.map((one) => bridge.keep(one.url, one, one.said.includes(lateWords)))
   const unreadPolicy = 'the policy is not read yet: Kafka does not answer'
   return { completeness, gaps, failed, redis, processes, policy: policy.state ? undefined : unreadPolicy }
 }
@@ -40,9 +45,10 @@ export function registerStatus(app: FastifyInstance, sources: Sources): void {
     changes: { audit },
   } = sources
   // Callers that ask while one is under way get its answer: a hundred of them are one question to each process.
+  const bridge = new StatusBridge(clock)
   let underWay: Promise<StatusParts> | undefined
   const readOnce = (nowMs: number) => {
-    underWay ??= readParts(sources, nowMs).finally(() => {
+    underWay ??= readParts(sources, bridge, nowMs).finally(() => {
       underWay = undefined
     })
     return underWay

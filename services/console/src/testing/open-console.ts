@@ -140,7 +140,7 @@ const impact: Impact = {
   refused: refusals,
   to_refused: 1,
   to_admitted: 39,
-  limits: [{ limit: 'minute', edit: 'changed', ...refusals, subjects: [{ subject: 'acme', ...refusals }] }],
+  limits: [{ limit: 'minute', edit: 'changed', ...refusals, subjects: [{ subject: 'acme', ...refusals }], routes: [] }],
 }
 
 /** What a test sends in addition to method and path. */
@@ -153,6 +153,7 @@ export interface AskOptions {
 const portalKey = 'the key of portals in the tests of this console'
 const money: MoneySource = {
   askPeriodUsage: async () => [],
+  askMonthUsage: async () => new Map(),
   askExport: async () => [],
   readCountedOffsets: async () => [],
   readFormerPolicies: async () => new Map(),

@@ -37,9 +37,10 @@ it('the values of a column come 100 a page, with exact counts, and a page’s cu
   }
 })
 
-it('what no column is called is 404, and what only decisions have takes a subject', async () => {
+it('what no column is called is 404, and what only decisions have takes a subject, or a day', async () => {
   const { ask } = openConsole()
   expect((await ask('/v1/dimensions/colour')).json().detail).toBe('There is no column "colour"')
-  expect((await ask('/v1/dimensions/ip')).json().detail).toContain('name a subject')
+  expect((await ask('/v1/dimensions/ip?from=now-2d')).json().detail).toContain('name a subject')
+  expect((await ask('/v1/dimensions/ip?from=now-24h')).statusCode).toBe(200)
   expect((await ask('/v1/dimensions/ip?subject=acme')).statusCode).toBe(200)
 })

@@ -1,4 +1,5 @@
 import type { Clock } from '@weir/core/clock.ts'
+import type { ByHand } from '@weir/core/limits/decision.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import {
   olderRateLimitHeaders,
@@ -75,6 +76,13 @@ const draftProblem = (word: string, title: string, status: number, detail: strin
   'violated-policies': deniedBy === '' ? [] : [deniedBy],
 })
 
+/** A person has blocked the caller: no waiting of some seconds helps, so it is no 429. */
+function byHandProblem(reply: HeaderTarget, byHand: ByHand, seconds: number): Problem {
+  if (byHand.kind === 'suspended') return problem('suspended', 'Suspended', 403, byHand.reason)
+  reply.header('retry-after', seconds)
+  return problem('blocked', 'Blocked', 403, `Requests from this caller are blocked for ${seconds} s.`)
+}
+
 /** The body of a denial. Sets the headers that go with its status. */
 export function denialProblem(
   reply: HeaderTarget,
@@ -84,6 +92,7 @@ export function denialProblem(
   const { decision } = recorded
   const { reason, deniedBy } = decision
   const seconds = retryAfterSeconds(decision)
+  if (decision.byHand !== undefined) return byHandProblem(reply, decision.byHand, seconds)
   if (reason === 'unauthorized' && decision.retryAfterMs === 0) {
     reply.header('www-authenticate', 'Bearer')
     const detail = 'Send a valid key as "Authorization: Bearer KEY" or "X-API-Key: KEY".'

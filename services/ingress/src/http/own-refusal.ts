@@ -13,8 +13,9 @@ export interface OwnBody {
   readonly bytes: Buffer
 }
 
-/** Undefined for refusals by Weir's own bounds: too many markers, and too many wrong credentials. */
-function kindOf({ decision: { reason, deniedBy, retryAfterMs } }: RecordedDecision): RefusalKind | undefined {
+/** Undefined for refusals by Weir's own bounds (markers, wrong credentials), and for callers blocked by hand. */
+function kindOf({ decision: { reason, deniedBy, retryAfterMs, byHand } }: RecordedDecision): RefusalKind | undefined {
+  if (byHand !== undefined) return undefined
   if (reason === 'limit' || reason === 'blocked') return deniedBy === markersName ? undefined : 'limit'
   if (reason === 'unauthorized') return retryAfterMs === 0 ? 'unauthorized' : undefined
   if (reason === 'cost_exceeds_limit') return 'cost'

@@ -1,5 +1,6 @@
 import { batchBody, checkBody } from '@weir/api/check.ts'
 import { jsonText } from '@weir/contracts/json-text.ts'
+import type { ByHand } from '@weir/core/limits/decision.ts'
 import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
@@ -127,9 +128,12 @@ export function decisionText({ id, decision, limits = [] }: RecordedDecision): s
   for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits)) {
     states += `${states === '' ? '' : ','}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
   }
-  const beyond = deniedBy === '' ? '' : beyondText({ decision, limits })
+  const beyond = deniedBy === '' ? suspendedText(decision.byHand) : beyondText({ decision, limits })
   return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs}${beyond},"limits":[${states}]}`
 }
+
+const suspendedText = (byHand: ByHand | undefined) =>
+  byHand?.kind === 'suspended' ? `,"suspended":${jsonText(byHand.reason)}` : ''
 
 /** What the policy wants done beyond the limit, for the caller to do. */
 function beyondText({ decision, limits }: Pick<RecordedDecision, 'decision' | 'limits'>): string {

@@ -1,0 +1,57 @@
+import type { ManualBlock } from '../policy.ts'
+import { parseCidr } from '../policy-values.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import * as t from './value-types.ts'
+
+/** Each request is looked up among them; those that ended are deleted a day later. */
+const blocksMax = 10_000
+/** A block that is forgotten ends within a year. */
+export const blockLongestMs = 366 * 86_400_000
+const reasonLengthMax = 200
+
+/** An address, or a block of them, with its prefix. */
+const network = t.checked(t.anyText('an address or a block of them such as 10.0.0.0/8'), (written, reader, at) => {
+  const parsed = parseCidr(written)
+  return parsed.kind === 'wrong' ? reader.problem(at, parsed.why) : parsed.cidr
+})
+
+const block = t.object(
+  'a block',
+  {
+    subject: t.optional('The subject that is blocked.', t.anyText('a subject')),
+    key: t.optional('The id of the key that is blocked.', t.anyText('the id of a key')),
+    ip: t.optional('The address that is blocked or exempt, or a block of them.', network),
+    exempt: t.withDefault('No block, and no limit by address, applies to the address.', t.boolean, false),
+    since: t.required('When it was made.', t.time),
+    until: t.required('The first instant after it.', t.time),
+    by: t.required('Who made it: the name of a token.', t.name),
+    reason: t.optional(
+      'Why.',
+      t.text(
+        `a text of at most ${reasonLengthMax} characters`,
+        (written) => (written.length > reasonLengthMax ? undefined : written),
+        { maxLength: reasonLengthMax },
+      ),
+    ),
+  },
+  { oneOf: [t.has('subject'), t.has('key'), t.has('ip')] },
+)
+
+/** The section `blocks`. */
+export const blockEntries = t.entries(block.schema, { plural: 'blocks', one: 'a block', max: blocksMax })
+
+/** Who is blocked or exempt by hand, by name of the block. */
+export const readBlocks = (reader: PolicyReader, at: SourcePosition) =>
+  blockEntries.each(reader, at, (name, field): ManualBlock | undefined => {
+    const found = block.find(reader, field)
+    if (found === undefined) return undefined
+    const { subject, key: keyId, ip: network, exempt: isExempt = false, until: untilMs } = found.values
+    if (['subject', 'key', 'ip'].filter((one) => found.fields.has(one)).length !== 1) {
+      return reader.problem(field, 'needs exactly one of `subject`, `key` and `ip`')
+    }
+    const exemptAt = found.fields.get('exempt')
+    if (isExempt && network === undefined && exemptAt !== undefined) {
+      return reader.problem(exemptAt, 'goes with `ip`: only addresses are exempt')
+    }
+    return untilMs === undefined ? undefined : { name, subject, keyId, network, isExempt, untilMs }
+  })

@@ -1,0 +1,170 @@
+import { listSpend, type MonthSpend } from '@weir/api/money.ts'
+import { readPeriod } from '@weir/api/query/read-period.ts'
+import { formatAmount } from '@weir/core/prices/amount.ts'
+import { forecastUsage, type Period } from '@weir/core/prices/forecast.ts'
+import type { PriceList } from '@weir/core/prices/price-list.ts'
+import { iso } from '@weir/core/prices/priced-month.ts'
+import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
+import { type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
+import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
+import { serveQuestion } from '../http/question-failure.ts'
+import type { Sources } from '../sources.ts'
+import { shownCompleteness } from '../usage/completeness.ts'
+import type { MoneySource } from './money-source.ts'
+
+const unanswered = {
+  what: 'what customers spend could not be read',
+  problem: usageUnavailable('ClickHouse did not answer. Ask again later.'),
+}
+/** Zones with first days of months: two statements each. */
+const calendarsMax = 40
+
+type Row = MonthSpend['rows'][number]
+type Total = MonthSpend['totals'][number]
+
+/** What customers of one calendar used in their month and in the one before. */
+interface Calendar {
+  readonly subjects: Subject[]
+  readonly month: Period
+  readonly before: Period
+}
+
+/** The priced subjects by their months. A text says what is wrong. */
+function calendarsOf(policy: Policy, period: string, nowMs: number): readonly Calendar[] | string {
+  const found = new Map<string, Calendar>()
+  for (const subject of policy.subjects.values()) {
+    if (pricesOf(policy, subject) === undefined) continue
+    const { timeZone, anchor } = subject
+    const key = `${timeZone} ${anchor}`
+    const known = found.get(key)
+    if (known !== undefined) {
+      known.subjects.push(subject)
+      continue
+    }
+    const problems: string[] = []
+    const span = readPeriod({ period }, { nowMs, calendar: { timeZone, anchor } }, problems)
+    if (span === undefined) return problems.join('; ')
+    const { fromMs, toMs, previousMs } = span
+    found.set(key, { subjects: [subject], month: { fromMs, toMs }, before: { fromMs: previousMs, toMs: fromMs } })
+    if (found.size > calendarsMax)
+      return `priced subjects have more than ${calendarsMax} calendars: ask for them one by one`
+  }
+  return [...found.values()]
+}
+
+/** Exact sums, and how they are written. */
+interface Priced {
+  readonly list: PriceList
+  readonly row: Row
+  readonly amount: bigint
+  readonly previous: bigint
+  readonly forecast: bigint | undefined
+}
+
+const none: readonly RouteUsage[] = []
+/** Sums go beyond 2^53 only for amounts that no percentage is read of. */
+const changeOf = (now: bigint, before: bigint) => (before === 0n ? null : Number(now) / Number(before) - 1)
+
+async function priceCalendar(
+  { subjects, month, before }: Calendar,
+  policy: Policy,
+  ask: MoneySource['askMonthUsage'],
+  untilMs: number,
+) {
+  const [used, earlier] = await Promise.all([ask(month), ask(before)])
+  return subjects.flatMap((subject): Priced[] => {
+    const list = pricesOf(policy, subject)
+    if (list === undefined) return []
+    const own = used.get(subject.id) ?? none
+    const isRunning = untilMs < month.toMs
+    const extended = isRunning ? forecastUsage(own, month, untilMs) : undefined
+    const [amount, previous] = [own, earlier.get(subject.id) ?? none].map((one) => totalOf(list, one))
+    const forecast = extended && totalOf(list, extended)
+    const write = (one: bigint) => formatAmount(one, list.digits)
+    const row = {
+      subject: subject.id,
+      plan: subject.plan.name,
+      from: iso(month.fromMs),
+      to: iso(month.toMs),
+      time_zone: subject.timeZone,
+      currency: list.currency,
+      amount: write(amount ?? 0n),
+      previous: write(previous ?? 0n),
+      change: changeOf(amount ?? 0n, previous ?? 0n),
+      forecast: forecast === undefined ? null : write(forecast),
+    }
+    return [{ list, row, amount: amount ?? 0n, previous: previous ?? 0n, forecast }]
+  })
+}
+
+function totalsOf(priced: readonly Priced[]): Total[] {
+  return [...Map.groupBy(priced, ({ list }) => list.currency)].map(([currency, of]) => {
+    const digits = Math.max(...of.map(({ list }) => list.digits))
+    const sum = (value: (one: Priced) => bigint) => of.reduce((all, one) => all + value(one), 0n)
+    const [amount, previous] = [sum((one) => one.amount), sum((one) => one.previous)]
+    const hasForecast = of.some(({ forecast }) => forecast !== undefined)
+    return {
+      currency,
+      amount: formatAmount(amount, digits),
+      previous: formatAmount(previous, digits),
+      change: changeOf(amount, previous),
+      forecast: hasForecast
+        ? formatAmount(
+            sum((one) => one.forecast ?? one.amount),
+            digits,
+          )
+        : null,
+    }
+  })
+}
+
+const columns = [
+  'subject',
+  'plan',
+  'from',
+  'to',
+  'time_zone',
+  'currency',
+  'amount',
+  'previous',
+  'change',
+  'forecast',
+] as const
+/** Names that a spreadsheet would take for a formula get an apostrophe, as in every CSV of the console. */
+function cellOf(row: Row, name: (typeof columns)[number]): string {
+  const value = String(row[name] ?? '')
+  const isName = name === 'subject' || name === 'plan'
+  return `"${(isName ? value.replace(/^[=+\-@\t\r]/, "'$&") : value).replaceAll('"', '""')}"`
+}
+const csvOf = (rows: readonly Row[]) =>
+  [columns.join(','), ...rows.map((row) => columns.map((name) => cellOf(row, name)).join(','))]
+    .map((line) => `${line}\r\n`)
+    .join('')
+
+/** `GET /v1/spend/month`: what every customer's month costs, each in its own zone. */
+export function registerMonthSpend(app: FastifyInstance, sources: Sources): void {
+  serveQuestion(app, listSpend, unanswered, async ({ query, reach }, reply) => {
+    const { state } = sources.policy
+    if (state === undefined) return answerProblem(reply, policyUnread)
+    const { period, format } = query
+    const calendars = calendarsOf(state.policy, period, sources.clock.nowMs())
+    if (typeof calendars === 'string') return answerProblem(reply, badRequest(calendars))
+    const completeness = await sources.usage.askCompleteness('decisions')
+    const untilMs = Math.min(sources.clock.nowMs(), completeness.completeThroughMs ?? 0)
+    const priced: Priced[] = []
+    for (const one of calendars) {
+      priced.push(...(await priceCalendar(one, state.policy, sources.money.askMonthUsage, untilMs)))
+    }
+    priced.sort((a, b) =>
+      a.amount === b.amount ? (a.row.subject < b.row.subject ? -1 : 1) : a.amount < b.amount ? 1 : -1,
+    )
+    const rows = priced.map(({ row }) => row)
+    if (format === 'csv') {
+      reply.header('content-disposition', `attachment; filename="spend-${period}.csv"`)
+      return reply.type('text/csv; charset=utf-8').send(csvOf(rows))
+    }
+    return { period, ...shownCompleteness(completeness, reach), totals: totalsOf(priced), rows }
+  })
+}
