@@ -86,7 +86,7 @@ describe.each([
 
 it('an alert that did not arrive is found, says when the next try at an endpoint is due, and is sent again to that endpoint alone', async () => {
   const { page, close } = await stack.open('/')
-  const news = page.getByRole('region', { name: 'Needs a look' })
+  const news = page.getByRole('region', { name: 'Needs attention' })
   await news.getByRole('link', { name: 'Not delivered' }).click()
   const told = page.getByRole('region', { name: 'Alerts' }).locator('tbody tr')
   await told.first().waitFor()
@@ -97,7 +97,7 @@ it('an alert that did not arrive is found, says when the next try at an endpoint
     .first()
     .click()
   await page.getByRole('heading', { level: 1, name: /quarry/ }).waitFor()
-  const row = page.getByRole('table', { name: 'Where it stands' }).locator('tbody tr', { hasText: 'ops' })
+  const row = page.getByRole('table', { name: 'Delivery status' }).locator('tbody tr', { hasText: 'ops' })
   expect(await row.textContent()).toMatch(/^ops✕ failed4 of 10, in \d+ min/)
   await row.getByRole('button', { name: 'Send again' }).click()
   const sent = page.waitForRequest((request) => request.url().endsWith('/redeliver'))
@@ -152,7 +152,7 @@ it('the search says what has a name, goes there if it is one thing, and says so 
   await search(items[0]?.id ?? '')
   await page.getByRole('heading', { level: 1, name: items[0]?.summary ?? '' }).waitFor()
   await search('opps')
-  await page.getByText('Nothing has the name opps').waitFor()
+  await page.getByText('No exact match for opps').waitFor()
   expect(faults).toEqual([])
   await close()
 })

@@ -12,13 +12,13 @@ const shown: Readonly<Record<string, RegExp>> = {
   Overview: /120\s*allowed.*25\s*refused/s,
   Live: /The last decisions/,
   Usage: /demo-small/,
-  Subjects: /demo-small.*✕ trial-day 100 %, full/s,
+  Subjects: /demo-small.*✕ trial-day 100%, full/s,
   Decisions: /✕ refused.*trial-day/s,
   Blocks: /No active blocks/,
   Alerts: /demo-small/,
   Policy: /trial-day/,
   Keys: /demo-small/,
-  Prices: /no price list/i,
+  Spend: /No subject has a price list/,
   System: /metering/,
 }
 
@@ -72,11 +72,11 @@ it('subjects are listed by how near they are to a limit, or those alone that use
   const says = async () =>
     await expect
       .poll(async () => (await row.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ').trim()))
-      .toEqual(['demo-small 20 new ✕ trial-day 100 %, full 45 25 56 %'])
+      .toEqual(['demo-small 20 new ✕ trial-day 100%, full 45 25 56%'])
   await page.getByRole('button', { name: 'Nearest limit' }).click()
   await page.waitForURL(/order=-share/)
   await says()
-  await page.getByRole('checkbox', { name: 'at least 80 %' }).check()
+  await page.getByRole('checkbox', { name: 'at least 80%' }).check()
   await page.waitForURL(/share_from=0.8/)
   await says()
   expect(faults).toEqual([])

@@ -1,66 +1,57 @@
 import { hash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { buildSync } from 'esbuild'
 
 const web = join(import.meta.dirname, '..', 'web')
 
-/** Modules that the page imports by these names; nothing else of a library is served. */
-const libraries = ['preact', 'preact/hooks', 'htm'] as const
-
 const types: Readonly<Record<string, string>> = {
-  ts: 'text/javascript; charset=utf-8',
-  mjs: 'text/javascript; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
 }
 const endOf = (name: string) => name.slice(name.lastIndexOf('.') + 1)
 
-/** What is served of a source: TypeScript without its types, of the same length and lines. */
-const served = (name: string, text: string) => (name.endsWith('.ts') ? stripTypeScriptTypes(text) : text)
+/** Whose code is in the script beside ours. */
+const banner = '/*! With uPlot (MIT, Leon Sorokin), Preact (MIT, Jason Miller) and htm (Apache-2.0, Google). */'
 
-function readSources(): Map<string, string> {
-  const names = readdirSync(web, { recursive: true, encoding: 'utf8' })
-  const wanted = names.filter((name) => endOf(name) in types && !name.endsWith('.test.ts')).toSorted()
-  const sources = new Map(wanted.map((name) => [name, served(name, readFileSync(join(web, name), 'utf8'))]))
-  for (const name of libraries) {
-    const text = readFileSync(fileURLToPath(import.meta.resolve(name)), 'utf8')
-    // Its map is not served.
-    sources.set(`lib/${name}.mjs`, text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))
-  }
-  return sources
+/** The page's files by name: one script and one style sheet of all sources, and the icon. */
+function bundle(): Map<string, string> {
+  const { outputFiles } = buildSync({
+    entryPoints: [join(web, 'main.ts'), join(web, 'style.css')],
+    outdir: web,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2023',
+    banner: { js: banner },
+    logLevel: 'silent', // It throws what is wrong.
+    write: false,
+  })
+  const files = outputFiles.map(({ path, text }) => [path.slice(web.length + 1), text] as const)
+  return new Map([...files, ['icon.svg', readFileSync(join(web, 'icon.svg'), 'utf8')]])
 }
 
-const sha256 = (text: string) => hash('sha256', text, 'base64')
-
-/** Reads and compresses the page's files: once in a process, when a browser first asks. */
+/** Makes and compresses the page's files: once in a process, when a browser first asks. */
 export function readPage() {
-  const sources = readSources()
+  const sources = bundle()
   const version = hash('sha256', JSON.stringify([...sources]), 'hex').slice(0, 16)
   const at = (name: string) => `/app/${version}/${name}`
-  const importMap = JSON.stringify({
-    imports: Object.fromEntries(libraries.map((name) => [name, at(`lib/${name}.mjs`)])),
-  })
-  const modules = [...sources.keys()].filter((name) => types[endOf(name)]?.startsWith('text/javascript') === true)
   const shell = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Weir</title>
 <link rel="icon" href="${at('icon.svg')}">
-${['base.css', 'frame.css', 'charts.css', 'parts.css', 'narrow.css'].map((name) => `<link rel="stylesheet" href="${at(name)}">`).join('\n')}
-<script type="importmap">${importMap}</script>
-${modules.map((name) => `<link rel="modulepreload" href="${at(name)}">`).join('\n')}
-<script type="module" src="${at('main.ts')}"></script>
+<link rel="stylesheet" href="${at('style.css')}">
+<script type="module" src="${at('main.js')}"></script>
 <div id="page"><noscript>This page needs JavaScript. Everything it shows comes from the API: docs/usage.md.</noscript></div>
 </html>
 `
   const contentSecurityPolicy = [
     "default-src 'none'",
-    // An import map can only stand in the document itself.
-    `script-src 'self' 'sha256-${sha256(importMap)}'`,
+    "script-src 'self'",
     "style-src 'self'",
     "img-src 'self'",
     "connect-src 'self'",

@@ -24,6 +24,15 @@ export function registerPage(app: FastifyInstance): void {
       guarded(reply).type('text/html; charset=utf-8').header('cache-control', 'no-cache').send(page().shell),
     )
   }
+  // What a browser finds nowhere is a page that says so; programs get the problem of any unknown path.
+  app.get('/*', { schema: { hide: true } }, async (request, reply) => {
+    if (request.headers.accept?.includes('text/html') !== true) return reply.callNotFound()
+    return guarded(reply)
+      .status(404)
+      .type('text/html; charset=utf-8')
+      .header('cache-control', 'no-cache')
+      .send(page().shell)
+  })
   app.get<{ Params: { readonly '*': string } }>('/app/*', { schema: { hide: true } }, async (request, reply) => {
     const file = page().files.get(request.url.split('?', 1)[0] ?? '')
     if (file === undefined) return reply.callNotFound()

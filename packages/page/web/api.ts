@@ -104,6 +104,17 @@ export interface AnswerState<T> {
   readonly again: () => void
 }
 
+/** What asks again for what is shown. */
+const shown = new Set<() => void>()
+let lastAnswerMs: number | undefined
+
+/** Asks again for all that is shown, but for what somebody may be editing. */
+export function refresh(): void {
+  for (const again of shown) again()
+}
+/** When the last answer came, by the clock of the browser. */
+export const answeredAt = (): number | undefined => lastAnswerMs
+
 /** Asks whenever the path changes, and every `everyMs` while the page is seen. No path asks nothing. */
 export function useAnswer<T>(
   path: string | undefined,
@@ -126,7 +137,8 @@ export function useAnswer<T>(
       (data) => {
         if (over.signal.aborted) return
         isAsking.current = false
-        setState({ of: path, data, error: undefined, atMs: Date.now() })
+        lastAnswerMs = Date.now()
+        setState({ of: path, data, error: undefined, atMs: lastAnswerMs })
       },
       (error: Refusal) => {
         if (over.signal.aborted) return
@@ -147,6 +159,13 @@ export function useAnswer<T>(
       over.abort()
     }
   }, [path, round, session])
+  useEffect(() => {
+    if (question !== ask) return
+    shown.add(again)
+    return () => {
+      shown.delete(again)
+    }
+  }, [])
   useEffect(() => {
     if (everyMs === undefined) return
     const timer = setInterval(() => {

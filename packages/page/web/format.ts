@@ -9,6 +9,9 @@ export function count(value: number | bigint | string | null | undefined): strin
   return grouped.format(typeof value === 'string' ? BigInt(value) : value)
 }
 
+/** A decimal amount of money, which the API writes exactly: `2,392.14`. */
+export const money = (amount: string): string => amount.replace(/^-?\d+/, (whole) => count(whole))
+
 /** A count with its word: `1 unit`, `5 units`. */
 export const counted = (value: number, word: string, words = `${word}s`): string =>
   `${count(value)} ${value === 1 ? word : words}`
@@ -16,19 +19,19 @@ export const counted = (value: number, word: string, words = `${word}s`): string
 /** A count for axes and tight places: 12.3k. */
 export const short = (value: number): string => compact.format(value).replace('K', 'k')
 
-/** A change as +12 %; `new` from nothing. */
+/** A change as +12%; `new` from nothing. */
 export function change(value: number | null | undefined): string {
   if (value === undefined) return ''
   if (value === null) return 'new'
   const percents = Math.round(value * 100)
-  return `${percents > 0 ? '+' : percents < 0 ? '−' : '±'}${count(Math.abs(percents))} %`
+  return `${percents > 0 ? '+' : percents < 0 ? '−' : '±'}${count(Math.abs(percents))}%`
 }
 
-/** A part of a whole; what is not nothing is never written as 0 %. */
+/** A part of a whole; what is not nothing is never written as 0%. */
 export function percent(part: number, of: number): string {
   if (of === 0) return '–'
   const value = (100 * part) / of
-  return value > 0 && value < 1 ? '< 1 %' : `${Math.round(value)} %`
+  return value > 0 && value < 1 ? '< 1%' : `${Math.round(value)}%`
 }
 
 const units = [
@@ -86,13 +89,17 @@ function written(kind: keyof typeof kinds, zone: string, at: Date | number): str
   return found.format(at)
 }
 
+/** A time of day: `14:05:09`. */
+export const clock = (ms: number, zone: string): string => written('clock', zone, ms)
+
 /** A time of day, with the date unless it is today's. */
 export function time(text: string | number, zone: string, nowMs: number = Date.now()): string {
   const at = new Date(text)
   const day = written('date', zone, at)
-  const clock = written('clock', zone, at)
-  if (day === written('date', zone, nowMs)) return clock
-  return day.slice(-4) === written('date', zone, nowMs).slice(-4) ? `${day.slice(0, -5)}, ${clock}` : `${day}, ${clock}`
+  const timeOfDay = written('clock', zone, at)
+  if (day === written('date', zone, nowMs)) return timeOfDay
+  const isThisYear = day.slice(-4) === written('date', zone, nowMs).slice(-4)
+  return `${isThisYear ? day.slice(0, -5) : day}, ${timeOfDay}`
 }
 
 const offsetOf = (zone: string, at: Date) =>
@@ -123,14 +130,10 @@ export function stepLabel(text: string, step: string, zone: string): string {
   return isLongStep(step) ? day : `${day}, ${written('minute', zone, at)}`
 }
 
-/** The text below the axis at a step of a chart of so many; empty where there is none. */
-export function stepTick(text: string, step: string, zone: string, steps: number): string {
-  if (isLongStep(step)) return stepLabel(text, step, zone)
-  const clock = written('minute', zone, new Date(text))
-  if (clock === '00:00') return written('day', zone, new Date(text))
-  const [hour = 0, minute = 0] = clock.split(':').map(Number)
-  const every = step === 'minute' ? (steps > 120 ? 30 : 10) : steps > 60 ? 1_440 : 180
-  return (hour * 60 + minute) % every === 0 ? clock : ''
+/** The text below an axis at a time; `isDay`: ticks are days apart. */
+export function tickLabel(ms: number, isDay: boolean, zone: string): string {
+  const clock = written('minute', zone, ms)
+  return isDay || clock === '00:00' ? written('day', zone, ms) : clock
 }
 
 /** The day of a zone as the API takes it. */

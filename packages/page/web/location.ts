@@ -29,8 +29,10 @@ export function useLocation(): PageLocation {
   return now
 }
 
+export const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 /** The zone that is chosen. A new one draws the whole page again: who writes a time need not listen to it. */
-export const zoneNow = (): string => new URLSearchParams(location.search).get('zone') ?? 'UTC'
+export const zoneNow = (): string => new URLSearchParams(location.search).get('zone') ?? browserZone
 
 /** The address of a page, with the zone that is chosen here, and the span unless another is named. */
 export function hrefOf(path: string, params: Readonly<Record<string, string>> = {}): string {
@@ -57,14 +59,16 @@ export function replace(href: string): void {
   tell()
 }
 
-/** Changes parameters of the location; undefined or empty takes one away. */
-export function setParams(changes: Readonly<Record<string, string | undefined>>): void {
+/** Changes parameters of the location; undefined or empty takes one away. Back leads here again if it is a `step`. */
+export function setParams(changes: Readonly<Record<string, string | undefined>>, isStep = false): void {
   const url = new URL(location.href)
   for (const [name, value] of Object.entries(changes)) {
     if (value === undefined || value === '') url.searchParams.delete(name)
     else url.searchParams.set(name, value)
   }
-  replace(url.pathname + url.search)
+  if (isStep) history.pushState(undefined, '', url)
+  else history.replaceState(undefined, '', url)
+  tell()
 }
 
 /** Follows links within the console without loading the page again. */

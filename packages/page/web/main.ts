@@ -19,6 +19,7 @@ import { PolicyChangePage } from './pages/policy-change.ts'
 import { PricesPage } from './pages/prices.ts'
 import { SearchPage } from './pages/search.ts'
 import { SignIn } from './pages/sign-in.ts'
+import { SpendPage } from './pages/spend.ts'
 import { SubjectPage } from './pages/subject.ts'
 import { SubjectsPage } from './pages/subjects.ts'
 import { SystemPage } from './pages/system.ts'
@@ -61,8 +62,9 @@ const pages: Readonly<Record<PagePath, Page>> = {
   '/changes/:id': { draw: (id) => html`<${ChangePage} id=${id} key=${id} />` },
   '/keys': { name: 'Keys', draw: () => html`<${KeysPage} />` },
   '/tokens': { of: '/keys', draw: () => html`<${TokensPage} />` },
-  '/prices': { name: 'Prices', draw: () => html`<${PricesPage} />` },
-  '/invoices': { of: '/prices', draw: gone },
+  '/spend': { name: 'Spend', draw: () => html`<${SpendPage} />` },
+  '/prices': { of: '/spend', draw: () => html`<${PricesPage} />` },
+  '/invoices': { of: '/spend', draw: gone },
   '/invoices/:id': { draw: gone },
   '/search': { draw: () => html`<${SearchPage} />` },
   '/system': { name: 'System', draw: () => html`<${SystemPage} />` },

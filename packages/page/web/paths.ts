@@ -17,6 +17,7 @@ export const paths = [
   '/changes/:id',
   '/keys',
   '/tokens',
+  '/spend',
   '/prices',
   '/invoices',
   '/invoices/:id',

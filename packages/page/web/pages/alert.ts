@@ -72,7 +72,7 @@ function Redeliver(props: { readonly path: string; readonly endpoint?: string; r
   const { path, endpoint, again } = props
   const run = () => send('POST', `${path}/redeliver`, { endpoint })
   const where = endpoint ?? 'wherever it went, also where it has arrived'
-  const about = html`<p>It is delivered once more, to ${where}, under the same id: a receiver that has it ignores it.</p>`
+  const about = html`<p>Sends it again to ${where}, with the same id: receivers that have it ignore it.</p>`
   return html`<${Action} label=${endpoint === undefined ? 'Send again everywhere' : 'Send again'} scope="write" about=${about} run=${run} said=${saidAsked} again=${again} />`
 }
 
@@ -131,10 +131,10 @@ function Standing({ path, steps, most, isPrivate, again }: StandingProps) {
         html`<div class="row end"><${Redeliver} path=${path} endpoint=${endpoint} again=${() => ask(endpoint)} /></div>`,
     },
   ]
-  return html`<${Table} caption="Where it stands" columns=${columns} rows=${last} keyOf=${({ endpoint }: Step) => endpoint} />`
+  return html`<${Table} caption="Delivery status" columns=${columns} rows=${last} keyOf=${({ endpoint }: Step) => endpoint} />`
 }
 
-/** Every step, the last one first. */
+/** Delivery log, the last one first. */
 function Steps({ steps, most, isPrivate }: StepsProps) {
   // What was queued and then tried is told by the try.
   const told = steps.filter(
@@ -149,7 +149,7 @@ function Steps({ steps, most, isPrivate }: StepsProps) {
     { name: 'ms', isNumber: true, isMinor: true, cell: ({ ms }) => count(ms) },
     { name: 'Answer', isPlain: true, cell: (step) => said(step, isPrivate) },
   ]
-  return html`<${Table} caption="Every step" columns=${columns} rows=${told.toReversed()} keyOf=${({ endpoint, at, outcome: what }: Step) => `${endpoint} ${at} ${what}`} />`
+  return html`<${Table} caption="Delivery log" columns=${columns} rows=${told.toReversed()} keyOf=${({ endpoint, at, outcome: what }: Step) => `${endpoint} ${at} ${what}`} />`
 }
 
 /** One alert: what it says, how it stands at each endpoint, and every step there. */
@@ -164,15 +164,15 @@ export function AlertPage({ id }: { readonly id: string }) {
       <div><h1>${data === undefined ? 'Alert' : data.summary}</h1><code class="quiet">${id}</code></div>
       <div class="row"><${Copy} text=${location.href} label="Copy link" />${steps.length > 0 && html`<${Redeliver} path=${path} again=${again} />`}</div>
     </div>
-    <${Panel} title="What it says" asked=${asked} path=${path} rows=${9}>
+    <${Panel} title="Details" asked=${asked} path=${path} rows=${9}>
       ${(alert: Alert) => html`<${Facts} alert=${alert} />`}
     <//>
     ${
       data !== undefined &&
       html`<section class="panel" aria-label="Deliveries"><header><h2>Deliveries</h2></header>
-        ${steps.length === 0 ? html`<p class="empty">It was sent to no endpoint.</p>` : html`<${Standing} path=${path} steps=${steps} most=${data.attempts_max} isPrivate=${isPrivate} again=${again} />`}
+        ${steps.length === 0 ? html`<p class="empty">Sent to no endpoint.</p>` : html`<${Standing} path=${path} steps=${steps} most=${data.attempts_max} isPrivate=${isPrivate} again=${again} />`}
       </section>
-      ${steps.length > 0 && html`<section class="panel" aria-label="Every step"><header><h2>Every step</h2></header><${Steps} steps=${steps} most=${data.attempts_max} isPrivate=${isPrivate} /></section>`}`
+      ${steps.length > 0 && html`<section class="panel" aria-label="Delivery log"><header><h2>Delivery log</h2></header><${Steps} steps=${steps} most=${data.attempts_max} isPrivate=${isPrivate} /></section>`}`
     }
   `
 }

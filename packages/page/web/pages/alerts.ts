@@ -1,6 +1,7 @@
 import type { ListedAlert } from '@weir/api/alerts.ts'
 import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
+import { useState } from 'preact/hooks'
 import { pathOf, send, useAnswer } from '../api.ts'
 import { counted } from '../format.ts'
 import { html } from '../html.ts'
@@ -8,9 +9,10 @@ import { hrefOf, setParams, useLocation } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { NothingHere, useSpan } from '../parts/span.ts'
-import { type Column, ListPanel } from '../parts/table.ts'
+import { actionsOf, type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Subject, Time } from '../parts/words.ts'
+import { may } from '../session.ts'
 
 export const alertTabs = { '/alerts': 'Alerts', '/endpoints': 'Endpoints and silences' }
 export const alertTypes = [
@@ -70,7 +72,18 @@ const columnsFor = (endpoint: string): readonly Column<ListedAlert>[] => [
             .filter(([name]) => isAt(endpoint)(name))
             .map(([name, what]) => html`<span key=${name}>${name} ${outcome(what)}</span>`)}</div>`,
   },
+  ...(may('write') ? [actionsOf<ListedAlert>((alert) => html`<${Silence} alert=${alert} />`)] : []),
 ]
+
+/** Keeps alerts like one from every endpoint for a while. */
+function Silence({ alert: { subject, type } }: { readonly alert: ListedAlert }) {
+  const [length, setLength] = useState('2h')
+  const lengths = { '2h': '2 hours', '24h': 'a day', '168h': 'a week' }
+  const body = { types: [type], ...(subject === '' ? {} : { subjects: [subject] }), for: length }
+  const about = html`<p>Alerts of type ${type}${subject !== '' && ` about ${subject}`} are listed, but sent to no endpoint.</p>
+    <${Field} label="For" options=${lengths} value=${length} onValue=${setLength} />`
+  return html`<${Action} label="Silence" scope="write" about=${about} run=${() => send('POST', '/v1/silences', body)} />`
+}
 
 /** How many deliveries were asked for. */
 export const saidAsked = ({ requested }: { readonly requested: number }) =>
@@ -101,7 +114,7 @@ export function AlertsPage() {
   const names = [...new Set([...endpoints, ...(endpoint === '' ? [] : [endpoint])])]
   const everyEndpoint = { '': 'every endpoint', ...Object.fromEntries(names.map((one) => [one, one])) }
   const isFiltered = type + subject + endpoint + what !== ''
-  const none = html`<${NothingHere} what=${`No alert ${isFiltered ? 'with these filters ' : ''}was raised in this span.`} />`
+  const none = html`<${NothingHere} what=${`No alerts ${isFiltered ? 'with these filters ' : ''}in this span.`} />`
   return html`
     <div class="head"><h1>Alerts</h1><${RedeliverFailed} endpoint=${endpoint} /></div>
     <${Tabs} of=${alertTabs} label="Alerts" />

@@ -1,13 +1,13 @@
 import type { OutcomeRow, Outcomes } from '@weir/api/usage.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { count, length, percent, stepLabel, stepTick } from '../format.ts'
+import { count, length, percent, stepLabel, tickLabel } from '../format.ts'
 import { html } from '../html.ts'
 import { setParams, useLocation } from '../location.ts'
 import { Chart } from '../parts/chart.ts'
 import { Field } from '../parts/field.ts'
 import { columnNames, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
-import { useSpan } from '../parts/span.ts'
+import { showSpan, useSpan } from '../parts/span.ts'
 import { type Column, Table } from '../parts/table.ts'
 import { Subject, valueName } from '../parts/words.ts'
 
@@ -24,9 +24,9 @@ const columns = (by: string): readonly Column<OutcomeRow>[] => [
   { name: 'Answers', isNumber: true, cell: ({ count: all }) => count(all) },
   { name: '4xx', isNumber: true, cell: ({ count: all, status_4xx }) => percent(Number(status_4xx), Number(all)) },
   { name: '5xx', isNumber: true, cell: ({ count: all, status_5xx }) => percent(Number(status_5xx), Number(all)) },
-  { name: 'Half within', isNumber: true, isMinor: true, cell: ({ p50_ms }) => ms(p50_ms) },
-  { name: '90 % within', isNumber: true, isMinor: true, cell: ({ p90_ms }) => ms(p90_ms) },
-  { name: '99 % within', isNumber: true, cell: ({ p99_ms }) => ms(p99_ms) },
+  { name: 'p50', isNumber: true, isMinor: true, cell: ({ p50_ms }) => ms(p50_ms) },
+  { name: 'p90', isNumber: true, isMinor: true, cell: ({ p90_ms }) => ms(p90_ms) },
+  { name: 'p99', isNumber: true, cell: ({ p99_ms }) => ms(p99_ms) },
 ]
 
 /** How upstreams answered, and how fast. */
@@ -39,20 +39,21 @@ export function AnswersPanels({ fixed = {} }: { readonly fixed?: Readonly<Record
   const coarse = step === 'minute' ? 'quarter_hour' : step
   const chartPath = pathOf('/v1/outcomes', { ...asked, step: coarse })
   const listPath = pathOf('/v1/outcomes', { ...asked, step: 'total', by })
-  const nothing = ({ rows }: Outcomes) => (rows.length === 0 ? 'No upstream answered in this span.' : undefined)
+  const nothing = ({ rows }: Outcomes) => (rows.length === 0 ? 'No upstream answers in this span.' : undefined)
   const tools = html`<${Field} isTool class="small" label="By" options=${groupings} value=${by} onValue=${(one: string) => setParams({ answers_by: one })} />`
   const times = (rows: readonly OutcomeRow[]) =>
     (['p50_ms', 'p99_ms'] as const).map((name) => ({
-      name: name === 'p50_ms' ? 'half within' : '99 % within',
+      name: name === 'p50_ms' ? 'p50' : 'p99',
       kind: name === 'p50_ms' ? 'g1' : 'g2',
       values: rows.map((row) => row[name]),
     }))
+  const begins = (rows: readonly OutcomeRow[]) => rows.map(({ ts = '' }) => Date.parse(ts))
   return html`
-    <${Panel} title=${`How long answers took, ${label}`} asked=${useAnswer<Outcomes>(chartPath)} path=${chartPath} rows=${11} empty=${nothing}>
-      ${({ rows }: Outcomes) => html`<${Chart} title="Milliseconds of answers" labels=${rows.map(({ ts = '' }) => stepLabel(ts, coarse, zone))} ticks=${rows.map(({ ts = '' }) => stepTick(ts, coarse, zone, rows.length))} series=${times(rows)} write=${ms} note="Milliseconds from the head of a request to the end of its answer." />`}
+    <${Panel} title=${`Latency, ${label}`} asked=${useAnswer<Outcomes>(chartPath)} path=${chartPath} rows=${11} empty=${nothing}>
+      ${({ rows }: Outcomes) => html`<${Chart} title="Latency" shape="lines" zone=${zone} begins=${begins(rows)} endMs=${begins(rows).at(-1) ?? 0} label=${(at: number) => stepLabel(rows[at]?.ts ?? '', coarse, zone)} tick=${(at: number, isDay: boolean) => tickLabel(at, isDay, zone)} series=${times(rows)} write=${ms} onSpan=${showSpan} note="From the head of a request to the end of its answer, in milliseconds." />`}
     <//>
     <${Panel} title="Answers" asked=${useAnswer<Outcomes>(listPath)} path=${listPath} rows=${6} empty=${nothing} tools=${tools}>
-      ${({ rows }: Outcomes) => html`<${Table} caption="Answers of upstreams" columns=${columns(by)} rows=${rows.toSorted((a, b) => Number(b.count) - Number(a.count))} keyOf=${(_: OutcomeRow, at: number) => String(at)} />`}
+      ${({ rows }: Outcomes) => html`<${Table} caption="Answers" columns=${columns(by)} rows=${rows.toSorted((a, b) => Number(b.count) - Number(a.count))} keyOf=${(_: OutcomeRow, at: number) => String(at)} />`}
     <//>
   `
 }

@@ -3,20 +3,13 @@ import type { Page } from '@weir/api/schema.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, useLocation } from '../location.ts'
+import { describeChange, wordsOf } from '../parts/change-words.ts'
 import { Copy, Panel } from '../parts/panel.ts'
 import { Differences } from '../parts/settings.ts'
 import { type Column, ListPanel } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
 import { policyTabs } from './policy.ts'
-
-const wordsOf = ({ what, kind, name }: ListedChange['summary'][number]) =>
-  kind === 'policy' ? `applied the file ${name.slice(0, 8)}` : `${what} ${kind} ${name}`
-const shownMax = 4
-
-/** A change in a line. */
-export const describeChange = ({ summary, total }: Pick<ListedChange, 'summary' | 'total'>): string =>
-  `${summary.slice(0, shownMax).map(wordsOf).join(', ')}${total > shownMax ? `, and ${total - shownMax} more` : ''}`
 
 const columns: readonly Column<ListedChange>[] = [
   {
@@ -33,7 +26,7 @@ export function ChangesPage() {
   return html`
     <h1>Changes</h1>
     <${Tabs} of=${policyTabs} label="Policy" />
-    <${ListPanel} title="Who changed what" asked=${useAnswer<Page<ListedChange>>(path)} path=${path} rows=${14} none="Nothing was changed yet." caption="Changes" columns=${columns} keyOf=${({ id }: ListedChange) => id} />
+    <${ListPanel} title="History" asked=${useAnswer<Page<ListedChange>>(path)} path=${path} rows=${14} none="No changes yet." caption="Changes" columns=${columns} keyOf=${({ id }: ListedChange) => id} />
   `
 }
 

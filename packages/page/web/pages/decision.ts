@@ -41,7 +41,7 @@ const limitColumns: readonly Column<ExplainedLimit>[] = [
       html`<b><${Part} kind="limits" name=${name} /></b> ${refused && html`<span class="word refused">✕<span class="hidden"> refused</span></span>`}`,
   },
   {
-    name: 'Used then',
+    name: 'Used',
     isPlain: true,
     cell: ({ used, size }) =>
       used === null
@@ -51,7 +51,7 @@ const limitColumns: readonly Column<ExplainedLimit>[] = [
   { name: 'Needed', isNumber: true, cell: ({ needed }) => count(needed) },
   { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
   { name: 'Resets', cell: ({ reset_at }) => reset_at !== undefined && html`<${Time} at=${reset_at} />` },
-  { name: 'Because of', cell: ({ because = [] }) => html`<${Because} words=${because} />` },
+  { name: 'Source', cell: ({ because = [] }) => html`<${Because} words=${because} />` },
   {
     name: countedBy,
     isMinor: true,
@@ -72,12 +72,12 @@ function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']
   const { exact, change, at, since_changed: changed } = policy
   return html`<div class="stack">
     <p>
-      ${exact ? 'The policy of then' : 'Probably the policy of then'}:
+      ${exact ? 'The policy at the time' : 'Probably the policy at the time'}:
       ${change === undefined ? ' older than the history goes back.' : html` <a href=${hrefOf(`/changes/${change}`)}>change ${change.slice(0, 13)}…</a> ${at !== undefined && html`of <${Time} at=${at} />`}`}
     </p>
     ${
       changed.length === 0
-        ? html`<p class="quiet">Nothing of it has changed since.</p>`
+        ? html`<p class="quiet">Unchanged since.</p>`
         : html`<p>Since then:</p>
             <${Differences} of=${changed.map(({ now: after, ...one }) => ({ ...one, after }))} />`
     }
@@ -104,8 +104,8 @@ function Now({ data }: { readonly data: Explanation }) {
     return html`<p class="quiet">Redis or the policy cannot be asked, or there is no such subject.</p>`
   const { allowed, denied_by: by, limits } = data.now
   return html`<div class="stack">
-    <p>${allowed === null ? 'Not known.' : allowed ? html`The same request <span class="word allowed">✓ would be admitted</span>.` : html`The same request <span class="word refused">✕ would be refused</span> by ${by}.`}</p>
-    ${limits.map(({ name, used, size }) => html`<div class="row" key=${name}><b>${name}</b> ${used !== null && html`<${Meter} used=${used} size=${size} />`} ${count(used)} of ${count(size)}</div>`)}
+    <p>${allowed === null ? 'Not known.' : allowed ? html`The same request <span class="word allowed">✓ would be allowed</span>.` : html`The same request <span class="word refused">✕ would be refused</span> by ${by}.`}</p>
+    ${limits.map(({ name, used, capacity }) => html`<div class="row" key=${name}><b>${name}</b> ${used !== null && html`<${Meter} used=${used} size=${capacity} />`} ${count(used)} of ${count(capacity)}</div>`)}
   </div>`
 }
 
@@ -125,23 +125,23 @@ export function DecisionPage({ id }: { readonly id: string }) {
       <div><h1>Decision</h1><code class="quiet">${id}</code></div>
       <${Copy} text=${location.href} label="Copy link" />
     </div>
-    <${Panel} title="What was decided" asked=${asked} path=${path} rows=${8}>
+    <${Panel} title="Decision" asked=${asked} path=${path} rows=${8}>
       ${(one: Explanation) => html`<div class="stack">
         <div class="row apart">${headline(one)}<${Time} at=${one.ts} isLong /></div>
         <p class="said">${one.summary}</p>
         ${one.blocked_by !== null && one.blocked_by !== undefined && html`<p>The block was set by <a href=${hrefOf(`/decisions/${one.blocked_by.id}`)}>the decision of <${Time} at=${one.blocked_by.ts} /></a>.</p>`}
         ${one.would_have_allowed.length > 0 && html`<${Hints} hints=${one.would_have_allowed} />`}
-        ${one.limits.length > 0 && html`<${Table} caption="Limits then" columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: ExplainedLimit, at: number) => `${name} ${at}`} />`}
+        ${one.limits.length > 0 && html`<${Table} caption="Limits at the time" columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: ExplainedLimit, at: number) => `${name} ${at}`} />`}
       </div>`}
     <//>
     ${
       data !== undefined &&
       html`<div class="grid">
         <section class="panel third" aria-label="Request"><header><h2>Request</h2></header><${Facts} data=${data} /></section>
-        <section class="panel third" aria-label="Policy then and since"><header><h2>Policy then and since</h2></header>${data.policy === null ? html`<p class="quiet">Not known.</p>` : html`<${Policy} policy=${data.policy} />`}</section>
+        <section class="panel third" aria-label="Policy at the time"><header><h2>Policy at the time</h2></header>${data.policy === null ? html`<p class="quiet">Not known.</p>` : html`<${Policy} policy=${data.policy} />`}</section>
         <section class="panel third" aria-label="Now"><header><h2>Now</h2>${may('read') && data.now !== null && html`<a class="small" href=${hrefOf(`/subjects/${encodeURIComponent(data.subject)}`, { tab: 'limits' })}>All its limits</a>`}</header><${Now} data=${data} /></section>
       </div>`
     }
-    ${asked.error?.status === 404 && html`<p class="note">Answers of the ingress have their decision’s id in the header <code>Weir-Decision</code>.</p>`}
+    ${asked.error?.status === 404 && html`<p class="note">Each answer of the ingress carries its decision’s id in the header <code>Weir-Decision</code>.</p>`}
   `
 }

@@ -3,7 +3,7 @@ import { pathOf, useAnswer } from '../api.ts'
 import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf, useLocation } from '../location.ts'
-import { columnNames, Filters, filtersOf } from '../parts/filters.ts'
+import { columnNames, Facet, Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
 import { NothingHere, useSpan } from '../parts/span.ts'
 import { type Column, PagedTable } from '../parts/table.ts'
@@ -22,18 +22,40 @@ export const decisionColumns: readonly Column<ListedDecision>[] = [
     cell: ({ outcome, mode, reason }) => html`<${Verdict} outcome=${outcome} mode=${mode} reason=${reason} />`,
   },
   { name: 'Subject', isPlain: true, cell: ({ subject }) => html`<${Subject} id=${subject} />` },
-  { name: 'Limit', isPlain: true, cell: ({ denied_by, reason }) => denied_by || (reason === 'ok' ? '' : reason) },
-  { name: 'Route', isPlain: true, cell: ({ route }) => valueName('route', route) },
+  {
+    name: 'Limit',
+    isPlain: true,
+    cell: ({ denied_by, reason }) =>
+      denied_by === ''
+        ? html`<${Facet} name="reason" value=${reason === 'ok' ? '' : reason} />`
+        : html`<${Facet} name="denied_by" value=${denied_by} />`,
+  },
+  {
+    name: 'Route',
+    isPlain: true,
+    cell: ({ route }) => html`<${Facet} name="route" value=${route} text=${valueName('route', route)} />`,
+  },
   {
     name: 'Units',
     isNumber: true,
     cell: ({ cost, count: times }) => (times > 1 ? `${count(cost)} × ${count(times)}` : count(cost)),
   },
-  { name: 'Key', isMinor: true, cell: ({ key_id }) => key_id },
-  { name: 'Address', isMinor: true, cell: ({ ip }) => ip },
+  { name: 'Key', isMinor: true, cell: ({ key_id }) => html`<${Facet} name="key_id" value=${key_id} />` },
+  { name: 'Address', isMinor: true, cell: ({ ip }) => html`<${Facet} name="ip" value=${ip} />` },
 ]
 
-const filters = ['outcome', 'subject', 'denied_by', 'route', 'key_id', 'plan', 'reason', 'status', 'ip'] as const
+/** What decisions are filtered by. */
+export const decisionFilters = [
+  'outcome',
+  'subject',
+  'denied_by',
+  'route',
+  'key_id',
+  'plan',
+  'reason',
+  'status',
+  'ip',
+] as const
 const [dayMs, narrowMs] = [86_400_000, 31 * 86_400_000]
 
 /** The list for a question; `fixed` is what the page itself asks for. */
@@ -45,7 +67,7 @@ export function DecisionList(props: {
   const { fixed = {}, title = 'Decisions', rowsMax = 50 } = props
   const { params } = useLocation()
   const { range, ms, label, zone } = useSpan()
-  const given = { ...filtersOf(params, filters), ...fixed }
+  const given = { ...filtersOf(params, decisionFilters), ...fixed }
   const isNarrow = [given.subject, given.key_id, given.ip].some((one) => (one?.length ?? 0) > 0)
   // Raw rows are read: a day of all, a month of one.
   const isCut = ms > (isNarrow ? narrowMs : dayMs)
@@ -60,7 +82,7 @@ export function DecisionList(props: {
   const asked = useAnswer<DecisionPage>(path)
   const empty = ({ rows }: DecisionPage) =>
     rows.length === 0
-      ? html`<${NothingHere} what="No decision in this span with these filters." mostMs=${isNarrow ? narrowMs : dayMs} />`
+      ? html`<${NothingHere} what="No decisions in this span with these filters." mostMs=${isNarrow ? narrowMs : dayMs} />`
       : undefined
   // What is the same in every row has no column.
   const same = Object.keys(fixed).map((one) => columnNames[one])
@@ -74,7 +96,7 @@ export function DecisionList(props: {
 export function DecisionsPage() {
   return html`
     <h1>Decisions</h1>
-    <${Filters} names=${filters} />
+    <${Filters} names=${decisionFilters} />
     <${DecisionList} />
   `
 }

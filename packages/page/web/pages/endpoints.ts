@@ -22,8 +22,8 @@ function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
   const path = `/v1/endpoints/${encodeURIComponent(name)}/test`
   const run = () => send('POST', path, isOfSubjects ? { subject } : {})
   const said = ({ id }: { readonly id: string }) =>
-    html`<p>It is on its way. <a href=${hrefOf(`/alerts/${id}`)}>Its alert</a> shows what becomes of it.</p>`
-  const about = html`<p>A test alert is sent to ${name}. An endpoint that was disabled and takes it is enabled.</p>
+    html`<p>Sent. <a href=${hrefOf(`/alerts/${id}`)}>Show the alert</a> shows what becomes of it.</p>`
+  const about = html`<p>Sends a test alert to ${name}. A disabled endpoint that accepts it is enabled again.</p>
     ${isOfSubjects && html`<${Field} label="To the contact of" suggest="subject" required value=${subject} onValue=${setSubject} />`}`
   return html`<${Action} label="Send a test" scope="write" about=${about} run=${run} said=${said} />`
 }
@@ -69,9 +69,9 @@ function NewSilence({ again }: { readonly again: () => void }) {
     types: type === '' ? undefined : [type],
   }
   const about = html`
-    <p>Alerts that meet all of this are raised and listed, and sent to no endpoint.</p>
-    <${Field} label="About the subject" suggest="subject" placeholder="any" required=${type === ''} value=${subject} onValue=${setSubject} />
-    <${Field} label="Of the type" options=${{ '': 'any', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }} value=${type} onValue=${setType} />
+    <p>Matching alerts are still listed, but sent to no endpoint.</p>
+    <${Field} label="Subject" suggest="subject" placeholder="any" required=${type === ''} value=${subject} onValue=${setSubject} />
+    <${Field} label="Type" options=${{ '': 'any', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }} value=${type} onValue=${setType} />
     <${Field} label="For" options=${{ '1h': 'an hour', '2h': 'two hours', '24h': 'a day', '7d': 'a week' }} value=${length} onValue=${setLength} />
     <${Field} label="Why" value=${reason} onValue=${setReason} />`
   return html`<${Action} label="New silence" scope="write" about=${about} run=${() => send('POST', '/v1/silences', body)} again=${again} />`
@@ -104,7 +104,7 @@ function Silences() {
     },
     actionsOf(
       ({ name, state }) =>
-        html`<${Action} label="End" scope="write" isDisabled=${state === 'ended'} about="Alerts from now on are sent." run=${() => send('DELETE', `/v1/silences/${name}`)} again=${asked.again} />`,
+        html`<${Action} label="End" scope="write" isDisabled=${state === 'ended'} about="Ends the silence: new alerts are sent again." run=${() => send('DELETE', `/v1/silences/${name}`)} again=${asked.again} />`,
     ),
   ]
   const empty = ({ items }: Page<Silence>) => (items.length === 0 ? 'No alert is silenced.' : undefined)
@@ -113,7 +113,7 @@ function Silences() {
   <//>`
 }
 
-/** Where alerts go, and what is kept from going there for a while. */
+/** Endpoints, and what is kept from going there for a while. */
 export function EndpointsPage() {
   const asked = useAnswer<Page<Entity>>('/v1/endpoints')
   const held = useAnswer<Status>('/v1/status', 15_000).data?.held_back ?? []
@@ -122,7 +122,7 @@ export function EndpointsPage() {
   return html`
     <h1>Endpoints</h1>
     <${Tabs} of=${alertTabs} label="Alerts" />
-    <${Panel} title="Where alerts go" asked=${asked} path="/v1/endpoints" empty=${empty}>
+    <${Panel} title="Endpoints" asked=${asked} path="/v1/endpoints" empty=${empty}>
       ${({ items }: Page<Entity>) => html`<${Table} caption="Endpoints" columns=${endpointColumns(held)} rows=${items} keyOf=${({ name }: Entity) => name} />`}
     <//>
     <${Silences} />

@@ -13,6 +13,6 @@ export function KeysPage() {
     <div class="head"><h1>Keys</h1><${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${(one: string) => setParams({ subject: one, after: undefined })} /></div>
     <${Tabs} of=${credentialTabs} label="Credentials" />
     <${KeyList} subject=${subject} />
-    ${subject === '' && html`<p class="quiet">A new key is made on the page of its subject.</p>`}
+    ${subject === '' && html`<p class="quiet">Create keys on a subject’s page.</p>`}
   `
 }

@@ -25,7 +25,7 @@ export function LivePage() {
   return html`
     <div class="head">
       <h1>Live</h1>
-      <button onClick=${() => setPaused(!isPaused)} aria-pressed=${isPaused}>${isPaused ? '▶ Go on' : '❚❚ Pause'}</button>
+      <button onClick=${() => setPaused(!isPaused)} aria-pressed=${isPaused}>${isPaused ? '▶ Resume' : '❚❚ Pause'}</button>
     </div>
     <${Filters} names=${filters} />
     <${Lost} connection=${connection} />
@@ -48,7 +48,7 @@ export function LivePage() {
     </section>
     <section class="panel" aria-label="The last decisions">
       <header><h2>The last decisions${isPaused && ', paused'}</h2></header>
-      ${lines.length === 0 ? html`<p class="empty">Waiting for the next decision.</p>` : html`<${Table} caption="The last decisions" columns=${decisionColumns} rows=${lines} keyOf=${({ id }: ListedDecision) => id} />`}
+      ${lines.length === 0 ? html`<p class="empty">Waiting for decisions.</p>` : html`<${Table} caption="The last decisions" columns=${decisionColumns} rows=${lines} keyOf=${({ id }: ListedDecision) => id} />`}
     </section>
   `
 }

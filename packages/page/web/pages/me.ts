@@ -21,6 +21,6 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
     <${SubjectUse} id=${id} isOwn key=${id} />
     <${RunningMonth} id=${id} />
     <${AlertsOf} id=${id} isOwn />
-    <${DecisionList} title="What was refused, and why" rowsMax=${15} fixed=${{ outcome: 'deny', subject: id }} />
+    <${DecisionList} title="Refusals" rowsMax=${15} fixed=${{ outcome: 'deny', subject: id }} />
   `
 }

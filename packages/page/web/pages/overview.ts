@@ -31,14 +31,14 @@ function Health({ status }: { readonly status: Status }) {
   const missing = gaps?.reduce((sum, one) => sum + Number(one.count), 0)
   return html`<div class="stack">
     <div class="figures health">
-      <span class=${`word ${status.ok ? 'good' : 'refused'}`}>${status.ok ? '● all is well' : `✕ ${counted(look.length, 'thing')} to look at`}</span>
+      <span class=${`word ${status.ok ? 'good' : 'refused'}`}>${status.ok ? '● all is well' : `✕ ${counted(look.length, 'problem')}`}</span>
       <span>${through === null ? 'nothing counted yet' : html`counted until <b class="time">${time(through, zone)}</b>, ${ago(Date.parse(through))}`}</span>
       ${typeof lag === 'number' && html`<span>lag <b>${count(lag)}</b></span>`}
       <span class=${status.redis === null ? '' : 'word refused'}>${status.redis === null ? 'Redis answers' : `✕ ${status.redis}`}</span>
       ${missing !== undefined && html`<span>gaps <b>${count(missing)}</b></span>`}
     </div>
     ${look.map((one) => html`<div class="fault" key=${one}>${one}</div>`)}
-    ${warnings.length > 0 && html`<details class="small quiet"><summary>${counted(warnings.length, 'remark')}</summary>${warnings.map((one) => html`<p key=${one}>${one}</p>`)}</details>`}
+    ${warnings.length > 0 && html`<details class="small quiet"><summary>${counted(warnings.length, 'notice')}</summary>${warnings.map((one) => html`<p key=${one}>${one}</p>`)}</details>`}
   </div>`
 }
 
@@ -47,7 +47,7 @@ const firstCommands = (origin: string) =>
 
 /** What is there after a first start. */
 const FirstStart = () => html`<div class="stack">
-  <p>No request was decided in this span yet. Three commands to begin with:</p>
+  <p>No decisions in this span yet. Three commands to get started:</p>
   <pre>${firstCommands(location.origin)}</pre>
   <div><${Copy} text=${firstCommands(location.origin)} label="Copy" /></div>
 </div>`
@@ -57,7 +57,7 @@ function Now() {
   const seen = useLiveSeconds('/v1/decisions/stream?of=sums')
   const last = seen.seconds.at(-1)
   return html`<section class="panel" aria-label="Now">
-    <header><h2>Now, each second</h2><a class="small" href=${hrefOf('/live')}>One by one</a></header>
+    <header><h2>Live</h2><a class="small" href=${hrefOf('/live')}>Open live</a></header>
     <div class="stack">
       <${Lost} connection=${seen.connection} />
       <div class="figures">
@@ -70,15 +70,15 @@ function Now() {
 }
 
 /** Alerts of the span, and active blocks. */
-function NeedsALook() {
+function NeedsAttention() {
   const { range, label, zone } = useSpan()
   const path = pathOf('/v1/alerts', { ...range, time_zone: zone, limit: '6' })
   const alerts = useAnswer<Page<ListedAlert>>(path, freshMs)
   const blocks = useAnswer<Page<Block>>('/v1/blocks', freshMs).data?.items ?? []
   const hasFailed = ({ deliveries }: ListedAlert) => Object.values(deliveries).some(isFailed)
   const empty = ({ items }: Page<ListedAlert>) =>
-    items.length + blocks.length === 0 ? 'No alert was raised in this span.' : undefined
-  return html`<${Panel} title=${`Needs a look, ${label}`} asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
+    items.length + blocks.length === 0 ? 'No alerts in this span.' : undefined
+  return html`<${Panel} title=${`Needs attention, ${label}`} asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
     ${({ items }: Page<ListedAlert>) => html`<ul class="news">
       ${blocks.length > 0 && html`<li><span class="small quiet">now</span><a href=${hrefOf('/blocks')}>${counted(blocks.length, 'caller')} blocked</a></li>`}
       ${items.map((alert) => html`<li key=${alert.id}><span class="small quiet"><${Time} at=${alert.time} /></span><span><a href=${hrefOf(`/alerts/${alert.id}`)}>${alert.summary}</a>${hasFailed(alert) && html` <span class="word refused small">✕ not delivered</span>`}</span></li>`)}
@@ -138,7 +138,7 @@ export function Overview() {
           <${UsageChart} usage=${data} title=${`Decisions, ${label}`} height=${320} />
         </div>`}
       <//>
-      <div class="third stack ends"><${Now} /><${NeedsALook} /></div>
+      <div class="third stack ends"><${Now} /><${NeedsAttention} /></div>
       <${Panel} class="half" title="Most units" asked=${most} path=${topPath} rows=${9} empty=${nothing('Nothing in this span.')} tools=${html`<a class="small" href=${hrefOf('/usage', { by: 'subject', compare: 'previous' })}>All</a>`}>
         ${({ rows }: Usage) => html`<${MostUnits} rows=${rows} />`}
       <//>

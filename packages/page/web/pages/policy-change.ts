@@ -5,6 +5,7 @@ import { ask, askPolicy, Refusal, send } from '../api.ts'
 import { counted } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
+import { describeChange } from '../parts/change-words.ts'
 import { Action } from '../parts/dialog.ts'
 import { Editor, type Problem } from '../parts/editor.ts'
 import { ImpactPanel } from '../parts/impact.ts'
@@ -13,14 +14,13 @@ import { Differences } from '../parts/settings.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Time } from '../parts/words.ts'
 import { may } from '../session.ts'
-import { describeChange } from './changes.ts'
 import { policyTabs } from './policy.ts'
 
 const problemsOf = ({ body }: Refusal): readonly Problem[] =>
   Array.isArray(body.problems) ? (body.problems as Problem[]) : []
 
 function Plan({ plan }: { readonly plan: Applied }) {
-  if (!plan.changed) return html`<p class="empty">Nothing would change.</p>`
+  if (!plan.changed) return html`<p class="empty">No changes.</p>`
   return html`<div class="stack"><${Differences} of=${plan.changes} /></div>`
 }
 
@@ -40,7 +40,7 @@ function Overtaken(props: {
       ${change.entities.length === 0 && html`<a href=${hrefOf(`/changes/${change.id}`)}>${describeChange(change)}</a>`}
     </div>`,
     )}
-    <div class="row"><button onClick=${onLoad}>Load theirs, drop mine</button><button onClick=${onKeep}>Keep my text: it undoes theirs</button></div>
+    <div class="row"><button onClick=${onLoad}>Discard my changes</button><button onClick=${onKeep}>Keep mine, overwrite theirs</button></div>
   </div>`
 }
 
@@ -120,25 +120,25 @@ export function PolicyChangePage() {
     return true
   }
   const said = (isApplied: boolean) =>
-    isApplied ? html`<p>Applied. Every ingress has it within a second.</p>` : undefined
+    isApplied ? html`<p>Applied. Every ingress uses it within a second.</p>` : undefined
   const count = plan === undefined ? 0 : plan.created + plan.updated + plan.deleted
   const ended = plan?.changes.find(({ action, kind }) => action === 'delete' && (kind === 'key' || kind === 'subject'))
   const problems = error === undefined ? [] : problemsOf(error)
   return html`
-    <div class="head"><h1>Change the policy</h1><div class="row">
+    <div class="head"><h1>Edit policy</h1><div class="row">
       <button onClick=${loadTheirs}>Reload</button>
       <${Action} label=${count === 0 ? 'Apply' : `Apply ${counted(count, 'change')}`} scope="write" isDisabled=${count === 0 || of !== text} about=${plan && html`<${Plan} plan=${plan} />`} run=${apply} said=${said} confirm=${ended?.name} />
     </div></div>
     <${Tabs} of=${policyTabs} label="Policy" />
     ${failed !== undefined && html`<${Fault} error=${failed} again=${load} />`}
     ${since.length > 0 && html`<${Overtaken} since=${since} onLoad=${loadTheirs} onKeep=${keepMine} />`}
-    ${!may('admin') && html`<p class="note">Changing the policy here takes a token with the scope admin: others do not see the hashes of keys and tokens, which a whole policy has.</p>`}
+    ${!may('admin') && html`<p class="note">Editing the policy needs a token with the scope admin, because the file holds hashes of keys and tokens.</p>`}
     <div class="grid">
       <section class="panel half" aria-label="weir.yaml"><header><h2>weir.yaml</h2><span class="small quiet">${base !== undefined && html`based on <a href=${hrefOf(`/changes/${base}`)}>change ${base.slice(0, 13)}…</a>`}</span></header>
         <${Editor} label="Policy" area=${area} text=${text ?? ''} onText=${setText} problems=${problems} />
       </section>
       <div class="half stack">
-      <section class="panel" aria-live="polite" aria-label="What would change"><header><h2>What would change</h2><span class="small quiet">${plan !== undefined && error === undefined && counted(count, 'change')}</span></header>
+      <section class="panel" aria-live="polite" aria-label="Diff"><header><h2>Diff</h2><span class="small quiet">${plan !== undefined && error === undefined && counted(count, 'change')}</span></header>
         ${error !== undefined ? (problems.length === 0 ? html`<${Fault} error=${error} />` : html`<${ProblemList} problems=${problems} area=${area} />`) : plan === undefined ? html`<p class="empty">…</p>` : html`<${Plan} plan=${plan} />`}
       </section>
       ${count > 0 && of !== undefined && may('usage') && html`<${ImpactPanel} text=${of} />`}

@@ -9,7 +9,7 @@ import { Parts, Tabs } from '../parts/tabs.ts'
 import { Part, Subject } from '../parts/words.ts'
 import { PolicyPart } from './policy-part.ts'
 
-export const policyTabs = { '/policy': 'In force', '/policy/change': 'Change it', '/changes': 'Who changed what' }
+export const policyTabs = { '/policy': 'In force', '/policy/change': 'Edit', '/changes': 'History' }
 
 const kinds = {
   limits: 'Limits',

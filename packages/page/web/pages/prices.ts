@@ -10,7 +10,9 @@ import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
 import { QuoteTable } from '../parts/quote.ts'
 import { actionsOf, type Column, ListPanel, Table } from '../parts/table.ts'
+import { Tabs } from '../parts/tabs.ts'
 import { Part } from '../parts/words.ts'
+import { spendTabs } from './spend.ts'
 
 interface Tier {
   readonly up_to?: number
@@ -55,7 +57,7 @@ function QuoteOf({ name, lines }: { readonly name: string; readonly lines: reado
     }))
     return send('POST', `/v1/prices/${encodeURIComponent(name)}/quote`, { usage })
   }
-  const about = html`<p>What a month of so much costs by ${name}:</p>
+  const about = html`<p>What a month costs by ${name}:</p>
     ${lines.map(({ name: line, measure }) => html`<${Field} key=${line} label=${`${line}, ${measure}`} type="number" min="0" step="1" value=${given[line] ?? '0'} onValue=${(value: string) => setGiven({ ...given, [line]: value })} />`)}`
   return html`<${Action} label="Quote" scope="billing" about=${about} run=${run} said=${(quote: Quote) => html`<${QuoteTable} quote=${quote} />`} />`
 }
@@ -81,9 +83,10 @@ export function PricesPage() {
     },
     actionsOf(({ name, body }) => html`<${QuoteOf} name=${name} lines=${linesOf(body)} />`),
   ]
-  const none = html`There is no price list: <code>prices</code> of the policy has them.`
+  const none = html`No price list yet. Add one under <code>prices</code> in the policy.`
   return html`
     <h1>Prices</h1>
+    <${Tabs} of=${spendTabs} label="Spend" />
     <${ListPanel} title="Price lists" asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${5} none=${none} caption="Price lists" columns=${columns} keyOf=${({ name }: Entity) => name} />
   `
 }

@@ -47,10 +47,10 @@ export function SearchPage() {
   }, [only])
   const empty = ({ items: found }: { readonly items: readonly Found[] }) =>
     found.length === 0
-      ? html`<p>Nothing has the name <b>${q}</b>: no subject, key, endpoint or other part of the policy, and no decision, alert or change has this id.</p>
-        <p>The whole name counts. Subjects and keys that the policy does not have are found for 30 days. <a href=${hrefOf('/subjects', { subject_prefix: q })}>Subjects that begin so</a></p>`
+      ? html`<p>No exact match for <b>${q}</b>.</p>
+        <p>Searched: subjects, keys, endpoints, the policy, and ids of decisions, alerts and changes. <a href=${hrefOf('/subjects', { subject_prefix: q })}>Subjects starting with ${q}</a></p>`
       : undefined
-  if (path === undefined) return html`<h1>Search</h1><p>The field above finds what has a name, an id or an address.</p>`
+  if (path === undefined) return html`<h1>Search</h1><p>Finds names, ids and addresses.</p>`
   return html`
     <h1>Search</h1>
     <${Panel} title=${`Named ${q}`} asked=${asked} path=${path} empty=${empty}>

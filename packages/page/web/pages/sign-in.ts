@@ -13,9 +13,9 @@ export function SignIn({ isAgain = false }: { readonly isAgain?: boolean }) {
     signIn(token.trim()).catch((one: Refusal) => setError(one))
   }
   return html`<form class=${isAgain ? 'stack' : 'panel stack sign-in'} onSubmit=${submit}>
-    ${isAgain ? html`<h2>Sign in again</h2><p>The session is over. The page goes on where it was.</p>` : html`<h1>Weir</h1>`}
+    ${isAgain ? html`<h2>Sign in again</h2><p>Your session has ended. Sign in to continue here.</p>` : html`<h1>Weir</h1>`}
     <${Field} label="Token" type="password" autocomplete="current-password" required autofocus value=${token} onValue=${setToken} />
-    ${error?.status === 401 && html`<div class="fault" role="alert"><b>Not signed in.</b> This token is not known, or it has ended.</div>`}
+    ${error?.status === 401 && html`<div class="fault" role="alert"><b>Not signed in.</b> Unknown or expired token.</div>`}
     ${error !== undefined && error.status !== 401 && html`<${Fault} error=${error} />`}
     <div><button class="main" type="submit">Sign in</button></div>
     <p class="small quiet"><code>weir up</code> prints a token when it starts. A token of the policy, a portal’s token or a key with <code>selfService</code> opens what it may see.</p>

@@ -1,10 +1,11 @@
 import type { Entity } from '@weir/api/policy.ts'
 import { useState } from 'preact/hooks'
-import { send, useAnswer } from '../api.ts'
+import { askSettings, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, useLocation } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { Field } from '../parts/field.ts'
+import { Filters } from '../parts/filters.ts'
 import { KeyList } from '../parts/key-list.ts'
 import { LimitsNow, RaiseLimit } from '../parts/limits-now.ts'
 import { Copy } from '../parts/panel.ts'
@@ -15,10 +16,10 @@ import { Parts } from '../parts/tabs.ts'
 import { nameOf, Part, Time } from '../parts/words.ts'
 import { may } from '../session.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
-import { DecisionList } from './decisions.ts'
+import { DecisionList, decisionFilters } from './decisions.ts'
 
 const tabs = {
-  use: 'Use',
+  use: 'Usage',
   limits: 'Limits',
   keys: 'Keys',
   decisions: 'Decisions',
@@ -34,18 +35,18 @@ function PortalLink({ id }: { readonly id: string }) {
   const [length, setLength] = useState('1h')
   const path = `/v1/subjects/${encodeURIComponent(id)}/portal`
   const said = ({ token, expires_at: end }: { readonly token: string; readonly expires_at: string }) => ({
-    about: html`Everybody who has this link sees the usage of ${id} until <${Time} at=${end} />. Its tab Keys ends links earlier. It is shown this once:`,
+    about: html`Anyone with this link can view ${id}’s usage until <${Time} at=${end} />. Revoke it under Keys. You’ll see it only once:`,
     secret: `${location.origin}/me#${token}`,
   })
-  const about = html`<p>A link to the page of ${id}: its use, limits, decisions, alerts and spend, to be read and not to be changed.</p>
-    <${Field} label="It ends after" options=${lengths} value=${length} onValue=${setLength} />`
+  const about = html`<p>A read-only page of ${id}: usage, limits, decisions, alerts and spend.</p>
+    <${Field} label="Expires after" options=${lengths} value=${length} onValue=${setLength} />`
   return html`<${Action} label="Portal link" scope="keys" about=${about} run=${() => send('POST', path, { expires_in: length })} said=${said} />`
 }
 
 function EndPortalLinks({ id }: { readonly id: string }) {
   const end = () => send('DELETE', `/v1/subjects/${encodeURIComponent(id)}/portal`)
-  const about = html`<p>Every link to the page of ${id} ends within a second, and its readers are signed out.</p>`
-  return html`<${Action} label="End portal links" isDanger scope="keys" about=${about} run=${end} said=${() => html`<p>All of them have ended.</p>`} />`
+  const about = html`<p>Revokes every portal link of ${id} and signs its readers out.</p>`
+  return html`<${Action} label="End portal links" isDanger scope="keys" about=${about} run=${end} said=${() => html`<p>Portal links revoked.</p>`} />`
 }
 
 const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolean) => {
@@ -53,11 +54,37 @@ const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolea
   if (entity === undefined) return ''
   const own = Object.keys(Object(entity.limits))
   const more = [
-    ...(entity.timeZone === undefined ? [] : [`days of ${String(entity.timeZone)}`]),
-    ...(own.length === 0 ? [] : [`own settings of ${own.join(', ')}`]),
+    ...(entity.timeZone === undefined ? [] : [`time zone ${String(entity.timeZone)}`]),
+    ...(own.length === 0 ? [] : [`custom ${own.join(', ')}`]),
   ]
   const plan = typeof entity.plan === 'string' && html`plan <${Part} kind="plans" name=${entity.plan} />`
-  return html`${plan}${more.map((one) => ` · ${one}`)} · <a href=${hrefOf('/policy', { kind: 'subjects', name: id })}>settings</a>`
+  const off =
+    entity.suspended !== undefined && html` · <span class="word refused">✕ suspended: ${entity.suspended}</span>`
+  return html`${plan}${off}${more.map((one) => ` · ${one}`)} · <a href=${hrefOf('/policy', { kind: 'subjects', name: id })}>settings</a>`
+}
+
+/** Refuses all requests of a subject, with a reason that they are told; or serves it again. */
+function Suspend({
+  id,
+  suspended,
+  again,
+}: {
+  readonly id: string
+  readonly suspended: unknown
+  readonly again: () => void
+}) {
+  const [reason, setReason] = useState('')
+  const path = `/v1/subjects/${encodeURIComponent(id)}`
+  const isOff = suspended !== undefined
+  const run = async () => {
+    const { body, etag } = await askSettings(path)
+    const { suspended: _, ...rest } = body
+    await send('PUT', path, isOff ? rest : { ...rest, suspended: reason }, { 'If-Match': etag })
+  }
+  const about = isOff
+    ? html`<p>Serves ${id} again.</p>`
+    : html`<p>Refuses all requests of ${id} with 403 until you resume it. Its callers see the reason.</p><${Field} label="Reason" required maxlength="200" value=${reason} onValue=${setReason} />`
+  return html`<${Action} label=${isOff ? 'Resume' : 'Suspend'} scope="write" isDanger=${!isOff} about=${about} run=${run} again=${again} />`
 }
 
 /** One subject: its use, limits, keys, decisions, alerts and spend. */
@@ -73,13 +100,14 @@ export function SubjectPage({ id }: { readonly id: string }) {
       <div class="row">
         <${Copy} text=${id} label="Copy id" />
         ${isKnown && html`<${PortalLink} id=${id} />${tab === 'keys' && html`<${EndPortalLinks} id=${id} />`}<${RaiseLimit} id=${id} onDone=${entity.again} />`}
+        ${entity.data !== undefined && html`<${Suspend} id=${id} suspended=${entity.data.suspended} again=${entity.again} />`}
       </div>
     </div>
     <${Parts} of=${tabs} label=${`Of ${id}`} param="tab" />
     ${tab === 'use' && html`${isKnown && html`<${LimitsNow} id=${id} />`}<${SubjectUse} id=${id} />`}
     ${tab === 'limits' && isKnown && html`<${LimitsNow} id=${id} />`}
     ${tab === 'keys' && html`<${KeyList} subject=${id} />`}
-    ${tab === 'decisions' && html`<${DecisionList} fixed=${{ subject: id }} />`}
+    ${tab === 'decisions' && html`<${Filters} names=${decisionFilters.filter((one) => one !== 'subject' && one !== 'plan')} /><${DecisionList} fixed=${{ subject: id }} />`}
     ${tab === 'answers' && html`<${AnswersPanels} fixed=${{ subject: id }} />`}
     ${tab === 'alerts' && html`<${AlertsOf} id=${id} />`}
     ${tab === 'spend' && html`<${RunningMonth} id=${id} />`}

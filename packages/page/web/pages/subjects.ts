@@ -100,8 +100,8 @@ export function SubjectsPage() {
   const csvPath = pathOf('/v1/usage', { ...given, ...begins, step: 'total', by: 'subject', format: 'csv' })
   const whoElse = () =>
     share === ''
-      ? html`Nobody asked in this span. <a class="button" href=${hrefOf('/subjects', { span: '365d' })}>Look at a whole year</a>`
-      : 'Nobody used 80 % of a limit in this span.'
+      ? html`No requests in this span. <a class="button" href=${hrefOf('/subjects', { span: '365d' })}>Show the last year</a>`
+      : 'Nobody used 80% of a limit in this span.'
   const narrow = (event: Event) =>
     setParams({ share_from: (event.currentTarget as HTMLInputElement).checked ? '0.8' : undefined })
   const sort = (one: string) => setParams({ order: one, share_from: undefined })
@@ -110,14 +110,14 @@ export function SubjectsPage() {
       <h1>Subjects</h1>
       <div class="row">
         <${Field} isTool label="Name begins with" on="change" suggest="subject" value=${prefix} onValue=${(one: string) => setParams({ subject_prefix: one })} />
-        <label><input type="checkbox" checked=${share !== ''} onChange=${narrow} /> at least 80 %</label>
+        <label><input type="checkbox" checked=${share !== ''} onChange=${narrow} /> at least 80%</label>
         <a class="button" href=${csvPath} download="subjects.csv">Export CSV</a>
       </div>
     </div>
     <${Panel} title=${`Subjects, ${label}`} asked=${asked} path=${path} rows=${22} empty=${() => (seen.length > 0 ? undefined : whoElse())}>
       ${() => html`<div class="stack">
         <${Table} caption="Subjects" columns=${columns} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
-        <p class="quiet small">Subjects without a request in this span are not here: the search opens each, and the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a> lists them.</p>
+        <p class="quiet small">Subjects without requests in this span are not listed: use the search or the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a> lists them.</p>
       </div>`}
     <//>
   `

@@ -22,7 +22,7 @@ const columns: readonly Column<Process>[] = [
     cell: ({ ready }) =>
       ready ? html`<span class="word good">✓ ready</span>` : html`<span class="word refused">✕ not ready</span>`,
   },
-  { name: 'It says', isPlain: true, cell: ({ said }) => said.map((one) => html`<div key=${one}>${one}</div>`) },
+  { name: 'Details', isPlain: true, cell: ({ said }) => said.map((one) => html`<div key=${one}>${one}</div>`) },
   {
     name: 'Metrics',
     isPlain: true,
@@ -43,7 +43,7 @@ export function SystemPage() {
   const asked = useAnswer<Status>('/v1/status', 5_000)
   return html`
     <h1>System</h1>
-    <${Panel} title="The pipeline" asked=${asked} path="/v1/status">
+    <${Panel} title="Pipeline" asked=${asked} path="/v1/status">
       ${(data: Status) => html`<div class="stack">
         ${data.look.map((one) => html`<div class="fault" key=${one}>${one}</div>`)}
         ${data.warnings.map((one) => html`<div class="note" key=${one}>${one}</div>`)}
@@ -51,7 +51,7 @@ export function SystemPage() {
           <dt>Counted until</dt><dd>${data.complete_through === null ? 'nothing yet' : html`<${Time} at=${data.complete_through} /> <span class="quiet">${ago(Date.parse(data.complete_through))}</span>`}</dd>
           <dt>Silent journals</dt><dd>${data.silent.length === 0 ? 'none' : data.silent.map(({ journal, since }) => html`<div key=${journal}><code>${journal}</code> since <${Time} at=${since} /></div>`)}</dd>
           <dt>Gaps, 24 hours</dt><dd>${data.gaps === null ? 'not known' : data.gaps.length === 0 ? 'none' : data.gaps.map(({ cause, topic, count: lost }) => html`<div key=${`${cause} ${topic}`}>${cause}: ${count(lost)} of ${topic}</div>`)}</dd>
-          <dt>Deliveries that failed</dt><dd>${data.failed_deliveries === null ? 'not known' : data.failed_deliveries.length === 0 ? 'none' : data.failed_deliveries.map(({ endpoint, count: failed }) => html`<div key=${endpoint}><a href=${notDeliveredHref(endpoint, '24h')}>${endpoint}: ${failed}</a></div>`)}</dd>
+          <dt>Deliveries given up, 24 hours</dt><dd>${data.failed_deliveries === null ? 'not known' : data.failed_deliveries.length === 0 ? 'none' : data.failed_deliveries.map(({ endpoint, count: failed }) => html`<div key=${endpoint}><a href=${notDeliveredHref(endpoint, '24h')}>${endpoint}: ${failed}</a></div>`)}</dd>
           <dt>Redis</dt><dd>${data.redis ?? 'answers'}</dd>
           <dt>Policy</dt><dd>${data.policy === null ? 'none yet' : html`<a href=${hrefOf(`/changes/${data.policy.change}`)}>changed</a> by ${data.policy.by}, <${Time} at=${data.policy.at} />`}</dd>
         </dl>
@@ -60,7 +60,7 @@ export function SystemPage() {
     ${
       asked.data !== undefined &&
       html`<section class="panel"><header><h2>Processes</h2></header>
-        ${asked.data.processes.length === 0 ? html`<p class="empty">Set <code>WEIR_STATUS_URLS</code> to the ops ports of all processes to see them here.</p>` : html`<${Table} caption="Processes" columns=${columns} rows=${asked.data.processes} keyOf=${({ url }: Process) => url} />`}
+        ${asked.data.processes.length === 0 ? html`<p class="empty">Set <code>WEIR_STATUS_URLS</code> to the ops ports of your processes to list them here.</p>` : html`<${Table} caption="Processes" columns=${columns} rows=${asked.data.processes} keyOf=${({ url }: Process) => url} />`}
       </section>`
     }
   `

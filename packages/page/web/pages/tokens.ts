@@ -40,18 +40,18 @@ function NewToken({ again }: { readonly again: () => void }) {
     <fieldset><legend>May</legend>
       ${Object.entries(scopes).map(([scope, what]) => html`<label key=${scope}><input type="checkbox" checked=${chosen.includes(scope)} onChange=${toggle(scope)} /><b>${scope}</b><span class="quiet small">${what}</span></label>`)}
     </fieldset>
-    <${Field} label="Only of these subjects (scopes usage and billing alone)" placeholder="everybody" value=${subjects} onValue=${setSubjects} />
+    <${Field} label="Only these subjects (scopes usage and billing)" placeholder="everybody" value=${subjects} onValue=${setSubjects} />
     <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`
   return html`<${Action} label="New token" scope="admin" about=${about} run=${() => send('POST', '/v1/tokens', body)} said=${said} again=${again} />`
 }
 
 function Revoke({ name, again }: { readonly name: string; readonly again: () => void }) {
   const run = () => send('DELETE', `/v1/tokens/${encodeURIComponent(name)}`)
-  const about = html`<p>The token opens nothing from then on; browsers that signed in with it are signed out.</p>`
+  const about = html`<p>Requests with this token are refused, and browsers that signed in with it are signed out.</p>`
   return html`<${Action} label="Revoke" isDanger scope="admin" about=${about} run=${run} again=${again} confirm=${name} />`
 }
 
-/** Who may use this API, and for what. */
+/** Tokens, and for what. */
 export function TokensPage() {
   const path = pathOf('/v1/tokens', { limit: '50', after: useLocation().params.get('after') ?? '' })
   const asked = useAnswer<Page<ListedToken>>(path)
@@ -70,6 +70,6 @@ export function TokensPage() {
   return html`
     <div class="head"><h1>Tokens</h1><${NewToken} again=${again} /></div>
     <${Tabs} of=${credentialTabs} label="Credentials" />
-    <${ListPanel} title="Who may use this API" asked=${asked} path=${path} rows=${6} none="There is only the token of the environment." caption="Tokens" columns=${columns} keyOf=${({ name }: ListedToken) => name} />
+    <${ListPanel} title="Tokens" asked=${asked} path=${path} rows=${6} none="Only the admin token of the environment exists." caption="Tokens" columns=${columns} keyOf=${({ name }: ListedToken) => name} />
   `
 }

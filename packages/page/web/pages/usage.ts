@@ -3,10 +3,12 @@ import { pathOf, useAnswer } from '../api.ts'
 import { change, count } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
+import { comparisonOf, comparisons } from '../parts/comparison.ts'
 import { Field } from '../parts/field.ts'
 import { Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
-import { rangeBefore, useSpan } from '../parts/span.ts'
+import { thisMinute, useSpan } from '../parts/span.ts'
+import { spanOf } from '../parts/span-range.ts'
 import { Table } from '../parts/table.ts'
 import { Parts } from '../parts/tabs.ts'
 import { type Measure, measureNames, UsageChart } from '../parts/usage-chart.ts'
@@ -14,7 +16,7 @@ import { usageColumns } from '../parts/usage-columns.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { asFilter } from './subjects.ts'
 
-const dimensions = ['outcome', 'subject', 'route', 'denied_by', 'key_id', 'plan', 'method'] as const
+const dimensions = ['outcome', 'subject', 'route', 'denied_by', 'key_id', 'plan', 'method', 'reason', 'ip'] as const
 const groupings: Readonly<Record<string, string>> = {
   subject: 'by subject',
   route: 'by route',
@@ -23,12 +25,14 @@ const groupings: Readonly<Record<string, string>> = {
   plan: 'by plan',
   method: 'by method',
   outcome: 'by outcome',
+  reason: 'by reason',
+  ip: 'by address',
   'subject,route': 'by subject and route',
   'subject,denied_by': 'by subject and limit',
   'subject,key_id': 'by subject and key',
 }
-const tops = { 5: 'the first 5', 10: 'the first 10', 20: 'the first 20', 50: 'the first 50', 200: 'the first 200' }
-/** Lines of a chart that can be told apart. */
+const tops = { 5: 'top 5', 10: 'top 10', 20: 'top 20', 50: 'top 50', 200: 'top 200' }
+/** Colours of a chart that can be told apart. */
 const linesMax = 6
 
 const upper = (text: string) => text.replace(/^./, (first) => first.toUpperCase())
@@ -36,18 +40,30 @@ const upper = (text: string) => text.replace(/^./, (first) => first.toUpperCase(
 const rowKey = (by: readonly string[]) => (row: UsageRow, at: number) =>
   `${at} ${by.map((name) => row[name as 'subject']).join(' ')}`
 
+/** Only the decisions themselves have these: a day of all is read, a month of some. */
+const ofDecisions = ['reason', 'ip']
+const [dayMs, monthMs] = [86_400_000, 31 * 86_400_000]
+
 /** What the address asks: which subjects, by which columns, how many. */
 function useQuestion() {
   const { params } = useLocation()
-  const span = useSpan()
   const by = params.get('by') ?? 'subject'
-  const isComparing = params.get('compare') === 'previous'
+  const chosen = useSpan()
+  const isNarrow = ['subject', 'key_id', 'ip'].some((name) => params.has(name))
+  const isCut =
+    [...ofDecisions.filter((name) => params.has(name)), by].some((name) => ofDecisions.includes(name)) &&
+    chosen.ms > (isNarrow ? monthMs : dayMs)
+  const span = isCut
+    ? spanOf(new URLSearchParams({ span: isNarrow ? '30d' : '24h' }), chosen.zone, thisMinute())
+    : chosen
+  const comparison = comparisonOf(params, span, thisMinute())
   const given = { ...span.range, time_zone: span.zone, ...filtersOf(params, dimensions) }
   const isMeasure = (name: string | null): name is Measure => name !== null && Object.hasOwn(measureNames, name)
   const asked = params.get('measure')
   return {
     by,
-    isComparing,
+    comparison,
+    compare: params.get('compare') ?? '',
     given,
     span,
     measure: isMeasure(asked) ? asked : 'cost',
@@ -58,7 +74,7 @@ function useQuestion() {
 }
 type Question = ReturnType<typeof useQuestion>
 
-function Tools({ by, top, measure, isComparing, isSplit }: Question) {
+function Tools({ by, top, measure, compare, isSplit }: Question) {
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
   const check = (name: string, on: string | undefined, off: string | undefined) => (event: Event) =>
     setParams({ [name]: (event.currentTarget as HTMLInputElement).checked ? on : off })
@@ -66,27 +82,27 @@ function Tools({ by, top, measure, isComparing, isSplit }: Question) {
     <${Field} isTool label="Measure" options=${measureNames} value=${measure} onValue=${set('measure')} />
     <${Field} isTool label="By" options=${groupings} value=${by} onValue=${set('by')} />
     <${Field} isTool label="How many" options=${tops} value=${top} onValue=${set('top')} />
-    <label><input type="checkbox" checked=${isComparing} onChange=${check('compare', 'previous', undefined)} />compare with before</label>
-    <label><input type="checkbox" checked=${isSplit} disabled=${measure === 'decisions' || by.includes(',')} onChange=${check('split', undefined, 'off')} />a line each</label>
+    <${Field} isTool label="Compare to" options=${comparisons} value=${compare} onValue=${set('compare')} />
+    <label><input type="checkbox" checked=${isSplit} disabled=${measure === 'decisions' || by.includes(',')} onChange=${check('split', undefined, 'off')} />split</label>
   </div>`
 }
 
-/** The same question as a file, whole: however many rows it has. */
-function Exports({ question: { by, given } }: { readonly question: Question }) {
-  const path = (format: string) => pathOf('/v1/usage', { ...given, step: 'total', by, format })
+/** The list as a file: the same rows, columns and order, under a name that says what of and when. */
+function Exports({ question: { by, given, comparison, top, order, span } }: { readonly question: Question }) {
+  const question = { ...given, step: 'total', by, top, order, compare: comparison?.compare }
+  const name = `usage-by-${by.replace(',', '-')}-${span.label}`.replaceAll(/[^\w]+/g, '-')
   const formats = { csv: 'CSV', jsonl: 'JSON lines', parquet: 'Parquet' }
-  return html`<span class="row small">Export ${Object.entries(formats).map(([format, name]) => html`<a key=${format} href=${path(format)} download=${`usage.${format}`}>${name}</a>`)}</span>`
+  return html`<span class="row small">Export ${Object.entries(formats).map(([format, words]) => html`<a key=${format} href=${pathOf('/v1/usage', { ...question, format })} download=${`${name}.${format}`}>${words}</a>`)}</span>`
 }
 
 /** Rows below a group, at most: the group itself leads to all of them. */
 const partsMax = 5
 
 /** The first groups; of two columns the first subjects, and below each the largest parts of it. */
-function useGroups({ by, given, isComparing, top, order: wanted }: Question) {
-  const order = wanted === '-change' && !isComparing ? '-cost' : wanted
+function useGroups({ by, given, comparison, top, order: wanted }: Question) {
+  const order = wanted === '-change' && comparison === undefined ? '-cost' : wanted
   const [first = by, second] = by.split(',')
-  const compare = isComparing ? 'previous' : undefined
-  const question = { ...given, numbers: 'text', step: 'total', order, compare }
+  const question = { ...given, numbers: 'text', step: 'total', order, compare: comparison?.compare }
   const path = pathOf('/v1/usage', { ...question, by: first, top })
   const groups = useAnswer<Usage>(path)
   const subject = asFilter(groups.data?.rows.flatMap((row) => row.subject ?? []) ?? [])
@@ -103,31 +119,31 @@ function useGroups({ by, given, isComparing, top, order: wanted }: Question) {
 }
 
 function DecisionsView({ question }: { readonly question: Question }) {
-  const { by, isComparing, given, span, measure, isSplit, top } = question
+  const { by, comparison, given, span, measure, isSplit, top } = question
   const steps = { ...given, numbers: 'text', step: span.step }
   const chartPath = pathOf('/v1/usage', { ...steps, fill: 'zero' })
   const isByLine = isSplit && measure !== 'decisions' && !by.includes(',')
   const linesPath = pathOf('/v1/usage', { ...steps, by, top: `${linesMax}`, limit: '10000', order: `-${measure}` })
-  const beforePath = pathOf('/v1/usage', { ...steps, ...rangeBefore(span), fill: 'zero' })
+  const beforePath = pathOf('/v1/usage', { ...steps, ...comparison?.range, fill: 'zero' })
   const chart = useAnswer<Usage>(chartPath)
   const lines = useAnswer<Usage>(isByLine ? linesPath : undefined)
-  const before = useAnswer<Usage>(isComparing && !isByLine ? beforePath : undefined)
+  const before = useAnswer<Usage>(comparison === undefined || isByLine ? undefined : beforePath)
   const groups = useGroups(question)
   const title = `${upper(measure === 'decisions' ? measure : measureNames[measure])}${isByLine ? ` ${groupings[by]}` : ''}, ${span.label}`
   const nothing = ({ totals }: Usage) =>
     totals.count === '0'
-      ? html`Nothing in this span with these filters. <a class="button" href=${hrefOf('/usage', { span: '365d' })}>Look at a whole year</a>`
+      ? html`Nothing in this span with these filters. <a class="button" href=${hrefOf('/usage', { span: '365d' })}>Show the last year</a>`
       : undefined
   const columns = by.split(',')
-  const listTitle = `${upper(groupings[by] ?? by)}, the first ${top}`
+  const listTitle = `${upper(groupings[by] ?? by)}, top ${top}`
   return html`
     <${Panel} title=${title} asked=${chart} path=${isByLine ? linesPath : chartPath} rows=${11} empty=${nothing}>
-      ${(data: Usage) => html`<${UsageChart} usage=${data} title=${title} measure=${measure} groups=${lines.data} by=${by} before=${before.data} />`}
+      ${(data: Usage) => html`<${UsageChart} usage=${data} title=${title} measure=${measure} groups=${lines.data} by=${by} before=${before.data} beforeLabel=${comparison?.label} />`}
     <//>
     <${Panel} title=${listTitle} asked=${groups.asked} path=${groups.path} rows=${22} empty=${nothing} tools=${html`<${Exports} question=${question} />`}>
       ${(data: Usage) => html`<div class="stack">
-        <${Table} caption="Usage by group" columns=${usageColumns(columns, isComparing, data.totals.cost)} rows=${groups.rows} keyOf=${rowKey(columns)} order=${groups.order} onOrder=${(one: string) => setParams({ order: one })} />
-        <p class="quiet">In all ${count(data.totals.cost)} units in ${count(data.totals.count)} decisions, ${count(data.totals.denied)} of them refused${data.totals.change === undefined ? '' : `; units ${change(data.totals.change)} against the span before`}.</p>
+        <${Table} caption="Usage by group" columns=${usageColumns(columns, comparison?.label, data.totals.cost)} rows=${groups.rows} keyOf=${rowKey(columns)} order=${groups.order} onOrder=${(one: string) => setParams({ order: one })} />
+        <p class="quiet">Total: ${count(data.totals.cost)} units, ${count(data.totals.count)} decisions, ${count(data.totals.denied)} refused${data.totals.change === undefined ? '' : `; ${change(data.totals.change)} vs ${comparison?.label}`}.</p>
       </div>`}
     <//>
   `
@@ -138,7 +154,7 @@ export function UsagePage() {
   const isAnswers = useLocation().params.get('view') === 'answers'
   return html`
     <div class="head"><h1>Usage</h1></div>
-    <${Parts} of=${{ decisions: 'Decisions', answers: 'Answers of upstreams' }} label="Of what" param="view" />
+    <${Parts} of=${{ decisions: 'Decisions', answers: 'Latency & errors' }} label="Usage of" param="view" />
     ${!isAnswers && html`<${Tools} ...${question} />`}
     <${Filters} names=${isAnswers ? ['subject', 'route', 'method'] : dimensions} />
     ${isAnswers ? html`<${AnswersPanels} />` : html`<${DecisionsView} question=${question} />`}

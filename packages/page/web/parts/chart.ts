@@ -1,159 +1,217 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { count, short } from '../format.ts'
+import { count } from '../format.ts'
 import { html } from '../html.ts'
-import {
-  type Bounds,
-  fewSteps,
-  labelled,
-  linePath,
-  niceMax,
-  placed,
-  type Series,
-  ticksShown,
-} from './chart-geometry.ts'
+import { type Series, valuesAt, type WholeSteps } from './chart-scale.ts'
+import { type Marker, Plot, type PlotData, type PlotOptions } from './plot.ts'
 import { Table } from './table.ts'
 
-export interface ChartProps {
+export interface ChartProps extends Pick<PlotOptions, 'shape' | 'zone' | 'tick'> {
   readonly title: string
-  /** One for each value. */
-  readonly labels: readonly string[]
-  /** Below the axis, one for each value; empty for none. As `labels` if not given. */
-  readonly ticks?: readonly string[]
+  /** When each step begins, milliseconds since 1970; `endMs` is when the last one ends. */
+  readonly begins: readonly number[]
+  readonly endMs: number
   readonly series: readonly Series[]
-  /** Which values are whole, from and to: those before and behind are dots. */
-  readonly whole?: readonly [from: number, to: number]
+  readonly outline?: Series | undefined
+  readonly whole?: WholeSteps
+  readonly markers?: readonly Marker[]
+  /** How a step is called. */
+  readonly label: (at: number) => string
   /** What is said below, such as until when is counted. */
   readonly note?: string
   /** On wide screens; in a panel that `fills` at least. */
   readonly height?: number
-  /** How a value is written. */
+  /** How a value is written, with its unit. */
   readonly write?: (value: number | null | undefined) => string
+  /** Goes to the span that was chosen, by dragging or by the keyboard. */
+  readonly onSpan?: ((fromMs: number, toMs: number) => void) | undefined
 }
 
-const gridLines = 2
-/** Below it a chart is low, as on a telephone. */
-const narrowPx = 500
+/** What the markers of a kind are. */
+const markerNames: Readonly<Record<string, string>> = { change: 'policy change', alert: 'alert', block: 'block' }
 
-function useSize(wideHeight: number) {
-  const frame = useRef<HTMLDivElement>(null)
-  const [{ width, height }, setSize] = useState({ width: 600, height: wideHeight })
+/** Markers that a tooltip names. */
+const markersNamed = 3
+
+/** Changes where the colours do: what is drawn on a canvas has to be drawn again. */
+function useScheme(): string {
+  const now = () =>
+    `${document.documentElement.dataset.scheme ?? ''} ${matchMedia('(prefers-color-scheme: dark)').matches}`
+  const [scheme, setScheme] = useState(now)
   useEffect(() => {
-    const watched = new ResizeObserver(([entry]) => {
-      const { width: wide = 600, height: high = 0 } = entry?.contentRect ?? {}
-      // The drawing itself gives no height to a frame that fills its panel.
-      const isFilling = frame.current !== null && getComputedStyle(frame.current).position === 'relative'
-      setSize({ width: Math.max(200, wide), height: isFilling ? Math.max(wideHeight, high) : wideHeight })
-    })
-    if (frame.current !== null) watched.observe(frame.current)
-    return () => watched.disconnect()
-  }, [wideHeight])
-  return { frame, width, height: width < narrowPx ? Math.min(160, wideHeight) : height }
+    const again = () => setScheme(now())
+    const system = matchMedia('(prefers-color-scheme: dark)')
+    const chosen = new MutationObserver(again)
+    system.addEventListener('change', again)
+    chosen.observe(document.documentElement, { attributeFilter: ['data-scheme'] })
+    return () => {
+      system.removeEventListener('change', again)
+      chosen.disconnect()
+    }
+  }, [])
+  return scheme
 }
 
-function ChartTable({ title, labels, series, write = count }: ChartProps) {
-  const rows = labels.map((label, at) => ({ label, at })).toReversed()
+function ChartTable({ title, begins, series, label, write = count }: ChartProps) {
+  const rows = begins.map((_, at) => at).toReversed()
   const columns = [
-    { name: 'Time', cell: ({ label }: { label: string }) => label, isPlain: true },
-    ...series.map(({ name, values }) => ({
-      name,
-      isNumber: true,
-      cell: ({ at }: { at: number }) => write(values[at]),
-    })),
+    { name: 'Time', cell: label, isPlain: true },
+    ...series.map(({ name, values }) => ({ name, isNumber: true, cell: (at: number) => write(values[at]) })),
   ]
-  return html`<div class="chart-table"><${Table} caption=${title} columns=${columns} rows=${rows} keyOf=${({ at }: { at: number }) => String(at)} /></div>`
+  return html`<div class="chart-table"><${Table} caption=${title} columns=${columns} rows=${rows} keyOf=${String} /></div>`
 }
 
-function Grid({
-  bounds,
-  max,
-  ticks,
-  labels,
-}: { readonly bounds: Bounds; readonly max: number } & Pick<ChartProps, 'ticks' | 'labels'>) {
-  const { x, y, left, right, height } = placed(bounds, labels.length, max)
-  const values = Array.from({ length: gridLines + 1 }, (_, line) => (max * line) / gridLines)
-  return html`
-    ${values.map(
-      (value) => html`<g key=${value}>
-        <line class="axis" x1=${left} x2=${right} y1=${y(value)} y2=${y(value)} />
-        <text x=${left - 8} y=${y(value) + 4} text-anchor="end">${short(value)}</text>
-      </g>`,
-    )}
-    ${ticksShown(ticks ?? labels, x, left, right).map(
-      ({ text, at, anchor }) => html`<text key=${at} x=${x(at)} y=${height - 4} text-anchor=${anchor}>${text}</text>`,
-    )}`
+/** What is known of a step: shown at the cursor, and read out. */
+function stepShown(
+  { begins, endMs, series, outline, whole = [0, begins.length], markers = [], label, write = count }: ChartProps,
+  at: number | undefined,
+) {
+  if (at === undefined || begins[at] === undefined) return undefined
+  const [begin, end] = [begins[at], begins[at + 1] ?? endMs]
+  const isSoFar = at < whole[0] || at >= whole[1]
+  const values = valuesAt(outline === undefined ? series : [...series, outline], at)
+  const happened = markers.filter(({ ms }) => ms >= begin && ms < end)
+  return {
+    title: `${label(at)}${isSoFar ? ', so far' : ''}`,
+    values: values.map((one) => ({ ...one, text: write(one.value) })),
+    happened: happened.slice(0, markersNamed),
+    more: Math.max(0, happened.length - markersNamed),
+  }
 }
 
-function Lines({
-  bounds,
-  max,
-  series,
-  labels,
-  whole: [from, to],
-}: { readonly bounds: Bounds; readonly max: number; readonly whole: readonly [number, number] } & Pick<
-  ChartProps,
-  'series' | 'labels'
->) {
-  const { x, y } = placed(bounds, labels.length, max)
-  const few = fewSteps(series)
-  return html`${series.map(({ name, kind, values }) => {
-    const whole = values.map((value, at) => (at >= from && at < to ? value : null))
-    return html`<g key=${name} class=${kind}>
-      ${kind === 'allowed' && html`<path class="area" d=${linePath(whole, x, y, y(0))} />`}
-      <path class="line" d=${linePath(whole, x, y)} />
-      ${values.map((value, at) => value !== null && (at < from || at >= to) && html`<circle key=${at} class="open" cx=${x(at)} cy=${y(value)} r="2.5" />`)}
-      ${few.map((at) => (whole[at] ?? 0) !== 0 && html`<circle key=${at} cx=${x(at)} cy=${y(whole[at] ?? 0)} r="4" />`)}
-    </g>`
-  })}`
+function Tooltip({
+  step,
+  left,
+  isRight,
+}: {
+  readonly step: NonNullable<ReturnType<typeof stepShown>>
+  readonly left: number
+  readonly isRight: boolean
+}) {
+  // Its place is known only now: a style attribute would need a weaker policy than ours.
+  const box = useRef<HTMLDivElement>(null)
+  useEffect(() => box.current?.style.setProperty('left', `${left}px`), [left])
+  return html`<div class=${`tooltip ${isRight ? 'at-right' : ''}`} ref=${box} aria-hidden="true">
+    <b>${step.title}</b>
+    ${step.values.length === 0 && html`<span class="quiet">not counted yet</span>`}
+    ${step.values.map(({ name, kind, text }) => html`<span class="row apart" key=${name}><span class=${`swatch ${kind}`} /><span>${name}</span><b>${text}</b></span>`)}
+    ${step.happened.map(({ name, kind, ms }) => html`<span class="small" key=${`${ms} ${name}`}><span class=${`swatch ${kind}`} /> ${name}</span>`)}
+    ${step.more > 0 && html`<span class="small quiet">and ${step.more} more</span>`}
+  </div>`
+}
+
+/** The step at the pointer or the keyboard, and the steps that the keyboard has chosen. */
+function useSteps({ begins, endMs, onSpan }: ChartProps, plot: { readonly current: Plot | undefined }) {
+  const [at, setAt] = useState<number>()
+  const [chosen, setChosen] = useState<readonly [from: number, to: number]>()
+  useEffect(() => plot.current?.choose(chosen && [Math.min(...chosen), Math.max(...chosen) + 1]), [chosen])
+  const leave = () => {
+    setChosen(undefined)
+    plot.current?.point(undefined)
+    setAt(undefined)
+  }
+  const walk = (event: KeyboardEvent) => {
+    const last = begins.length - 1
+    const from = at ?? (event.key === 'ArrowRight' ? -1 : last + 1)
+    const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: last }[event.key]
+    if (event.key === 'Enter' && onSpan !== undefined && at !== undefined) {
+      const [first, end] = chosen === undefined ? [at, at] : [Math.min(...chosen), Math.max(...chosen)]
+      setChosen(undefined)
+      onSpan(begins[first] ?? 0, begins[end + 1] ?? endMs)
+    }
+    if (event.key === 'Escape') leave()
+    if (to === undefined || last < 0) return
+    event.preventDefault()
+    const next = Math.max(0, Math.min(last, to))
+    setChosen(event.shiftKey && onSpan !== undefined ? [chosen?.[0] ?? at ?? next, next] : undefined)
+    plot.current?.point(next)
+    setAt(next)
+  }
+  return { at, setAt, leave, walk }
+}
+
+/** What is drawn, and draws it again with each answer, size and scheme of colours. */
+function usePlot(props: ChartProps, only: string | undefined, isTable: boolean) {
+  const { begins, endMs, series, outline, whole = [0, begins.length], markers = [], shape, zone, onSpan } = props
+  const [frame, legend] = [useRef<HTMLDivElement>(null), useRef<HTMLDivElement>(null)]
+  const plot = useRef<Plot | undefined>(undefined)
+  const latest = useRef(props)
+  latest.current = props
+  const scheme = useScheme()
+  const steps = useSteps(props, plot)
+  const isolated = series.filter(({ name }) => name === only)
+  const shown = isolated.length === 0 ? { series, outline } : { series: isolated, outline: undefined }
+  const data: PlotData = { begins, endMs, whole, markers, ...shown }
+  const kinds = [...shown.series, ...(shown.outline === undefined ? [] : [shown.outline])]
+    .map(({ kind }) => kind)
+    .join(' ')
+  useEffect(() => {
+    const element = frame.current
+    if (element === null || isTable) return undefined
+    const colourOf = (kind: string) => getComputedStyle(legend.current?.querySelector(`.${kind}`) ?? element).color
+    const options: PlotOptions = {
+      shape,
+      zone,
+      tick: (ms, isDay) => latest.current.tick(ms, isDay),
+      onStep: steps.setAt,
+      onSpan: onSpan && ((from, to) => latest.current.onSpan?.(from, to)),
+    }
+    const made = new Plot(element, colourOf, data, options)
+    plot.current = made
+    const watched = new ResizeObserver(() => made.resize(element))
+    watched.observe(element)
+    return () => {
+      watched.disconnect()
+      made.close()
+    }
+  }, [kinds, shape, zone, scheme, isTable, onSpan === undefined])
+  useEffect(() => plot.current?.draw(data), [begins, series, outline, markers, only])
+  return { frame, legend, plot, ...steps }
+}
+
+/** What each colour is; a click shows one series alone. */
+function Legend(
+  props: Pick<ChartProps, 'series' | 'outline' | 'markers'> & {
+    readonly only: string | undefined
+    readonly onOnly: (name: string | undefined) => void
+    readonly legend: { readonly current: HTMLDivElement | null }
+  },
+) {
+  const { series, outline, markers = [], only, onOnly, legend } = props
+  return html`<div class="legend" ref=${legend}>
+    ${series.map(({ name, kind }) => html`<button key=${name} class=${`bare ${only !== undefined && only !== name ? 'off' : ''}`} aria-pressed=${only === name} title=${`Only ${name}`} onClick=${() => onOnly(only === name ? undefined : name)}><span class=${`swatch ${kind}`} />${name}</button>`)}
+    ${outline !== undefined && html`<span><span class=${`swatch ${outline.kind}`} />${outline.name}</span>`}
+    ${[...new Set(markers.map(({ kind }) => kind))].map((kind) => html`<span key=${kind}><span class=${`swatch mark ${kind}`} />${markerNames[kind] ?? kind}</span>`)}
+  </div>`
 }
 
 /**
- * Lines over time. Arrow keys walk along it, and its values are read out; the same is a table on demand. Refusals are
- * dashed: nothing is told by colour alone.
+ * Values over time: bars or lines, with what a step has at the cursor. Dragging chooses a span. Arrow keys walk along
+ * it, with Shift they choose, Enter goes there; the values of a step are read out, and the same is a table on demand.
  */
 export function Chart(props: ChartProps) {
-  const {
-    title,
-    labels,
-    ticks,
-    series,
-    whole = [0, labels.length],
-    note,
-    height: wideHeight = 240,
-    write = count,
-  } = props
-  const { frame, width, height } = useSize(wideHeight)
-  const [at, setAt] = useState<number>()
+  const { title, note, height = 240, onSpan } = props
+  const [only, setOnly] = useState<string>()
   const [isTable, setTable] = useState(false)
-  const bounds = { width, height }
-  const max = niceMax(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))))
-  const { x, y, left, right, top, bottom } = placed(bounds, labels.length, max)
-  const clamped = (value: number) => Math.max(0, Math.min(labels.length - 1, value))
-  const near = (event: PointerEvent) => {
-    const box = (event.currentTarget as Element).getBoundingClientRect()
-    setAt(clamped(Math.round(((event.clientX - box.left - left) / (right - left)) * (labels.length - 1))))
-  }
-  const walk = (event: KeyboardEvent) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
-    if (step === undefined || labels.length === 0) return
-    event.preventDefault()
-    setAt(clamped((at ?? (step > 0 ? -1 : labels.length)) + step))
-  }
-  const told = at === undefined ? '' : labelled(labels[at] ?? '', series, at, write)
+  const { frame, legend, plot, at, leave, walk } = usePlot(props, only, isTable)
+  const step = stepShown(props, at)
+  const told =
+    step === undefined
+      ? ''
+      : `${step.title}: ${step.values.map(({ name, text }) => `${text} ${name}`).join(', ')}${step.happened.map(({ name }) => `; ${name}`).join('')}`
+  const left = at === undefined || isTable ? 0 : (plot.current?.leftOf(at) ?? 0)
+  const help = `${title}. Arrow keys read its values${onSpan === undefined ? '' : ', with Shift they choose a span, Enter goes to it'}.`
   return html`<div class="stack chart-frame">
-    <div class="drawn" ref=${frame}>${
-      isTable
-        ? html`<${ChartTable} ...${props} />`
-        : html`<svg class="chart" height=${height} viewBox=${`0 0 ${width} ${height}`} tabindex="0" role="img"
-            aria-label=${`${title}. Arrow keys read its values.`} onPointerMove=${near} onPointerLeave=${() => setAt(undefined)} onBlur=${() => setAt(undefined)} onKeyDown=${walk}>
-            <${Grid} bounds=${bounds} max=${max} labels=${labels} ticks=${ticks} />
-            <${Lines} bounds=${bounds} max=${max} labels=${labels} series=${series} whole=${whole} />
-            ${at !== undefined && html`<line class="at" x1=${x(at)} x2=${x(at)} y1=${top} y2=${bottom} />`}
-            ${at !== undefined && series.map(({ name, kind, values }) => typeof values[at] === 'number' && html`<circle key=${name} class=${kind} cx=${x(at)} cy=${y(values[at])} r="3.5" />`)}
-          </svg>`
-    }</div>
+    <div class=${`drawn ${height < 150 ? 'low' : ''}`}>
+      ${
+        isTable
+          ? html`<${ChartTable} ...${props} />`
+          : html`<div class="chart" ref=${frame} tabindex="0" role="img" aria-label=${help} onBlur=${leave} onKeyDown=${walk} />`
+      }
+      ${step !== undefined && !isTable && html`<${Tooltip} step=${step} left=${left} isRight=${left > (frame.current?.clientWidth ?? 0) / 2} />`}
+    </div>
     <div class="row apart under">
-      <div class="legend">${series.map(({ name, kind }) => html`<span class=${kind} key=${name}><svg width="20" height="8" aria-hidden="true"><path class="line" d="M0,4h20" /></svg>${name}</span>`)}</div>
-      <span class="small told" role="status">${told}</span>
+      <${Legend} ...${props} only=${only} onOnly=${setOnly} legend=${legend} />
+      <span class="hidden" role="status">${told}</span>
       <button class="bare small as-table" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>${isTable ? 'Chart' : 'Table'}</button>
     </div>
     ${note !== undefined && html`<p class="quiet small">${note}</p>`}

@@ -34,6 +34,22 @@ const change = (params: URLSearchParams, path: string, name: string, values: rea
   return all.size === 0 ? path : `${path}?${all}`
 }
 
+/** A value that a click makes the only one of its column that is listed. */
+export function Facet({
+  name,
+  value,
+  text = value,
+}: {
+  readonly name: string
+  readonly value: string
+  readonly text?: string
+}) {
+  const { path, params } = useLocation()
+  return value === ''
+    ? ''
+    : html`<a class="facet" title=${`Filter: ${columnNames[name]?.toLowerCase()} ${text}`} href=${change(params, path, name, [value])}>${text}</a>`
+}
+
 /** The filters of a list, all in the address, with suggestions of what there is. */
 export function Filters({ names }: { readonly names: readonly string[] }) {
   const { path, params } = useLocation()

@@ -1,5 +1,5 @@
 import type { Impact } from '@weir/api/policy.ts'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { type AnswerState, pathOf, type Refusal, send } from '../api.ts'
 import { count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'
@@ -28,6 +28,8 @@ const columns: readonly Column<Impact['limits'][number]>[] = [
   },
 ]
 
+const isSame = ({ before, after }: Impact['limits'][number]) => before === after
+
 const spans = { 'now-7d': '7 days', 'now-24h': '24 hours', 'now-1h': '1 hour' }
 
 function Told({ impact }: { readonly impact: Impact }) {
@@ -35,14 +37,17 @@ function Told({ impact }: { readonly impact: Impact }) {
   const part = share === null ? '' : `, ${percent(share, 1)} of all`
   return html`<div class="stack">
     <p>Decided again: ${counted(decisions, 'decision')} of ${counted(subjects, 'subject')}${part}.</p>
-    <${Table} caption="Impact" columns=${columns} rows=${limits} keyOf=${({ limit }: Impact['limits'][number]) => limit} />
+    <${Table} caption="Impact" columns=${columns} rows=${limits.filter((one) => !isSame(one))} keyOf=${({ limit }: Impact['limits'][number]) => limit} />
     <details class="small quiet"><summary>${exact ? 'It assumes:' : 'An estimate. It assumes:'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
   </div>`
 }
 
 type Answer = Partial<AnswerState<Impact>> & { readonly of: string }
 
-/** What an edited policy would have refused in the last days; asked for, because it may take seconds. */
+/** How long somebody has stopped editing before requests are decided again. */
+const restMs = 800
+
+/** What an edited policy would have refused in the last days. */
 export function ImpactPanel({ text }: { readonly text: string }) {
   const [from, setFrom] = useState('now-7d')
   const [subject, setSubject] = useState('')
@@ -50,22 +55,21 @@ export function ImpactPanel({ text }: { readonly text: string }) {
   const path = pathOf('/v1/policy/impact', { from, subject })
   const of = `${path}\n${text}`
   const ask = () => {
-    setAnswer({ of })
     const end = (how: Partial<Answer>) => setAnswer((now) => (now?.of === of ? { of, atMs: Date.now(), ...how } : now))
     send<Impact>('POST', path, text).then(
       (data) => end({ data }),
       (error: Refusal) => end({ error }),
     )
   }
+  useEffect(() => {
+    setAnswer({ of })
+    const timer = setTimeout(ask, restMs)
+    return () => clearTimeout(timer)
+  }, [of])
   const tools = html`<${Field} isTool label="Span" options=${spans} value=${from} onValue=${setFrom} />
-    <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${setSubject} />
-    <button onClick=${ask}>Preview impact</button>`
-  if (answer?.of !== of) {
-    return html`<section class="panel" aria-label="Impact"><header><h2>Impact</h2><div class="row">${tools}</div></header>
-      <p class="empty">Shows what this would have refused: to one subject, or to the 20 with the most decisions.</p>
-    </section>`
-  }
-  return html`<${Panel} title="Impact" tools=${tools} asked=${{ ...answer, again: ask }} empty=${({ limits }: Impact) => (limits.length === 0 ? 'No limit is edited.' : undefined)}>
+    <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${setSubject} />`
+  const own = answer?.of === of ? answer : {}
+  return html`<${Panel} title="Impact" tools=${tools} asked=${{ ...own, again: ask }} empty=${({ limits }: Impact) => (limits.every(isSame) ? 'Nobody would be refused more or less often.' : undefined)}>
     ${(impact: Impact) => html`<${Told} impact=${impact} />`}
   <//>`
 }

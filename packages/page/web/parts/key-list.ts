@@ -1,9 +1,11 @@
 import type { Key, MadeKey } from '@weir/api/access.ts'
 import type { Page } from '@weir/api/schema.ts'
+import type { Usage } from '@weir/api/usage.ts'
 import { useState } from 'preact/hooks'
 import { pathOf, send, useAnswer } from '../api.ts'
+import { count, stepLabel } from '../format.ts'
 import { html } from '../html.ts'
-import { hrefOf, useLocation } from '../location.ts'
+import { hrefOf, useLocation, zoneNow } from '../location.ts'
 import { Action } from './dialog.ts'
 import { Field } from './field.ts'
 import { actionsOf, type Column, ListPanel } from './table.ts'
@@ -27,14 +29,14 @@ function Rotate({ id, again }: { readonly id: string; readonly again: () => void
     about: `The key ${made.id} takes the place of ${id}. It is shown this once:`,
     secret: made.key,
   })
-  const about = html`<p>A new key of the same subject is made, and shown once.</p>
+  const about = html`<p>Creates another key for the same subject. You’ll see it only once.</p>
     <${Field} label=${`${id} ends`} options=${overlaps} value=${overlap} onValue=${setOverlap} />`
   return html`<${Action} label="Rotate" scope="keys" about=${about} run=${run} said=${said} again=${again} />`
 }
 
 function Revoke({ id, again }: { readonly id: string; readonly again: () => void }) {
   const run = () => send('DELETE', `/v1/keys/${encodeURIComponent(id)}`)
-  const about = html`<p>Requests with the key are refused within a second, everywhere. It cannot be taken back.</p>`
+  const about = html`<p>Requests with this key are refused within a second. This cannot be undone.</p>`
   return html`<${Action} label="Revoke" isDanger scope="keys" about=${about} run=${run} again=${again} confirm=${id} />`
 }
 
@@ -47,10 +49,17 @@ function NewKey({ subject, again }: { readonly subject: string; readonly again: 
     about: `The key ${made.id} of ${subject}. It is shown this once:`,
     secret: made.key,
   })
-  const about = html`<p>A new key of ${subject} is made. It is shown once, and stored as its hash.</p>
+  const about = html`<p>Creates an API key for ${subject}. You’ll see it only once; Weir stores a hash.</p>
     <${Field} label="Name (optional)" pattern="[A-Za-z0-9._\\-]{1,64}" value=${id} onValue=${setId} />
     <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`
   return html`<${Action} label="New key" scope="keys" about=${about} run=${run} said=${said} again=${again} />`
+}
+
+/** How much keys were used, and on which day last. */
+function useKeyUse(ids: readonly string[]) {
+  const question = { from: 'now-30d', time_zone: zoneNow(), by: 'key_id', step: 'day', limit: '10000', key_id: ids }
+  const { data } = useAnswer<Usage>(ids.length === 0 ? undefined : pathOf('/v1/usage', question))
+  return data && Map.groupBy(data.rows, ({ key_id: id = '' }) => id)
 }
 
 /** Keys, of one subject or of all. */
@@ -59,19 +68,32 @@ export function KeyList({ subject = '' }: { readonly subject?: string }) {
   const path = pathOf('/v1/keys', { subject, limit: '50', after })
   const asked = useAnswer<Page<Key>>(path)
   const { again } = asked
+  const use = useKeyUse(asked.data?.items.map(({ id }) => id) ?? [])
   const columns: readonly Column<Key>[] = [
     {
       name: 'Key',
       isPlain: true,
       cell: ({ id }) =>
-        html`<a href=${hrefOf('/decisions', { key_id: id })} title="What was asked with it"><code>${id}</code></a>`,
+        html`<a href=${hrefOf('/decisions', { key_id: id })} title="Its decisions"><code>${id}</code></a>`,
     },
     ...(subject === ''
       ? [{ name: 'Subject', isPlain: true, cell: (key: Key) => html`<${Subject} id=${key.subject} />` }]
       : []),
-    { name: 'Ends', cell: ({ expires }) => html`<${Ends} at=${expires} />` },
+    {
+      name: 'Requests, 30 days',
+      isNumber: true,
+      cell: ({ id }) => use && count((use.get(id) ?? []).reduce((sum, one) => sum + Number(one.count), 0)),
+    },
+    {
+      name: 'Last used',
+      cell: ({ id }) =>
+        use?.has(id) === true
+          ? stepLabel(use.get(id)?.at(-1)?.ts ?? '', 'day', zoneNow())
+          : html`<span class="quiet">–</span>`,
+    },
+    { name: 'Expires', cell: ({ expires }) => html`<${Ends} at=${expires} />` },
     actionsOf(({ id }) => html`<${Rotate} id=${id} again=${again} /><${Revoke} id=${id} again=${again} />`),
   ]
   const tools = subject !== '' && html`<${NewKey} subject=${subject} again=${again} />`
-  return html`<${ListPanel} title=${subject === '' ? 'Keys of subjects' : 'Keys'} asked=${asked} path=${path} rows=${8} tools=${tools} none="There is no key." caption="Keys" columns=${columns} keyOf=${({ id }: Key) => id} />`
+  return html`<${ListPanel} title=${subject === '' ? 'Keys of subjects' : 'Keys'} asked=${asked} path=${path} rows=${8} tools=${tools} none="No keys yet." caption="Keys" columns=${columns} keyOf=${({ id }: Key) => id} />`
 }

@@ -31,7 +31,7 @@ const columns: readonly Column<LimitState>[] = [
   { name: 'Used', isPlain: true, cell: used },
   { name: 'Left', isNumber: true, cell: ({ remaining }) => count(remaining) },
   { name: 'State', isPlain: true, cell: state },
-  { name: 'Because of', isMinor: true, cell: ({ because }) => html`<${Because} words=${because} />` },
+  { name: 'Source', isMinor: true, cell: ({ because }) => html`<${Because} words=${because} />` },
 ]
 
 interface Done {
@@ -48,7 +48,7 @@ interface LimitAction {
 /** Forgets what a limit of a subject counted. */
 function Reset({ id, limit, again }: LimitAction) {
   const run = () => send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
-  const about = html`<p>${limit.used === null ? 'All' : count(limit.used)} units of ${limit.name} come back, and a block of it is lifted. It goes to the audit.</p>`
+  const about = html`<p>${limit.used === null ? 'All' : count(limit.used)} units of ${limit.name} are given back, and its block is lifted. The history records it.</p>`
   return html`<${Action} label="Reset" scope="limits" about=${about} run=${run} again=${again} />`
 }
 
@@ -56,9 +56,9 @@ function LiftBlock({ id, limit, again }: LimitAction) {
   const run = () => send('POST', `${pathOfSubject(id)}/limits/unblock`, { limit: limit.name })
   const said = ({ changed }: Done) =>
     changed.some(({ used_up: full }) => full > 0)
-      ? html`<p>The block is lifted. The count is full: the next request blocks again, unless it is reset.</p>`
+      ? html`<p>Block lifted. The count is still full: the next request blocks again unless you reset it.</p>`
       : undefined
-  const about = html`<p>The block by ${limit.name} ends. What was counted stays.</p>`
+  const about = html`<p>Ends the block by ${limit.name} and keeps the count.</p>`
   return html`<${Action} label="Lift block" scope="limits" about=${about} run=${run} said=${said} again=${again} />`
 }
 
@@ -95,8 +95,7 @@ export function RaiseLimit({ id, onDone }: { readonly id: string; readonly onDon
     }
     await send('PUT', pathOfSubject(id), { ...body, limits }, { 'If-Match': etag })
   }
-  const said = () =>
-    html`<p>${chosen?.name} of ${id} is ${count(Number(size))} within a second. What was counted stays. <a href=${hrefOf('/changes')}>The audit</a> has it.</p>`
+  const said = () => html`<p>${chosen?.name} of ${id} is now ${count(Number(size))}. What was counted stays.</p>`
   const about = html`
     <p>${id} gets a size of its own; the plan, and others of it, stay as they are.</p>
     <${Field} label="Limit" options=${Object.fromEntries(own.map((one) => [one.name, `${one.name}: ${count(one.size)} now`]))} value=${chosen?.name ?? ''} onValue=${setName} />

@@ -1,5 +1,8 @@
-import type { ListedDecision } from '@weir/api/decisions.ts'
-import { useRef, useState } from 'preact/hooks'
+import type { DecisionPage, ListedDecision } from '@weir/api/decisions.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ask } from '../api.ts'
+import { clock, count } from '../format.ts'
+import { zoneNow } from '../location.ts'
 import { type Connection, useStream } from './stream.ts'
 
 /** Seconds that a chart shows. */
@@ -41,11 +44,57 @@ function withSecond({ endS, seconds }: Seen, data: string): Partial<Seen> {
   return { endS: nowS, seconds: [...all, ...between, one].slice(-secondsShown) }
 }
 
+/** What is asked of the time before. */
+const historyMax = 1_000
+
+/** Adds what was decided before the stream began: the last decisions, and the seconds that they are all of. */
+function withHistory(seen: Seen, rows: readonly ListedDecision[], nowS: number): Seen {
+  const endS = seen.endS === 0 ? nowS : seen.endS
+  const startS = endS - secondsShown + 1
+  const secondOf = ({ ts }: ListedDecision) => Math.floor(Date.parse(ts) / 1_000)
+  // The oldest second of a full page may lack some.
+  const last = rows.at(-1)
+  const wholeS = rows.length < historyMax || last === undefined ? startS : secondOf(last) + 1
+  const sums = new Map<number, { allowed: number; denied: number }>()
+  for (const row of rows) {
+    const sum = sums.get(secondOf(row)) ?? { allowed: 0, denied: 0 }
+    sum[row.outcome === 'allow' ? 'allowed' : 'denied'] += row.count
+    sums.set(secondOf(row), sum)
+  }
+  const known = new Set(seen.lines.map(({ id }) => id))
+  const seconds = Array.from({ length: secondsShown }, (_, at) => {
+    const one = seen.seconds[at] ?? unknown
+    const second = startS + at
+    if (one.allowed !== null || second < wholeS) return one
+    return sums.get(second) ?? { allowed: 0, denied: 0 }
+  })
+  return {
+    ...seen,
+    endS,
+    seconds,
+    lines: [...seen.lines, ...rows.filter(({ id }) => !known.has(id))].slice(0, linesMax),
+  }
+}
+
 /** What the stream says, drawn some times a second; while it is paused, what comes is counted and not listed. */
 export function useLiveSeconds(path: string, isPaused = false): Seen & { readonly connection: Connection } {
   const [seen, setSeen] = useState(nothing)
   const kept = useRef({ of: path, seen: nothing, isDue: false })
   if (kept.current.of !== path) kept.current = { of: path, seen: nothing, isDue: false }
+  useEffect(() => {
+    const own = kept.current
+    const [list = '', query = ''] = path.replace('/stream', '').split('?')
+    const params = new URLSearchParams(query)
+    params.delete('of')
+    ask<DecisionPage>(`${list}?${params}&from=now-2m&limit=${historyMax}`).then(
+      ({ rows }) => {
+        own.seen = withHistory(own.seen, rows, Math.floor(Date.now() / 1_000))
+        if (kept.current === own) setSeen(own.seen)
+      },
+      // The page goes on without what was before.
+      () => undefined,
+    )
+  }, [path])
   const connection = useStream(path, (event, data) => {
     const own = kept.current
     const { seen: before } = own
@@ -65,13 +114,18 @@ export function useLiveSeconds(path: string, isPaused = false): Seen & { readonl
   return { ...(kept.current.of === path && kept.current.seen === nothing ? nothing : seen), connection }
 }
 
-/** The last second as figures, and all of them as a chart's lines. */
+/** The seconds as a chart's lines. */
 export function liveChart({ endS, seconds }: Seen) {
-  const at = (index: number) => new Date((endS - seconds.length + 1 + index) * 1_000).toISOString().slice(11, 19)
-  const labels = seconds.map((_, index) => at(index))
+  const begins = seconds.map((_, at) => (endS - seconds.length + 1 + at) * 1_000)
+  const zone = zoneNow()
   return {
-    labels,
-    ticks: labels.map((label) => (label.endsWith('0') ? label : '')),
+    shape: 'lines',
+    zone,
+    begins,
+    endMs: endS * 1_000,
+    label: (at: number) => clock(begins[at] ?? 0, zone),
+    tick: (ms: number) => clock(ms, zone),
+    write: (value: number | null | undefined) => `${count(value)}/s`,
     series: [
       { name: 'allowed', kind: 'allowed', values: seconds.map(({ allowed }) => allowed) },
       { name: 'refused', kind: 'refused', values: seconds.map(({ denied }) => denied) },

@@ -3,15 +3,23 @@ import type { AnswerState, Refusal } from '../api.ts'
 import { ago } from '../format.ts'
 import { type Children, html } from '../html.ts'
 
+/** From then on a person wants to know. */
+const slowS = 4
+
 /** Grey bars of about the size of what is coming; shown only where an answer takes longer than a moment. */
 function Waiting({ rows }: { readonly rows: number }) {
   const [isLate, setLate] = useState(false)
+  const [seconds, setSeconds] = useState(0)
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), 150)
-    return () => clearTimeout(timer)
+    const ticking = setInterval(() => setSeconds((one) => one + 1), 1_000)
+    return () => {
+      clearTimeout(timer)
+      clearInterval(ticking)
+    }
   }, [])
   return html`<div aria-busy="true">
-    <span class="hidden">Loading</span>
+    ${seconds < slowS ? html`<span class="hidden">Loading</span>` : html`<p class="quiet">Still loading: no answer for ${seconds} s.</p>`}
     ${Array.from({ length: rows }, () => html`<div class=${isLate ? 'bone' : 'bone hidden'} />`)}
   </div>`
 }

@@ -1,6 +1,6 @@
 import type { Quote, QuoteLine, Spend } from '@weir/api/money.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { count } from '../format.ts'
+import { count, money } from '../format.ts'
 import { type Children, html } from '../html.ts'
 import { Panel } from './panel.ts'
 import { type Column, Table } from './table.ts'
@@ -23,7 +23,7 @@ const columns: readonly Column<Row>[] = [
   { name: 'Counted', isNumber: true, cell: ofLine(({ quantity, measure }) => `${count(quantity)} ${measure}`) },
   { name: 'Included', isNumber: true, isMinor: true, cell: ofLine(({ included }) => count(included)) },
   { name: 'How', isMinor: true, cell: ofLine((line) => html`<span class="quiet">${steps(line)}</span>`) },
-  { name: 'Amount', isNumber: true, cell: ({ amount }) => amount },
+  { name: 'Amount', isNumber: true, cell: ({ amount }) => money(amount) },
 ]
 
 /** How a total comes about. */
@@ -35,7 +35,7 @@ export function QuoteTable({ quote }: { readonly quote: Quote }) {
   const rows = [...quote.lines, ...more.filter(({ amount }) => Number(amount) !== 0)]
   return html`<div class="stack">
     <${Table} caption="Lines" columns=${columns} rows=${rows} keyOf=${({ name }: Row, at: number) => `${at} ${name}`} />
-    <p class="total">Total <b>${quote.total} ${quote.currency}</b></p>
+    <p class="total">Total <b>${money(quote.total)} ${quote.currency}</b></p>
   </div>`
 }
 
@@ -51,8 +51,8 @@ export function RunningMonth({ id }: { readonly id: string }) {
   return html`<${Panel} title="This month so far" asked=${asked} path=${path} rows=${5}>
     ${({ period, quote, forecast }: Spend) => html`<div class="stack">
       <div class="figures">
-        <span class="figure"><b>${quote.total}</b>${quote.currency} so far</span>
-        ${forecast !== undefined && html`<span class="figure"><b>${forecast.total}</b>${forecast.currency} by its end, at this pace</span>`}
+        <span class="figure"><b>${money(quote.total)}</b>${quote.currency} so far</span>
+        ${forecast !== undefined && html`<span class="figure"><b>${money(forecast.total)}</b>${forecast.currency} forecast</span>`}
       </div>
       <p class="quiet small"><${Time} at=${period.from} zone=${period.time_zone} /> to <${Time} at=${period.to} zone=${period.time_zone} />, ${period.time_zone}.</p>
       <${QuoteTable} quote=${quote} />

@@ -3,9 +3,10 @@ import { pathOf, useAnswer } from '../api.ts'
 import { change, count } from '../format.ts'
 import { html } from '../html.ts'
 import { setParams, useLocation } from '../location.ts'
+import { comparisonOf, comparisons } from './comparison.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
-import { NothingHere, rangeBefore, useSpan } from './span.ts'
+import { NothingHere, thisMinute, useSpan } from './span.ts'
 import { Table } from './table.ts'
 import { UsageChart } from './usage-chart.ts'
 import { usageColumns } from './usage-columns.ts'
@@ -19,38 +20,37 @@ export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonl
   const { params } = useLocation()
   const wanted = params.get('by') ?? 'route'
   const by = Object.hasOwn(groupings, wanted) ? wanted : 'route'
-  const isComparing = params.get('compare') === 'previous'
+  const chosen = comparisonOf(params, span, thisMinute())
+  const previous = chosen ?? comparisonOf(new URLSearchParams({ compare: 'previous' }), span, thisMinute())
   const asked = { ...range, time_zone: zone, subject: id }
   const texts = { ...asked, numbers: 'text' }
   const chartPath = pathOf('/v1/usage', { ...texts, step, fill: 'zero' })
-  const beforePath = pathOf('/v1/usage', { ...texts, ...rangeBefore(span), step, fill: 'zero' })
-  const listPath = pathOf('/v1/usage', { ...texts, step: 'total', by, top: '20', compare: 'previous' })
+  const beforePath = pathOf('/v1/usage', { ...texts, ...chosen?.range, step, fill: 'zero' })
+  const listPath = pathOf('/v1/usage', { ...texts, step: 'total', by, top: '20', compare: previous?.compare })
   const csvPath = pathOf('/v1/usage', { ...asked, step, by, format: 'csv' })
   const everyMs = isOwn ? 15_000 : undefined
   const chart = useAnswer<Usage>(chartPath, everyMs)
   const list = useAnswer<Usage>(listPath, everyMs)
-  const before = useAnswer<Usage>(isComparing ? beforePath : undefined)
+  const before = useAnswer<Usage>(chosen === undefined ? undefined : beforePath)
   const empty = ({ totals }: Usage) =>
-    totals.count === '0' ? html`<${NothingHere} what="Nothing in this span." />` : undefined
-  const compare = (event: Event) =>
-    setParams({ compare: (event.currentTarget as HTMLInputElement).checked ? 'previous' : undefined })
-  const tools = html`<label class="small"><input type="checkbox" checked=${isComparing} onChange=${compare} />compare with before</label>`
+    totals.count === '0' ? html`<${NothingHere} what="No usage in this span." />` : undefined
+  const tools = html`<${Field} isTool class="small" label="Compare to" options=${comparisons} value=${params.get('compare') ?? ''} onValue=${(one: string) => setParams({ compare: one })} />`
   const listTools = html`<${Field} isTool class="small" label="By" options=${groupings} value=${by} onValue=${(one: string) => setParams({ by: one })} />
     <a class="small" href=${csvPath} download="usage.csv">CSV</a>`
-  const title = `${isOwn ? 'Your use' : 'Use'}, ${label}`
+  const title = `${isOwn ? 'Your usage' : 'Usage'}, ${label}`
   return html`
     <${Panel} title=${title} asked=${chart} path=${chartPath} rows=${14} empty=${empty} tools=${tools}>
       ${(data: Usage) => html`<div class="stack">
         <div class="figures">
-          <span class="figure"><b>${count(data.totals.cost)}</b>units ${list.data !== undefined && html`<span class="quiet">${change(list.data.totals.change)}</span>`}</span>
+          <span class="figure"><b>${count(data.totals.cost)}</b>units ${list.data !== undefined && html`<span class="quiet" title=${`vs ${previous?.label}`}>${change(list.data.totals.change)}</span>`}</span>
           <span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span>
           <span class="figure"><b>${count(data.totals.denied)}</b>refused</span>
         </div>
-        <${UsageChart} usage=${data} title=${`Decisions of ${id}, ${label}`} measure=${isComparing ? 'count' : 'decisions'} before=${before.data} />
+        <${UsageChart} subject=${id} usage=${data} title=${`Decisions of ${id}, ${label}`} measure=${chosen === undefined ? 'decisions' : 'count'} before=${before.data} beforeLabel=${chosen?.label} />
       </div>`}
     <//>
-    <${Panel} title="For what" asked=${list} path=${listPath} rows=${6} tools=${listTools} empty=${empty}>
-      ${(data: Usage) => html`<${Table} caption="Usage" columns=${usageColumns([by], true, data.totals.cost)} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
+    <${Panel} title="Breakdown" asked=${list} path=${listPath} rows=${6} tools=${listTools} empty=${empty}>
+      ${(data: Usage) => html`<${Table} caption="Usage" columns=${usageColumns([by], previous?.label, data.totals.cost)} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
     <//>
   `
 }

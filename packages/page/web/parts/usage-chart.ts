@@ -1,9 +1,10 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
-import { count, stepLabel, stepTick, time } from '../format.ts'
+import { counted, stepLabel, tickLabel, time } from '../format.ts'
 import { html } from '../html.ts'
 import { Chart } from './chart.ts'
-import { fewSteps, labelled, type Series } from './chart-geometry.ts'
-import { useSpan } from './span.ts'
+import type { Series } from './chart-scale.ts'
+import { useMarkers } from './markers.ts'
+import { showSpan, useSpan } from './span.ts'
 import { valueName } from './words.ts'
 
 const stepMsOf = (step: string) =>
@@ -72,12 +73,16 @@ export interface UsageChartProps {
   /** The same question by one column, for a line each. */
   readonly groups?: Usage | undefined
   readonly by?: string
-  /** The same question of the span before. */
+  /** The same question of an earlier span. */
   readonly before?: Usage | undefined
+  /** Its days. */
+  readonly beforeLabel?: string | undefined
+  /** Whose it is, where it is of one. */
+  readonly subject?: string
   readonly height?: number
 }
 
-/** Usage over time: steps that are not whole are dots, what is not counted yet is a gap. */
+/** Usage over time: bars of what each step had. What is not counted yet is a gap. */
 export function UsageChart({
   usage,
   title,
@@ -85,25 +90,31 @@ export function UsageChart({
   groups,
   by = '',
   before,
+  beforeLabel = 'before',
+  subject = '',
   height = 240,
 }: UsageChartProps) {
   const { zone } = useSpan()
   const { rows, step, complete_through: through } = usage
-  const labels = rows.map(({ ts = '' }) => stepLabel(ts, step, zone))
-  const lines = groups === undefined ? totalsOf(usage, measure) : seriesOf(groups, by, measure, rows)
-  const whole = wholeSteps(usage)
-  const earlier = { name: 'the span before', kind: 'before' }
-  const values = before === undefined ? [] : rows.map((_, at) => known(before.rows[at]?.[sumOf(measure)] ?? null))
-  const few = fewSteps(lines).map((at) => `${labelled(labels[at] ?? '', lines, at, count)}. `)
-  const isCut = whole[0] > 0 || whole[1] < rows.length
-  const counting = through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}.`
+  const begins = rows.map(({ ts = '' }) => Date.parse(ts))
+  const last = begins.at(-1) ?? 0
+  const values = rows.map((_, at) => known(before?.rows[at]?.[sumOf(measure)] ?? null))
+  const unit = measure === 'cost' ? 'unit' : 'decision'
   return html`<${Chart}
     title=${title}
-    labels=${labels}
-    ticks=${rows.map(({ ts = '' }) => stepTick(ts, step, zone, rows.length))}
-    whole=${whole}
-    series=${before === undefined ? lines : [...lines, { ...earlier, values }]}
+    shape="bars"
+    zone=${zone}
+    begins=${begins}
+    endMs=${last + stepMsOf(step)}
+    label=${(at: number) => stepLabel(rows[at]?.ts ?? '', step, zone)}
+    tick=${(ms: number, isDay: boolean) => tickLabel(ms, isDay, zone)}
+    whole=${wholeSteps(usage)}
+    series=${groups === undefined ? totalsOf(usage, measure) : seriesOf(groups, by, measure, rows)}
+    outline=${before === undefined ? undefined : { name: beforeLabel, kind: 'before', values }}
+    markers=${useMarkers(subject)}
+    write=${(value: number | null | undefined) => (typeof value === 'number' ? counted(value, unit) : '–')}
     height=${height}
-    note=${`${few.join('')}${counting}${through !== null && isCut ? ' An open dot is a step that is not whole.' : ''}`}
+    onSpan=${showSpan}
+    note=${through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}.`}
   />`
 }

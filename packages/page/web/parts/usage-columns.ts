@@ -2,16 +2,26 @@ import type { UsageRow } from '@weir/api/usage.ts'
 import { change, count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
-import { columnNames } from './filters.ts'
-import type { Column } from './table.ts'
+import { may } from '../session.ts'
+import { BlockCaller, type BlockedBy } from './block-caller.ts'
+import { columnNames, Facet } from './filters.ts'
+import { actionsOf, type Column } from './table.ts'
 import { Subject, valueName } from './words.ts'
 
 /** What is said of a group that is divided below. */
 const All = ({ of = '', by }: { readonly of?: string; readonly by: string }) =>
   of === '' ? 'all' : html`<a href=${hrefOf('/usage', { subject: of, by })}>all</a>`
 
-/** The columns of grouped usage. */
-export function usageColumns(by: readonly string[], hasChange: boolean, total: string): Column<UsageRow>[] {
+const isBlockable = (name: string | undefined): name is BlockedBy =>
+  name === 'ip' || name === 'subject' || name === 'key_id'
+const blockColumn = (by: BlockedBy) =>
+  actionsOf<UsageRow>((row) => {
+    const value = row[by] ?? ''
+    return value !== '' && !value.startsWith('_') && html`<${BlockCaller} by=${by} value=${value} label="Block" />`
+  })
+
+/** The columns of grouped usage; `compared`: the days that units are compared with. */
+export function usageColumns(by: readonly string[], compared: string | undefined, total: string): Column<UsageRow>[] {
   const [first, second = ''] = by
   const cell = (name: string) => (row: UsageRow) => {
     if (row.other === true)
@@ -21,16 +31,19 @@ export function usageColumns(by: readonly string[], hasChange: boolean, total: s
     const value = row[name as 'subject']
     if (value === undefined) return html`<${All} of=${row.subject} by=${name} />`
     if (name === 'subject') return html`<${Subject} id=${value} />`
-    return value === '' ? html`<span class="quiet">none</span>` : valueName(name, value)
+    return value === ''
+      ? html`<span class="quiet">none</span>`
+      : html`<${Facet} name=${name} value=${value} text=${valueName(name, value)} />`
   }
   return [
     ...by.map((name) => ({ name: columnNames[name] ?? name, cell: cell(name), isPlain: true })),
     { name: 'Units', isNumber: true, order: '-cost', cell: ({ cost }) => count(cost) },
     { name: 'Share', isNumber: true, isMinor: true, cell: ({ cost }) => percent(Number(cost), Number(total)) },
-    ...(hasChange
-      ? [{ name: '± before', isNumber: true, order: '-change', cell: (row: UsageRow) => change(row.change) }]
+    ...(compared !== undefined
+      ? [{ name: `± ${compared}`, isNumber: true, order: '-change', cell: (row: UsageRow) => change(row.change) }]
       : []),
     { name: 'Decisions', isNumber: true, order: '-count', cell: ({ count: all }) => count(all) },
     { name: 'Refused', isNumber: true, order: '-denied', cell: ({ denied }) => count(denied) },
+    ...(isBlockable(first) && may('limits') ? [blockColumn(first)] : []),
   ]
 }

@@ -1,0 +1,96 @@
+import type { Entity } from '@weir/api/policy.ts'
+import type { Page } from '@weir/api/schema.ts'
+import { useState } from 'preact/hooks'
+import { Refusal, type Settings, send, useAnswer } from '../api.ts'
+import { html } from '../html.ts'
+import { hrefOf } from '../location.ts'
+import { Action } from './dialog.ts'
+import { Field, typed } from './field.ts'
+
+interface FormProps {
+  readonly path: string
+  readonly kind: string
+  readonly name: string
+  readonly settings: Settings
+  /** Once it is done. */
+  readonly again: () => void
+}
+
+type Body = Settings['body']
+interface FieldsProps {
+  readonly body: Body
+  readonly set: (name: string, value: unknown) => void
+}
+
+const textOf = (value: unknown) => (value === undefined ? '' : String(value))
+const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket']
+const periods = { '': 'window', minute: 'minute', hour: 'hour', day: 'day', week: 'week', month: 'month' }
+const named = (names: readonly string[]) => Object.fromEntries(names.map((one) => [one, one.replace('_', ' ')]))
+
+function LimitFields({ body, set }: FieldsProps) {
+  const text = (name: string) => (value: string) => set(name, value === '' ? undefined : value)
+  const period = textOf(body.period)
+  return html`
+    <div class="row">
+      <${Field} label="Algorithm" options=${named(algorithms)} value=${textOf(body.algorithm)} onValue=${text('algorithm')} />
+      <${Field} label="Size" type="number" min="0" step="1" required value=${textOf(body.size)} onValue=${(value: string) => set('size', Number(value))} />
+    </div>
+    <div class="row">
+      <${Field} label="Each" options=${periods} value=${period} onValue=${text('period')} />
+      ${period === '' && html`<${Field} label="Window" placeholder="1m" value=${textOf(body.window)} onValue=${text('window')} />`}
+      ${typeof body.block !== 'object' && html`<${Field} label="Block for (optional)" placeholder="10m" value=${textOf(body.block)} onValue=${text('block')} />`}
+    </div>
+    <div class="row">
+      <${Field} label="Mode" options=${{ '': 'enforce', shadow: 'shadow: report only' }} value=${body.mode === 'shadow' ? 'shadow' : ''} onValue=${text('mode')} />
+      <${Field} label="Applies to" options=${{ '': 'plans and routes that name it', all: 'everybody' }} value=${textOf(body.applies)} onValue=${text('applies')} />
+    </div>`
+}
+
+function PlanFields({ body, set }: FieldsProps) {
+  const limits = useAnswer<Page<Entity>>('/v1/limits?limit=1000').data?.items.map(({ name }) => name) ?? []
+  const prices = useAnswer<Page<Entity>>('/v1/prices?limit=1000').data?.items.map(({ name }) => name) ?? []
+  const chosen = Array.isArray(body.limits) ? body.limits.map(String) : []
+  const toggle = (name: string) => () =>
+    set('limits', chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name])
+  return html`
+    <fieldset class="stack"><legend>Limits</legend>${limits.map((name) => html`<label key=${name}><input type="checkbox" checked=${chosen.includes(name)} onChange=${toggle(name)} /> ${name}</label>`)}</fieldset>
+    <${Field} label="Price list" options=${{ '': 'none', ...Object.fromEntries(prices.map((one) => [one, one])) }} value=${textOf(body.prices)} onValue=${(value: string) => set('prices', value === '' ? undefined : value)} />
+    <label><input type="checkbox" checked=${body.selfService === true} onChange=${() => set('selfService', body.selfService === true ? undefined : true)} /> Customers may read their own usage</label>`
+}
+
+const forms: Readonly<Record<string, (props: FieldsProps) => unknown>> = { limits: LimitFields, plans: PlanFields }
+
+function parsed(text: string): object {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Refusal(400, { detail: `The settings are no JSON: ${(error as Error).message}.` })
+  }
+}
+
+/**
+ * Changes one part: limits and plans in a form, everything as JSON. An edit of somebody else in between is not
+ * overwritten: the API refuses the second.
+ */
+export function PartForm({ path, kind, name, settings: { body, etag }, again }: FormProps) {
+  const [edited, setEdited] = useState<Body>()
+  const [text, setText] = useState<string>()
+  const now = edited ?? body
+  const set = (member: string, value: unknown) => {
+    const { [member]: _, ...rest } = now
+    setEdited(value === undefined ? rest : { ...now, [member]: value })
+  }
+  const run = async () => {
+    await send('PUT', path, text === undefined ? now : parsed(text), { 'If-Match': etag })
+    setEdited(undefined)
+    setText(undefined)
+  }
+  const said = () => html`<p>Every ingress uses it within a second. <a href=${hrefOf('/changes')}>History</a></p>`
+  const json = html`<label class="field">Settings of ${name}, as JSON<textarea rows="12" spellcheck=${false} value=${text ?? JSON.stringify(now, undefined, 2)} onInput=${(event: Event) => setText(typed(event))}></textarea></label>`
+  const form = forms[kind]
+  const about = html`
+    ${form !== undefined && text === undefined && html`<${form} body=${now} set=${set} />`}
+    ${form === undefined ? json : html`<details><summary>All settings, as JSON</summary>${json}</details>`}
+    <p class="quiet">To preview the impact, <a href=${hrefOf('/policy/change')}>edit the full policy</a>.</p>`
+  return html`<${Action} label="Change" scope="write" about=${about} run=${run} said=${said} again=${again} />`
+}
