@@ -44,6 +44,7 @@ export async function openWatchedPage(browser: Browser, options: PageOptions): P
     colorScheme: scheme,
     locale: 'en-GB',
     timezoneId: 'UTC',
+    permissions: ['clipboard-write'],
   })
   context.setDefaultTimeout(pageDeadlineMs)
   // The page's own policy forbids scripts that are added later.

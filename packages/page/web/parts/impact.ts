@@ -37,7 +37,7 @@ function Told({ impact }: { readonly impact: Impact }) {
   const part = share === null ? '' : `, ${percent(share, 1)} of all`
   return html`<div class="stack">
     <p>Decided again: ${counted(decisions, 'decision')} of ${counted(subjects, 'subject')}${part}.</p>
-    <${Table} caption="Impact" columns=${columns} rows=${limits.filter((one) => !isSame(one))} keyOf=${({ limit }: Impact['limits'][number]) => limit} />
+    ${limits.every(isSame) ? html`<p>Nobody would be refused more or less often.</p>` : html`<${Table} caption="Impact" columns=${columns} rows=${limits.filter((one) => !isSame(one))} keyOf=${({ limit }: Impact['limits'][number]) => limit} />`}
     <details class="small quiet"><summary>${exact ? 'It assumes:' : 'An estimate. It assumes:'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
   </div>`
 }
@@ -69,7 +69,7 @@ export function ImpactPanel({ text }: { readonly text: string }) {
   const tools = html`<${Field} isTool label="Span" options=${spans} value=${from} onValue=${setFrom} />
     <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${setSubject} />`
   const own = answer?.of === of ? answer : {}
-  return html`<${Panel} title="Impact" tools=${tools} asked=${{ ...own, again: ask }} empty=${({ limits }: Impact) => (limits.every(isSame) ? 'Nobody would be refused more or less often.' : undefined)}>
+  return html`<${Panel} title="Impact" tools=${tools} asked=${{ ...own, again: ask }}>
     ${(impact: Impact) => html`<${Told} impact=${impact} />`}
   <//>`
 }

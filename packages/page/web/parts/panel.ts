@@ -86,13 +86,18 @@ export function Copy(props: {
   readonly kind?: string
 }) {
   const { text, label, title = label, kind = 'bare small' } = props
-  const [isCopied, setCopied] = useState(false)
-  const copy = async () => {
-    await navigator.clipboard.writeText(text)
-    setCopied(true)
-    setTimeout(() => setCopied(false), 1_500)
+  const [said, setSaid] = useState('')
+  const say = (words: string) => {
+    setSaid(words)
+    setTimeout(() => setSaid(''), 1_500)
   }
-  return html`<button type="button" class=${kind} title=${title} onClick=${copy}>${isCopied ? 'Copied' : label}</button>`
+  // A browser may forbid it.
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => say('Copied'),
+      () => say('Not copied'),
+    )
+  return html`<button type="button" class=${kind} title=${title} onClick=${copy}>${said === '' ? label : said}</button>`
 }
 
 /** Copies a question as a command. */
