@@ -25,7 +25,7 @@ export function registerPage(app: FastifyInstance): void {
     )
   }
   // What a browser finds nowhere is a page that says so; programs get the problem of any unknown path.
-  app.get('/*', { schema: { hide: true } }, async (request, reply) => {
+  app.get('/:page', { schema: { hide: true } }, async (request, reply) => {
     if (request.headers.accept?.includes('text/html') !== true) return reply.callNotFound()
     return guarded(reply)
       .status(404)
