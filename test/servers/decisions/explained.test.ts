@@ -188,7 +188,7 @@ test('what the same request would get now is said, by the counts of now', async 
   await change('PUT /v1/limits/minute', long)
   const id = await refuse(tsMs, { subject: `'${subject}'` })
   const stands = async () => (await explain(id)).body.now
-  const free = { name: 'minute', size: 100, used: 0, remaining: 100, admits: true, retry_ms: 0 }
+  const free = { name: 'minute', size: 100, capacity: 100, used: 0, remaining: 100, admits: true, retry_ms: 0 }
   expect(await stands()).toEqual({ allowed: true, plan: 'free', denied_by: '', limits: [free] })
   await charge(subject, long, 97)
   expect(await stands()).toMatchObject({ allowed: false, denied_by: 'minute', limits: [{ used: 97, remaining: 3 }] })

@@ -57,7 +57,7 @@ describe('a value that is SQL', () => {
   const parameterNames = (text: string) => text.split(' ')
   const parameters = {
     '/v1/usage': parameterNames(
-      'subject from to by step time_zone plan denied_by subject_prefix top order other after format csv period compare fill reason mode ip met_limit not_met_limit',
+      'subject from to by step time_zone plan denied_by subject_prefix top order other after format csv period compare fill reason mode ip met_limit subject=none&not_met_limit',
     ),
     '/v1/decisions': parameterNames(
       'subject from to time_zone plan denied_by reason mode ip subject_prefix status min_cost corrected limit after',
@@ -68,6 +68,7 @@ describe('a value that is SQL', () => {
     ),
     '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
     '/v1/spend': ['subject'],
+    '/v1/spend/month': ['period', 'format'],
     '/v1/usage/export': ['from', 'since', 'until', 'after', 'limit'],
     '/v1/search': ['q'],
     '/v1/alerts': parameterNames('subject type endpoint from to time_zone after limit'),
@@ -128,7 +129,7 @@ function scopeOf(method: string, path: string): string {
   if (path.startsWith('/v1/tokens')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
   if (/\/(keys|portal)\b/.test(path)) return 'keys'
-  if (/\/limits\/(reset|unblock)|\/lift$/.test(path)) return 'limits'
+  if (/\/limits\/(reset|unblock)|\/lift$/.test(path) || (path === '/v1/blocks' && method === 'POST')) return 'limits'
   return method === 'GET' ? 'read' : 'write'
 }
 
