@@ -123,7 +123,7 @@ it('alerts are those of the chosen span; an endpoint leads to its deliveries, an
   const row = (name: string) => page.getByRole('table', { name: 'Endpoints' }).locator('tbody tr', { hasText: name })
   await row('finance').getByRole('link', { name: 'Deliveries' }).click()
   await expect.poll(() => told.count()).toBe(1)
-  expect(await told.allTextContents()).toEqual([expect.stringMatching(/juniper.*finance ✓ delivered$/)])
+  expect(await told.allTextContents()).toEqual([expect.stringMatching(/juniper.*finance ✓ deliveredSilence$/)])
   // Nothing on this machine answers to its name.
   for (let at = 0; at < 6; at += 1) await stack.api('POST /v1/endpoints/ops/test', {})
   await page.goto(`${stack.console}/endpoints`)
