@@ -46,7 +46,9 @@ const ipv6Bits = ([high, low]: readonly [number, number], prefix: number) =>
   `${masked(high, prefix)}:${masked(low, prefix - wordBits)}`
 
 function addTo<K>(to: Map<K, ManualBlock[]>, key: K, block: ManualBlock): void {
-  to.set(key, [...(to.get(key) ?? []), block])
+  const blocks = to.get(key)
+  if (blocks === undefined) to.set(key, [block])
+  else blocks.push(block)
 }
 
 function addNetwork<Bits>(to: Networks<Bits>, prefix: number, bits: Bits, block: ManualBlock): void {

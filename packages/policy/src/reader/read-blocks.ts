@@ -1,38 +1,24 @@
 import type { ManualBlock } from '../policy.ts'
-import { parseCidr } from '../policy-values.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import { cidr } from './read-identity.ts'
 import * as t from './value-types.ts'
 
 /** Each request is looked up among them; those that ended are deleted a day later. */
 const blocksMax = 10_000
 /** A block that is forgotten ends within a year. */
 export const blockLongestMs = 366 * 86_400_000
-const reasonLengthMax = 200
-
-/** An address, or a block of them, with its prefix. */
-const network = t.checked(t.anyText('an address or a block of them such as 10.0.0.0/8'), (written, reader, at) => {
-  const parsed = parseCidr(written)
-  return parsed.kind === 'wrong' ? reader.problem(at, parsed.why) : parsed.cidr
-})
 
 const block = t.object(
   'a block',
   {
     subject: t.optional('The subject that is blocked.', t.anyText('a subject')),
     key: t.optional('The id of the key that is blocked.', t.anyText('the id of a key')),
-    ip: t.optional('The address that is blocked or exempt, or a block of them.', network),
+    ip: t.optional('The address that is blocked or exempt, or a block of them.', cidr),
     exempt: t.withDefault('No block, and no limit by address, applies to the address.', t.boolean, false),
     since: t.required('When it was made.', t.time),
     until: t.required('The first instant after it.', t.time),
     by: t.required('Who made it: the name of a token.', t.name),
-    reason: t.optional(
-      'Why.',
-      t.text(
-        `a text of at most ${reasonLengthMax} characters`,
-        (written) => (written.length > reasonLengthMax ? undefined : written),
-        { maxLength: reasonLengthMax },
-      ),
-    ),
+    reason: t.optional('Why.', t.reason),
   },
   { oneOf: [t.has('subject'), t.has('key'), t.has('ip')] },
 )

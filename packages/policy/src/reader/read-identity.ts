@@ -50,7 +50,8 @@ const headerName = t.checked(
   { not: { enum: [...cookies, ...framing] } },
 )
 
-const cidr = t.checked(
+/** An address, or a block of them, with its prefix. */
+export const cidr = t.checked(
   t.anyText('an address or a block of them such as 10.0.0.0/8'),
   (written, reader, at) => {
     const parsed = parseCidr(written)

@@ -8,7 +8,6 @@ import * as t from './value-types.ts'
 const silencesMax = 1_000
 /** A silence that is forgotten hides a month of alerts at most. */
 export const silenceLongestMs = 30 * 24 * 3_600_000
-const reasonLengthMax = 200
 
 const silence = t.object(
   'a silence',
@@ -17,14 +16,7 @@ const silence = t.object(
     from: t.required('The first instant: alerts that were raised before it are sent.', t.time),
     until: t.required('The first instant after it, at most 30 days later.', t.time),
     by: t.required('Who made it: the name of a token.', t.name),
-    reason: t.optional(
-      'Why.',
-      t.text(
-        `a text of at most ${reasonLengthMax} characters`,
-        (written) => (written.length > reasonLengthMax ? undefined : written),
-        { maxLength: reasonLengthMax },
-      ),
-    ),
+    reason: t.optional('Why.', t.reason),
   },
   { anyOf: Object.keys(alertChoice).map((key) => t.has(key)) },
 )

@@ -53,6 +53,16 @@ export const subjectIds = { rule: subjectRule, pattern: subjectPattern }
 /** A moment with its offset, in milliseconds since the epoch. */
 export const time: ValueType<number> = text(timeRule, parseTimeMs, { pattern: timePattern.source })
 
+// Lists show it on one line.
+const reasonLengthMax = 200
+
+/** Why a person did something. */
+export const reason: ValueType<string> = text(
+  `a text of at most ${reasonLengthMax} characters`,
+  (written) => (written.length > reasonLengthMax ? undefined : written),
+  { maxLength: reasonLengthMax },
+)
+
 /** What a credential is known by; `of` is a key or a token. */
 export const sha256 = (of: string): ValueType<string> =>
   secretText(`the SHA-256 of a ${of} in 64 hex digits (never the ${of} itself)`, parseSha256, {
