@@ -324,6 +324,14 @@ test('A subject that is in the policy no more at its grant is denied', async () 
   expect(log.records).toMatchObject([{ outcome: 'allow' }, { outcome: 'deny', reason: 'unauthorized', charged: 'no' }])
 })
 
+test('A subject that is suspended while it waits is refused at its grant', async () => {
+  const { time, replace, waiting, log } = await openWaiting()
+  replace('{ acme: { plan: free, suspended: unpaid } }')
+  await time.pass(2_000)
+  expect((await waiting).decision).toMatchObject({ allowed: false, byHand: { kind: 'suspended', reason: 'unpaid' } })
+  expect(log.records.at(-1)).toMatchObject({ outcome: 'deny', reason: 'blocked', charged: 'no' })
+})
+
 test('A grant is decided by the limits that are in force by then', async () => {
   const { time, replace, waiting, log } = await openWaiting()
   replace('{ acme: { plan: wide } }', '{ wide: { limits: [] } }')

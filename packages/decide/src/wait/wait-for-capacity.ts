@@ -6,7 +6,7 @@ import { isOfOneSubject, type Limit, longestPeriodMs } from '@weir/core/limits/l
 import { type LimitRequest, type LimitStore, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { DecisionView, LiveView } from '../decision-view.ts'
-import { policyStale, unauthorized } from '../limits/denied-by-policy.ts'
+import { byHand, policyStale, unauthorized } from '../limits/denied-by-policy.ts'
 import type { ExceededCounts } from '../limits/exceeded.ts'
 import { limitsOf, type ReservedDecision, requestOf, reservedDecisionOf } from '../limits/limit-request.ts'
 import type { DecisionRequest } from '../types.ts'
@@ -151,10 +151,12 @@ export async function waitForCapacity(
 async function attemptAgain({ policy, store, clock }: Deciding, before: DecisionRequest): Promise<Attempt> {
   const renewed = policy.view === before.view ? before : await underPolicy(before, policy.view)
   const ask = renewed ?? before
+  const said = byHand(ask, clock)
   const limits = limitsOf(ask)
   const reserved = reservedDecisionOf(ask, limits, clock)
   const request = requestOf(ask, limits, reserved, clock)
   if (renewed === undefined) return { ask, request, reserved, decision: { ...unauthorized, isCached: false } }
+  if (typeof said === 'object') return { ask, request, reserved, decision: said }
   return { ask, request, reserved, decision: policy.isStale() ? policyStale : await store.decide(request) }
 }
 

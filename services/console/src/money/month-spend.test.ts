@@ -72,5 +72,5 @@ it('is a file too, in which no name is a formula', async () => {
   const [head, ...lines] = body.trim().split('\r\n')
   expect(head).toBe('subject,plan,from,to,time_zone,currency,amount,previous,change,forecast')
   expect(lines).toHaveLength(4)
-  expect(body).toContain(`"'=cmd"`)
+  expect(body).toContain(`\r\n'=cmd,`)
 })

@@ -6,6 +6,7 @@ import type { PriceList } from '@weir/core/prices/price-list.ts'
 import { iso } from '@weir/core/prices/priced-month.ts'
 import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
 import { type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
+import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
@@ -120,28 +121,19 @@ function totalsOf(priced: readonly Priced[]): Total[] {
   })
 }
 
-const columns = [
-  'subject',
-  'plan',
-  'from',
-  'to',
-  'time_zone',
-  'currency',
-  'amount',
-  'previous',
-  'change',
-  'forecast',
-] as const
-/** Names that a spreadsheet would take for a formula get an apostrophe, as in every CSV of the console. */
-function cellOf(row: Row, name: (typeof columns)[number]): string {
-  const value = String(row[name] ?? '')
-  const isName = name === 'subject' || name === 'plan'
-  return `"${(isName ? value.replace(/^[=+\-@\t\r]/, "'$&") : value).replaceAll('"', '""')}"`
+const columns: CsvColumns = {
+  subject: 'text',
+  plan: 'text',
+  from: 'exact',
+  to: 'exact',
+  time_zone: 'exact',
+  currency: 'exact',
+  amount: 'exact',
+  previous: 'exact',
+  change: 'exact',
+  forecast: 'exact',
 }
-const csvOf = (rows: readonly Row[]) =>
-  [columns.join(','), ...rows.map((row) => columns.map((name) => cellOf(row, name)).join(','))]
-    .map((line) => `${line}\r\n`)
-    .join('')
+const cellsOf = (row: Row) => ({ ...row, change: String(row.change ?? ''), forecast: row.forecast ?? '' })
 
 /** `GET /v1/spend/month`: what every customer's month costs, each in its own zone. */
 export function registerMonthSpend(app: FastifyInstance, sources: Sources): void {
@@ -155,7 +147,8 @@ export function registerMonthSpend(app: FastifyInstance, sources: Sources): void
     const untilMs = Math.min(sources.clock.nowMs(), completeness.completeThroughMs ?? 0)
     const priced: Priced[] = []
     for (const one of calendars) {
-      priced.push(...(await priceCalendar(one, state.policy, sources.money.askMonthUsage, untilMs)))
+      // One by one: a call with as many arguments as a calendar may have subjects overflows the stack.
+      for (const row of await priceCalendar(one, state.policy, sources.money.askMonthUsage, untilMs)) priced.push(row)
     }
     priced.sort((a, b) =>
       a.amount === b.amount ? (a.row.subject < b.row.subject ? -1 : 1) : a.amount < b.amount ? 1 : -1,
@@ -163,7 +156,7 @@ export function registerMonthSpend(app: FastifyInstance, sources: Sources): void
     const rows = priced.map(({ row }) => row)
     if (format === 'csv') {
       reply.header('content-disposition', `attachment; filename="spend-${period}.csv"`)
-      return reply.type('text/csv; charset=utf-8').send(csvOf(rows))
+      return reply.type('text/csv; charset=utf-8').send(csvOf(columns, rows.map(cellsOf)))
     }
     return { period, ...shownCompleteness(completeness, reach), totals: totalsOf(priced), rows }
   })
