@@ -8,7 +8,7 @@ import { isIPv4, isIPv6 } from 'node:net'
 export function addressScope(text: string, prefix: number): string {
   if (isIPv4(text)) return text
   if (!isIPv6(text)) return ''
-  const groups = groupsOf(text)
+  const groups = ipv6Groups(text)
   const mapped = mappedIpv4(groups) ?? translatedIpv4(groups)
   if (mapped !== undefined) return mapped
   const network = groups.slice(0, 4).map((group, at) => group & (0xffff << (16 - bitsOf(prefix, at))))
@@ -35,7 +35,7 @@ const bitsOf = (prefix: number, group: number) => Math.max(0, Math.min(16, prefi
 export function plainAddress(text: string): string {
   if (isIPv4(text)) return text
   if (!isIPv6(text)) return ''
-  return mappedIpv4(groupsOf(text)) ?? withoutZone(text)
+  return mappedIpv4(ipv6Groups(text)) ?? withoutZone(text)
 }
 
 function withoutZone(text: string): string {
@@ -47,7 +47,7 @@ function withoutZone(text: string): string {
  * Returns the eight groups of a text that `isIPv6` accepts. Written out because a library needs ten times as long, on
  * every hop.
  */
-function groupsOf(text: string): readonly number[] {
+export function ipv6Groups(text: string): readonly number[] {
   const [head = '', tail] = withoutZone(text).split('::')
   const first = readGroups(head)
   if (tail === undefined) return first

@@ -1,4 +1,5 @@
 import type { ManualBlock } from '@weir/policy/policy.ts'
+import { ipv6Groups } from '@weir/runtime/address-scope.ts'
 
 /** Who asks, as records have it. */
 interface Asking {
@@ -34,11 +35,7 @@ const ipv6BitsMax = 64
 
 /** The two first words of an IPv6 address, with or without a prefix behind it. */
 function ipv6Words(ip: string): readonly [number, number] {
-  const [head = '', tail = ''] = ip.replace(/\/\d+$/, '').split('::')
-  const groups = (side: string) => (side === '' ? [] : side.split(':').map((one) => Number.parseInt(one, 16)))
-  const [first, last] = [groups(head), groups(tail)]
-  const zeros = Array<number>(Math.max(0, 8 - first.length - last.length)).fill(0)
-  const [a = 0, b = 0, c = 0, d = 0] = [...first, ...zeros, ...last]
+  const [a = 0, b = 0, c = 0, d = 0] = ipv6Groups(ip.replace(/\/\d+$/, ''))
   return [a * 65_536 + b, c * 65_536 + d]
 }
 
