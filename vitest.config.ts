@@ -13,7 +13,13 @@ const maxWorkers = availableParallelism() + 1
 const maxWaiting = availableParallelism() + 2
 
 /** Tests start services and commands hundreds of times, from the same sources. */
-const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'), ...testEnvironment, ...givenEnv }
+const env = {
+  NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache'),
+  // Commands write moments in the zone of who reads them.
+  TZ: 'UTC',
+  ...testEnvironment,
+  ...givenEnv,
+}
 
 /** Needs three brokers, a Redis Cluster, and two of each service (test/README.md). */
 const largeOnly = isLarge ? [] : ['test/failure/ha.test.ts']

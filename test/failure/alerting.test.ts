@@ -19,7 +19,7 @@ const dueOf = (subjects: readonly string[]) =>
 const stepMs = 500
 const steps = 60
 
-/** What is decided at each step: of each subject 50 %, 80 % and 100 % at steps of its own, in this order. */
+/** What is decided at each step: of each subject 50%, 80% and 100% at steps of its own, in this order. */
 function plan(subjects: readonly string[], random: SeededRandom) {
   const decisions = subjects.flatMap((subject, at) => {
     const places = [0, 0, 0].map(() => random.integer(0, steps - 1)).sort((one, other) => one - other)

@@ -135,7 +135,7 @@ test('weir usage --format prints the same, or writes it to a file that appears o
   const { environment } = desk
   const printed = await runWeir([...usage, '--format', 'csv'], environment)
   expect([printed.code, printed.stdout]).toEqual([0, csv])
-  expect(printed.stderr).toContain('counted until 2026-11-03T00:00:00.000Z')
+  expect(printed.stderr).toContain('counted until 3 Nov 2026, 00:00:00 UTC')
   const exact = await runWeir([...usage, '--format', 'csv', '--exact'], environment)
   expect(exact.stdout).toBe(csv.replace("'=", '='))
   const output = join(dir, 'usage.parquet')

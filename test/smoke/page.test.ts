@@ -65,7 +65,7 @@ it('the page opens by its token with less than 200 kB, shows every page with wha
   expect(faults).toEqual([])
 })
 
-it('subjects are listed by how near they are to a limit, or those alone that used 80 %, with what they used', async () => {
+it('subjects are listed by how near they are to a limit, or those alone that used 80%, with what they used', async () => {
   const { page, faults } = watched
   await page.getByRole('link', { name: 'Subjects', exact: true }).click()
   const row = page.locator('tbody tr').filter({ hasText: 'demo-small' })

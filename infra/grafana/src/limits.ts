@@ -20,14 +20,14 @@ export const limits: Page = {
         '{{limit}}': `topk(10, ${rate('weir_limit_decisions_total', 'limit', ',outcome="deny"')})`,
       }),
       panel(
-        'Above 80 % of a limit',
-        'Share of decisions after which a limit was used to more than 80 %: who will be refused soon.',
+        'Above 80% of a limit',
+        'Share of decisions after which a limit was used to more than 80%: who will be refused soon.',
         'percentunit',
         { '{{limit}}': above('0.8') },
       ),
       panel(
         'At the limit',
-        'Share of decisions after which more than 90 % was in use. High without refusals: sized just right.',
+        'Share of decisions after which more than 90% was in use. High without refusals: sized just right.',
         'percentunit',
         { '{{limit}}': above('0.9') },
       ),

@@ -61,7 +61,7 @@ export const pipeline: Page = {
       panel('Oldest record', 'Above a minute Kafka does not take records.', 's', {
         '{{instance}}': `weir_journal_oldest_waiting_seconds{${chosen}}`,
       }),
-      panel('Fill', 'From 80 % on denials are not recorded, at 100 % requests are refused.', 'percentunit', {
+      panel('Fill', 'From 80% on denials are not recorded, at 100% requests are refused.', 'percentunit', {
         '{{instance}}': `weir_journal_bytes{${chosen}} / weir_journal_max_bytes{${chosen}}`,
       }),
       panel(
@@ -103,7 +103,7 @@ export const pipeline: Page = {
       panel('Parts and disks', 'Parts from 1,000 on slow inserts down.', 'none', {
         'parts {{table}}': `topk(5, weir_clickhouse_parts_max{${chosen}})`,
       }),
-      panel('Free disk', 'Below 5 % inserts will stop.', 'percentunit', {
+      panel('Free disk', 'Below 5% inserts will stop.', 'percentunit', {
         '{{disk}}': `weir_clickhouse_disk_free_ratio{${chosen}}`,
       }),
       panel("Kafka's partitions", 'Not 0: too few copies; `under_min_isr` and `leaderless` take no records.', 'none', {

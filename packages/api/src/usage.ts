@@ -74,7 +74,7 @@ const usageSums = {
 const compared = {
   previous: optional(object(usageSums, 'the same of the earlier span; with `compare`')),
   change: optional(
-    numberOrNull('of the sum in `order`, from then to now: 0.12 is 12 % more; null from 0; with `compare`'),
+    numberOrNull('of the sum in `order`, from then to now: 0.12 is 12% more; null from 0; with `compare`'),
   ),
 }
 const usageRow = object({
@@ -103,8 +103,8 @@ const outcomeRow = object({
   bytes_in: sum('of the requests’ bodies'),
   bytes_out: sum('of the answers’ bodies'),
   p50_ms: quantile('half'),
-  p90_ms: quantile('90 %'),
-  p99_ms: quantile('99 %'),
+  p90_ms: quantile('90%'),
+  p99_ms: quantile('99%'),
 })
 
 /** A row of usage. */

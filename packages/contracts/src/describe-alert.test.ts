@@ -24,10 +24,10 @@ test('A reached budget says what the month costs so far, of how much', () => {
   const data = { ...of, period_start: '2026-11-01T00:00:00.000Z', period_end: '2026-12-01T00:00:00.000Z' }
   const about = { id: '01a1fdfa-6d10-4540-81b4-576e9d55a36f', subject: 'acme', time: '' }
   expect(describeAlert({ ...about, type: 'weir.budget.reached', data })).toEqual({
-    title: 'acme has reached 80 % of its budget',
+    title: 'acme has reached 80% of its budget',
     lines: [
       'Costs so far: 17.00 of 20.00 EUR, by the price list api',
-      'Period: 2026-11-01 00:00 UTC to 2026-12-01 00:00 UTC',
+      'Period: 1 Nov 2026, 00:00 UTC to 1 Dec 2026, 00:00 UTC',
     ],
   })
 })

@@ -1,10 +1,13 @@
+import { average, count as number, written } from '@weir/core/format.ts'
 import { quoted, unlinked } from '@weir/core/printable.ts'
 import type { AlertOf, AlertV1 } from './alert.v1.ts'
 
-const grouped = new Intl.NumberFormat('en')
-const number = (value: number) => grouped.format(value)
 /** Formats a time to the minute, which is precise enough for quotas. An alert of an older Weir may lack one. */
-const time = (rfc3339 = '') => `${rfc3339.slice(0, 16).replace('T', ' ')} UTC`
+function time(rfc3339?: string): string {
+  if (rfc3339 === undefined) return '–'
+  const at = new Date(rfc3339)
+  return `${written('date', 'UTC', at)}, ${written('minute', 'UTC', at)} UTC`
+}
 
 /** Returns how a subject reads before *refused* and after *of*. */
 function namesOf(subject: string): readonly [who: string, whose: string] {
@@ -20,7 +23,7 @@ const countedBy = (by: Readonly<Record<string, string>> = {}) =>
 function describeBudget({ subject: named, data }: AlertOf<'weir.budget.reached'>) {
   const { percent, amount, budget, currency, prices, period_start, period_end } = data
   return {
-    title: `${unlinked(named)} has reached ${percent} % of its budget`,
+    title: `${unlinked(named)} has reached ${percent}% of its budget`,
     lines: [
       `Costs so far: ${amount} of ${budget} ${currency}, by the price list ${prices}`,
       `Period: ${time(period_start)} to ${time(period_end)}`,
@@ -63,7 +66,7 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       return {
         title: isForecast
           ? `At this pace ${subject} has used up its limit ${limit} before the period ends`
-          : `${subject} has used ${alert.data.percent} % of its limit ${limit}`,
+          : `${subject} has used ${alert.data.percent}% of its limit ${limit}`,
         lines: [
           `Used: ${number(used)} of ${number(size)}`,
           ...countedBy(by),
@@ -103,7 +106,7 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       return {
         title: isDenied ? `${who} refused far more often than usual` : `Far ${change} requests of ${whose} than usual`,
         lines: [
-          `${isDenied ? 'Refused' : 'Accepted'}: ${number(count)}, usually ${number(usual)}`,
+          `${isDenied ? 'Refused' : 'Accepted'}: ${number(count)}, usually ${average(usual)}`,
           `From ${time(window_start)} to ${time(window_end)}`,
           `Found by the watch ${watch}`,
         ],

@@ -1,24 +1,9 @@
+import { counted, count as number, wait } from '@weir/core/format.ts'
 import type { Reason } from '@weir/core/limits/decision.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import type { JudgedLimit, RecordedDecision } from './recorded-decision.ts'
 
-const number = (value: number) => value.toLocaleString('en')
-const units = (value: number) => `${number(value)} ${value === 1 ? 'unit' : 'units'}`
-
-/** Says how long something takes, never less than it does: `19.9 s`, `12 min 5 s`, `3 h 20 min`, `2 d 4 h`. */
-function durationText(ms: number): string {
-  if (ms < 1_000) return `${ms} ms`
-  const tenths = Math.ceil(ms / 100) / 10
-  if (tenths < 60) return `${tenths} s`
-  const two = (big: number, bigName: string, small: number, smallName: string) =>
-    small === 0 ? `${big} ${bigName}` : `${big} ${bigName} ${small} ${smallName}`
-  const seconds = Math.ceil(ms / 1_000)
-  if (seconds < 3_600) return two(Math.floor(seconds / 60), 'min', seconds % 60, 's')
-  const minutes = Math.ceil(seconds / 60)
-  if (minutes < 1_440) return two(Math.floor(minutes / 60), 'h', minutes % 60, 'min')
-  const hours = Math.ceil(minutes / 60)
-  return two(Math.floor(hours / 24), 'd', hours % 24, 'h')
-}
+const units = (value: number) => counted(value, 'unit')
 
 const hadNone = (name: string, cost: number) => `${name} had no capacity for ${units(cost)}`
 
@@ -50,11 +35,11 @@ function exceedText(judged: readonly JudgedLimit[], { denied_by: deniedBy }: Rec
   if (onExceed.kind === 'drop') return ' The connection was closed without an answer.'
   if (onExceed.kind === 'challenge') return ' The client was sent to the page of the challenge.'
   if (onExceed.kind !== 'delay') return ''
-  return ` ${deniedBy} lets requests wait up to ${durationText(onExceed.delayMs)}; this one found no place, or no capacity in time.`
+  return ` ${deniedBy} lets requests wait up to ${wait(onExceed.delayMs)}; this one found no place, or no capacity in time.`
 }
 
 const waitText = ({ retry_ms: retryMs = 0 }: RecordedDecision) =>
-  retryMs > 0 ? ` It would have been admitted ${durationText(retryMs)} later.` : ''
+  retryMs > 0 ? ` It would have been admitted ${wait(retryMs)} later.` : ''
 
 function neverText({ cost, denied_by: deniedBy }: RecordedDecision, judged: readonly JudgedLimit[]): string {
   const size = judged.find(({ name }) => name === deniedBy)?.size
@@ -73,7 +58,7 @@ function unavailableText(decision: RecordedDecision): string {
   if (outcome === 'allow') {
     return `Allowed without Redis, which did not answer in time: no limit of the request refuses then.${chargedText[charged]}`
   }
-  const again = retryMs > 0 ? ` The caller was told to try again after ${durationText(retryMs)}.` : ''
+  const again = retryMs > 0 ? ` The caller was told to try again after ${wait(retryMs)}.` : ''
   if (deniedBy !== '') {
     return `Refused because Redis did not answer in time and ${deniedBy} refuses then.${chargedText[charged]}${again}`
   }

@@ -8,7 +8,7 @@ export interface Year {
   readonly toMs: number
 }
 
-/** The number of a subject is this times the fourth power of an even number from 0 to 1: the first makes 7 %. */
+/** The number of a subject is this times the fourth power of an even number from 0 to 1: the first makes 7%. */
 const subjectCount = 50_000
 /** A decision in so many is corrected, by the row behind it. */
 const correctedEvery = 200

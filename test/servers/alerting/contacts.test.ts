@@ -35,7 +35,7 @@ const stack = await forFile(
   })),
 )
 mkdirSync(join(templates, 'customers'))
-const words = 'Subject: {{limit}}: {{percent}} % used\n\nhttps://portal.example/{{subject_in_url}}\n'
+const words = 'Subject: {{limit}}: {{percent}}% used\n\nhttps://portal.example/{{subject_in_url}}\n'
 writeFileSync(join(templates, 'customers', 'weir.quota.reached.txt'), words)
 const links = { WEIR_UNSUBSCRIBE_KEY: 'a key that is long enough to sign mails' }
 const servers = { WEIR_KAFKA_BROKERS: stack.kafka.address, WEIR_CLICKHOUSE_URL: stack.tables.url }
@@ -86,7 +86,7 @@ test('Each address of a contact gets the alert of its subject once, in its templ
   for (const address of ['one@acme.example', 'two@acme.example', 'bolt@bolt.example', 'dart@dart.example']) {
     const [mail, ...more] = mailsTo(address)
     expect([address, mail?.to, more]).toEqual([address, [address], []])
-    expect(mail?.message).toContain('Subject: day: 80 % used')
+    expect(mail?.message).toContain('Subject: day: 80% used')
   }
   expect(mailsTo('bolt@bolt.example')[0]?.message).toContain('https://portal.example/bolt')
   expect(sink.mails).toHaveLength(4)

@@ -24,7 +24,7 @@ const whole = (seq: number, more: object = {}) => {
 const dir = await folderForFile('dlq')
 const stack = await forFile(startAuditStack())
 const sender = createRecordSender(kafkaOptions(stack.kafka.address))
-// Good ones around two that are none: more than 1 % bad would stop the partition.
+// Good ones around two that are none: more than 1% bad would stop the partition.
 const values = [
   ...Array.from({ length: 300 }, (_, seq) => whole(seq)),
   '{"v":1,"id":',

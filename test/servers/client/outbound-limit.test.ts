@@ -96,7 +96,7 @@ test('three processes with forty calls each share ten a second: no second has an
   const seconds = ((arrivals.at(-1)?.atMs ?? 0) - (arrivals[0]?.atMs ?? 0)) / 1_000
   const shares = [60, 90].map((first) => unfairness(arrivals, first))
   process.stdout.write(
-    `120 calls in ${seconds.toFixed(1)} s, at most ${mostInASecond(arrivals)} in a second, eleven in ${elevenMs(arrivals).toFixed(0)} ms, shares apart by ${shares.map((one) => `${(100 * one).toFixed(1)} %`).join(', ')}\n`,
+    `120 calls in ${seconds.toFixed(1)} s, at most ${mostInASecond(arrivals)} in a second, eleven in ${elevenMs(arrivals).toFixed(0)} ms, shares apart by ${shares.map((one) => `${(100 * one).toFixed(1)}%`).join(', ')}\n`,
   )
   expect(outcomes.filter((one) => one !== 200)).toEqual([])
   expect(arrivals).toHaveLength(120)

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 4 } as const
 type SubjectKind = keyof typeof subjectCounts
 
-/** Units a day of a subject with a quota; its alerts are raised at 80 % and at 100 %. */
+/** Units a day of a subject with a quota; its alerts are raised at 80% and at 100%. */
 export const quotaSize = 50
 
 export const subjectId = (kind: SubjectKind, index: number): string => `${kind}-${index % subjectCounts[kind]}`

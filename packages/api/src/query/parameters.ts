@@ -158,7 +158,7 @@ export const streamParameters = {
   of: optional(oneOf(['sums'], 'only sums; without it decisions come, too')),
 }
 
-const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80 %` })
+const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80%` })
 /** The parameters of utilization. */
 export const utilizationParameters = {
   ...filterQuery(utilizationFilters),

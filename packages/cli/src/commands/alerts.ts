@@ -4,6 +4,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { printList } from '../console/listing.ts'
+import { momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 interface Filter {
@@ -24,10 +25,10 @@ const inPath = encodeURIComponent
 function inWords({ type, data }: Pick<Alert, 'type' | 'data'>): string {
   const { limit, percent, used, size, until, runs_out, endpoint, watch, count, usual } = data
   const { amount, budget, currency } = data
-  if (type === 'weir.quota.reached') return `${limit}: ${percent} %, ${used} of ${size}`
-  if (type === 'weir.quota.forecast') return `${limit}: ${used} of ${size}, used up by ${runs_out}`
-  if (type === 'weir.budget.reached') return `budget: ${percent} %, ${amount} of ${budget} ${currency}`
-  if (type === 'weir.limit.blocked') return `${limit}: blocked until ${until}`
+  if (type === 'weir.quota.reached') return `${limit}: ${percent}%, ${used} of ${size}`
+  if (type === 'weir.quota.forecast') return `${limit}: ${used} of ${size}, used up by ${momentCell(String(runs_out))}`
+  if (type === 'weir.budget.reached') return `budget: ${percent}%, ${amount} of ${budget} ${currency}`
+  if (type === 'weir.limit.blocked') return `${limit}: blocked until ${momentCell(String(until))}`
   if (type === 'weir.alerts.digest') return `${data.count} alerts, ${data.digest}`
   if (endpoint !== undefined) return String(endpoint)
   return `${watch}: ${count}, usually ${usual}`
@@ -43,7 +44,14 @@ export async function listAlerts(
   const { items, next } = await consoleAnswer<Page<ListedAlert>>(context, options, { path: '/v1/alerts', query })
   const cells = (alert: ListedAlert) => {
     const endpoints = Object.entries(alert.deliveries).map(([endpoint, outcome]) => `${endpoint} ${outcome}`)
-    return [alert.time, alert.subject, alert.type, inWords(alert), endpoints.join(', ') || alert.state, alert.id]
+    return [
+      momentCell(alert.time),
+      alert.subject,
+      alert.type,
+      inWords(alert),
+      endpoints.join(', ') || alert.state,
+      alert.id,
+    ]
   }
   const head = ['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID']
   printList(items, { head, cells, none: 'There are no alerts.' }, options, context)
@@ -52,13 +60,13 @@ export async function listAlerts(
 
 const deliveryRows = ({ deliveries, attempts_max: max }: Alert) =>
   deliveries.map(({ endpoint, attempt, at, outcome, status, ms, error, next_try }) => [
-    at,
+    momentCell(at),
     endpoint,
     attempt === 0 ? '0' : `${attempt} of ${max}`,
     outcome,
     status === 0 ? '-' : String(status),
     String(ms),
-    next_try ?? '-',
+    momentCell(next_try),
     error,
   ])
 
@@ -66,7 +74,7 @@ const deliveryRows = ({ deliveries, attempts_max: max }: Alert) =>
 export async function showAlert(id: string, options: CommonOptions, context: CommandContext): Promise<void> {
   const alert = await consoleAnswer<Alert>(context, options, { path: `/v1/alerts/${inPath(id)}` })
   if (options.json) return context.print(JSON.stringify(alert))
-  context.print(`${alert.time}  ${alert.type}  ${alert.subject}  ${inWords(alert)}  (${alert.state})\n`)
+  context.print(`${momentCell(alert.time)}  ${alert.type}  ${alert.subject}  ${inWords(alert)}  (${alert.state})\n`)
   const head = ['AT', 'ENDPOINT', 'ATTEMPT', 'OUTCOME', 'STATUS', 'MS', 'NEXT TRY', 'ERROR']
   if (alert.deliveries.length === 0) context.report('It has no deliveries.')
   else context.print(textTable([head, ...deliveryRows(alert)]))

@@ -2,6 +2,7 @@ import type { Block, BlockPage, LiftedBlock } from '@weir/api/limits.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { type Listing, printAll } from '../console/listing.ts'
+import { countCell, momentCell } from '../terminal/cells.ts'
 
 const countedBy = ({ scope }: Block) =>
   Object.entries(scope)
@@ -11,12 +12,12 @@ const countedBy = ({ scope }: Block) =>
 const listing: Listing<Block> = {
   head: ['UNTIL', 'LIMIT', 'SUBJECT', 'COUNTED BY', 'SINCE', 'REFUSED', 'ID'],
   cells: (one) => [
-    one.until,
+    momentCell(one.until),
     one.limit ?? (one.exempt === true ? 'exempt' : 'by hand'),
     one.subject ?? '-',
     countedBy(one) || one.ip || one.key_id || '-',
-    one.since,
-    String(one.refusals ?? '-'),
+    momentCell(one.since),
+    countCell(one.refusals ?? null),
     one.id,
   ],
   none: 'No caller is blocked.',
@@ -53,7 +54,7 @@ export async function addBlock(options: CommonOptions & BlockOptions, context: C
   if (options.json) return context.print(JSON.stringify(made))
   const who = made.subject ?? made.ip ?? made.key_id ?? ''
   context.report(
-    `${who} is ${made.exempt === true ? 'exempt' : 'blocked'} until ${made.until}. Undo: weir blocks lift ${made.id}`,
+    `${who} is ${made.exempt === true ? 'exempt' : 'blocked'} until ${momentCell(made.until)}. Undo: weir blocks lift ${made.id}`,
   )
   context.print(made.id)
 }

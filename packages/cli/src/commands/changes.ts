@@ -4,12 +4,13 @@ import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { differences } from '../console/file-changes.ts'
 import { type Listing, printList } from '../console/listing.ts'
+import { momentCell } from '../terminal/cells.ts'
 
 const listing: Listing<ListedChange> = {
   head: ['TIME', 'BY', 'WHAT', 'ID'],
   cells: ({ id, at, by, summary: [first], total }) => {
     const more = total > 1 ? ` and ${total - 1} more` : ''
-    return [at, by, first === undefined ? '-' : `${first.what} ${first.kind} ${first.name}${more}`, id]
+    return [momentCell(at), by, first === undefined ? '-' : `${first.what} ${first.kind} ${first.name}${more}`, id]
   },
   none: 'There are no changes.',
 }
@@ -30,7 +31,7 @@ export async function showChange(id: string, options: CommonOptions, context: Co
   const change = await consoleAnswer<Change>(context, options, { path: `/v1/changes/${encodeURIComponent(id)}` })
   if (options.json) return context.print(JSON.stringify(change))
   const { at, by, summary, total, entities } = change
-  context.print(`${at}  ${by}`)
+  context.print(`${momentCell(at)}  ${by}`)
   for (const one of entities) {
     const mark = one.before === null ? '+' : one.after === null ? '-' : '~'
     context.print([`${mark} ${one.kind} ${one.name}`, ...differences(one, '-').map((line) => `    ${line}`)].join('\n'))

@@ -7,6 +7,7 @@ import { eventOf, lagoBatches, stripeCsv } from '../billing/billing-events.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { readInputFile } from '../read-input-file.ts'
+import { momentCell } from '../terminal/cells.ts'
 
 interface ExportOptions extends CommonOptions {
   readonly from?: string
@@ -135,7 +136,7 @@ export async function exportUsage(options: ExportOptions, context: CommandContex
     if (page.next === null) break
     page = await ask({ since: range.since, until: page.cursor, after: page.next })
   }
-  context.report(`${rows} rows until ${page.to}`)
+  context.report(`${rows} rows until ${momentCell(page.to)}`)
   if (unpriced > 0n) context.report(`${unpriced} decisions have no price line: they are in no row`)
   if (page.silent.length > 0) context.report('a journal is silent: what it holds is in a later export')
 }

@@ -5,6 +5,7 @@ import { drainOrphans } from '@weir/journal/drain-orphans.ts'
 import { inspectJournals, type JournalReport } from '@weir/journal/inspect.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { findKafka } from '../open-servers.ts'
+import { countCell, momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 /** The options of every command about journals. */
@@ -22,8 +23,6 @@ function findBase({ dir, data }: JournalCommandOptions, { environment }: Command
   )
 }
 
-const timeOf = (ms: number | undefined) => (ms === undefined ? '-' : new Date(ms).toISOString())
-
 const stateOf = ({ state, by }: JournalReport) =>
   by === undefined ? state : `${state}, ${state === 'dead' ? 'in' : 'by'} ${by}`
 
@@ -38,9 +37,9 @@ export async function listJournals(options: JournalCommandOptions, context: Comm
   const head = ['JOURNAL', 'WAITING', 'OLDEST', 'BYTES', 'STATE']
   const rows = reports.map((report) => [
     report.journal,
-    report.problem === undefined ? String(report.waiting) : '?',
-    timeOf(report.oldestMs),
-    String(report.bytes),
+    report.problem === undefined ? countCell(report.waiting) : '?',
+    momentCell(report.oldestMs),
+    countCell(report.bytes),
     isSound(report) ? stateOf(report) : `${stateOf(report)}; not sound: see weir journal verify`,
   ])
   context.print(textTable([head, ...rows]))

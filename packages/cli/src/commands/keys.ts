@@ -2,12 +2,13 @@ import type { Key, MadeKey } from '@weir/api/access.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { type Listing, printAll } from '../console/listing.ts'
+import { momentCell } from '../terminal/cells.ts'
 
 const inPath = encodeURIComponent
 
 /** Prints the key alone on standard output, so that a script can take it, and reports what it is. */
 function show(made: MadeKey, { json }: CommonOptions, context: CommandContext): void {
-  const until = made.expires === null ? '' : `, until ${made.expires}`
+  const until = made.expires === null ? '' : `, until ${momentCell(made.expires)}`
   const what = `key ${made.id} of ${made.subject}${until}. It is shown this once; nobody can show it again:`
   if (!json) context.report(what)
   context.print(json ? JSON.stringify(made) : made.key)
@@ -34,7 +35,7 @@ export async function rotateKey(
   const body = { overlap, id: newId, expires }
   const request = { method: 'POST', path: `/v1/keys/${inPath(id)}/rotate`, body } as const
   const made = await consoleAnswer<MadeKey & { readonly old: Key }>(context, options, request)
-  if (!options.json) context.report(`key ${made.old.id} goes on until ${made.old.expires}`)
+  if (!options.json) context.report(`key ${made.old.id} goes on until ${momentCell(made.old.expires)}`)
   show(made, options, context)
 }
 
@@ -47,7 +48,7 @@ export async function revokeKey(id: string, options: CommonOptions, context: Com
 
 const listing: Listing<Key> = {
   head: ['ID', 'SUBJECT', 'EXPIRES'],
-  cells: ({ id, subject, expires }) => [id, subject, expires ?? 'never'],
+  cells: ({ id, subject, expires }) => [id, subject, momentCell(expires, 'never')],
   none: 'There are no keys.',
 }
 

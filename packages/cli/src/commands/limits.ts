@@ -1,10 +1,11 @@
 import { WeirError } from '@weir/core/errors.ts'
+import { wait } from '@weir/core/format.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/limit-admin.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
-import { durationText, type LimitReport, limitTable, reportLimits } from '../limits/limit-report.ts'
+import { type LimitReport, limitTable, reportLimits } from '../limits/limit-report.ts'
 import { withLimitAdmin } from '../open-servers.ts'
 
 /**
@@ -26,8 +27,8 @@ function outlookOf(limits: readonly LimitReport[]) {
 function outlookText({ allowed, denied_by, retry_after_ms }: ReturnType<typeof outlookOf>): string {
   if (allowed === null) return 'Now: depends on what was not named; see the limits counted by more than that.'
   if (allowed) return 'Now: would be admitted.'
-  const wait = retry_after_ms === -1 ? 'waiting does not help' : `again in ${durationText(retry_after_ms)}`
-  return `Now: would be refused by ${denied_by}; ${wait}.`
+  const again = retry_after_ms === -1 ? 'waiting does not help' : `again in ${wait(retry_after_ms)}`
+  return `Now: would be refused by ${denied_by}; ${again}.`
 }
 
 function headline({ subject, route }: AskedLimits, cost: number): string {

@@ -1,14 +1,11 @@
 import type { Writable } from 'node:stream'
 import type { MonthSpend } from '@weir/api/money.ts'
+import { change, money } from '@weir/core/format.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer, requireConsole } from '../console/console-client.ts'
 import { download } from '../console/download.ts'
+import { momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
-
-const changeOf = (change: number | null) =>
-  change === null
-    ? '-'
-    : `${change > 0 ? '+' : ''}${(change * 100).toLocaleString('en', { maximumFractionDigits: 1 })}%`
 
 /** Prints what a month costs every customer, with totals by currency; with `csv` the same as a file. */
 export async function showMonthSpend(
@@ -31,14 +28,14 @@ export async function showMonthSpend(
   const found = await consoleAnswer<MonthSpend>(context, options, { path, query: { period } })
   if (json) return context.print(JSON.stringify(found))
   const head = ['SUBJECT', 'PLAN', 'AMOUNT', 'CURRENCY', 'MONTH BEFORE', 'CHANGE', 'FORECAST']
-  const money = ({ amount, currency, previous, change, forecast }: MonthSpend['totals'][number]) => [
-    amount,
+  const cells = ({ amount, currency, previous, change: changed, forecast }: MonthSpend['totals'][number]) => [
+    money(amount),
     currency,
-    previous,
-    changeOf(change),
-    forecast ?? '-',
+    money(previous),
+    change(changed),
+    forecast === null ? '-' : money(forecast),
   ]
-  const rows = found.rows.map((row) => [row.subject, row.plan, ...money(row)])
-  context.print(textTable([head, ...rows, ...found.totals.map((total) => ['total', '', ...money(total)])]))
-  context.report(`counted until ${found.complete_through ?? 'nothing is known yet'}`)
+  const rows = found.rows.map((row) => [row.subject, row.plan, ...cells(row)])
+  context.print(textTable([head, ...rows, ...found.totals.map((total) => ['total', '', ...cells(total)])]))
+  context.report(`counted until ${momentCell(found.complete_through, 'nothing is known yet')}`)
 }

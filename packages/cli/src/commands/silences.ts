@@ -2,6 +2,7 @@ import type { Silence } from '@weir/api/alerts.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { type Listing, printAll } from '../console/listing.ts'
+import { momentCell } from '../terminal/cells.ts'
 
 /** What a silence is for, as flags that may be repeated. */
 interface Choice {
@@ -23,7 +24,9 @@ export async function addSilence(
   const body = { subjects, limits, types, for: length, from, reason }
   const made = await consoleAnswer<Silence>(context, options, { method: 'POST', path: '/v1/silences', body })
   if (options.json) return context.print(JSON.stringify(made))
-  context.report(`no endpoint gets alerts about ${inWords(made)} from ${made.from} to ${made.until}:`)
+  context.report(
+    `no endpoint gets alerts about ${inWords(made)} from ${momentCell(made.from)} to ${momentCell(made.until)}:`,
+  )
   context.print(made.name)
 }
 
@@ -36,7 +39,15 @@ export async function endSilence(name: string, options: CommonOptions, context: 
 
 const listing: Listing<Silence> = {
   head: ['STATE', 'FROM', 'UNTIL', 'ALERTS', 'BY', 'REASON', 'NAME'],
-  cells: (one) => [one.state, one.from, one.until, inWords(one), one.by, one.reason ?? '', one.name],
+  cells: (one) => [
+    one.state,
+    momentCell(one.from),
+    momentCell(one.until),
+    inWords(one),
+    one.by,
+    one.reason ?? '',
+    one.name,
+  ],
   none: 'There are no silences.',
 }
 

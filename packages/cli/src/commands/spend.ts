@@ -1,12 +1,14 @@
 import type { Quote, Spend } from '@weir/api/money.ts'
+import { moment } from '@weir/core/format.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
+import { countCell, momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 const quoteRows = ({ lines, flat, minimum_added, total, currency }: Quote) => [
   ['LINE', 'QUANTITY', 'OF', `AMOUNT ${currency}`],
-  ...lines.map(({ name, measure, quantity, amount }) => [name, quantity.toLocaleString('en'), measure, amount]),
+  ...lines.map(({ name, measure, quantity, amount }) => [name, countCell(quantity), measure, amount]),
   ...(/[1-9]/.test(flat) ? [['flat', '', '', flat]] : []),
   ...(/[1-9]/.test(minimum_added) ? [['up to the minimum', '', '', minimum_added]] : []),
   ['total', '', '', total],
@@ -24,8 +26,10 @@ export async function showSpend(subject: string, options: CommonOptions, context
   const { text } = await askConsole<unknown>(console, { path: '/v1/spend', query: { subject } })
   if (options.json) return context.print(text, 'exactly')
   const { period, quote, forecast, complete_through }: Spend = readExactly(text)
-  context.print(`${printable(subject)}  ${period.from} to ${period.to} (${period.time_zone})`)
+  context.print(
+    `${printable(subject)}  ${moment(period.from, period.time_zone)} to ${moment(period.to, period.time_zone)} (${period.time_zone})`,
+  )
   context.print(textTable(quoteRows(quote)))
   if (forecast !== undefined) context.print(`at this pace  ${forecast.total} ${forecast.currency}`)
-  context.report(`counted until ${complete_through ?? 'nothing is known yet'}`)
+  context.report(`counted until ${momentCell(complete_through, 'nothing is known yet')}`)
 }

@@ -1,6 +1,7 @@
 import type { Status } from '@weir/api/status.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
+import { momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 /** A metric's name without what all have: `weir_consumer_lag_records` is `consumer_lag_records`. */
@@ -11,8 +12,11 @@ function rowsOf({ at, complete_through: through, policy, processes }: Status): s
   const metrics = (of: Status['processes'][number]['metrics']) =>
     Object.entries(of).map(([metric, value]) => `${shortName(metric)} ${value}`)
   return [
-    ['counted until', behindS === undefined ? 'not known' : `${through} (${behindS.toFixed(1)} s ago)`],
-    ['policy', policy === null ? 'never changed here' : `change ${policy.change} at ${policy.at} by ${policy.by}`],
+    ['counted until', behindS === undefined ? 'not known' : `${momentCell(through)} (${behindS.toFixed(1)} s ago)`],
+    [
+      'policy',
+      policy === null ? 'never changed here' : `change ${policy.change} at ${momentCell(policy.at)} by ${policy.by}`,
+    ],
     ...processes.map(({ name, ready, metrics: of }) => [
       name,
       [ready ? 'ready' : 'NOT READY', ...metrics(of)].join(', '),
@@ -27,7 +31,7 @@ export async function showStatus(options: CommonOptions, context: CommandContext
   else {
     context.print(textTable(rowsOf(status)))
     for (const line of status.warnings) context.print(`warning: ${line.replace(': warning: ', ': ')}`)
-    for (const line of status.look) context.print(`LOOK: ${line}`)
+    for (const line of status.look) context.print(`WARN: ${line}`)
     if (status.processes.length === 0) context.report('WEIR_STATUS_URLS of the console names no processes to ask')
   }
   return status.ok

@@ -1,9 +1,11 @@
 import type { Writable } from 'node:stream'
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
+import { change } from '@weir/core/format.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, type ConsoleRequest, requireConsole } from '../console/console-client.ts'
 import { type DownloadTarget, download } from '../console/download.ts'
+import { countCell, momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 /** The options of the command: those that are not named here are parameters of `GET /v1/usage`, in camel case. */
@@ -31,22 +33,15 @@ const pageRowsMax = 10_000
 /** `keyId` as `key_id`. */
 const inQuery = (option: string) => option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** `9120441` as `9,120,441`, whatever its size; what is not counted yet as `-`. */
-const grouped = (digits: string | null) => (digits === null ? '-' : BigInt(digits).toLocaleString('en'))
-/** `+12 %`; there is none from nothing. */
-function changeOf(change: number | null): string {
-  if (change === null) return '-'
-  return `${change > 0 ? '+' : ''}${(change * 100).toLocaleString('en', { maximumFractionDigits: 1 })} %`
-}
-const sumsOf = ({ cost, count, denied, change, amount, currency }: UsageRow) => [
-  ...[cost, count, denied].map(grouped),
-  ...(change === undefined ? [] : [changeOf(change)]),
+const sumsOf = ({ cost, count, denied, change: changed, amount, currency }: UsageRow) => [
+  ...[cost, count, denied].map(countCell),
+  ...(changed === undefined ? [] : [change(changed)]),
   ...(amount === undefined ? [] : [amount ?? '-', currency ?? '-']),
 ]
 
 const namesOf = (row: UsageRow, by: readonly string[]) =>
   row.other === true
-    ? by.map((_, at) => (at === 0 ? `other (${grouped(String(row.groups ?? 0))})` : ''))
+    ? by.map((_, at) => (at === 0 ? `other (${countCell(row.groups ?? 0)})` : ''))
     : by.map((name) => printable(String(row[name as keyof UsageRow] ?? '')) || '-')
 
 const lateJournals = (silent: number) =>
@@ -69,7 +64,7 @@ async function downloadUsage(
   const onBytes = (bytes: number) => context.progress.tell(`${(bytes / 1e6).toFixed(1)} MB`)
   const request = { path: '/v1/usage', query }
   const headers = await download(console, request, { ...target, signal: context.signal, onBytes })
-  context.report(`counted until ${headers.get('weir-complete-through') ?? 'nothing is known yet'}`)
+  context.report(`counted until ${momentCell(headers.get('weir-complete-through'), 'nothing is known yet')}`)
   const silent = Number(headers.get('weir-silent') ?? 0)
   if (silent > 0) context.report(lateJournals(silent))
   reportGaps(Number(headers.get('weir-gaps') ?? 0), context)
@@ -124,10 +119,11 @@ export async function showUsage(
   const more = [...(compare === undefined ? [] : ['CHANGE']), ...(price ? ['AMOUNT', 'CURRENCY'] : [])]
   const head = [...columns, 'UNITS', 'DECISIONS', 'REFUSED', ...more]
   const total = ['total', ...columns.slice(1).map(() => ''), ...sumsOf(page.totals)]
-  const lines = rows.map((row) => [...(isTimed ? [String(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
+  const lines = rows.map((row) => [...(isTimed ? [momentCell(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
   context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
-  context.report(`counted until ${page.complete_through ?? 'nothing is known yet'}`)
-  for (const { since } of page.silent) context.report(`a journal is silent since ${since}: what it holds comes later`)
+  context.report(`counted until ${momentCell(page.complete_through, 'nothing is known yet')}`)
+  for (const { since } of page.silent)
+    context.report(`a journal is silent since ${momentCell(since)}: what it holds comes later`)
   reportGaps(page.gaps.length, context)
   if (page.next !== null) context.report(`there are more rows: --limit is ${limit}`)
 }

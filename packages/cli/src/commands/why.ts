@@ -1,19 +1,19 @@
 import type { DecisionPage, Explanation, Remedy } from '@weir/api/decisions.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import { wait } from '@weir/core/format.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { requestName } from '../console/request-name.ts'
+import { countCell, momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 /** Says in few words what would have been enough. */
 function remedyText({ how, ms = 0, at_most: most, at_least: least, limit, plan }: Remedy): string {
-  if (how === 'wait') return `wait ${ms} ms`
-  if (how === 'cost') return `cost ≤ ${most}`
+  if (how === 'wait') return `wait ${wait(ms)}`
+  if (how === 'cost') return `cost ≤ ${countCell(most ?? null)}`
   if (how === 'plan') return `plan ${plan}`
-  return `${how} of ${limit} ≥ ${least}`
+  return `${how} of ${limit} ≥ ${countCell(least ?? null)}`
 }
-
-const count = (value: number | null) => (value === null ? '-' : value.toLocaleString('en'))
 
 interface WhyOptions extends CommonOptions {
   readonly subject?: string
@@ -81,15 +81,17 @@ function explanationText({
   now,
 }: Explanation): string {
   const request = requestName(method, route)
-  const lines = [`${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${request}  cost ${cost}  ${ts}`]
+  const lines = [
+    `${outcome === 'deny' ? 'REFUSED' : 'ALLOWED'}  ${subject}  ${request}  cost ${countCell(cost)}  ${momentCell(ts)}`,
+  ]
   lines.push(summary)
   const rows = limits.map(({ name, used, size, needed, remaining, reset_at: reset, because, refused }) => [
     name,
-    count(used),
-    count(size),
-    count(needed),
-    count(remaining),
-    reset,
+    countCell(used),
+    countCell(size),
+    countCell(needed),
+    countCell(remaining),
+    momentCell(reset),
     because.join(', '),
     refused ? 'refused' : '',
   ])

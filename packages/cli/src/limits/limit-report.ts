@@ -1,9 +1,11 @@
+import { count, wait } from '@weir/core/format.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { partText } from '@weir/core/limits/limit.ts'
 import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import { scopeText } from '@weir/redis/keys.ts'
 import type { LimitAdmin, PeekedCount } from '@weir/redis/limit-admin.ts'
+import { countCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 /** Counts of one limit that are reported; a person reads no longer list. */
@@ -71,38 +73,19 @@ export async function reportLimits(admin: LimitAdmin, asked: AskedLimits, cost: 
   return reports
 }
 
-const units = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'm'],
-  [1_000, 's'],
-] as const
-
-/** Formats a duration in its two largest units, rounded up to the smaller: `2h 5m`, `41s`, `300ms`. */
-export function durationText(ms: number): string {
-  if (ms <= 0) return '0s'
-  if (ms < 1_000) return `${ms}ms`
-  const at = units.findIndex(([unitMs]) => ms >= unitMs)
-  const [large, small] = [units[at], units[at + 1]]
-  if (large === undefined) return `${ms}ms`
-  if (small === undefined) return `${Math.ceil(ms / large[0])}${large[1]}`
-  const smalls = Math.ceil(ms / small[0])
-  const perLarge = large[0] / small[0]
-  const rest = smalls % perLarge
-  return `${Math.floor(smalls / perLarge)}${large[1]}${rest === 0 ? '' : ` ${rest}${small[1]}`}`
-}
-
 function sizeText({ size, capacity, window_ms, period, algorithm }: LimitReport): string {
-  const per = window_ms === null ? `a ${period}` : `in ${durationText(window_ms)}`
-  return algorithmFacts[algorithm].hasBurst ? `${size} ${per}, burst ${capacity}` : `${size} ${per}`
+  const per = window_ms === null ? `a ${period}` : `in ${wait(window_ms)}`
+  return algorithmFacts[algorithm].hasBurst
+    ? `${count(size)} ${per}, burst ${count(capacity)}`
+    : `${count(size)} ${per}`
 }
 
-function stateTexts(limit: LimitReport, count: ReturnType<typeof countReport> | undefined): string[] {
+function stateTexts(limit: LimitReport, one: ReturnType<typeof countReport> | undefined): string[] {
   if (limit.counts === null) return ['?', '?', '?', '', 'counts by address: name it with --ip']
-  if (count === undefined) return ['', '', '', '', 'no count yet']
-  const { used, remaining, reset_ms, blocked_ms, key } = count
-  const blocked = blocked_ms > 0 ? `for ${durationText(blocked_ms)}` : 'no'
-  return [String(used), String(remaining), reset_ms === 0 ? 'now' : durationText(reset_ms), blocked, key]
+  if (one === undefined) return ['', '', '', '', 'no count yet']
+  const { used, remaining, reset_ms, blocked_ms, key } = one
+  const blocked = blocked_ms > 0 ? `for ${wait(blocked_ms)}` : 'no'
+  return [countCell(used), countCell(remaining), reset_ms === 0 ? 'now' : wait(reset_ms), blocked, key]
 }
 
 /** Formats the limits with their counts as a table, one count a row. */
@@ -118,7 +101,7 @@ export function limitTable(limits: readonly LimitReport[]): string {
       sizeText(limit),
     ]
     const counts = limit.counts === null || limit.counts.length === 0 ? [undefined] : limit.counts
-    const lines = counts.map((count, at) => [...(at === 0 ? texts : ['', '', '', '']), ...stateTexts(limit, count)])
+    const lines = counts.map((one, at) => [...(at === 0 ? texts : ['', '', '', '']), ...stateTexts(limit, one)])
     return limit.more ? [...lines, ['', '', '', '', '…', '', '', '', 'and more']] : lines
   })
   return textTable([head, ...rows])

@@ -38,7 +38,7 @@ export function whyUnknown({ mode, onExceed, lease, by }: Limit, routes: Readonl
   return undefined
 }
 
-const shareText = (share: number) => `${(share * 100).toFixed(1)} %`
+const shareText = (share: number) => `${(share * 100).toFixed(1)}%`
 
 const notKnown = (why: string): Verdict => ({ verdict: 'not known', why, within_ms: null, broken: null })
 

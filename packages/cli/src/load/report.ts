@@ -1,4 +1,4 @@
-import { durationText } from '../limits/limit-report.ts'
+import { count, wait } from '@weir/core/format.ts'
 import { textTable } from '../text-table.ts'
 import type { LimitReport } from './limit-watch.ts'
 import type { Profile } from './profile.ts'
@@ -9,7 +9,7 @@ export interface ComparedFigure {
   readonly figure: string
   readonly before: number | string | null
   readonly now: number | string | null
-  /** 0.12 is +12 %; null from nothing, and of words. */
+  /** 0.12 is +12%; null from nothing, and of words. */
   readonly change: number | null
 }
 
@@ -30,7 +30,6 @@ export interface LoadReport {
   readonly compared?: readonly ComparedFigure[]
 }
 
-const count = (value: number) => value.toLocaleString('en-US')
 const figure = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 2 : 1 })
 
 const latencyTexts = (latencies: Latencies | null) => {
@@ -41,7 +40,7 @@ const latencyTexts = (latencies: Latencies | null) => {
 function stepName({ rate, users, think_ms }: StepReport): string {
   if (rate !== null) return `${count(rate)}/s`
   if (users === null) return 'all'
-  return `${count(users)} users${think_ms === 0 ? '' : `, think ${durationText(think_ms ?? 0)}`}`
+  return `${count(users)} users${think_ms === 0 ? '' : `, think ${wait(think_ms ?? 0)}`}`
 }
 
 function stepRows(step: StepReport): string[][] {
@@ -81,7 +80,7 @@ function limitTable(limits: readonly LimitReport[]): string {
   const head = ['LIMIT', 'ALGORITHM', 'ADMITS', 'COUNTS', 'ADMITTED', 'REFUSED', 'VERDICT']
   const rows = limits.map((limit) => {
     const { name, algorithm, size, window_ms, period, counts, admitted_units, refused } = limit
-    const per = window_ms === null ? `a ${period}` : `in ${durationText(window_ms)}`
+    const per = window_ms === null ? `a ${period}` : `in ${wait(window_ms)}`
     const counted = [count(counts), count(admitted_units), count(refused)]
     return [name, algorithm, `${count(size)} ${per}`, ...counted, verdictText(limit)]
   })
@@ -89,7 +88,7 @@ function limitTable(limits: readonly LimitReport[]): string {
 }
 
 const changeText = (change: number | null) =>
-  change === null ? '' : `${change > 0 ? '+' : ''}${(change * 100).toFixed(1)} %`
+  change === null ? '' : `${change > 0 ? '+' : ''}${(change * 100).toFixed(1)}%`
 
 const compareTable = (compared: readonly ComparedFigure[]) =>
   textTable([

@@ -1,4 +1,5 @@
 import { WeirError } from '@weir/core/errors.ts'
+import { count } from '@weir/core/format.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext } from '../command-context.ts'
 import { paceStep } from './pace.ts'
@@ -23,7 +24,7 @@ const failuresMax = 100
 function tell(tally: Tally, steps: readonly LoadStep[], beganMs: number, { progress }: CommandContext): void {
   const wholeMs = steps.reduce((sum, { forMs }) => sum + forMs, 0)
   const { sent, answered, failed } = tally.all
-  const text = `${sent.toLocaleString('en-US')} sent, ${(sent - answered - failed).toLocaleString('en-US')} under way`
+  const text = `${count(sent)} sent, ${count(sent - answered - failed)} under way`
   progress.tell(text, (performance.now() - beganMs) / wholeMs)
 }
 

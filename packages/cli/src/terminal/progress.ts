@@ -9,11 +9,11 @@ const shownAfterMs = 1_000
 const drawEveryMs = 200
 const barWidth = 24
 
-/** `[########----------------]  33 %`. */
+/** `[########----------------]  33%`. */
 function barOf(share: number): string {
   const known = Math.min(1, Math.max(0, share))
   const done = Math.floor(known * barWidth)
-  return ` [${'#'.repeat(done)}${'-'.repeat(barWidth - done)}] ${Math.floor(known * 100)} %`
+  return ` [${'#'.repeat(done)}${'-'.repeat(barWidth - done)}] ${Math.floor(known * 100)}%`
 }
 
 /**

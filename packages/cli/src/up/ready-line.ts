@@ -74,7 +74,7 @@ export function readyScreen(line: ReadyLine): string {
   }
   if (line.demoSmallKey !== null) {
     tries.push(
-      '# a quota of 20 a day: 25 requests are 20 times 200, 5 times 429, and two alerts (80 %, 100 %)',
+      '# a quota of 20 a day: 25 requests are 20 times 200, 5 times 429, and two alerts (80%, 100%)',
       `for i in $(seq 25); do curl -s -o /dev/null -w '%{http_code} ' ${line.ingress}/hello -H 'X-API-Key: ${line.demoSmallKey}'; done; echo`,
     )
   }

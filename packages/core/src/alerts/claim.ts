@@ -7,7 +7,7 @@ export interface Claim {
   readonly limit: string
   /** Units; of a budget its currency and amount: `EUR500.00`. */
   readonly size: number | string
-  /** `80` for 80 %, `4000u` for units, `blocked` for a block, `budget80` for 80 % of a budget. */
+  /** `80` for 80%, `4000u` for units, `blocked` for a block, `budget80` for 80% of a budget. */
   readonly threshold: string
   /** `periodStartLabel` of the period's start, a budget's month; `cooldown` where the claim's expiry alone ends it. */
   readonly periodStart: string

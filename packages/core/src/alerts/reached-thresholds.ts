@@ -8,7 +8,7 @@ export interface LimitUse {
 
 /** A threshold that `used` has reached. */
 export interface ReachedThreshold {
-  /** As claims name it: `80` for 80 %, `4000u` for 4,000 units. */
+  /** As claims name it: `80` for 80%, `4000u` for 4,000 units. */
   readonly name: string
   /** Of the size; of units rounded to hundredths. */
   readonly percent: number

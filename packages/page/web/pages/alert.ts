@@ -1,9 +1,10 @@
 import type { Alert } from '@weir/api/alerts.ts'
 import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
+import { count } from '@weir/core/format.ts'
 import { useState } from 'preact/hooks'
 import { send, useAnswer } from '../api.ts'
-import { ago, count } from '../format.ts'
+import { ago } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
@@ -41,7 +42,7 @@ function fact(name: string, value: unknown) {
   const kind = partKinds[name]
   if (kind !== undefined && value !== '') return html`<${Part} kind=${kind} name=${String(value)} />`
   if (name === 'decision_id') return html`<a href=${hrefOf(`/decisions/${String(value)}`)}>${String(value)}</a>`
-  if (name === 'percent' && value !== null) return `${String(value)} %`
+  if (name === 'percent' && value !== null) return `${String(value)}%`
   if (typeof value === 'number') return count(value)
   if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)) return html`<${Time} at=${value} />`
   if (name === 'alerts' && Array.isArray(value))

@@ -1,6 +1,7 @@
 import type { OutcomeRow, Outcomes } from '@weir/api/usage.ts'
+import { count, length, percent } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { count, length, percent, stepLabel, tickLabel } from '../format.ts'
+import { stepLabel, tickLabel } from '../format.ts'
 import { html } from '../html.ts'
 import { setParams, useLocation } from '../location.ts'
 import { Chart } from '../parts/chart.ts'

@@ -1,6 +1,6 @@
 import type { ExplainedLimit, Explanation, Remedy } from '@weir/api/decisions.ts'
+import { count, counted, length, wait } from '@weir/core/format.ts'
 import { useAnswer } from '../api.ts'
-import { count, counted, length, wait } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Copy, Panel } from '../parts/panel.ts'

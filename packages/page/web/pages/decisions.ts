@@ -1,6 +1,6 @@
 import type { DecisionPage, ListedDecision } from '@weir/api/decisions.ts'
+import { count } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf, useLocation } from '../location.ts'
 import { columnNames, Facet, Filters, filtersOf } from '../parts/filters.ts'

@@ -1,7 +1,7 @@
 import type { ListedDecision } from '@weir/api/decisions.ts'
+import { count } from '@weir/core/format.ts'
 import { useState } from 'preact/hooks'
 import { pathOf } from '../api.ts'
-import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { useLocation } from '../location.ts'
 import { Chart } from '../parts/chart.ts'

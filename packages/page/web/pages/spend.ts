@@ -1,6 +1,7 @@
 import type { MonthSpend } from '@weir/api/money.ts'
+import { change, money } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { change, dateOf, money } from '../format.ts'
+import { dateOf } from '../format.ts'
 import { html } from '../html.ts'
 import { setParams, useLocation, zoneNow } from '../location.ts'
 import { Field } from '../parts/field.ts'

@@ -1,7 +1,7 @@
 import type { UsageRow } from '@weir/api/usage.ts'
 import type { UtilizationRow } from '@weir/api/utilization.ts'
+import { change, count, percent } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { change, count, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
 import { Field } from '../parts/field.ts'

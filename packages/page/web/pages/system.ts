@@ -1,6 +1,7 @@
 import type { Status } from '@weir/api/status.ts'
+import { count, percent } from '@weir/core/format.ts'
 import { useAnswer } from '../api.ts'
-import { ago, count, percent } from '../format.ts'
+import { ago } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Panel } from '../parts/panel.ts'

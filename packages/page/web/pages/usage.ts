@@ -1,6 +1,6 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
+import { change, count } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { change, count } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
 import { comparisonOf, comparisons } from '../parts/comparison.ts'

@@ -1,7 +1,7 @@
 import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
+import { count, counted } from '@weir/core/format.ts'
 import { ask, askSettings, type Settings, send } from '../api.ts'
-import { count, counted } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Action } from './dialog.ts'

@@ -1,4 +1,4 @@
-import { count } from '../format.ts'
+import { count } from '@weir/core/format.ts'
 import { html } from '../html.ts'
 
 export interface Bar {

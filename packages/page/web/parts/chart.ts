@@ -1,5 +1,5 @@
+import { count } from '@weir/core/format.ts'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { count } from '../format.ts'
 import { html } from '../html.ts'
 import { type Series, valuesAt, type WholeSteps } from './chart-scale.ts'
 import { type Marker, Plot, type PlotData, type PlotOptions } from './plot.ts'

@@ -1,7 +1,7 @@
 import type { Impact } from '@weir/api/policy.ts'
+import { count, counted, percent } from '@weir/core/format.ts'
 import { useEffect, useState } from 'preact/hooks'
 import { type AnswerState, pathOf, type Refusal, send } from '../api.ts'
-import { count, counted, percent } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Field } from './field.ts'

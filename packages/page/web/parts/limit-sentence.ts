@@ -1,5 +1,5 @@
 import type { Impact } from '@weir/api/policy.ts'
-import { count, counted } from '../format.ts'
+import { count, counted } from '@weir/core/format.ts'
 
 /** What another size of a limit does. */
 type LimitImpact = Pick<Impact['limits'][number], 'before' | 'after' | 'subjects' | 'routes'>

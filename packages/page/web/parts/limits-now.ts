@@ -1,7 +1,7 @@
 import type { LimitState, SubjectLimits } from '@weir/api/limits.ts'
+import { count, length } from '@weir/core/format.ts'
 import { useState } from 'preact/hooks'
 import { askSettings, send, useAnswer } from '../api.ts'
-import { count, length } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Action } from './dialog.ts'

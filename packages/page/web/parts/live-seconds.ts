@@ -1,7 +1,8 @@
 import type { DecisionPage, ListedDecision } from '@weir/api/decisions.ts'
+import { count } from '@weir/core/format.ts'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask } from '../api.ts'
-import { clock, count } from '../format.ts'
+import { clock } from '../format.ts'
 import { zoneNow } from '../location.ts'
 import { type Connection, useStream } from './stream.ts'
 

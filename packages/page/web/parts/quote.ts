@@ -1,6 +1,6 @@
 import type { Quote, QuoteLine, Spend } from '@weir/api/money.ts'
+import { count, money } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { count, money } from '../format.ts'
 import { type Children, html } from '../html.ts'
 import { Panel } from './panel.ts'
 import { type Column, Table } from './table.ts'

@@ -1,5 +1,6 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
-import { counted, stepLabel, tickLabel, time } from '../format.ts'
+import { counted } from '@weir/core/format.ts'
+import { stepLabel, tickLabel, time } from '../format.ts'
 import { html } from '../html.ts'
 import { Chart } from './chart.ts'
 import type { Series } from './chart-scale.ts'

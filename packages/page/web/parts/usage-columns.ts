@@ -1,5 +1,5 @@
 import type { UsageRow } from '@weir/api/usage.ts'
-import { change, count, counted, percent } from '../format.ts'
+import { change, count, counted, percent } from '@weir/core/format.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { may } from '../session.ts'

@@ -21,7 +21,7 @@ describe('alerts', () => {
           id: knownAlert,
           data: { limit: 'day' },
           deliveries: { ops: 'given_up' },
-          summary: 'acme has used 80 % of its limit day',
+          summary: 'acme has used 80% of its limit day',
         },
       ],
       next: null,

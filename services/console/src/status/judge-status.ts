@@ -30,7 +30,7 @@ const withoutRedisMax = 0.001
 
 const withoutRedis = (share: number) =>
   share > withoutRedisMax
-    ? [`${(share * 100).toFixed(1)} % of the decisions of the last 5 minutes were made without Redis`]
+    ? [`${(share * 100).toFixed(1)}% of the decisions of the last 5 minutes were made without Redis`]
     : []
 
 /** A number with what agrees with it. */

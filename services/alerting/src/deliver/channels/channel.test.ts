@@ -138,7 +138,7 @@ describe('sending to Slack', () => {
     const named = { ...alert, subject: '<!channel>&co' }
     expect(await sendSlack(endpoint, named)).toMatchObject({ status: 200, answer: '' })
     const { text: shown, blocks } = JSON.parse(receiver.received[0]?.body ?? '')
-    expect(shown).toBe('&lt;!channel&gt;&amp;co has used 80 % of its limit day')
+    expect(shown).toBe('&lt;!channel&gt;&amp;co has used 80% of its limit day')
     expect(blocks.map(({ type }: { type: string }) => type)).toEqual(['header', 'section', 'context'])
     expect(blocks[0].text).toMatchObject({ type: 'plain_text' })
     expect(blocks[1].text.text).toContain('Used: 4,000 of 5,000')

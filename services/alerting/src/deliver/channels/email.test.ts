@@ -77,7 +77,7 @@ test('every recipient gets one message that says what happened, under an id that
   for (const { message } of received) {
     expect(message).toContain('Subject: acme is blocked by the limit minute')
     expect(message).toContain('Message-ID: <2ed6657d-e927-568b-95e1-2665a8aea6a2.mail@weir>')
-    expect(message).toContain('Until: 2026-11-21 13:00 UTC')
+    expect(message).toContain('Until: 21 Nov 2026, 13:00 UTC')
     expect(message).toContain('Auto-Submitted: auto-generated')
   }
 })
@@ -98,7 +98,7 @@ test('a template says it in its own words, with values escaped in its HTML; what
   const write = (file: string, words: string) => writeFileSync(join(dir, 'customers', file), words)
   write('default.txt', 'Subject: Hello {{subject}}\n\n{{title}}: https://portal.example/{{subject_in_url}}\n')
   write('default.html', '<a href="https://portal.example/{{subject_in_url}}" title=\'{{subject}}\'>{{lines}}</a>')
-  write('weir.quota.reached.txt', 'Subject: {{percent}} % used\nOf {{limit}}: {{size}}.')
+  write('weir.quota.reached.txt', 'Subject: {{percent}}% used\nOf {{limit}}: {{size}}.')
   const mail: EndpointOf<'email'> = { ...endpoint, to: ['a@a.example'], templates: 'customers' }
   const policyInForce = () => ({ endpoints: new Map([['mail', mail]]) })
   const found = createAlertTemplates({ dir, policyInForce, clock: systemClock })
@@ -112,8 +112,8 @@ test('a template says it in its own words, with values escaped in its HTML; what
   expect(first).toContain(`Subject: Hello a'<b>/c`)
   expect(first).toContain(`a'<b>/c is blocked by the limit minute: https://portal.example/a'%3Cb%3E%2Fc`)
   expect(first).toMatch(/href=(3D)?"https:\/\/portal.example\/a&#39;%3Cb%3E%2Fc" title=(3D)?'a&#39;&lt;b&gt;\/c'/)
-  expect(first).toContain('Until: 2026-11-21 13:00 UTC<br>Size of the limit: 1,000')
-  expect(second).toContain('Subject: 80 % used')
+  expect(first).toContain('Until: 21 Nov 2026, 13:00 UTC<br>Size of the limit: 1,000')
+  expect(second).toContain('Subject: 80% used')
   expect(second).toContain('Of day: 1000.')
   expect(second).not.toContain('text/html')
 })

@@ -75,7 +75,7 @@ describe('sending to PagerDuty', () => {
       client: 'Weir',
       client_url: `https://weir.example.com/alerts/${alert.id}`,
       payload: {
-        summary: 'acme has used 80 % of its limit day',
+        summary: 'acme has used 80% of its limit day',
         source: 'acme',
         severity: 'error',
         timestamp: alert.time,

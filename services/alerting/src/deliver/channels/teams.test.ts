@@ -55,7 +55,7 @@ describe('sending to Microsoft Teams', () => {
     const { texts, actions } = readCard(received[0]?.body ?? '')
     expect(texts).toEqual([
       'acme is blocked by the limit minute',
-      'Until: 2026-11-21 13:00 UTC',
+      'Until: 21 Nov 2026, 13:00 UTC',
       'Size of the limit: 1,000',
       'Decision: d',
       `weir.limit.blocked ${alert.id}`,

@@ -1,0 +1,11 @@
+import { count, moment } from '@weir/core/format.ts'
+
+/** The zone of the person at the terminal: TZ, else the machine's. */
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** A count as a cell of a table has it, whatever its size; `-` for what is not known. */
+export const countCell = (value: number | bigint | string | null): string => (value === null ? '-' : count(value))
+
+/** A moment in the reader's zone, `27 Nov 2026, 11:02:03 UTC`, or the word for none. */
+export const momentCell = (at: number | string | null | undefined, none = '-'): string =>
+  at === null || at === undefined ? none : moment(at, zone)
