@@ -121,7 +121,7 @@ const bodies: Readonly<Record<string, unknown>> = {
     rows: [{ subject: evil, count: '1', denied: '0', cost: '1' }],
     totals: { count: '1', denied: '0', cost: '1' },
   },
-  '/v1/keys': { items: [{ id: evil, subject: evil }], next: null },
+  '/v1/keys': { items: [{ id: evil, subject: evil, expires: null, prefix: evil, created: null }], next: null },
   '/v1/changes': {
     items: [{ id: 'x', at: 't', by: evil, total: 1, summary: [{ what: 'put', kind: 'plan', name: evil }] }],
     next: null,

@@ -23,6 +23,8 @@ const key = object({
   id: text('names the key in records'),
   subject: text('whose key it is'),
   expires: textOrNull('RFC 3339; null for never'),
+  prefix: textOrNull('the first characters of the key; null for a key of a file'),
+  created: textOrNull('RFC 3339; null for a key of a file'),
 })
 /** A key of a subject. */
 export type Key = Of<typeof key>

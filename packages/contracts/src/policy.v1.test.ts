@@ -24,6 +24,7 @@ const entity: fc.Arbitrary<Entity> = fc.record({
   origin: fc.constantFrom('file', 'admin'),
   position: fc.option(fc.integer({ min: 0 }), { nil: undefined }),
   body: fc.dictionary(fc.string({ maxLength: 10 }), json),
+  issue: fc.option(fc.record({ at: fc.string(), prefix: fc.string() }), { nil: undefined }),
 })
 
 test('an entity is read back as it was written, whatever its name', () => {
@@ -34,6 +35,12 @@ test('an entity is read back as it was written, whatever its name', () => {
       expect(read(encodeEntityChange(gone))).toEqual({ kind: 'entity', change: gone })
     }),
   )
+})
+
+test('what is said of a key for people never keeps the key from being read', () => {
+  const value = '{"v":1,"origin":"admin","body":{"subject":"acme"},"issue":{"at":7}}'
+  const facts = { kind: 'key', name: 'aa', origin: 'admin', position: undefined, body: { subject: 'acme' } } as const
+  expect(read({ key: 'key/aa', value })).toEqual({ kind: 'entity', change: putEntity(facts) })
 })
 
 test('a change says when, by whom and what, of a long one the first lines and their number', () => {

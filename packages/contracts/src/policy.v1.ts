@@ -6,6 +6,7 @@ import {
   type EntityOrigin,
   entityKinds,
   entityOrigins,
+  type Issue,
   isJsonObject,
   type JsonObject,
 } from '@weir/policy/entities.ts'
@@ -17,6 +18,8 @@ export interface EntityRecordV1 {
   readonly origin: EntityOrigin
   readonly position?: number
   readonly body: JsonObject
+  /** Of keys that the admin API made. Absent in older records, and ignored by older readers. */
+  readonly issue?: Issue
 }
 
 /** One line of the audit: what happened to an entity, or to a subject's counts. */
@@ -78,8 +81,9 @@ export function encodeEntityChange({ kind, name, entity }: EntityChange): Policy
   return { key: `${kind}/${name}`, value: entity === undefined ? null : encodeEntity(entity) }
 }
 
-function encodeEntity({ origin, position, body }: Entity): string {
-  const record: EntityRecordV1 = { v: 1, origin, ...(position === undefined ? {} : { position }), body }
+function encodeEntity({ origin, position, body, issue }: Entity): string {
+  const at = position === undefined ? {} : { position }
+  const record: EntityRecordV1 = { v: 1, origin, ...at, body, ...(issue === undefined ? {} : { issue }) }
   return JSON.stringify(record)
 }
 
@@ -133,15 +137,22 @@ export function parsePolicyRecord(key: Buffer | null, value: Buffer | null): Par
 
 function readEntity(kind: EntityKind, name: string, value: JsonObject | null): ParsedPolicyRecord {
   if (value === null) return { kind: 'entity', change: { kind, name, entity: undefined } }
-  const { position, body } = value
+  const { position, body, issue } = value
   const origin = entityOrigins.find((one) => one === value.origin)
   if (origin === undefined) return { kind: 'unreadable', reason: 'field origin is missing or wrong' }
   if (!isJsonObject(body)) return { kind: 'unreadable', reason: 'field body is missing or wrong' }
   if (position !== undefined && typeof position !== 'number') {
     return { kind: 'unreadable', reason: 'field position is wrong' }
   }
-  return { kind: 'entity', change: { kind, name, entity: { kind, name, origin, position, body } } }
+  return {
+    kind: 'entity',
+    change: { kind, name, entity: { kind, name, origin, position, body, issue: readIssue(issue) } },
+  }
 }
+
+const issueFields: Checks<keyof Issue> = { at: isText, prefix: isText }
+/** Only shown to people: a wrong one is as good as none. */
+const readIssue = (value: unknown) => (wrongField(value, issueFields) === undefined ? (value as Issue) : undefined)
 
 const isAll = (check: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(check)
 

@@ -1,5 +1,5 @@
 import type { Key } from '@weir/api/access.ts'
-import { deleteEntity, type Entity, type EntityChange, keyBody, putEntity } from '@weir/policy/entities.ts'
+import { deleteEntity, type Entity, type EntityChange, type Issue, keyBody, putEntity } from '@weir/policy/entities.ts'
 import { defaultKeyId, keysPerSubjectMax } from '@weir/policy/reader/read-keys.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 
@@ -13,12 +13,14 @@ const revokedAtMs = 0
 const keysKept = 50
 
 /** Returns the facts of a key other than its hash. */
-export function keyFacts({ name, body }: Entity): Key {
+export function keyFacts({ name, body, issue }: Entity): Key {
   const { id, subject, expires } = body
   return {
     id: typeof id === 'string' ? id : defaultKeyId(name),
     subject: typeof subject === 'string' ? subject : '',
     expires: typeof expires === 'string' ? expires : null,
+    prefix: issue?.prefix ?? null,
+    created: issue?.at ?? null,
   }
 }
 
@@ -44,14 +46,16 @@ export function newKey(facts: {
   readonly subject: string
   readonly id: string | undefined
   readonly expiresAtMs: number | undefined
+  readonly issue: Issue
 }): Entity {
-  const { sha256, subject, id = defaultKeyId(sha256), expiresAtMs } = facts
+  const { sha256, subject, id = defaultKeyId(sha256), expiresAtMs, issue } = facts
   return {
     kind: 'key',
     name: sha256,
     origin: 'admin',
     position: undefined,
     body: keyBody({ subject, id, expiresAtMs }),
+    issue,
   }
 }
 

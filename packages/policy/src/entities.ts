@@ -38,6 +38,14 @@ export const entityOrigins = ['file', 'admin'] as const
 /** The maker of an entity. */
 export type EntityOrigin = (typeof entityOrigins)[number]
 
+/** What the admin API knows of a key that it made: not part of the policy, and absent for keys of a file. */
+export interface Issue {
+  /** RFC 3339, UTC. */
+  readonly at: string
+  /** The first characters of the key, by which its owner knows it again. */
+  readonly prefix: string
+}
+
 /**
  * One part of a policy that is changed by itself. `body` is what weir.yaml has under its name, but: a route's has no
  * `match`, which is its name; a subject's has no `keys`; a key is named by its SHA-256 in lower case and has
@@ -53,6 +61,8 @@ export interface Entity {
    */
   readonly position: number | undefined
   readonly body: JsonObject
+  /** Of keys alone. */
+  readonly issue?: Issue | undefined
 }
 
 /** What an entity is to be; undefined = it is deleted. */

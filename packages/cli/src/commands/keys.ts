@@ -47,8 +47,14 @@ export async function revokeKey(id: string, options: CommonOptions, context: Com
 }
 
 const listing: Listing<Key> = {
-  head: ['ID', 'SUBJECT', 'EXPIRES'],
-  cells: ({ id, subject, expires }) => [id, subject, momentCell(expires, 'never')],
+  head: ['ID', 'KEY', 'SUBJECT', 'CREATED', 'EXPIRES'],
+  cells: ({ id, prefix, subject, created, expires }) => [
+    id,
+    prefix === null ? '-' : `${prefix}…`,
+    subject,
+    momentCell(created),
+    momentCell(expires, 'never'),
+  ],
   none: 'There are no keys.',
 }
 

@@ -77,6 +77,10 @@ export function KeyList({ subject = '' }: { readonly subject?: string }) {
       cell: ({ id }) =>
         html`<a href=${hrefOf('/decisions', { key_id: id })} title="Its decisions"><code>${id}</code></a>`,
     },
+    {
+      name: 'Prefix',
+      cell: ({ prefix }) => (prefix === null ? html`<span class="quiet">–</span>` : html`<code>${prefix}…</code>`),
+    },
     ...(subject === ''
       ? [{ name: 'Subject', isPlain: true, cell: (key: Key) => html`<${Subject} id=${key.subject} />` }]
       : []),
@@ -91,6 +95,10 @@ export function KeyList({ subject = '' }: { readonly subject?: string }) {
         use?.has(id) === true
           ? stepLabel(use.get(id)?.at(-1)?.ts ?? '', 'day', zoneNow())
           : html`<span class="quiet">–</span>`,
+    },
+    {
+      name: 'Created',
+      cell: ({ created }) => (created === null ? html`<span class="quiet">–</span>` : html`<${Time} at=${created} />`),
     },
     { name: 'Expires', cell: ({ expires }) => html`<${Ends} at=${expires} />` },
     actionsOf(({ id }) => html`<${Rotate} id=${id} again=${again} /><${Revoke} id=${id} again=${again} />`),

@@ -166,7 +166,7 @@ const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathBelow(
 const keyMembers = ['subject', 'id', 'expires']
 
 /** A key of its entity; undefined, and a fault, when it is none. */
-function readKey(sha256: string, { origin, body }: Entity, faults: ProblemList): NewKey | undefined {
+function readKey(sha256: string, { origin, body, issue }: Entity, faults: ProblemList): NewKey | undefined {
   const wrong = (part: string, message: string) => faults.add(`${keyPath(sha256)}${part}`, message)
   if (parseSha256(sha256) !== sha256) {
     return wrong('', 'a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)')
@@ -177,10 +177,10 @@ function readKey(sha256: string, { origin, body }: Entity, faults: ProblemList):
   const { subject, id = defaultKeyId(sha256), expires } = body
   if (typeof subject !== 'string') return wrong('', 'needs `subject`')
   if (typeof id !== 'string' || parseName(id) === undefined) return wrong('.id', `must be ${nameRule}`)
-  if (expires === undefined) return { subject, id, expiresAtMs: undefined, origin }
+  if (expires === undefined) return { subject, id, expiresAtMs: undefined, origin, issue }
   const expiresAtMs = typeof expires === 'string' ? parseTimeMs(expires) : undefined
   if (expiresAtMs === undefined) return wrong('.expires', `must be ${timeRule}`)
-  return { subject, id, expiresAtMs, origin }
+  return { subject, id, expiresAtMs, origin, issue }
 }
 
 /** Takes a subject or key of a bulk in any order, if it can be one; whether they fit is known when all are there. */

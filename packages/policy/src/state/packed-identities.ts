@@ -1,4 +1,12 @@
-import { canonicalJson, type Entity, type EntityOrigin, type JsonObject, type JsonValue, keyBody } from '../entities.ts'
+import {
+  canonicalJson,
+  type Entity,
+  type EntityOrigin,
+  type Issue,
+  type JsonObject,
+  type JsonValue,
+  keyBody,
+} from '../entities.ts'
 import { defaultKeyId } from '../reader/read-keys.ts'
 
 /** What many subjects say of themselves in the same words: kept once for all of them. */
@@ -26,6 +34,7 @@ export interface PackedKey {
   readonly id: string | undefined
   readonly expiresAtMs: number | undefined
   readonly origin: EntityOrigin
+  readonly issue: Issue | undefined
 }
 
 /** A key that is to be stored. */
@@ -34,6 +43,7 @@ export interface NewKey {
   readonly id: string
   readonly expiresAtMs: number | undefined
   readonly origin: EntityOrigin
+  readonly issue: Issue | undefined
 }
 
 /** Bodies remembered word for word; beyond, the remembering starts again. */
@@ -79,13 +89,13 @@ export class PackedIdentities {
   }
 
   /** For a subject that is to come too, in a bulk. */
-  putKey(sha256: string, { subject, id, expiresAtMs, origin }: NewKey): void {
+  putKey(sha256: string, { subject, id, expiresAtMs, origin, issue }: NewKey): void {
     this.deleteKey(sha256)
     const owner = this.subjects.get(subject) ?? { id: subject, shape: undefined, keys: undefined }
     if (owner.keys === undefined) this.subjects.set(subject, owner)
     owner.keys = owner.keys === undefined ? sha256 : [...keyList(owner), sha256]
     const given = id === defaultKeyId(sha256) ? undefined : id
-    this.keys.set(sha256, { subject: owner, id: given, expiresAtMs, origin })
+    this.keys.set(sha256, { subject: owner, id: given, expiresAtMs, origin, issue })
     this.keyIds.set(id, sha256)
   }
 
@@ -110,9 +120,9 @@ export class PackedIdentities {
   keyEntity(sha256: string): Entity | undefined {
     const key = this.keys.get(sha256)
     if (key === undefined) return undefined
-    const { subject, expiresAtMs, origin } = key
+    const { subject, expiresAtMs, origin, issue } = key
     const body = keyBody({ subject: subject.id, id: keyIdOf(sha256, key), expiresAtMs })
-    return { kind: 'key', name: sha256, origin, position: undefined, body }
+    return { kind: 'key', name: sha256, origin, position: undefined, body, issue }
   }
 
   /** Most bodies were seen before word for word: then nothing needs to be put in order. */

@@ -15,7 +15,8 @@ describe('a key', () => {
     expect([subject, expires, id]).toEqual(['acme', null, hashOf(key).slice(0, 12)])
     expect(store.state.policy.keys.get(hashOf(key))).toMatchObject({ id, subject: { id: 'acme' } })
     const listed = await ask('/v1/keys?subject=acme')
-    expect(listed.json().items).toContainEqual({ id, subject: 'acme', expires: null })
+    const facts = { prefix: key.slice(0, 9), created: new Date(nowMs).toISOString() }
+    expect(listed.json().items).toContainEqual({ id, subject: 'acme', expires: null, ...facts })
     const all = JSON.stringify(store.published) + listed.body + (await ask('/v1/changes')).body
     expect(all).not.toContain(key)
     expect((await ask('POST /v1/subjects/acme/keys')).json().key).not.toBe(key)

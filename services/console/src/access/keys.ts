@@ -26,6 +26,9 @@ import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 import { makeCredential } from './make-credential.ts'
 
+/** Of a key, for lists: `weir_` and four of its 43 random characters, too few to be of use. */
+const shownCharacters = 9
+
 type NewKeyBody = NonNullable<BodyOf<typeof createKey>>
 
 function* keyIds(state: PolicyState): Iterable<string> {
@@ -49,7 +52,8 @@ function planCreate(
     return reject(badRequest('expires must be a time to come, such as 2030-01-31T00:00:00Z'))
   }
   const { secret, sha256 } = makeCredential('weir_')
-  const entity = newKey({ sha256, subject, id, expiresAtMs })
+  const issue = { at: new Date(nowMs).toISOString(), prefix: secret.slice(0, shownCharacters) }
+  const entity = newKey({ sha256, subject, id, expiresAtMs, issue })
   const facts = keyFacts(entity)
   const changes = [putEntity(entity), ...endedKeys(state, subject, nowMs)]
   const lines = [{ what: 'create', kind: 'key', name: facts.id }] as const
