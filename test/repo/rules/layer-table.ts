@@ -141,7 +141,11 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
 
   // Served to browsers by the console; what runs there asks the API alone.
-  '@weir/page': { packages: ['@weir/api'], libraries: ['esbuild', 'fastify', 'htm', 'preact', 'uplot'], node: 'all' },
+  '@weir/page': {
+    packages: ['@weir/api', '@weir/core'],
+    libraries: ['esbuild', 'fastify', 'htm', 'preact', 'uplot'],
+    node: 'all',
+  },
 
   // Runs before anything else of Weir is there.
   '@weir/local-programs': { packages: [], libraries: [], node: 'all' },

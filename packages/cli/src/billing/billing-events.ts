@@ -1,5 +1,5 @@
+import { type CsvColumns, csvOf } from '@weir/core/csv.ts'
 import type { RatedUsage } from '@weir/core/prices/rated-usage.ts'
-import { type CsvColumns, csvOf } from '@weir/runtime/csv.ts'
 
 const hourS = 3_600
 

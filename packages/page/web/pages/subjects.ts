@@ -1,13 +1,17 @@
 import type { UsageRow } from '@weir/api/usage.ts'
 import type { UtilizationRow } from '@weir/api/utilization.ts'
+import { csvOf } from '@weir/core/csv.ts'
 import { change, count, percent } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
+import { BlockCaller } from '../parts/block-caller.ts'
+import { comparisonOf } from '../parts/comparison.ts'
 import { Field } from '../parts/field.ts'
+import { RaiseLimit } from '../parts/limits-now.ts'
 import { Panel } from '../parts/panel.ts'
 import { useSpan } from '../parts/span.ts'
-import { type Column, Table } from '../parts/table.ts'
+import { actionsOf, type Column, Table } from '../parts/table.ts'
 import { Meter, Subject, Time } from '../parts/words.ts'
 
 /** A subject of the list, as far as both answers have it. */
@@ -24,11 +28,12 @@ function Near({ near }: { readonly near: UtilizationRow }) {
   }${out !== null && Date.parse(out) > Date.now() && html`<span class="small quiet">, runs out <${Time} at=${out} /></span>`}`
 }
 
+const againstPrevious = new URLSearchParams({ compare: 'previous' })
 const nearestFirst = '-share'
-const columns: readonly Column<Seen>[] = [
+const columnsFor = (compared: string, again: () => void): readonly Column<Seen>[] => [
   { name: 'Subject', isPlain: true, cell: ({ subject }) => html`<${Subject} id=${subject} />` },
   { name: 'Units', isNumber: true, order: '-cost', cell: ({ usage }) => count(usage?.cost) },
-  { name: '± before', isNumber: true, order: '-change', cell: ({ usage }) => change(usage?.change) },
+  { name: `± ${compared}`, isNumber: true, order: '-change', cell: ({ usage }) => change(usage?.change) },
   {
     name: 'Nearest limit',
     isPlain: true,
@@ -43,7 +48,44 @@ const columns: readonly Column<Seen>[] = [
     isMinor: true,
     cell: ({ usage }) => (usage === undefined ? '–' : percent(Number(usage.denied), Number(usage.count))),
   },
+  actionsOf(
+    ({ subject, near }) => html`
+      ${near !== undefined && html`<${RaiseLimit} id=${subject} limit=${{ name: near.limit, size: Number(near.size) }} onDone=${again} />`}
+      ${!subject.startsWith('_') && html`<${BlockCaller} by="subject" value=${subject} label="Block" />`}
+    `,
+  ),
 ]
+
+const csvColumns = {
+  subject: 'text',
+  cost: 'exact',
+  previous_cost: 'exact',
+  change: 'exact',
+  nearest_limit: 'text',
+  share: 'exact',
+  count: 'exact',
+  denied: 'exact',
+} as const
+
+/** The rows as they stand on the screen, as a file. */
+function exportRows(seen: readonly Seen[], name: string): void {
+  const textOf = (value: unknown) => (value === null || value === undefined ? '' : String(value))
+  const rows = seen.map(({ subject, usage, near }) => ({
+    subject,
+    cost: textOf(usage?.cost),
+    previous_cost: textOf(usage?.previous?.cost),
+    change: textOf(usage?.change),
+    nearest_limit: textOf(near?.limit),
+    share: textOf(near?.share),
+    count: textOf(usage?.count),
+    denied: textOf(usage?.denied),
+  }))
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(new Blob([csvOf(csvColumns, rows)], { type: 'text/csv' }))
+  link.download = `${name}.csv`
+  link.click()
+  URL.revokeObjectURL(link.href)
+}
 
 /** As many of these subjects as one address of the API takes, with its other parameters: 100 of a filter. */
 export function asFilter(all: readonly string[]): readonly string[] {
@@ -58,9 +100,14 @@ type Given = Readonly<Record<string, string | undefined>>
  * The subjects in this order: `/v1/utilization` has it by limits, `/v1/usage` by sums. What the other one says of them
  * is asked next.
  */
-function useSubjects(order: string, share: string, { given, begins }: Readonly<Record<'given' | 'begins', Given>>) {
+function useSubjects(
+  order: string,
+  share: string,
+  compare: string,
+  { given, begins }: Readonly<Record<'given' | 'begins', Given>>,
+) {
   const texts = { ...given, numbers: 'text' }
-  const usageOf = { ...texts, step: 'total', by: 'subject', compare: 'previous' }
+  const usageOf = { ...texts, step: 'total', by: 'subject', compare }
   const path =
     order === nearestFirst
       ? pathOf('/v1/utilization', { ...texts, ...begins, order, share_from: share })
@@ -90,20 +137,22 @@ function useSubjects(order: string, share: string, { given, begins }: Readonly<R
 /** Subjects of the span: the largest first, or those whose name begins with what is typed. */
 export function SubjectsPage() {
   const { params } = useLocation()
-  const { range, zone, label } = useSpan()
+  const span = useSpan()
+  const { range, zone, label } = span
+  const comparison = comparisonOf(againstPrevious, span, Date.now())
   const prefix = params.get('subject_prefix') ?? ''
   const share = params.get('share_from') ?? ''
   const order = share === '' ? (params.get('order') ?? '-cost') : nearestFirst
   const begins = { subject_prefix: prefix }
   const given = { ...range, time_zone: zone }
-  const { path, asked, seen } = useSubjects(order, share, { given, begins })
-  const csvPath = pathOf('/v1/usage', { ...given, ...begins, step: 'total', by: 'subject', format: 'csv' })
+  const { path, asked, seen } = useSubjects(order, share, comparison?.compare ?? 'previous', { given, begins })
   const whoElse = () =>
     share === ''
       ? html`No requests in this span. <a class="button" href=${hrefOf('/subjects', { span: '365d' })}>Show the last year</a>`
       : 'Nobody used 80% of a limit in this span.'
   const narrow = (event: Event) =>
     setParams({ share_from: (event.currentTarget as HTMLInputElement).checked ? '0.8' : undefined })
+  const fileName = `subjects-${label}`.replaceAll(/[^\w]+/g, '-')
   const sort = (one: string) => setParams({ order: one, share_from: undefined })
   return html`
     <div class="head">
@@ -111,12 +160,12 @@ export function SubjectsPage() {
       <div class="row">
         <${Field} isTool label="Name begins with" on="change" suggest="subject" value=${prefix} onValue=${(one: string) => setParams({ subject_prefix: one })} />
         <label><input type="checkbox" checked=${share !== ''} onChange=${narrow} /> at least 80%</label>
-        <a class="button" href=${csvPath} download="subjects.csv">Export CSV</a>
+        <button disabled=${seen.length === 0} onClick=${() => exportRows(seen, fileName)}>Export CSV</button>
       </div>
     </div>
     <${Panel} title=${`Subjects, ${label}`} asked=${asked} path=${path} rows=${22} empty=${() => (seen.length > 0 ? undefined : whoElse())}>
       ${() => html`<div class="stack">
-        <${Table} caption="Subjects" columns=${columns} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
+        <${Table} caption="Subjects" columns=${columnsFor(comparison?.label ?? 'before', asked.again)} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
         <p class="quiet small">Subjects without requests in this span are not listed: use the search or the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a> lists them.</p>
       </div>`}
     <//>

@@ -4,6 +4,7 @@ import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Action } from './dialog.ts'
 import { Field } from './field.ts'
+import { Time } from './words.ts'
 
 const kinds = { ip: 'address or network', subject: 'subject', key_id: 'key', exempt: 'exempt address or network' }
 /** What a caller is blocked by. */
@@ -28,7 +29,7 @@ export function BlockCaller({ by = 'ip', value = '', label = 'Block…', again }
   const caller = isExempt ? { ip: who.trim(), exempt: true } : { [kind]: who.trim() }
   const body = { ...caller, for: length, ...(reason === '' ? {} : { reason }) }
   const said = ({ until }: { readonly until: string }) =>
-    html`<p>${who} is ${isExempt ? 'exempt' : 'blocked'} until ${until.slice(0, 16).replace('T', ' ')} UTC. Undo under <a href=${hrefOf('/blocks')}>Blocks</a>.</p>`
+    html`<p>${who} is ${isExempt ? 'exempt' : 'blocked'} until <${Time} at=${until} />. Undo under <a href=${hrefOf('/blocks')}>Blocks</a>.</p>`
   const about = html`
     ${value === '' && html`<${Field} label="What" options=${kinds} value=${kind} onValue=${setKind} />`}
     <${Field} label="Who" required value=${who} onValue=${setWho} suggest=${kind === 'subject' ? 'subject' : undefined} readonly=${value !== ''} />

@@ -70,6 +70,7 @@ export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly
   const act = actionsOf<LimitState>(
     (limit) => html`
       ${(limit.blocked_ms ?? 0) > 0 && html`<${LiftBlock} id=${id} limit=${limit} again=${again} />`}
+      ${isOfSubject(limit) && html`<${RaiseLimit} id=${id} limit=${limit} onDone=${again} />`}
       <${Reset} id=${id} limit=${limit} again=${again} />
     `,
   )
@@ -79,10 +80,19 @@ export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly
   <//>`
 }
 
+const isOfSubject = ({ by }: LimitState) => by.includes('subject') || by.includes('key')
+
+interface RaiseProps {
+  readonly id: string
+  /** The limit, where a row is of one. */
+  readonly limit?: Pick<LimitState, 'name' | 'size'>
+  readonly onDone: () => void
+}
+
 /** Gives one subject a larger version of a limit that it meets. */
-export function RaiseLimit({ id, onDone }: { readonly id: string; readonly onDone: () => void }) {
-  const { data } = useAnswer<SubjectLimits>(`${pathOfSubject(id)}/limits`)
-  const own = (data?.limits ?? []).filter(({ by }) => by.includes('subject') || by.includes('key'))
+export function RaiseLimit({ id, limit, onDone }: RaiseProps) {
+  const { data } = useAnswer<SubjectLimits>(limit === undefined ? `${pathOfSubject(id)}/limits` : undefined)
+  const own = limit === undefined ? (data?.limits ?? []).filter(isOfSubject) : [limit]
   const [name, setName] = useState('')
   const [size, setSize] = useState('')
   const chosen = own.find((one) => one.name === name) ?? own[0]
@@ -100,5 +110,5 @@ export function RaiseLimit({ id, onDone }: { readonly id: string; readonly onDon
     <p>${id} gets a size of its own; the plan, and others of it, stay as they are.</p>
     <${Field} label="Limit" options=${Object.fromEntries(own.map((one) => [one.name, `${one.name}: ${count(one.size)} now`]))} value=${chosen?.name ?? ''} onValue=${setName} />
     <${Field} label="New size" type="number" min="0" step="1" required value=${size} onValue=${setSize} />`
-  return html`<${Action} label="Raise a limit" scope="write" isDisabled=${chosen === undefined} about=${about} run=${run} said=${said} again=${onDone} />`
+  return html`<${Action} label=${limit === undefined ? 'Raise a limit' : 'Raise'} scope="write" isDisabled=${chosen === undefined} about=${about} run=${run} said=${said} again=${onDone} />`
 }
