@@ -36,6 +36,11 @@ export const decisionColumns: readonly Column<ListedDecision>[] = [
     cell: ({ route }) => html`<${Facet} name="route" value=${route} text=${valueName('route', route)} />`,
   },
   {
+    name: 'Status',
+    isNumber: true,
+    cell: ({ outcome_record: answer }) => answer && html`<${Facet} name="status" value=${String(answer.status)} />`,
+  },
+  {
     name: 'Units',
     isNumber: true,
     cell: ({ cost, count: times }) => (times > 1 ? `${count(cost)} × ${count(times)}` : count(cost)),

@@ -12,6 +12,9 @@ import { CopyCommand } from '../parts/panel.ts'
 import { Table } from '../parts/table.ts'
 import { decisionColumns } from './decisions.ts'
 
+/** An upstream answers later than a decision is made. */
+const liveColumns = decisionColumns.filter(({ name }) => name !== 'Status')
+
 const filters = ['outcome', 'subject', 'denied_by', 'route', 'key_id', 'plan', 'ip'] as const
 
 /** Decisions as they are made. */
@@ -48,7 +51,7 @@ export function LivePage() {
     </section>
     <section class="panel" aria-label="The last decisions">
       <header><h2>The last decisions${isPaused && ', paused'}</h2></header>
-      ${lines.length === 0 ? html`<p class="empty">Waiting for decisions.</p>` : html`<${Table} caption="The last decisions" columns=${decisionColumns} rows=${lines} keyOf=${({ id }: ListedDecision) => id} />`}
+      ${lines.length === 0 ? html`<p class="empty">Waiting for decisions.</p>` : html`<${Table} caption="The last decisions" columns=${liveColumns} rows=${lines} keyOf=${({ id }: ListedDecision) => id} />`}
     </section>
   `
 }
