@@ -26,6 +26,7 @@ const utilizationRow = object({
   runs_out: textOrNull(
     'RFC 3339: when the quota is used up at the mean pace of 7 days; null: not in its running period',
   ),
+  removed: Type.Boolean({ description: 'whether the limit has left the policy since' }),
 })
 /** How near a subject came to a limit. */
 export type UtilizationRow = Of<typeof utilizationRow>

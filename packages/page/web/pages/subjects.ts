@@ -94,6 +94,9 @@ export function asFilter(all: readonly string[]): readonly string[] {
   return end < 0 ? subjects : subjects.slice(0, end)
 }
 
+/** A limit that has left the policy is nobody's nearest. */
+const isInForce = (row: UtilizationRow | UsageRow) => !('removed' in row && row.removed)
+
 type Given = Readonly<Record<string, string | undefined>>
 
 /**
@@ -113,14 +116,14 @@ function useSubjects(
       ? pathOf('/v1/utilization', { ...texts, ...begins, order, share_from: share })
       : pathOf('/v1/usage', { ...usageOf, ...begins, top: '100', other: 'false', order })
   const asked = useAnswer<{ readonly rows: readonly (UtilizationRow | UsageRow)[] }>(path)
-  const all = [...new Set(asked.data?.rows.map(({ subject = '' }) => subject))]
+  const all = [...new Set(asked.data?.rows.filter(isInForce).map(({ subject = '' }) => subject))]
   const subject = asFilter(all)
   const next =
     order === nearestFirst
       ? pathOf('/v1/usage', { ...usageOf, subject })
       : pathOf('/v1/utilization', { ...texts, subject, limit: '1000' })
   const more = useAnswer<{ readonly rows: readonly (UtilizationRow | UsageRow)[] }>(all.length === 0 ? undefined : next)
-  const rows = [...(asked.data?.rows ?? []), ...(more.data?.rows ?? [])]
+  const rows = [...(asked.data?.rows ?? []), ...(more.data?.rows ?? [])].filter(isInForce)
   const seen = all.map((one): Seen => {
     const own = rows.filter((row) => row.subject === one)
     return {

@@ -8,7 +8,7 @@ import { filtersOf } from './filters.ts'
 import { bucketStart, timeSql } from './rollup-sql.ts'
 
 /** How near a subject came to a limit. Counts are text, as they may exceed 2^53. */
-export interface UtilizationRow extends Omit<ShownRow, 'at' | 'runs_out'> {
+export interface UtilizationRow extends Omit<ShownRow, 'at' | 'runs_out' | 'removed'> {
   /** Start of the last quarter hour that had this share, in milliseconds since the epoch. */
   readonly at_ms: number
   /** Units of the allowed decisions since `paceFromMs`, until now. */

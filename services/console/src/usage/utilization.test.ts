@@ -54,6 +54,15 @@ const runsOut = async (row: Partial<UtilizationRow>, nowMs = midMonth) => {
   return (await ask('/v1/utilization')).json().rows[0].runs_out
 }
 
+it('a limit that has left the policy since is said to be removed', async () => {
+  const ask = await open([{ limit: 'month' }, { limit: 'former' }], midMonth)
+  const { rows } = (await ask('/v1/utilization')).json()
+  expect(rows.map(({ limit, removed }: Record<string, unknown>) => [limit, removed])).toEqual([
+    ['month', false],
+    ['former', true],
+  ])
+})
+
 it('a row has its numbers digit by digit, and says when its quota runs out by the mean of 7 days', async () => {
   const positions: object[] = []
   const row = { cost: '9007199254740993', count: '18446744073709551615' }

@@ -44,7 +44,12 @@ export function registerUtilization(app: FastifyInstance, sources: Sources): voi
     const shown = (one: UtilizationRow) => {
       const { at_ms: at, pace_cost: _, last_ms: __, last_used: ___, ...rest } = one
       const outMs = runsOut(one)
-      return { ...rest, at: iso(at), runs_out: outMs === undefined ? null : iso(outMs) }
+      return {
+        ...rest,
+        at: iso(at),
+        runs_out: outMs === undefined ? null : iso(outMs),
+        removed: !state.policy.limits.has(one.limit),
+      }
     }
     const body = {
       from: iso(fromMs),
