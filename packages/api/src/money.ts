@@ -136,8 +136,9 @@ const monthSpend = object({
       time_zone: text('of the subject'),
       ...money,
     }),
-    'every subject with a price list, the highest amount first',
+    'subjects with a price list, the highest amount first',
   ),
+  left_out: whole('subjects beyond `top`; the totals have them'),
 })
 /** What a month costs every customer. */
 export type MonthSpend = Of<typeof monthSpend>
@@ -150,7 +151,8 @@ export const listSpend = operation('GET /v1/spend/month', {
     period: defaulted(
       text('`2026-11`, `current` or `previous`', { pattern: '^(\\d{4}-\\d{2}|current|previous)$', default: 'current' }),
     ),
-    format: defaulted(described(oneOf(['json', 'csv']), '`csv`: the rows as a file', { default: 'json' })),
+    top: defaulted(whole('rows of JSON', { minimum: 1, maximum: 10_000, default: 1_000 })),
+    format: defaulted(described(oneOf(['json', 'csv']), '`csv`: all rows as a file', { default: 'json' })),
   },
   answers: { 200: media('The month', { 'application/json': monthSpend, 'text/csv': { type: 'string' } }) },
   problems: [422, 503, 504],

@@ -109,6 +109,19 @@ test('one key guessed from three addresses: three alerts, nginx refuses the addr
   await untilOneWorker()
   expect((await otp('127.0.0.11')).status).toBe(403)
 
+  // A network that a person has blocked is in the same list.
+  const made = await desk.ask('POST /v1/blocks', { ip: '127.0.0.64/30', for: '1h', reason: 'scraping' })
+  expect(made.status).toBe(201)
+  const isNetworkRefused = async () => {
+    await poll()
+    const { status, headers } = await otp('127.0.0.65')
+    return status === 403 && headers['weir-decision'] === undefined
+  }
+  await until(isNetworkRefused, 30_000)
+  await untilOneWorker()
+  expect(await readFile(join(nginx.dir, 'weir-blocked.list'), 'utf8')).toContain('127.0.0.64/30 1;\n')
+  expect([(await otp('127.0.0.66')).status, (await otp('127.0.0.68')).status]).toEqual([403, 200])
+
   // A console that does not answer leaves the list as it was.
   await desk.kill()
   await expect(poll()).rejects.toThrow('curl')

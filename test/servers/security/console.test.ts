@@ -68,7 +68,7 @@ describe('a value that is SQL', () => {
     ),
     '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
     '/v1/spend': ['subject'],
-    '/v1/spend/month': ['period', 'format'],
+    '/v1/spend/month': ['period', 'top', 'format'],
     '/v1/usage/export': ['from', 'since', 'until', 'after', 'limit'],
     '/v1/search': ['q'],
     '/v1/alerts': parameterNames('subject type endpoint from to time_zone after limit'),

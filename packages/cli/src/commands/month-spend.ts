@@ -4,7 +4,7 @@ import { change, money } from '@weir/core/format.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer, requireConsole } from '../console/console-client.ts'
 import { download } from '../console/download.ts'
-import { momentCell } from '../terminal/cells.ts'
+import { countCell, momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
 /** Prints what a month costs every customer, with totals by currency; with `csv` the same as a file. */
@@ -25,7 +25,7 @@ export async function showMonthSpend(
     await download(console, { path, query: { period, format } }, target)
     return
   }
-  const found = await consoleAnswer<MonthSpend>(context, options, { path, query: { period } })
+  const found = await consoleAnswer<MonthSpend>(context, options, { path, query: { period, top: 10_000 } })
   if (json) return context.print(JSON.stringify(found))
   const head = ['SUBJECT', 'PLAN', 'AMOUNT', 'CURRENCY', 'MONTH BEFORE', 'CHANGE', 'FORECAST']
   const cells = ({ amount, currency, previous, change: changed, forecast }: MonthSpend['totals'][number]) => [
@@ -37,5 +37,6 @@ export async function showMonthSpend(
   ]
   const rows = found.rows.map((row) => [row.subject, row.plan, ...cells(row)])
   context.print(textTable([head, ...rows, ...found.totals.map((total) => ['total', '', ...cells(total)])]))
+  if (found.left_out > 0) context.report(`and ${countCell(found.left_out)} more: --format csv has all`)
   context.report(`counted until ${momentCell(found.complete_through, 'nothing is known yet')}`)
 }

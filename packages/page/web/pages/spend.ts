@@ -1,5 +1,5 @@
 import type { MonthSpend } from '@weir/api/money.ts'
-import { change, money } from '@weir/core/format.ts'
+import { change, counted, money } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { dateOf } from '../format.ts'
 import { html } from '../html.ts'
@@ -50,12 +50,13 @@ export function SpendPage() {
     <h1>Spend</h1>
     <${Tabs} of=${spendTabs} label="Spend" />
     <${Panel} title="Spend by customer" asked=${asked} path=${path} rows=${12} empty=${empty} tools=${tools}>
-      ${({ totals, rows }: MonthSpend) => html`<div class="stack">
+      ${({ totals, rows, left_out: more }: MonthSpend) => html`<div class="stack">
         <div class="figures">${totals.map(
           (one) =>
             html`<span class="figure" key=${one.currency}><b>${money(one.amount)}</b>${one.currency} <span class="quiet">${change(one.change)}</span>${one.forecast !== null && html` <span class="quiet">forecast ${money(one.forecast)}</span>`}</span>`,
         )}</div>
         <${Table} caption="Spend" columns=${columns(rows.some(({ forecast }) => forecast !== null))} rows=${rows} keyOf=${({ subject }: Row) => subject} />
+        ${more > 0 && html`<p class="quiet">${counted(more, 'more customer')}: export the CSV for all.</p>`}
       </div>`}
     <//>
   `

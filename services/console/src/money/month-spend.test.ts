@@ -59,6 +59,13 @@ it('prices the month of every subject with a price list in its own zone, with to
   expect(asked).toHaveLength(4)
 })
 
+it('names as many as were asked for, the highest amounts, with totals of all', async () => {
+  const { ask } = await withSpend()
+  const [all, one] = await Promise.all(['', '&top=1'].map((top) => ask(`/v1/spend/month?period=2026-11${top}`)))
+  expect(one?.json()).toMatchObject({ left_out: 3, totals: all?.json().totals, rows: [all?.json().rows[0]] })
+  expect([all?.json().left_out, one?.json().rows.length]).toEqual([0, 1])
+})
+
 it('of a month that is over there is no forecast', async () => {
   const { ask } = await withSpend()
   const { rows } = (await ask('/v1/spend/month?period=2026-09')).json()

@@ -6,7 +6,9 @@ import { forecastUsage, type Period } from '@weir/core/prices/forecast.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
 import { iso } from '@weir/core/prices/priced-month.ts'
 import { type RouteUsage, totalOf } from '@weir/core/prices/quote.ts'
+import type { Steps } from '@weir/core/steps.ts'
 import { type Policy, pricesOf, type Subject } from '@weir/policy/policy.ts'
+import { inSlices } from '@weir/policy-changes/change-policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, policyUnread, usageUnavailable } from '../http/problems.ts'
@@ -32,10 +34,11 @@ interface Calendar {
   readonly before: Period
 }
 
-/** The priced subjects by their months. A text says what is wrong. */
-function calendarsOf(policy: Policy, period: string, nowMs: number): readonly Calendar[] | string {
+/** The priced subjects by their months, one at a step. A text says what is wrong. */
+function* calendarsOf(policy: Policy, period: string, nowMs: number): Steps<readonly Calendar[] | string> {
   const found = new Map<string, Calendar>()
   for (const subject of policy.subjects.values()) {
+    yield
     if (pricesOf(policy, subject) === undefined) continue
     const { timeZone, anchor } = subject
     const key = `${timeZone} ${anchor}`
@@ -68,16 +71,20 @@ const none: readonly RouteUsage[] = []
 /** Sums go beyond 2^53 only for amounts that no percentage is read of. */
 const changeOf = (now: bigint, before: bigint) => (before === 0n ? null : Number(now) / Number(before) - 1)
 
-async function priceCalendar(
-  { subjects, month, before }: Calendar,
+type Used = Awaited<ReturnType<MoneySource['askMonthUsage']>>
+
+/** Prices the subjects of a calendar, one at a step. */
+function* priceCalendar(
+  { subjects, month }: Calendar,
   policy: Policy,
-  ask: MoneySource['askMonthUsage'],
+  [used, earlier]: readonly [Used, Used],
   untilMs: number,
-) {
-  const [used, earlier] = await Promise.all([ask(month), ask(before)])
-  return subjects.flatMap((subject): Priced[] => {
+): Steps<readonly Priced[]> {
+  const priced: Priced[] = []
+  for (const subject of subjects) {
+    yield
     const list = pricesOf(policy, subject)
-    if (list === undefined) return []
+    if (list === undefined) continue
     const own = used.get(subject.id) ?? none
     const isRunning = untilMs < month.toMs
     const extended = isRunning ? forecastUsage(own, month, untilMs) : undefined
@@ -96,8 +103,9 @@ async function priceCalendar(
       change: changeOf(amount ?? 0n, previous ?? 0n),
       forecast: forecast === undefined ? null : write(forecast),
     }
-    return [{ list, row, amount: amount ?? 0n, previous: previous ?? 0n, forecast }]
-  })
+    priced.push({ list, row, amount: amount ?? 0n, previous: previous ?? 0n, forecast })
+  }
+  return priced
 }
 
 function totalsOf(priced: readonly Priced[]): Total[] {
@@ -140,24 +148,30 @@ export function registerMonthSpend(app: FastifyInstance, sources: Sources): void
   serveQuestion(app, listSpend, unanswered, async ({ query, reach }, reply) => {
     const { state } = sources.policy
     if (state === undefined) return answerProblem(reply, policyUnread)
-    const { period, format } = query
-    const calendars = calendarsOf(state.policy, period, sources.clock.nowMs())
+    const { period, top, format } = query
+    // A policy may have a million subjects: others are answered in between.
+    const calendars = await inSlices(calendarsOf(state.policy, period, sources.clock.nowMs()))
     if (typeof calendars === 'string') return answerProblem(reply, badRequest(calendars))
     const completeness = await sources.usage.askCompleteness('decisions')
     const untilMs = Math.min(sources.clock.nowMs(), completeness.completeThroughMs ?? 0)
     const priced: Priced[] = []
     for (const one of calendars) {
+      const { askMonthUsage } = sources.money
+      const used = await Promise.all([askMonthUsage(one.month), askMonthUsage(one.before)])
+      const rows = await inSlices(priceCalendar(one, state.policy, used, untilMs))
       // One by one: a call with as many arguments as a calendar may have subjects overflows the stack.
-      for (const row of await priceCalendar(one, state.policy, sources.money.askMonthUsage, untilMs)) priced.push(row)
+      for (const row of rows) priced.push(row)
     }
     priced.sort((a, b) =>
       a.amount === b.amount ? (a.row.subject < b.row.subject ? -1 : 1) : a.amount < b.amount ? 1 : -1,
     )
-    const rows = priced.map(({ row }) => row)
     if (format === 'csv') {
+      const rows = priced.map(({ row }) => row)
       reply.header('content-disposition', `attachment; filename="spend-${period}.csv"`)
       return reply.type('text/csv; charset=utf-8').send(csvOf(columns, rows.map(cellsOf)))
     }
-    return { period, ...shownCompleteness(completeness, reach), totals: totalsOf(priced), rows }
+    const rows = priced.slice(0, top).map(({ row }) => row)
+    const left = { left_out: priced.length - rows.length }
+    return { period, ...shownCompleteness(completeness, reach), totals: totalsOf(priced), rows, ...left }
   })
 }
