@@ -96,3 +96,9 @@ export function moment(at: Date | number | string, zone: string): string {
   const date = new Date(at)
   return `${written('date', zone, date)}, ${written('clock', zone, date)} ${offsetOf(zone, date)}`
 }
+
+/** The day of a zone as machines write it: `2026-11-27`. */
+export function dateOf(ms: number, zone: string): string {
+  const all = new Intl.DateTimeFormat('en-CA', { timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit' })
+  return all.format(ms)
+}

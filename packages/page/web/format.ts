@@ -54,9 +54,3 @@ export function tickLabel(ms: number, isDay: boolean, zone: string): string {
   const clock = written('minute', zone, ms)
   return isDay || clock === '00:00' ? written('day', zone, ms) : clock
 }
-
-/** The day of a zone as the API takes it. */
-export function dateOf(ms: number, zone: string): string {
-  const all = new Intl.DateTimeFormat('en-CA', { timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit' })
-  return all.format(ms)
-}

@@ -1,3 +1,4 @@
+import './language.ts'
 import { render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask, send, signIn } from './api.ts'

@@ -1,7 +1,6 @@
 import type { MonthSpend } from '@weir/api/money.ts'
-import { change, counted, money } from '@weir/core/format.ts'
+import { change, counted, dateOf, money } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
-import { dateOf } from '../format.ts'
 import { html } from '../html.ts'
 import { setParams, useLocation, zoneNow } from '../location.ts'
 import { Field } from '../parts/field.ts'
@@ -45,7 +44,7 @@ export function SpendPage() {
   const asked = useAnswer<MonthSpend>(path)
   const empty = ({ rows }: MonthSpend) => (rows.length === 0 ? 'No subject has a price list.' : undefined)
   const tools = html`<${Field} isTool label="Month" options=${months()} value=${period} onValue=${(one: string) => setParams({ period: one })} />
-    <a class="button" href=${pathOf('/v1/spend/month', { period, format: 'csv' })} download=${`spend-${period === '' ? dateOf(Date.now(), zoneNow()).slice(0, 7) : period}.csv`}>Export CSV</a>`
+    <a class="button" href=${pathOf('/v1/spend/month', { period: period || dateOf(Date.now(), zoneNow()).slice(0, 7), format: 'csv' })} download>Export CSV</a>`
   return html`
     <h1>Spend</h1>
     <${Tabs} of=${spendTabs} label="Spend" />

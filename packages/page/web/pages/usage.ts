@@ -87,12 +87,11 @@ function Tools({ by, top, measure, compare, isSplit }: Question) {
   </div>`
 }
 
-/** The list as a file: the same rows, columns and order, under a name that says what of and when. */
-function Exports({ question: { by, given, comparison, top, order, span } }: { readonly question: Question }) {
+/** The list as a file: the same rows, columns and order; the API names it by what it is of, and when. */
+function Exports({ question: { by, given, comparison, top, order } }: { readonly question: Question }) {
   const question = { ...given, step: 'total', by, top, order, compare: comparison?.compare }
-  const name = `usage-by-${by.replace(',', '-')}-${span.label}`.replaceAll(/[^\w]+/g, '-')
   const formats = { csv: 'CSV', jsonl: 'JSON lines', parquet: 'Parquet' }
-  return html`<span class="row small">Export ${Object.entries(formats).map(([format, words]) => html`<a key=${format} href=${pathOf('/v1/usage', { ...question, format })} download=${`${name}.${format}`}>${words}</a>`)}</span>`
+  return html`<span class="row small">Export ${Object.entries(formats).map(([format, words]) => html`<a key=${format} href=${pathOf('/v1/usage', { ...question, format })} download>${words}</a>`)}</span>`
 }
 
 /** Rows below a group, at most: the group itself leads to all of them. */

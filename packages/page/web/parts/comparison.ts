@@ -1,4 +1,4 @@
-import { dateOf } from '../format.ts'
+import { dateOf } from '@weir/core/format.ts'
 import { addMonths, daysAfter, daysText, isDate, monthOf, type Span } from './span-range.ts'
 
 /** The earlier spans that one is compared with. */

@@ -1,4 +1,5 @@
-import { dateOf, stepLabel } from '../format.ts'
+import { dateOf } from '@weir/core/format.ts'
+import { stepLabel } from '../format.ts'
 
 /** Which span an address names, and the calendar's arithmetic. */
 

@@ -1,6 +1,7 @@
+import { dateOf } from '@weir/core/format.ts'
 import { useEffect, useState } from 'preact/hooks'
 import { answeredAt, refresh } from '../api.ts'
-import { ago, dateOf } from '../format.ts'
+import { ago } from '../format.ts'
 import { html } from '../html.ts'
 import { browserZone, setParams, useLocation, zoneNow } from '../location.ts'
 import { Action } from './dialog.ts'

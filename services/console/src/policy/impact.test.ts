@@ -70,6 +70,19 @@ it('refuses a file, a span or a number of subjects that is not right, and says s
   expect(await statusOf('')).toBe(422)
 })
 
+it('asks what one limit with other settings would have done to the subjects that are named, and changes nothing', async () => {
+  const { ask, asked, store } = await openAsked()
+  const settings = { algorithm: 'fixed_window', size: 7, window: '1m' }
+  const body = { settings, subjects: ['acme'] }
+  const response = await ask('POST /v1/limits/minute/impact', { body })
+  expect([response.statusCode, response.json().refused]).toEqual([200, { before: 1, after: 3 }])
+  expect(asked).toMatchObject([{ fromMs: nowMs - 7 * 86_400_000, subjects: ['acme'] }])
+  expect([...(asked[0]?.edit.limits ?? [])]).toEqual([['minute', 'changed']])
+  expect(store.state?.get('limit', 'minute')?.body).toMatchObject({ size: 100 })
+  const wrong = await ask('POST /v1/limits/minute/impact', { body: { ...body, settings: { size: 'x' } } })
+  expect([wrong.statusCode, (await ask('POST /v1/limits/none/impact', { body })).statusCode]).toEqual([422, 404])
+})
+
 it('tells two impacts at once, and answers the third with 429', async () => {
   const { promise, resolve } = Promise.withResolvers<Impact>()
   const { ask, asked } = await openAsked(() => promise)

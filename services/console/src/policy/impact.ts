@@ -75,16 +75,11 @@ function questionOf({ subject, top, from, to }: Asked, nowMs: number): ImpactQue
   return wrong.length > 0 ? badRequest(wrong.join('; ')) : { fromMs, toMs, subjects, top: count }
 }
 
-/** `POST /v1/policy/impact`: which requests of the last days an edited policy would have refused. */
-export function registerImpact(
-  app: FastifyInstance,
-  sources: Sources,
-  changer: PolicyChanger,
-  file: { readonly bodyLimit: number; readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem> },
-): void {
+/** What an edit would have done, two at once; both routes share it. */
+export function impactAnswers(sources: Sources, changer: PolicyChanger) {
   const semaphore = new Semaphore(atOnce)
   type Plan = (state: PolicyState) => Promise<ChangePlan<PolicyEdit>>
-  const answerImpact = async (request: FastifyRequest, reply: FastifyReply, asked: Asked, plan: Plan) => {
+  return async (request: FastifyRequest, reply: FastifyReply, asked: Asked, plan: Plan) => {
     const missing = missingScope(request, 'usage')
     if (missing !== undefined) return answerProblem(reply, missing)
     const question = questionOf(asked, sources.clock.nowMs())
@@ -110,19 +105,26 @@ export function registerImpact(
       permit.leave()
     }
   }
-  serveQuestion(
-    app,
-    getImpact,
-    unanswered,
-    async (request, reply) => {
-      return answerImpact(request, reply, request.query, async (state) => {
-        const entities = await file.readFile(request.body)
-        if ('status' in entities) return reject(entities)
-        return planEdit(request, state, await changesOf(state, entities))
-      })
-    },
-    { bodyLimit: file.bodyLimit },
-  )
+}
+type AnswerImpact = ReturnType<typeof impactAnswers>
+
+/** `POST /v1/policy/impact`: which requests of the last days an edited policy would have refused. Its body is a file. */
+export function registerImpact(
+  app: FastifyInstance,
+  answerImpact: AnswerImpact,
+  file: { readonly bodyLimit: number; readonly readFile: (body: unknown) => Promise<readonly Entity[] | Problem> },
+): void {
+  const answer = (request: FastifyRequest, reply: FastifyReply) =>
+    answerImpact(request, reply, request.query as Asked, async (state) => {
+      const entities = await file.readFile(request.body)
+      if ('status' in entities) return reject(entities)
+      return planEdit(request, state, await changesOf(state, entities))
+    })
+  serveQuestion(app, getImpact, unanswered, answer, { bodyLimit: file.bodyLimit })
+}
+
+/** `POST /v1/limits/{name}/impact`: the same of one limit with other settings, for the subjects that are named. */
+export function registerLimitImpact(app: FastifyInstance, answerImpact: AnswerImpact): void {
   serveQuestion(app, getLimitImpact, unanswered, async (request, reply) => {
     const { name } = request.params
     const { settings: body, subjects: subject, from, to } = request.body

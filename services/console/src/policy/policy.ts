@@ -16,7 +16,7 @@ import { serve, servePolicy } from '../http/serve.ts'
 import type { Sources } from '../sources.ts'
 import { answerChange } from './answer-change.ts'
 import { noEntity } from './entities.ts'
-import { registerImpact } from './impact.ts'
+import { impactAnswers, registerImpact, registerLimitImpact } from './impact.ts'
 
 /** As long as a policy may be (policy-reader.ts), plus bytes for characters beyond ASCII. */
 const bodyBytesMax = 17 * 1024 * 1024
@@ -69,6 +69,8 @@ async function readFile(parser: FileParser, body: unknown): Promise<readonly Ent
 export function registerPolicy(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
   registerGet(app, sources)
   const parser = new FileParser()
+  const answerImpact = impactAnswers(sources, changer)
+  registerLimitImpact(app, answerImpact)
   // In a scope of its own, where JSON is a text like YAML: so problems have their line.
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
@@ -105,6 +107,6 @@ export function registerPolicy(app: FastifyInstance, sources: Sources, changer: 
       },
       { bodyLimit: bodyBytesMax },
     )
-    registerImpact(scope, sources, changer, { bodyLimit: bodyBytesMax, readFile: (body) => readFile(parser, body) })
+    registerImpact(scope, answerImpact, { bodyLimit: bodyBytesMax, readFile: (body) => readFile(parser, body) })
   })
 }

@@ -12,6 +12,7 @@ import {
   type RollupQuery,
 } from '@weir/api/query/usage-query.ts'
 import { askOutcomes, askUsage, getOutcomes, getUsage, sumNames } from '@weir/api/usage.ts'
+import { dateOf } from '@weir/core/format.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
@@ -149,6 +150,15 @@ function sendPage(
   return reply.type('application/json; charset=utf-8').send(write(body))
 }
 
+/** What a browser calls the file: what of, whose, by what, and from which day to which. */
+function fileName(path: string, { fromMs, toMs, timeZone, by }: RollupQuery<string>, subjects: readonly string[]) {
+  const days = [fromMs, toMs - 1].map((ms) => dateOf(ms, timeZone))
+  const of = subjects.length === 1 ? subjects : []
+  return [path.slice('/v1/'.length), ...of, ...(by.length === 0 ? [] : ['by', ...by]), ...days]
+    .join('-')
+    .replaceAll(/[^\w.-]+/g, '-')
+}
+
 /** Answers a question with a page, or with a stream of the whole answer. */
 async function answerQuestion<Dimension extends string>(
   sources: Sources,
@@ -173,7 +183,7 @@ async function answerQuestion<Dimension extends string>(
     const question = { source: route.sourceOf(reach, query), query, form: { ...form, format: form.format } }
     return answerStream(request, reply, sources.semaphores.exports, {
       format: form.format,
-      name: path.slice('/v1/'.length),
+      name: fileName(path, query, listOf(given.subject)),
       askCompleteness: () => sources.usage.askCompleteness(route.rows),
       readGaps: () => sources.usage.readGaps(route.rows, spanOf(query)),
       open: (signal, completeMs) =>
