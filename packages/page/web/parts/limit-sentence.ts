@@ -5,7 +5,7 @@ import { count, counted } from '@weir/core/format.ts'
 type LimitImpact = Pick<Impact['limits'][number], 'before' | 'after' | 'subjects' | 'routes'>
 
 const names = (all: readonly string[]) =>
-  all.length < 3 ? all.join(' and ') : `${all.slice(0, 2).join(', ')} and ${count(all.length - 2)} others`
+  all.length < 3 ? all.join(' and ') : `${all.slice(0, 2).join(', ')} and ${counted(all.length - 2, 'other')}`
 
 /** Who would be refused, how often and where, in one sentence. */
 export function limitSentence({ before, after, subjects, routes }: LimitImpact, size: number): string {
