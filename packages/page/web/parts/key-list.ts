@@ -79,7 +79,8 @@ export function KeyList({ subject = '' }: { readonly subject?: string }) {
     },
     {
       name: 'Prefix',
-      cell: ({ prefix }) => (prefix === null ? html`<span class="quiet">–</span>` : html`<code>${prefix}…</code>`),
+      cell: ({ prefix }) =>
+        prefix === null ? html`<span class="quiet">–</span>` : html`<span><code>${prefix}…</code></span>`,
     },
     ...(subject === ''
       ? [{ name: 'Subject', isPlain: true, cell: (key: Key) => html`<${Subject} id=${key.subject} />` }]
