@@ -31,12 +31,15 @@ interface Told {
 
 const nothing = { before: 0, after: 0, subjects: [], routes: [] }
 
-/** Whom another size would touch most: below the size that there is by their peaks, above it by their refusals. */
-const mostTouched = (rows: readonly UtilizationRow[], isLower: boolean): readonly string[] =>
-  rows
-    .toSorted((a, b) => Number(b[isLower ? 'used' : 'refused']) - Number(a[isLower ? 'used' : 'refused']))
+/** Whom another size would touch most: below the size that there is by requests and the part of the peak beyond it. */
+function mostTouched(rows: readonly UtilizationRow[], size: number, wanted: number): readonly string[] {
+  const touched = ({ used, count: requests, refused }: UtilizationRow) =>
+    wanted < size ? Number(requests) * Math.max(0, 1 - wanted / Number(used)) : Number(refused)
+  return rows
+    .toSorted((a, b) => touched(b) - touched(a))
     .map(({ subject }) => subject)
     .filter((one) => !one.startsWith('_'))
+}
 
 /** Decides the requests of those touched most again: ten at once, then the others. */
 function useLimitImpact(
@@ -49,7 +52,7 @@ function useLimitImpact(
   useEffect(() => {
     if (wanted === settings.size || rows.length === 0) return
     let isOver = false
-    const subjects = mostTouched(rows, wanted < Number(settings.size))
+    const subjects = mostTouched(rows, Number(settings.size), wanted)
     const ask = async (some: readonly string[]) => {
       const body = { settings: { ...settings, size: wanted }, subjects: some }
       const { exact, limits } = await send<Impact>('POST', `/v1/limits/${encodeURIComponent(name)}/impact`, body)
