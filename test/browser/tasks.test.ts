@@ -85,7 +85,7 @@ it('finance sees who used most against the same days last month, and exports wha
   await close()
 })
 
-it('whoever sends most refused requests is found by address, blocked from its row, and served again', async () => {
+it('the caller with most refused requests is found by address, blocked from its row, and served again', async () => {
   const { page, click, faults, close } = await openCounting('/usage?by=ip&span=24h&order=-denied')
   const rows = page.getByRole('region', { name: /^By ip|^By address/i }).locator('tbody tr')
   await rows.first().waitFor()

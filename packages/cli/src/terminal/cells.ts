@@ -6,7 +6,7 @@ const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 /** A count as a cell of a table has it, whatever its size; `-` for what is not known. */
 export const countCell = (value: number | bigint | string | null): string => (value === null ? '-' : count(value))
 
-/** A moment in the reader's zone, `27 Nov 2026, 11:02:03 UTC`, or the word for none; a text that is no time, as it is. */
+/** A moment in the reader's zone, `27 Nov 2026, 11:02:03 UTC`, or the word for none; other text as it is. */
 export function momentCell(at: number | string | null | undefined, none = '-'): string {
   if (at === null || at === undefined) return none
   return Number.isNaN(new Date(at).getTime()) ? String(at) : moment(at, zone)

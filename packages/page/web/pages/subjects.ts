@@ -94,7 +94,7 @@ export function asFilter(all: readonly string[]): readonly string[] {
   return end < 0 ? subjects : subjects.slice(0, end)
 }
 
-/** A limit that has left the policy is nobody's nearest. */
+/** A limit that has left the policy is not the nearest one. */
 const isInForce = (row: UtilizationRow | UsageRow) => !('removed' in row && row.removed)
 
 type Given = Readonly<Record<string, string | undefined>>

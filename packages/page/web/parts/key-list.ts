@@ -88,7 +88,7 @@ export function KeyList({ subject = '' }: { readonly subject?: string }) {
     {
       name: 'Requests, 30 days',
       isNumber: true,
-      cell: ({ id }) => use && count((use.get(id) ?? []).reduce((sum, one) => sum + Number(one.count), 0)),
+      cell: ({ id }) => count(use && (use.get(id) ?? []).reduce((sum, one) => sum + Number(one.count), 0)),
     },
     {
       name: 'Last used',

@@ -8,7 +8,7 @@ import { Action } from './dialog.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
 import { actionsOf, type Column, Table } from './table.ts'
-import { Because, Meter, Part } from './words.ts'
+import { Because, Meter, Part, Time } from './words.ts'
 
 const pathOfSubject = (id: string) => `/v1/subjects/${encodeURIComponent(id)}`
 
@@ -17,13 +17,21 @@ const used = ({ used: now, capacity, by }: LimitState) =>
     ? html`<span class="quiet">counts by ${by.filter((one) => one !== 'subject').join(', ')}</span>`
     : html`<span class="row tight"><${Meter} used=${now} size=${capacity} />${count(now)} of ${count(capacity)}</span>`
 
+/** Seconds and minutes are waited for; of hours and days one wants to know when they end. */
+const clockFromMs = 3_600_000
+function Resets({ ms }: { readonly ms: number }) {
+  if (ms < clockFromMs) return html`resets in ${length(ms)}`
+  const at = new Date(Math.round((Date.now() + ms) / 1_000) * 1_000).toISOString()
+  return html`resets <${Time} at=${at} /> (in ${length(ms)})`
+}
+
 const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: units }: LimitState) => {
   if (blocked !== null && blocked > 0) return html`<span class="word refused">✕ blocked for ${length(blocked)}</span>`
   if (mode === 'shadow') return html`<span class="word shadow">◌ in shadow</span>`
   if (remaining === 0)
-    return html`<span class="word refused">✕ used up</span>${reset !== null && ` for ${length(reset)}`}`
+    return html`<span class="word refused">✕ used up</span>${reset !== null && html`, <${Resets} ms=${reset} />`}`
   if (reset === null) return ''
-  return reset === 0 || units === 0 ? html`<span class="quiet">unused</span>` : `resets in ${length(reset)}`
+  return reset === 0 || units === 0 ? html`<span class="quiet">unused</span>` : html`<${Resets} ms=${reset} />`
 }
 
 const columns: readonly Column<LimitState>[] = [

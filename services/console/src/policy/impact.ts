@@ -108,7 +108,7 @@ export function impactAnswers(sources: Sources, changer: PolicyChanger) {
 }
 type AnswerImpact = ReturnType<typeof impactAnswers>
 
-/** `POST /v1/policy/impact`: which requests of the last days an edited policy would have refused. Its body is a file. */
+/** `POST /v1/policy/impact`: which requests of the last days an edited policy would have refused, as a file. */
 export function registerImpact(
   app: FastifyInstance,
   answerImpact: AnswerImpact,
