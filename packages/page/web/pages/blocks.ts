@@ -52,7 +52,7 @@ export function BlocksPage() {
     { name: 'Refused', isNumber: true, cell: ({ refusals }) => count(refusals) },
     actionsOf(
       (block) => html`
-        <${Action} label="Lift" scope="limits" again=${asked.again} about="Ends the block and keeps the count. A full count blocks again at the next request." run=${lift(block, false)} />
+        <${Action} label="Lift" scope="limits" again=${asked.again} about=${block.limit === null ? 'Ends the block within a second.' : 'Ends the block and keeps the count. A full count blocks again at the next request.'} run=${lift(block, false)} />
         ${block.limit !== null && html`<${Action} label="Lift and reset" scope="limits" again=${asked.again} about="Ends the block and resets the count." run=${lift(block, true)} />`}
       `,
     ),

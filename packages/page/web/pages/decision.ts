@@ -77,7 +77,7 @@ function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']
     </p>
     ${
       changed.length === 0
-        ? html`<p class="quiet">Unchanged since.</p>`
+        ? change !== undefined && html`<p class="quiet">Unchanged since.</p>`
         : html`<p>Since then:</p>
             <${Differences} of=${changed.map(({ now: after, ...one }) => ({ ...one, after }))} />`
     }

@@ -19,7 +19,7 @@ interface DeleteProps {
 
 function Delete({ path, kind, name, settings: { etag }, again }: DeleteProps) {
   const run = () => send('DELETE', path, undefined, { 'If-Match': etag })
-  const about = html`<p>Deletes ${name}${kind === 'subjects' && ' and its keys'} within a second. A part that is still in use stays.</p>`
+  const about = html`<p>Deletes ${name}${kind === 'subjects' && ' and its keys'} within a second. Remove it from plans and routes first.</p>`
   return html`<${Action} label="Delete" isDanger scope="write" about=${about} run=${run} again=${again} confirm=${name} />`
 }
 

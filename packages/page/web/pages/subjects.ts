@@ -1,12 +1,12 @@
 import type { UsageRow } from '@weir/api/usage.ts'
 import type { UtilizationRow } from '@weir/api/utilization.ts'
-import { csvOf } from '@weir/core/csv.ts'
 import { change, count, percent } from '@weir/core/format.ts'
 import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
 import { BlockCaller } from '../parts/block-caller.ts'
 import { comparisonOf } from '../parts/comparison.ts'
+import { ExportCsv } from '../parts/export.ts'
 import { Field } from '../parts/field.ts'
 import { RaiseLimit } from '../parts/limits-now.ts'
 import { Panel } from '../parts/panel.ts'
@@ -31,22 +31,54 @@ function Near({ near }: { readonly near: UtilizationRow }) {
 const againstPrevious = new URLSearchParams({ compare: 'previous' })
 const nearestFirst = '-share'
 const columnsFor = (compared: string, again: () => void): readonly Column<Seen>[] => [
-  { name: 'Subject', isPlain: true, cell: ({ subject }) => html`<${Subject} id=${subject} />` },
-  { name: 'Units', isNumber: true, order: '-cost', cell: ({ usage }) => count(usage?.cost) },
-  { name: `± ${compared}`, isNumber: true, order: '-change', cell: ({ usage }) => change(usage?.change) },
+  {
+    name: 'Subject',
+    isPlain: true,
+    cell: ({ subject }) => html`<${Subject} id=${subject} />`,
+    csv: ({ subject }) => subject,
+  },
+  {
+    name: 'Units',
+    isNumber: true,
+    order: '-cost',
+    cell: ({ usage }) => count(usage?.cost),
+    csv: ({ usage }) => usage?.cost,
+  },
+  {
+    name: `± ${compared}`,
+    isNumber: true,
+    order: '-change',
+    cell: ({ usage }) => change(usage?.change),
+    csv: ({ usage }) => usage?.change,
+  },
   {
     name: 'Nearest limit',
     isPlain: true,
     order: nearestFirst,
     cell: ({ near }) => (near === undefined ? '–' : html`<${Near} near=${near} />`),
+    csv: ({ near }) => near && `${near.limit} ${percent(near.share, 1)}`,
   },
-  { name: 'Decisions', isNumber: true, isMinor: true, order: '-count', cell: ({ usage }) => count(usage?.count) },
-  { name: 'Refused', isNumber: true, order: '-denied', cell: ({ usage }) => count(usage?.denied) },
+  {
+    name: 'Decisions',
+    isNumber: true,
+    isMinor: true,
+    order: '-count',
+    cell: ({ usage }) => count(usage?.count),
+    csv: ({ usage }) => usage?.count,
+  },
+  {
+    name: 'Refused',
+    isNumber: true,
+    order: '-denied',
+    cell: ({ usage }) => count(usage?.denied),
+    csv: ({ usage }) => usage?.denied,
+  },
   {
     name: 'Refused %',
     isNumber: true,
     isMinor: true,
     cell: ({ usage }) => (usage === undefined ? '–' : percent(Number(usage.denied), Number(usage.count))),
+    csv: ({ usage }) => usage && (Number(usage.denied) / Number(usage.count)).toFixed(4),
   },
   actionsOf(
     ({ subject, near }) => html`
@@ -55,37 +87,6 @@ const columnsFor = (compared: string, again: () => void): readonly Column<Seen>[
     `,
   ),
 ]
-
-const csvColumns = {
-  subject: 'text',
-  cost: 'exact',
-  previous_cost: 'exact',
-  change: 'exact',
-  nearest_limit: 'text',
-  share: 'exact',
-  count: 'exact',
-  denied: 'exact',
-} as const
-
-/** The rows as they stand on the screen, as a file. */
-function exportRows(seen: readonly Seen[], name: string): void {
-  const textOf = (value: unknown) => (value === null || value === undefined ? '' : String(value))
-  const rows = seen.map(({ subject, usage, near }) => ({
-    subject,
-    cost: textOf(usage?.cost),
-    previous_cost: textOf(usage?.previous?.cost),
-    change: textOf(usage?.change),
-    nearest_limit: textOf(near?.limit),
-    share: textOf(near?.share),
-    count: textOf(usage?.count),
-    denied: textOf(usage?.denied),
-  }))
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([csvOf(csvColumns, rows)], { type: 'text/csv' }))
-  link.download = `${name}.csv`
-  link.click()
-  URL.revokeObjectURL(link.href)
-}
 
 /** As many of these subjects as one address of the API takes, with its other parameters: 100 of a filter. */
 export function asFilter(all: readonly string[]): readonly string[] {
@@ -155,7 +156,7 @@ export function SubjectsPage() {
       : 'Nobody used 80% of a limit in this span.'
   const narrow = (event: Event) =>
     setParams({ share_from: (event.currentTarget as HTMLInputElement).checked ? '0.8' : undefined })
-  const fileName = `subjects-${label}`.replaceAll(/[^\w]+/g, '-')
+  const columns = columnsFor(comparison?.label ?? 'before', asked.again)
   const sort = (one: string) => setParams({ order: one, share_from: undefined })
   return html`
     <div class="head">
@@ -163,12 +164,12 @@ export function SubjectsPage() {
       <div class="row">
         <${Field} isTool label="Name begins with" on="change" suggest="subject" value=${prefix} onValue=${(one: string) => setParams({ subject_prefix: one })} />
         <label><input type="checkbox" checked=${share !== ''} onChange=${narrow} /> at least 80%</label>
-        <button disabled=${seen.length === 0} onClick=${() => exportRows(seen, fileName)}>Export CSV</button>
+        <${ExportCsv} name=${`subjects ${label}`} columns=${columns} rows=${seen} />
       </div>
     </div>
     <${Panel} title=${`Subjects, ${label}`} asked=${asked} path=${path} rows=${22} empty=${() => (seen.length > 0 ? undefined : whoElse())}>
       ${() => html`<div class="stack">
-        <${Table} caption="Subjects" columns=${columnsFor(comparison?.label ?? 'before', asked.again)} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
+        <${Table} caption="Subjects" columns=${columns} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
         <p class="quiet small">Subjects without requests in this span are not listed: use the search or the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a> lists them.</p>
       </div>`}
     <//>

@@ -4,6 +4,7 @@ import { pathOf, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
 import { comparisonOf, comparisons } from '../parts/comparison.ts'
+import { ExportCsv } from '../parts/export.ts'
 import { Field } from '../parts/field.ts'
 import { Filters, filtersOf } from '../parts/filters.ts'
 import { Panel } from '../parts/panel.ts'
@@ -11,7 +12,7 @@ import { thisMinute, useSpan } from '../parts/span.ts'
 import { spanOf } from '../parts/span-range.ts'
 import { Table } from '../parts/table.ts'
 import { Parts } from '../parts/tabs.ts'
-import { type Measure, measureNames, UsageChart } from '../parts/usage-chart.ts'
+import { type Measure, measureNames, sumOf, UsageChart } from '../parts/usage-chart.ts'
 import { usageColumns } from '../parts/usage-columns.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { asFilter } from './subjects.ts'
@@ -69,7 +70,7 @@ function useQuestion() {
     measure: isMeasure(asked) ? asked : 'cost',
     isSplit: params.get('split') !== 'off',
     top: params.get('top') ?? '20',
-    order: params.get('order') ?? '-cost',
+    order: params.get('order') ?? `-${sumOf(isMeasure(asked) ? asked : 'cost')}`,
   }
 }
 type Question = ReturnType<typeof useQuestion>
@@ -87,11 +88,11 @@ function Tools({ by, top, measure, compare, isSplit }: Question) {
   </div>`
 }
 
-/** The list as a file: the same rows, columns and order; the API names it by what it is of, and when. */
+/** The whole list as a file of the API, which names it by what it is of, and when. */
 function Exports({ question: { by, given, comparison, top, order } }: { readonly question: Question }) {
   const question = { ...given, step: 'total', by, top, order, compare: comparison?.compare }
-  const formats = { csv: 'CSV', jsonl: 'JSON lines', parquet: 'Parquet' }
-  return html`<span class="row small">Export ${Object.entries(formats).map(([format, words]) => html`<a key=${format} href=${pathOf('/v1/usage', { ...question, format })} download>${words}</a>`)}</span>`
+  const formats = { jsonl: 'JSON lines', parquet: 'Parquet' }
+  return html`<span class="row small">${Object.entries(formats).map(([format, words]) => html`<a key=${format} href=${pathOf('/v1/usage', { ...question, format })} download>${words}</a>`)}</span>`
 }
 
 /** Rows below a group, at most: the group itself leads to all of them. */
@@ -134,14 +135,15 @@ function DecisionsView({ question }: { readonly question: Question }) {
       ? html`Nothing in this span with these filters. <a class="button" href=${hrefOf('/usage', { span: '365d' })}>Show the last year</a>`
       : undefined
   const columns = by.split(',')
+  const shown = usageColumns(columns, comparison?.label, groups.asked.data?.totals.cost ?? '0')
   const listTitle = `${upper(groupings[by] ?? by)}, top ${top}`
   return html`
     <${Panel} title=${title} asked=${chart} path=${isByLine ? linesPath : chartPath} rows=${11} empty=${nothing}>
       ${(data: Usage) => html`<${UsageChart} usage=${data} title=${title} measure=${measure} groups=${lines.data} by=${by} before=${before.data} beforeLabel=${comparison?.label} />`}
     <//>
-    <${Panel} title=${listTitle} asked=${groups.asked} path=${groups.path} rows=${22} empty=${nothing} tools=${html`<${Exports} question=${question} />`}>
+    <${Panel} title=${listTitle} asked=${groups.asked} path=${groups.path} rows=${22} empty=${nothing} tools=${html`<${Exports} question=${question} /><${ExportCsv} name=${`usage by ${columns.join(' ')} ${span.label}`} columns=${shown} rows=${groups.rows} />`}>
       ${(data: Usage) => html`<div class="stack">
-        <${Table} caption="Usage by group" columns=${usageColumns(columns, comparison?.label, data.totals.cost)} rows=${groups.rows} keyOf=${rowKey(columns)} order=${groups.order} onOrder=${(one: string) => setParams({ order: one })} />
+        <${Table} caption="Usage by group" columns=${shown} rows=${groups.rows} keyOf=${rowKey(columns)} order=${groups.order} onOrder=${(one: string) => setParams({ order: one })} />
         <p class="quiet">Total: ${count(data.totals.cost)} units, ${count(data.totals.count)} decisions, ${count(data.totals.denied)} refused${data.totals.change === undefined ? '' : `; ${change(data.totals.change)} vs ${comparison?.label}`}.</p>
       </div>`}
     <//>

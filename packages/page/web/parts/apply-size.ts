@@ -34,6 +34,7 @@ async function addBeside(name: string, added: string): Promise<void> {
 /** The ways to put a size into force. */
 export function ApplySize({ name, settings: { body, etag }, size, subjects, again }: ApplyProps) {
   const path = `/v1/limits/${encodeURIComponent(name)}`
+  const isSame = size === body.size
   const shadow = `${name}-${size}`.slice(0, 64)
   const apply = () => send('PUT', path, { ...body, size }, { 'If-Match': etag })
   const inShadow = async () => {
@@ -51,9 +52,9 @@ export function ApplySize({ name, settings: { body, etag }, size, subjects, agai
   }
   const yaml = `limits:\n  ${name}: ${JSON.stringify({ ...body, size })}\n`
   return html`
-    <${Action} label=${`Apply ${count(size)}`} scope="write" about=${html`<p>Sets the size of ${name} from ${count(Number(body.size))} to ${count(size)} for everybody without a size of their own. Counts stay.</p>`} run=${apply} said=${said} again=${again} />
-    <${Action} label="Apply in shadow" scope="write" about=${html`<p>Adds the limit ${shadow} beside ${name}. It counts and reports whom it would refuse, and refuses nobody.</p>`} run=${inShadow} said=${said} again=${again} />
-    <${Action} label="Only for these" scope="write" isDisabled=${subjects.length === 0} about=${html`<p>Gives ${counted(subjects.length, 'customer')} a size of ${count(size)} of their own: ${subjects.join(', ')}.</p>`} run=${onlyFor} said=${said} again=${again} />
+    <${Action} label=${`Apply ${count(size)}`} scope="write" isDisabled=${isSame} about=${html`<p>Sets the size of ${name} from ${count(Number(body.size))} to ${count(size)} for everybody without a size of their own. Counts stay.</p>`} run=${apply} said=${said} again=${again} />
+    <${Action} label="Apply in shadow" scope="write" isDisabled=${isSame} about=${html`<p>Adds the limit ${shadow} beside ${name}. It counts and reports whom it would refuse, and refuses nobody.</p>`} run=${inShadow} said=${said} again=${again} />
+    <${Action} label="Only for these" scope="write" isDisabled=${isSame || subjects.length === 0} about=${html`<p>Gives ${counted(subjects.length, 'customer')} a size of ${count(size)} of their own: ${subjects.join(', ')}.</p>`} run=${onlyFor} said=${said} again=${again} />
     <${Copy} text=${yaml} label="Copy YAML" kind="" />
   `
 }

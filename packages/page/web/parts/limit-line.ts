@@ -148,20 +148,20 @@ export function LimitLine({
   const rows = asked.data?.rows ?? []
   const told = useLimitImpact(name, settings.body, wanted, rows)
   const subjects = told.impact?.subjects ?? []
-  const typed = (event: Event) =>
-    setWanted(Math.max(1, Math.round(Number((event.currentTarget as HTMLInputElement).value) || size)))
+  const typed = (event: Event) => {
+    const given = Math.round(Number((event.currentTarget as HTMLInputElement).value))
+    // Nothing, while another size is being typed.
+    if (given >= 1) setWanted(given)
+  }
   const empty = ({ rows: all }: { rows: readonly UtilizationRow[] }) =>
     all.length === 0 ? 'Nobody met this limit in 7 days.' : undefined
   return html`<${Panel} title="Peaks, last 7 days" asked=${asked} path=${path} rows=${8} empty=${empty}>
     ${() => html`<div class="stack">
       <${Peaks} rows=${rows} size=${size} wanted=${wanted} onSize=${setWanted} />
       <div class="row">
-        <label class="row">Size <input type="number" min="1" step="1" value=${wanted} onChange=${typed} /></label>
-        ${
-          wanted !== size &&
-          html`<button onClick=${() => setWanted(size)}>Reset to ${count(size)}</button>
-          <${ApplySize} name=${name} settings=${settings} size=${wanted} subjects=${subjects.map(({ subject }) => subject)} again=${again} />`
-        }
+        <label class="row">Size <input type="number" min="1" step="1" value=${wanted} onInput=${typed} /></label>
+        ${wanted !== size && html`<button onClick=${() => setWanted(size)}>Reset to ${count(size)}</button>`}
+        <${ApplySize} name=${name} settings=${settings} size=${wanted} subjects=${subjects.map(({ subject }) => subject)} again=${again} />
       </div>
       ${told.error !== undefined && html`<${Fault} error=${told.error} />`}
       <p role="status">${

@@ -6,6 +6,8 @@ import { Panel, type PanelProps } from './panel.ts'
 export interface Column<Row> {
   readonly name: string
   readonly cell: (row: Row) => Children
+  /** What a file has of it; a column without is left out there. */
+  readonly csv?: (row: Row) => string | number | null | undefined
   readonly isNumber?: boolean
   /** Left out of the cards of narrow screens. */
   readonly isMinor?: boolean
@@ -44,7 +46,7 @@ function Head<Row>({
   const name =
     column.order === undefined || onOrder === undefined
       ? column.name
-      : html`<button class="bare" onClick=${() => onOrder(column.order ?? '')}>${column.name}${isSorted && ' ↓'}</button>`
+      : html`<button class="bare" title="Sort" onClick=${() => onOrder(column.order ?? '')}>${column.name}${isSorted && ' ↓'}</button>`
   return html`<th scope="col" class=${classOf(column)} aria-sort=${isSorted ? 'descending' : undefined}>${name}</th>`
 }
 

@@ -30,7 +30,8 @@ export const measureNames: Readonly<Record<Measure, string>> = {
   denied: 'refused',
 }
 
-const sumOf = (measure: Measure) => (measure === 'decisions' ? 'count' : measure)
+/** The sum of a row that a measure is. */
+export const sumOf = (measure: Measure) => (measure === 'decisions' ? 'count' : measure)
 
 /** A line for each of the groups, whose steps are those of the whole. */
 function seriesOf(groups: Usage, by: string, measure: Measure, steps: readonly UsageRow[]): Series[] {

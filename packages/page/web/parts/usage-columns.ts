@@ -36,14 +36,45 @@ export function usageColumns(by: readonly string[], compared: string | undefined
       : html`<${Facet} name=${name} value=${value} text=${valueName(name, value)} />`
   }
   return [
-    ...by.map((name) => ({ name: columnNames[name] ?? name, cell: cell(name), isPlain: true })),
-    { name: 'Units', isNumber: true, order: '-cost', cell: ({ cost }) => count(cost) },
-    { name: 'Share', isNumber: true, isMinor: true, cell: ({ cost }) => percent(Number(cost), Number(total)) },
+    ...by.map((name) => ({
+      name: columnNames[name] ?? name,
+      cell: cell(name),
+      csv: (row: UsageRow) => (row.other === true ? `other (${row.groups})` : row[name as 'subject']),
+      isPlain: true,
+    })),
+    { name: 'Units', isNumber: true, order: '-cost', cell: ({ cost }) => count(cost), csv: ({ cost }) => cost },
+    {
+      name: 'Share',
+      isNumber: true,
+      isMinor: true,
+      cell: ({ cost }) => percent(Number(cost), Number(total)),
+      csv: ({ cost }) => (Number(cost) / Number(total)).toFixed(4),
+    },
     ...(compared !== undefined
-      ? [{ name: `± ${compared}`, isNumber: true, order: '-change', cell: (row: UsageRow) => change(row.change) }]
+      ? [
+          {
+            name: `± ${compared}`,
+            isNumber: true,
+            order: '-change',
+            cell: (row: UsageRow) => change(row.change),
+            csv: (row: UsageRow) => row.change,
+          },
+        ]
       : []),
-    { name: 'Decisions', isNumber: true, order: '-count', cell: ({ count: all }) => count(all) },
-    { name: 'Refused', isNumber: true, order: '-denied', cell: ({ denied }) => count(denied) },
+    {
+      name: 'Decisions',
+      isNumber: true,
+      order: '-count',
+      cell: ({ count: all }) => count(all),
+      csv: ({ count: all }) => all,
+    },
+    {
+      name: 'Refused',
+      isNumber: true,
+      order: '-denied',
+      cell: ({ denied }) => count(denied),
+      csv: ({ denied }) => denied,
+    },
     ...(isBlockable(first) && may('limits') ? [blockColumn(first)] : []),
   ]
 }
