@@ -57,6 +57,19 @@ it('support finds a refusal of a customer at a given minute in three clicks', as
   await close()
 })
 
+it('by the name and the time the search leads there in one', async () => {
+  const { rows } = await stack.api<DecisionPage>('GET /v1/decisions?subject=quarry&outcome=deny&from=now-6h&limit=1')
+  const clock = rows[0]?.ts.slice(11, 16) ?? ''
+  const { page, click, clicks, faults, close } = await openCounting()
+  await page.getByLabel('Find a subject').fill(`quarry ${clock}`)
+  await page.keyboard.press('Enter')
+  const refused = page.locator('tbody tr', { hasText: '✕ refused' }).filter({ hasText: clock })
+  await click(refused.first().getByRole('link').first())
+  await page.getByText(/^Refused by (trial-minute|trial-day):/).waitFor()
+  expect([clicks(), faults]).toEqual([1, []])
+  await close()
+})
+
 it('finance sees who used most against the same days last month, and exports what is on the screen', async () => {
   const { page, faults, close } = await openCounting('/usage?by=subject')
   await choose(page, 'Span', 'month')

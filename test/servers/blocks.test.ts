@@ -239,7 +239,7 @@ test('weir blocks prints a table, and JSON for programs', async () => {
   const table = await runWeir(['blocks', '--ip', '192.0.2.150'], desk.environment)
   expect([table.code, table.stderr]).toEqual([0, ''])
   expect(table.stdout).toMatch(
-    /^UNTIL +LIMIT +SUBJECT +COUNTED BY +SINCE +REFUSED +ID\n\S+ +otp +full +key=full-1 ip=192.0.2.150 +\S+ +2 /,
+    /^UNTIL +LIMIT +SUBJECT +COUNTED BY +SINCE +REFUSED +ID\n.+ UTC +otp +full +key=full-1 ip=192.0.2.150 +.+ UTC +2 /,
   )
   const json = await runWeir(['blocks', '--ip', '192.0.2.150', '--json'], desk.environment)
   expect(JSON.parse(json.stdout)).toMatchObject([{ ip: '192.0.2.150', refusals: 2 }])

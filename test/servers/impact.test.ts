@@ -220,7 +220,7 @@ test('The subjects with the most decisions are decided again with the counts tha
   const shown = await runWeir([...args, '--top', '100'])
   expect(shown).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/Exact: \d+ decisions of 6 subjects, 100\.0% of all/),
+    stderr: expect.stringMatching(/Exact: [\d,]+ decisions of 6 subjects, 100\.0% of all/),
   })
   expect(shown.stdout).toMatch(/^LIMIT +EDIT +REFUSED +WOULD BE +WHO$/m)
   expect(shown.stdout).toMatch(/^minute +changed +\d+ +\d+ +[a-z]+(-\d)? \d+ → \d+/m)

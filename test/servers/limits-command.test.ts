@@ -134,7 +134,7 @@ test('for people there is a table, and one line says what the request would get 
   const { code, stdout } = await weir(['explain', '--route', 'POST /v1/search', '--ip', ip()])
   expect(code).toBe(0)
   expect(stdout).toContain(`${acme}: plan free, Asia/Kathmandu. Route * /v1/search, cost 2.`)
-  expect(stdout).toMatch(/search +route \* \/v1\/search, own version +token_bucket +120 in 1h, burst 8 +0 +8 +now/)
+  expect(stdout).toMatch(/search +route \* \/v1\/search, own version +token_bucket +120 in 1 h, burst 8 +0 +8 +now/)
   expect(stdout).toContain('Now: would be admitted.')
   expect((await weir(['explain', '--route', 'GET /'])).stdout).toContain('Now: depends on what was not named')
 })

@@ -64,7 +64,7 @@ test('keys are made, exchanged, listed and revoked from the command line, and st
     (await weir('keys', 'rotate', 'cli', '--overlap', '1h', '--new-id', 'cli-2', '--json')).stdout,
   )
   expect(rotated).toMatchObject({ id: 'cli-2', subject: 'acme', old: { id: 'cli' } })
-  expect((await weir('keys', 'list', '--subject', 'acme')).stdout).toMatch(/^ID +SUBJECT +EXPIRES\n/)
+  expect((await weir('keys', 'list', '--subject', 'acme')).stdout).toMatch(/^ID +KEY +SUBJECT +CREATED +EXPIRES\n/)
   expect((await weir('keys', 'revoke', 'cli')).code).toBe(0)
   const listed = JSON.parse((await weir('keys', 'list', '--json')).stdout)
   expect(listed).toEqual([{ id: 'cli-2', subject: 'acme', expires: null }])

@@ -7,6 +7,7 @@ import { noProgress } from '@weir/cli/terminal/progress.ts'
 import { readRows } from '@weir/clickhouse/connect.ts'
 import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
+import { moment } from '@weir/core/format.ts'
 import { expect, test } from 'vitest'
 import { openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import { forFile } from '../../support/opened.ts'
@@ -122,7 +123,7 @@ test('A silence keeps the webhook quiet, and the alert names it; a person may ha
   const listed = commandContext()
   await listSilences({ ...options, json: false }, listed.context)
   expect(listed.printed.join()).toMatch(
-    new RegExp(`active .* ${end} +quiet, weir.quota.reached +root +load test +${name}`),
+    new RegExp(`active .* ${moment(end, 'UTC')} +quiet, weir.quota.reached +root +load test +${name}`),
   )
 
   await stack.decide(['quiet', 'loud'], 800)

@@ -221,7 +221,7 @@ test('a change is shown before and after, by the API and by weir changes', async
   const shown = await runWeir(['changes', id], desk.environment)
   expect([shown.code, shown.stdout]).toEqual([
     0,
-    expect.stringMatching(/^\S+ {2}root\n~ limit minute\n {4}size: 100 → 300\n$/),
+    expect.stringMatching(/^.+ UTC {2}root\n~ limit minute\n {4}size: 100 → 300\n$/),
   ])
   const made = await change('PUT /v1/limits/minute', minute)
   expect((await desk.ask(`GET /v1/changes/${made.id}`)).body).toMatchObject({ entities: [{ after: minute }] })

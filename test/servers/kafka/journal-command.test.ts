@@ -35,7 +35,7 @@ test('weir journal: ls shows what dead processes left, verify reads it, drain br
 
   const listed = await weir('ls', '--json')
   expect(JSON.parse(listed.stdout)).toMatchObject([{ state: 'dead' }, { state: 'dead' }])
-  expect((await weir('ls')).stdout).toMatch(/^JOURNAL +WAITING +OLDEST +BYTES +STATE\n.*\b(1000|2000) .*\bdead\n/)
+  expect((await weir('ls')).stdout).toMatch(/^JOURNAL +WAITING +OLDEST +BYTES +STATE\n.*\b(1,000|2,000) .*\bdead\n/)
   expect((await weir('verify')).code).toBe(0)
 
   const drained = await weir('drain', '--json')

@@ -67,7 +67,7 @@ export function useKeys(): void {
 }
 
 const rows: readonly (readonly [keys: string, what: string])[] = [
-  ['/', 'search by name, id or address'],
+  ['/', 'search by name, id or address, or for a time: acme 10:05'],
   ...Object.entries(targets).map(([key, [, name]]) => [`g ${key}`, `go to ${name}`] as const),
   ['j, k', 'to the next row of a list, and back'],
   ['Enter', 'open what the row leads to'],

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
 import { html } from '../html.ts'
-import { go, hrefOf } from '../location.ts'
+import { go, hrefOf, zoneNow } from '../location.ts'
 import { may } from '../session.ts'
 import { typed, useSuggestions } from './field.ts'
+import { lastTimeOf } from './span.ts'
 
 /** An id of a decision, also within a pasted answer. */
 const decisionId = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/i
@@ -12,10 +13,23 @@ const addressLike = /^(?:\d{1,3}\.){3}\d{1,3}$|^[0-9a-f:]*:[0-9a-f:]*$/i
 const freshMs = 60_000
 const isFresh = (id: string) => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) > Date.now() - freshMs
 
+/** A subject and a time of day: `acme 10:05`. */
+const subjectAtTime = /^(.+?)\s+((?:[01]?\d|2[0-3]):[0-5]\d)$/
+const minuteMs = 60_000
+
+/** The decisions of a subject in the minute that its zone's clock last showed so, and those of the minutes beside it. */
+function decisionsAt(subject: string, clock: string): string {
+  const ms = lastTimeOf(clock, zoneNow())
+  const [from, to] = [ms - minuteMs, ms + 2 * minuteMs].map((one) => new Date(one).toISOString())
+  return hrefOf(`/subjects/${encodeURIComponent(subject)}`, { tab: 'decisions', from, to })
+}
+
 /** Leads to what is searched. */
 function find(text: string): void {
   const id = decisionId.exec(text)?.[0]
-  if (id !== undefined && (id.length < text.length || isFresh(id) || !may('read')))
+  const [, subject, clock] = subjectAtTime.exec(text) ?? []
+  if (subject !== undefined && clock !== undefined) go(decisionsAt(subject, clock))
+  else if (id !== undefined && (id.length < text.length || isFresh(id) || !may('read')))
     go(hrefOf(`/decisions/${id.toLowerCase()}`))
   else if (addressLike.test(text)) go(hrefOf('/decisions', { ip: text }))
   else go(may('read') ? hrefOf('/search', { q: text }) : hrefOf(`/subjects/${encodeURIComponent(text)}`))

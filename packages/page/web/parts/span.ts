@@ -58,6 +58,12 @@ const clockOf = (zone: string, ms: number): number => Date.parse(`${fieldText(zo
 const fieldText = (zone: string, ms: number): string =>
   new Date(ms).toLocaleString('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'short' }).replace(' ', 'T')
 
+/** When a zone's clock last showed this time of day. */
+export function lastTimeOf(clock: string, zone: string): number {
+  const today = timeIn(zone, `${dateOf(Date.now(), zone)}T${clock.padStart(5, '0')}`)
+  return today <= Date.now() ? today : timeIn(zone, `${dateOf(Date.now() - dayMs, zone)}T${clock.padStart(5, '0')}`)
+}
+
 /** Around the moment that one jumps to. */
 const jumpMs = 15 * minuteMs
 

@@ -70,7 +70,7 @@ describe('a stream of usage', () => {
       'weir-silent': '1',
       'weir-gaps': '0',
     })
-    expect(headers['content-disposition']).toBe('attachment; filename="outcomes.jsonl"')
+    expect(headers['content-disposition']).toBe('attachment; filename="outcomes-2026-11-20-2026-11-21.jsonl"')
   })
 
   it('takes no parameters that only pages or other formats have', async () => {
