@@ -223,7 +223,7 @@ test('The subjects with the most decisions are decided again with the counts tha
     stderr: expect.stringMatching(/Exact: [\d,]+ decisions of 6 subjects, 100\.0% of all/),
   })
   expect(shown.stdout).toMatch(/^LIMIT +EDIT +REFUSED +WOULD BE +WHO$/m)
-  expect(shown.stdout).toMatch(/^minute +changed +\d+ +\d+ +[a-z]+(-\d)? \d+ → \d+/m)
+  expect(shown.stdout).toMatch(/^minute +changed +[\d,]+ +[\d,]+ +[a-z]+(-\d)? [\d,]+ → [\d,]+/m)
   const printed = await runWeir([...args, '--subject', 'minutes-1', '--json'])
   expect(JSON.parse(printed.stdout).impact).toMatchObject({ exact: true, subjects: 1 })
   const both = await runWeir([...args, '--subject', 'minutes-1', '--top', '2'])

@@ -72,7 +72,7 @@ it('subjects are listed by how near they are to a limit, or those alone that use
   const says = async () =>
     await expect
       .poll(async () => (await row.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ').trim()))
-      .toEqual(['demo-small 20 new ✕ trial-day 100%, full 45 25 56%'])
+      .toEqual(['demo-small 20 new ✕ trial-day 100%, full 45 25 56% Raise Block'])
   await page.getByRole('button', { name: 'Nearest limit' }).click()
   await page.waitForURL(/order=-share/)
   await says()

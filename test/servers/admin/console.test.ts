@@ -67,7 +67,7 @@ test('keys are made, exchanged, listed and revoked from the command line, and st
   expect((await weir('keys', 'list', '--subject', 'acme')).stdout).toMatch(/^ID +KEY +SUBJECT +CREATED +EXPIRES\n/)
   expect((await weir('keys', 'revoke', 'cli')).code).toBe(0)
   const listed = JSON.parse((await weir('keys', 'list', '--json')).stdout)
-  expect(listed).toEqual([{ id: 'cli-2', subject: 'acme', expires: null }])
+  expect(listed).toMatchObject([{ id: 'cli-2', subject: 'acme', expires: null, prefix: rotated.key.slice(0, 9) }])
   const log = await admin.readLog()
   for (const secret of [created.stdout.trim(), rotated.key, admin.environment.WEIR_ADMIN_TOKEN]) {
     expect(log).not.toContain(secret)
