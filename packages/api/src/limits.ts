@@ -151,7 +151,7 @@ export const listBlocks = operation('GET /v1/blocks', {
   orScope: 'limits',
   summary: 'Who is blocked now',
   query: {
-    limit: optional(text('only blocks of this limit')),
+    limit: optional(text('only blocks of this limit; with `format=text` also those by hand')),
     subject: optional(text('only blocks of this subject, `ip:ADDRESS` for an anonymous caller')),
     ip: optional(
       address(

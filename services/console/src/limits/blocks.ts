@@ -68,7 +68,9 @@ export function registerBlocks(app: FastifyInstance, sources: Sources): void {
     if (pages.isAstray()) return answerProblem(reply, cursorInvalid)
     const question = { limit: asked.limit, subject: asked.subject, address }
     const found = await findBlocks({ limits, clock }, known, reach, question)
-    const blocks = [...manualBlocks(policy.state, question, clock.nowMs()), ...found.blocks]
+    // A firewall asks which limits may shut out an address; who was blocked by hand is shut out whatever it asks.
+    const byHand = asked.format === 'text' ? { ...question, limit: undefined } : question
+    const blocks = [...manualBlocks(policy.state, byHand, clock.nowMs()), ...found.blocks]
     const { isWhole } = found
     if (asked.format === 'text') return answerText(reply, blocks, isWhole, headers['if-none-match'])
     const [since = '', last = ''] = pages.after ?? []
