@@ -17,11 +17,12 @@ const isFresh = (id: string) => Number.parseInt(id.slice(0, 8) + id.slice(9, 13)
 const subjectAtTime = /^(.+?)\s+((?:[01]?\d|2[0-3]):[0-5]\d)$/
 const minuteMs = 60_000
 
-/** The decisions of a subject in the minute that its zone's clock last showed so, and those of the minutes beside it. */
+/** The decisions of a subject in the minute when the clock last showed this, and in those beside it. */
 function decisionsAt(subject: string, clock: string): string {
   const ms = lastTimeOf(clock, zoneNow())
-  const [from, to] = [ms - minuteMs, ms + 2 * minuteMs].map((one) => new Date(one).toISOString())
-  return hrefOf(`/subjects/${encodeURIComponent(subject)}`, { tab: 'decisions', from, to })
+  const iso = (at: number) => new Date(at).toISOString()
+  const span = { from: iso(ms - minuteMs), to: iso(ms + 2 * minuteMs) }
+  return hrefOf(`/subjects/${encodeURIComponent(subject)}`, { tab: 'decisions', ...span })
 }
 
 /** Leads to what is searched. */
