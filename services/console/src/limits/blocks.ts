@@ -68,7 +68,7 @@ export function registerBlocks(app: FastifyInstance, sources: Sources): void {
     if (pages.isAstray()) return answerProblem(reply, cursorInvalid)
     const question = { limit: asked.limit, subject: asked.subject, address }
     const found = await findBlocks({ limits, clock }, known, reach, question)
-    // A firewall asks which limits may shut out an address; who was blocked by hand is shut out whatever it asks.
+    // A firewall asks for some limits; addresses that were blocked by hand belong into its list in any case.
     const byHand = asked.format === 'text' ? { ...question, limit: undefined } : question
     const blocks = [...manualBlocks(policy.state, byHand, clock.nowMs()), ...found.blocks]
     const { isWhole } = found
