@@ -51,3 +51,9 @@ test('A value that a caller chose stands in quotes on one line, cut, and without
     `body:/p: "${String.raw`\u001b`.repeat(10)}\\u0…"`,
   ])
 })
+
+test('A time that is none keeps no alert from being described', () => {
+  const data = { limit: 'day', size: 5, until: 'soon', decision_id: 'x' }
+  const alert = { id: 'x', type: 'weir.limit.blocked', subject: 'acme', time: '', data } as AlertV1
+  expect(describeAlert(alert).lines).toContain('Until: soon')
+})

@@ -4,8 +4,9 @@ import type { AlertOf, AlertV1 } from './alert.v1.ts'
 
 /** Formats a time to the minute, which is precise enough for quotas. An alert of an older Weir may lack one. */
 function time(rfc3339?: string): string {
-  if (rfc3339 === undefined) return '–'
-  const at = new Date(rfc3339)
+  const at = new Date(rfc3339 ?? '')
+  // Whatever is in its record, an alert is delivered.
+  if (Number.isNaN(at.getTime())) return rfc3339 || '–'
   return `${written('date', 'UTC', at)}, ${written('minute', 'UTC', at)} UTC`
 }
 

@@ -150,7 +150,8 @@ function readEntity(kind: EntityKind, name: string, value: JsonObject | null): P
   }
 }
 
-const issueFields: Checks<keyof Issue> = { at: isText, prefix: isText }
+const isTime = (value: unknown) => isText(value) && !Number.isNaN(Date.parse(value))
+const issueFields: Checks<keyof Issue> = { at: isTime, prefix: isText }
 /** Only shown to people: a wrong one is as good as none. */
 const readIssue = (value: unknown) => (wrongField(value, issueFields) === undefined ? (value as Issue) : undefined)
 
@@ -168,7 +169,7 @@ const lineFields: Checks<keyof ChangeLineV1> = {
   forgotten: isOptional(isAll((count) => wrongField(count, forgottenFields) === undefined)),
 }
 const changeFields: Checks = {
-  at: (value) => isText(value) && !Number.isNaN(Date.parse(value)),
+  at: isTime,
   by: isText,
   summary: isAll((line) => wrongField(line, lineFields) === undefined),
   after: isOptional((position) => wrongField(position, positionFields) === undefined),

@@ -1,6 +1,6 @@
 import type { Change, ListedChange } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
-import { askSettings, pathOf, send, useAnswer } from '../api.ts'
+import { askSettings, pathOf, type Refusal, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf, useLocation } from '../location.ts'
 import { describeChange, wordsOf } from '../parts/change-words.ts'
@@ -39,7 +39,10 @@ function Revert({ data, again }: { readonly data: Change; readonly again: () => 
   const run = async () => {
     for (const part of data.entities.toReversed()) {
       const path = pathOfPart(part)
-      const now = await askSettings(path).catch(() => undefined)
+      const now = await askSettings(path).catch((error: Refusal) => {
+        // It is deleted: there is no version to hold to.
+        if (error.status !== 404) throw error
+      })
       const ifSame = now === undefined ? {} : { 'If-Match': now.etag }
       await (part.before === null ? send('DELETE', path, undefined, ifSame) : send('PUT', path, part.before, ifSame))
     }

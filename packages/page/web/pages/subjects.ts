@@ -6,7 +6,7 @@ import { html } from '../html.ts'
 import { hrefOf, setParams, useLocation } from '../location.ts'
 import { BlockCaller } from '../parts/block-caller.ts'
 import { comparisonOf } from '../parts/comparison.ts'
-import { ExportCsv } from '../parts/export.ts'
+import { ExportCsv, partOf } from '../parts/export.ts'
 import { Field } from '../parts/field.ts'
 import { RaiseLimit } from '../parts/limits-now.ts'
 import { Panel } from '../parts/panel.ts'
@@ -78,7 +78,7 @@ const columnsFor = (compared: string, again: () => void): readonly Column<Seen>[
     isNumber: true,
     isMinor: true,
     cell: ({ usage }) => (usage === undefined ? '–' : percent(Number(usage.denied), Number(usage.count))),
-    csv: ({ usage }) => usage && (Number(usage.denied) / Number(usage.count)).toFixed(4),
+    csv: ({ usage }) => usage && partOf(Number(usage.denied), Number(usage.count)),
   },
   actionsOf(
     ({ subject, near }) => html`

@@ -9,6 +9,9 @@ interface ExportProps<Row> {
   readonly rows: readonly Row[]
 }
 
+/** A part of a whole as a file has it; of nothing there is none. */
+export const partOf = (part: number, of: number): string => (of === 0 ? '' : (part / of).toFixed(4))
+
 /** Saves a table as it stands on the screen: its rows, columns and order. */
 export function ExportCsv<Row>({ name, columns, rows }: ExportProps<Row>) {
   const shown = columns.filter(({ csv }) => csv !== undefined)

@@ -4,6 +4,7 @@ import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { may } from '../session.ts'
 import { BlockCaller, type BlockedBy } from './block-caller.ts'
+import { partOf } from './export.ts'
 import { columnNames, Facet } from './filters.ts'
 import { actionsOf, type Column } from './table.ts'
 import { Subject, valueName } from './words.ts'
@@ -48,7 +49,7 @@ export function usageColumns(by: readonly string[], compared: string | undefined
       isNumber: true,
       isMinor: true,
       cell: ({ cost }) => percent(Number(cost), Number(total)),
-      csv: ({ cost }) => (Number(cost) / Number(total)).toFixed(4),
+      csv: ({ cost }) => partOf(Number(cost), Number(total)),
     },
     ...(compared !== undefined
       ? [
