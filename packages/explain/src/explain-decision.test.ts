@@ -6,20 +6,24 @@ import type { PolicyFacts, RecordedDecision } from './recorded-decision.ts'
 
 const limitOf = (span: Span, more: Partial<Limit> = {}) => buildLimit({ name: 'l', span, ...more })
 const midnightMs = Date.parse('2026-11-22T18:15:00Z')
+const allowed: RecordedDecision = {
+  ts_ms: midnightMs - 90_000,
+  plan: 'free',
+  cost: 1,
+  count: 1,
+  outcome: 'allow',
+  reason: 'ok',
+  mode: 'enforce',
+  charged: 'yes',
+  denied_by: '',
+  shadowed_by: '',
+  retry_ms: undefined,
+  correction: undefined,
+  limits: [],
+}
 function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined {
   const decision: RecordedDecision = {
-    ts_ms: midnightMs - 90_000,
-    plan: 'free',
-    cost: 1,
-    count: 1,
-    outcome: 'allow',
-    reason: 'ok',
-    mode: 'enforce',
-    charged: 'yes',
-    denied_by: '',
-    shadowed_by: '',
-    retry_ms: undefined,
-    correction: undefined,
+    ...allowed,
     limits: [{ name: 'l', size: 10, used: 10 - remaining, remaining, reset_ms: endMs - midnightMs + 90_000, by: {} }],
   }
   const facts: PolicyFacts = { limits: [{ limit, because: ['plan free'] }], plans: [] }
@@ -39,4 +43,13 @@ it('what ends elsewhere ends as it was recorded: a block, a sliding window, a cl
   expect(resetAt(limitOf({ kind: 'window', ms: 60_000 }, { algorithm: 'sliding_log' }), midnightMs + 1)).toBe(next)
   expect(resetAt(limitOf({ kind: 'window', ms: 60_000 }, { blockMs: 90_000 }), midnightMs + 1, 0)).toBe(next)
   expect(resetAt(day, midnightMs + 1_001)).toBe('2026-11-22T18:15:01.001Z')
+})
+
+it('a refusal by no limit says whether the subject was suspended, and why, as far as the policy of then is known', () => {
+  const refused: RecordedDecision = { ...allowed, outcome: 'deny', reason: 'blocked', charged: 'no', retry_ms: -1 }
+  const summaryWith = (facts: PolicyFacts | undefined) => explainDecision(refused, facts).summary
+  const facts: PolicyFacts = { limits: [], plans: [] }
+  expect(summaryWith({ ...facts, suspended: 'invoice unpaid' })).toContain('was suspended (invoice unpaid)')
+  expect(summaryWith(facts)).toContain('was blocked by hand.')
+  expect(summaryWith(undefined)).toContain('was blocked by hand or suspended')
 })

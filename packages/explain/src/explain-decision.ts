@@ -47,7 +47,7 @@ export function explainDecision(decision: RecordedDecision, policy: PolicyFacts 
   const judged = judgeLimits(decision, policy)
   const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0
   return {
-    summary: summaryOf(decision, judged),
+    summary: summaryOf(decision, judged, policy),
     limits: judged.map((limit) => ({
       name: limit.name,
       because: limit.met?.because ?? [],

@@ -45,6 +45,7 @@ export function factsOf(policy: Policy, { subject: id, plan: name, route: templa
   const subject = { ...(policy.subjects.get(id) ?? unlistedSubject(id, plan)), plan }
   const route = policy.routes.find((one) => one.template === template) ?? unmatchedRoute
   return {
+    suspended: subject.suspended,
     limits: explainLimits(policy, subject, route).map((one) => ({
       limit: one.limit,
       because: becauseOf(one, subject),

@@ -37,6 +37,8 @@ export interface PolicyFacts {
   readonly limits: readonly MetLimit[]
   /** What the same subject's request would meet under each plan. */
   readonly plans: readonly { readonly name: string; readonly limits: readonly Limit[] }[]
+  /** Why the subject was suspended; undefined if it was not. */
+  readonly suspended?: string | undefined
 }
 
 /** A recorded limit with what the policy said about it, and its part in the decision. */

@@ -1,7 +1,7 @@
 import { counted, count as number, wait } from '@weir/core/format.ts'
 import type { Reason } from '@weir/core/limits/decision.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
-import type { JudgedLimit, RecordedDecision } from './recorded-decision.ts'
+import type { JudgedLimit, PolicyFacts, RecordedDecision } from './recorded-decision.ts'
 
 const units = (value: number) => counted(value, 'unit')
 
@@ -77,13 +77,22 @@ function allowedText(decision: RecordedDecision): string {
   return `Allowed: every limit had capacity.${charged === 'yes' ? '' : chargedText[charged]}`
 }
 
+/** A refusal by no limit: the policy of then tells a suspension, with its reason, from a block by hand. */
+function byHandText(policy: PolicyFacts | undefined): string {
+  if (policy === undefined) return 'Refused: the caller was blocked by hand or suspended. Nothing was charged.'
+  if (policy.suspended === undefined) return 'Refused: the caller was blocked by hand. Nothing was charged.'
+  return `Refused: the subject was suspended (${policy.suspended}). Nothing was charged.`
+}
+
 /** By reason. */
-const deniedTexts: Readonly<Record<Reason, (decision: RecordedDecision, judged: readonly JudgedLimit[]) => string>> = {
+const deniedTexts: Readonly<
+  Record<Reason, (decision: RecordedDecision, judged: readonly JudgedLimit[], policy?: PolicyFacts) => string>
+> = {
   limit: (decision, judged) =>
     `${refusedByCount(decision, judged)}${exceedText(judged, decision)}${waitText(decision)}`,
-  blocked: (decision) =>
+  blocked: (decision, _, policy) =>
     decision.denied_by === ''
-      ? 'Refused: the caller was blocked by hand, or its subject was suspended. Nothing was charged.'
+      ? byHandText(policy)
       : `Refused by ${decision.denied_by}, which blocks the caller because of an earlier refusal.${waitText(decision)}`,
   cost_exceeds_limit: neverText,
   unauthorized: () => 'Refused: the request had no valid credential.',
@@ -94,7 +103,11 @@ const deniedTexts: Readonly<Record<Reason, (decision: RecordedDecision, judged: 
 }
 
 /** Returns a decision in one or two sentences. */
-export function summaryOf(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
+export function summaryOf(
+  decision: RecordedDecision,
+  judged: readonly JudgedLimit[],
+  policy: PolicyFacts | undefined,
+): string {
   const { correction, outcome, reason, count } = decision
   if (correction !== undefined) {
     const { corrects, adjustment } = correction
@@ -103,6 +116,6 @@ export function summaryOf(decision: RecordedDecision, judged: readonly JudgedLim
     return `A correction of decision ${corrects}: ${change} than that said.`
   }
   const many = count > 1 ? ` This record stands for ${number(count)} equal refusals of one second.` : ''
-  if (outcome === 'deny') return `${deniedTexts[reason](decision, judged)}${many}`
+  if (outcome === 'deny') return `${deniedTexts[reason](decision, judged, policy)}${many}`
   return `${reason === 'unavailable' ? unavailableText(decision) : allowedText(decision)}${many}`
 }

@@ -1,6 +1,7 @@
 import type { ListedAlert } from '@weir/api/alerts.ts'
 import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
+import { alertTypes } from '@weir/core/alerts/alert-types.ts'
 import { counted } from '@weir/core/format.ts'
 import { useState } from 'preact/hooks'
 import { pathOf, send, useAnswer } from '../api.ts'
@@ -15,16 +16,10 @@ import { Subject, Time } from '../parts/words.ts'
 import { may } from '../session.ts'
 
 export const alertTabs = { '/alerts': 'Alerts', '/endpoints': 'Endpoints and silences' }
-export const alertTypes = [
-  'weir.quota.reached',
-  'weir.quota.forecast',
-  'weir.limit.blocked',
-  'weir.denied_rate.high',
-  'weir.allowed.high',
-  'weir.allowed.dropped',
-  'weir.budget.reached',
-  'weir.endpoint.disabled',
-]
+/** The types of alerts as a person reads them: `limit blocked` for `weir.limit.blocked`. */
+export const alertTypeNames: Readonly<Record<string, string>> = Object.fromEntries(
+  alertTypes.map((one) => [one, one.replace('weir.', '').replace(/[._]/g, ' ')]),
+)
 
 /** How a delivery went. */
 export const outcome = (name: string) => {
@@ -80,7 +75,7 @@ function Silence({ alert: { subject, type } }: { readonly alert: ListedAlert }) 
   const [length, setLength] = useState('2h')
   const lengths = { '2h': '2 hours', '24h': 'a day', '168h': 'a week' }
   const body = { types: [type], ...(subject === '' ? {} : { subjects: [subject] }), for: length }
-  const about = html`<p>Alerts of type ${type}${subject !== '' && ` about ${subject}`} are listed, but sent to no endpoint.</p>
+  const about = html`<p>Alerts of type <b>${alertTypeNames[type] ?? type}</b>${subject !== '' && ` about ${subject}`} are listed, but sent to no endpoint.</p>
     <${Field} label="For" options=${lengths} value=${length} onValue=${setLength} />`
   return html`<${Action} label="Silence" scope="write" about=${about} run=${() => send('POST', '/v1/silences', body)} />`
 }
@@ -110,7 +105,7 @@ export function AlertsPage() {
   const asked = useAnswer<Page<ListedAlert>>(path, after === '' ? 5_000 : undefined)
   const endpoints = useAnswer<Page<Entity>>('/v1/endpoints?limit=1000').data?.items.map(({ name }) => name) ?? []
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
-  const types = { '': 'every type', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }
+  const types = { '': 'every type', ...alertTypeNames }
   const names = [...new Set([...endpoints, ...(endpoint === '' ? [] : [endpoint])])]
   const everyEndpoint = { '': 'every endpoint', ...Object.fromEntries(names.map((one) => [one, one])) }
   const isFiltered = type + subject + endpoint + what !== ''

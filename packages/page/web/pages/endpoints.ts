@@ -14,7 +14,7 @@ import { inline } from '../parts/settings.ts'
 import { actionsOf, type Column, Table } from '../parts/table.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { Part, Subject, Time } from '../parts/words.ts'
-import { alertTabs, alertTypes, notDeliveredHref } from './alerts.ts'
+import { alertTabs, alertTypeNames, notDeliveredHref } from './alerts.ts'
 
 function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
   const isOfSubjects = body.type === 'subject'
@@ -71,7 +71,7 @@ function NewSilence({ again }: { readonly again: () => void }) {
   const about = html`
     <p>Matching alerts are still listed, but sent to no endpoint.</p>
     <${Field} label="Subject" suggest="subject" placeholder="any" required=${type === ''} value=${subject} onValue=${setSubject} />
-    <${Field} label="Type" options=${{ '': 'any', ...Object.fromEntries(alertTypes.map((one) => [one, one])) }} value=${type} onValue=${setType} />
+    <${Field} label="Type" options=${{ '': 'any', ...alertTypeNames }} value=${type} onValue=${setType} />
     <${Field} label="For" options=${{ '1h': 'an hour', '2h': 'two hours', '24h': 'a day', '7d': 'a week' }} value=${length} onValue=${setLength} />
     <${Field} label="Why" value=${reason} onValue=${setReason} />`
   return html`<${Action} label="New silence" scope="write" about=${about} run=${() => send('POST', '/v1/silences', body)} again=${again} />`
@@ -89,7 +89,8 @@ function Silences() {
     {
       name: 'Which',
       isPlain: true,
-      cell: ({ types = [], limits = [] }) => [...types, ...limits].join(', ') || 'all alerts',
+      cell: ({ types = [], limits = [] }) =>
+        [...types.map((type) => alertTypeNames[type] ?? type), ...limits].join(', ') || 'all alerts',
     },
     { name: 'Until', cell: ({ until }) => html`<${Time} at=${until} />` },
     { name: 'By', isMinor: true, cell: ({ by }) => by },

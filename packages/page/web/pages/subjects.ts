@@ -21,10 +21,15 @@ interface Seen {
   readonly near: UtilizationRow | undefined
 }
 
+/** A quarter hour and its rollup: a peak that is older is history, unless its period still runs. */
+const currentMs = 20 * 60_000
+
 function Near({ near }: { readonly near: UtilizationRow }) {
-  const { limit, share, used, size, runs_out: out } = near
-  return html`<${Meter} used=${Number(used)} size=${Number(size)} /> ${share >= 1 ? '✕ ' : ''}${limit} ${percent(share, 1)}${
-    share >= 1 ? ', full' : ''
+  const { limit, share, used, size, refused, at, runs_out: out } = near
+  const isPast = Date.now() - Date.parse(at) > currentMs && out === null
+  const isFull = share >= 1 && !isPast
+  return html`<${Meter} used=${Number(used)} size=${Number(size)} isPast=${isPast} /> ${isFull ? '✕ ' : ''}${limit} ${percent(share, 1)}${
+    isFull ? ', full' : Number(refused) > 0 ? `, refused ${count(refused)}×` : ''
   }${out !== null && Date.parse(out) > Date.now() && html`<span class="small quiet">, runs out <${Time} at=${out} /></span>`}`
 }
 

@@ -58,11 +58,19 @@ export const Because = ({ words }: { readonly words: readonly string[] }) =>
 /** From this share on a limit is near. */
 const nearShare = 0.8
 
-/** How much of a size is used. */
-export function Meter({ used, size }: { readonly used: number; readonly size: number }) {
+/** How much of a size is used, or was: what is past is not in the colours of an alarm. */
+export function Meter({
+  used,
+  size,
+  isPast = false,
+}: {
+  readonly used: number
+  readonly size: number
+  readonly isPast?: boolean
+}) {
   const share = size === 0 ? 1 : Math.min(1, used / size)
   return html`<span
-    class=${`meter ${share >= 1 ? 'full' : share >= nearShare ? 'near' : ''}`}
+    class=${`meter ${isPast ? '' : share >= 1 ? 'full' : share >= nearShare ? 'near' : ''}`}
     role="meter"
     aria-valuemin="0"
     aria-valuemax=${size}
