@@ -48,7 +48,10 @@ const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] =
   {
     name: 'Which alerts',
     isMinor: true,
-    cell: ({ body }) => inline(Object.values(Object(body.only)).flat()).slice(1, -1) || 'all',
+    cell: ({ body }) => {
+      const only: unknown[] = Object.values(Object(body.only)).flat()
+      return only.map((one) => alertTypeNames[String(one)] ?? String(one)).join(', ') || 'all'
+    },
   },
   { name: 'State', isPlain: true, cell: (endpoint) => html`<${State} endpoint=${endpoint} held=${held} />` },
   actionsOf(

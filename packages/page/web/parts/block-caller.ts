@@ -20,7 +20,7 @@ export interface BlockCallerProps {
 }
 
 /** Blocks a caller for a while, or exempts an address. */
-export function BlockCaller({ by = 'ip', value = '', label = 'Block…', again }: BlockCallerProps) {
+export function BlockCaller({ by = 'ip', value = '', label = 'Block', again }: BlockCallerProps) {
   const [kind, setKind] = useState<string>(by)
   const [who, setWho] = useState(value)
   const [length, setLength] = useState('1h')
