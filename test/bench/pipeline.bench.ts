@@ -17,7 +17,7 @@ const [rateMax, partitionsMax] = [100_000, 1_000]
 function readNumbers(name: string, given: readonly string[], max: number, otherwise: readonly number[]): number[] {
   const numbers = given.flatMap((text) => text.split(',')).map(Number)
   if (numbers.some((one) => !Number.isSafeInteger(one) || one < 1 || one > max))
-    throw new WeirError('CONFIG_INVALID', `--${name} takes whole numbers from 1 to ${max}, not ${given.join(' ')}.`)
+    throw new WeirError('COMMAND_INVALID', `--${name} takes whole numbers from 1 to ${max}, not ${given.join(' ')}.`)
   // A rate leaves merges behind that a lower one would be charged with.
   return (numbers.length === 0 ? [...otherwise] : numbers).toSorted((a, b) => a - b)
 }
@@ -26,7 +26,7 @@ function readTrees(given: readonly string[]): string[] {
   const trees = given.length === 0 ? [projectRoot] : given.map((tree) => resolve(tree))
   const missing = trees.find((tree) => !existsSync(join(tree, 'weir')))
   if (missing === undefined) return trees
-  throw new WeirError('CONFIG_INVALID', `--tree ${missing} is no checkout of Weir: it has no file weir.`)
+  throw new WeirError('COMMAND_INVALID', `--tree ${missing} is no checkout of Weir: it has no file weir.`)
 }
 
 /** Starts one checkout, and measures it at rest and at each rate. */

@@ -125,7 +125,8 @@ async function makeYear(tables: Tables, rows: number, progress: BenchOptions['pr
 /** A year of decisions of 50,000 subjects, and how long the usage API takes for what people ask. */
 export async function run({ more, progress }: BenchOptions): Promise<BenchReport> {
   const [given = String(rowsDefault)] = more.rows
-  if (!/^[1-9]\d{0,9}$/.test(given)) throw new WeirError('CONFIG_INVALID', `--rows takes a whole number, not ${given}.`)
+  if (!/^[1-9]\d{0,9}$/.test(given))
+    throw new WeirError('COMMAND_INVALID', `--rows takes a whole number, not ${given}.`)
   const rows = Number(given)
   const keptDir = more.data[0] === undefined ? undefined : resolve(more.data[0])
   if (keptDir !== undefined) await mkdir(keptDir, { recursive: true })
@@ -134,7 +135,7 @@ export async function run({ more, progress }: BenchOptions): Promise<BenchReport
     await ensureTopics(kafkaOptions(kafka.address), await readTopics())
     const year = (await findYear(tables)) ?? (await makeYear(tables, rows, progress))
     if (year.rows !== rows)
-      throw new WeirError('CONFIG_INVALID', `${keptDir} has ${year.rows} decisions, not ${rows}: name another --data.`)
+      throw new WeirError('COMMAND_INVALID', `${keptDir} has ${year.rows} decisions, not ${rows}: name another --data.`)
     progress('comparing a day of every rollup with its raw rows')
     await auditSample(tables, year)
     // A year that was just filled merges for long; merges wait while questions are timed.

@@ -21,7 +21,7 @@ bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not g
 const context = openCommandContext(process.env, (exitCode) => process.exit(exitCode))
 
 function invalid(message: string): never {
-  throw new WeirError('CONFIG_INVALID', message)
+  throw new WeirError('COMMAND_INVALID', message)
 }
 
 /** The words and options of the call; one that nobody knows is reported with the usage. */

@@ -25,12 +25,12 @@ export async function runBench(
 ): Promise<void> {
   if (name === undefined) return context.print(names().join('\n'))
   if (!names().includes(name)) {
-    throw new WeirError('CONFIG_INVALID', `There is no bench ${name}; there are ${names().join(', ')}`)
+    throw new WeirError('COMMAND_INVALID', `There is no bench ${name}; there are ${names().join(', ')}`)
   }
   const given = Object.entries(options.more).filter(([, values]) => values.length > 0)
   for (const [option] of given) {
     const owner = option === 'rows' || option === 'data' ? 'usage' : 'pipeline'
-    if (name !== owner) throw new WeirError('CONFIG_INVALID', `Only the bench ${owner} takes --${option}.`)
+    if (name !== owner) throw new WeirError('COMMAND_INVALID', `Only the bench ${owner} takes --${option}.`)
   }
   const module: BenchModule = await import(`${folder}/${name}${ending}`)
   const report = await module.run({ ...options, progress: context.report })

@@ -81,7 +81,7 @@ async function changedSteps(base: string, context: CommandContext): Promise<Step
     const committed = git('diff', '--name-only', '--no-renames', '--merge-base', base, '--')
     changed = [...committed, ...git('ls-files', '--others', '--exclude-standard')]
   } catch (error) {
-    throw new WeirError('CONFIG_INVALID', `git cannot compare with ${base}: ${error}`)
+    throw new WeirError('COMMAND_INVALID', `git cannot compare with ${base}: ${error}`)
   }
   context.report(`files that differ from ${base}: ${changed.length}. Beside types, lint and repo these test files run:`)
   const others = [...tiers, ...nightlyTiers].filter((one) => one !== 'repo')
@@ -107,7 +107,7 @@ async function stepsFor(words: readonly string[], context: CommandContext): Prom
   const unknown = words.filter((word) => !known.includes(word))
   if (unknown.length > 0) {
     const all = tierWords.join(', ')
-    throw new WeirError('CONFIG_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${all}`)
+    throw new WeirError('COMMAND_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${all}`)
   }
   if (words.includes('failure') && !isLarge) {
     context.report('test/failure/ha.test.ts is left out: it runs with WEIR_TEST_TOPOLOGY=ha (test/README.md)')

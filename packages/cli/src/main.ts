@@ -10,6 +10,7 @@ import type { ImportFormat } from './commands/import.ts'
 import { offsetOrClickhouse, wholeNumber } from './option-values.ts'
 import { inProject } from './project.ts'
 import { refuseRetired } from './retired.ts'
+import { dataDirOfUp, ownDataDir } from './running-up.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
 const ingressMax = 64
@@ -50,10 +51,13 @@ const services = ['ingress', 'metering', 'alerting', 'console']
 const file = (flags: string, about: string) => new Option(flags, about).argParser(inCwd)
 const policyOption = () => file('--policy <file>', 'the policy').default(inProject('weir.yaml'))
 const policyInForceOption = () => file('--policy <file>', "the policy; the console's if none is named")
-const dataOption = () => file('--data <dir>', 'where data, logs and keys are kept').default(inProject('.weir', 'data'))
+const dataOption = () => file('--data <dir>', 'where data, logs and keys are kept').default(ownDataDir)
+/** Of a command that asks: the `weir up` that runs, wherever it keeps its data. */
+const askedDataOption = () =>
+  file('--data <dir>', 'the data directory of a weir up').default(dataDirOfUp(), 'that of the weir up that runs')
 
 /** Options of every command that looks at what a `weir up` runs, or at servers that the environment names. */
-const common = (command: Command) => command.addOption(dataOption()).option('--json', 'print JSON', false)
+const common = (command: Command) => command.addOption(askedDataOption()).option('--json', 'print JSON', false)
 
 program
   .command('up')
@@ -184,7 +188,7 @@ common(keys.command('revoke'))
   .description('End a key: it is refused everywhere within a second.')
   .argument('<id>')
   .action(async (id: string, options) => (await import('./commands/keys.ts')).revokeKey(id, options, context))
-common(keys.command('list'))
+common(keys.command('list').alias('ls'))
   .description('List keys; never the keys themselves.')
   .option('--subject <id>', 'only its keys')
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
@@ -230,9 +234,9 @@ const ofOneLetter = (command: Command) =>
   command
     .requiredOption('--partition <n>', 'that it was in', wholeNumber(0, 65_535))
     .requiredOption('--offset <n>', 'that it had', wholeNumber(0, Number.MAX_SAFE_INTEGER))
-dlqCommand('ls', 'List them, with the reasons.').action(async (options) =>
-  (await import('./commands/dlq.ts')).listDeadLetters(options, context),
-)
+dlqCommand('ls', 'List them, with the reasons.')
+  .alias('list')
+  .action(async (options) => (await import('./commands/dlq.ts')).listDeadLetters(options, context))
 ofOneLetter(dlqCommand('show', 'Print one as it came.')).action(async (options) =>
   (await import('./commands/dlq.ts')).showDeadLetter(options, context),
 )
@@ -248,7 +252,7 @@ const ofAlerts = (command: Command) =>
     .option('--endpoint <name>', 'only deliveries to it')
     .option('--from <time>', 'since when, such as now-24h or 2030-01-31; a week ago if not given')
     .option('--to <time>', 'until when')
-ofAlerts(common(alerts.command('ls')))
+ofAlerts(common(alerts.command('ls').alias('list')))
   .description('List alerts, newest first, with the last outcome at each endpoint.')
   .option('--outcome <outcome...>', 'only those whose delivery somewhere is failed, given_up, dropped, delivered, …')
   .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 50)
@@ -262,7 +266,7 @@ ofAlerts(common(alerts.command('redeliver')))
   .argument('[id]')
   .action(async (id: string | undefined, options) => {
     if (id === undefined && options.from === undefined)
-      throw new WeirError('CONFIG_INVALID', 'Which? Name an alert, or a time with --from.')
+      throw new WeirError('COMMAND_INVALID', 'Which? Name an alert, or a time with --from.')
     await (await import('./commands/alerts.ts')).redeliver(id, options, context)
   })
 common(alerts.command('test-endpoint'))
@@ -276,7 +280,7 @@ common(alerts.command('test-endpoint'))
   )
 
 const blocks = program.command('blocks').description('List which callers are blocked now, block one, or lift a block.')
-common(blocks.command('list', { isDefault: true }))
+common(blocks.command('list', { isDefault: true }).alias('ls'))
   .description('List blocks, those that were set last first.')
   .option('--limit <name>', 'only blocks of this limit')
   .option('--subject <id>', 'only blocks of this subject; ip:ADDRESS for an anonymous caller')
@@ -311,7 +315,7 @@ common(silences.command('end'))
   .description('End a silence: alerts from now on are sent.')
   .argument('<name>')
   .action(async (name: string, options) => (await import('./commands/silences.ts')).endSilence(name, options, context))
-common(silences.command('list'))
+common(silences.command('list').alias('ls'))
   .description('List silences, and those that ended within five days.')
   .action(async (options) => (await import('./commands/silences.ts')).listSilences(options, context))
 
@@ -326,9 +330,9 @@ const journal = program
   .description('Look at the journals: records on disk that are not in Kafka yet.')
 const journalCommand = (name: string, what: string) =>
   common(journal.command(name)).description(what).addOption(file('--dir <dir>', 'the folder of journals'))
-journalCommand('ls', 'List journals: whose they are, and what in them waits.').action(async (options) =>
-  (await import('./commands/journal.ts')).listJournals(options, context),
-)
+journalCommand('ls', 'List journals: whose they are, and what in them waits.')
+  .alias('list')
+  .action(async (options) => (await import('./commands/journal.ts')).listJournals(options, context))
 journalCommand('verify', 'Read all of them: exit code 1 if something is damaged or missing.').action(async (options) =>
   exitUnless(await (await import('./commands/journal.ts')).verifyJournals(options, context)),
 )
@@ -378,7 +382,7 @@ try {
   if (process.argv.length > 2) await program.parseAsync()
   else {
     const { showOverview } = await import('./commands/overview.ts')
-    exitUnless(await showOverview(inProject('.weir', 'data'), context))
+    exitUnless(await showOverview(dataDirOfUp(), context))
   }
   const exitCode = hasStoppedInOrder ? undefined : context.exitCodeOfStop()
   if (exitCode !== undefined) process.exitCode = exitCode

@@ -7,9 +7,9 @@ export const retired: Readonly<Record<string, string>> = {
   top: 'Open the page /live of the console, or run "./weir tail" or "./weir usage --by subject --from now-15m --top 10".',
 }
 
-/** Throws CONFIG_INVALID where these words call a retired command: the message names its replacement. */
+/** Throws COMMAND_INVALID where these words call a retired command: the message names its replacement. */
 export function refuseRetired(words: readonly string[]): void {
   const typed = `${words.join(' ')} `
   const found = Object.entries(retired).find(([name]) => typed.startsWith(`${name} `))
-  if (found !== undefined) throw new WeirError('CONFIG_INVALID', `"weir ${found[0]}" was removed. ${found[1]}`)
+  if (found !== undefined) throw new WeirError('COMMAND_INVALID', `"weir ${found[0]}" was removed. ${found[1]}`)
 }

@@ -10,6 +10,7 @@ export interface ErrorFacts {
 /** The codes; docs/errors.md says what each means and how to fix it. */
 export const errorFacts = {
   CONFIG_INVALID: { retryable: false },
+  COMMAND_INVALID: { retryable: false },
   POLICY_INVALID: { retryable: false },
   IMPORT_REFUSED: { retryable: false },
   REDIS_UNAVAILABLE: { retryable: true },

@@ -44,13 +44,16 @@ export function factsOf(policy: Policy, { subject: id, plan: name, route: templa
   // A token or a trusted header may have put the subject on another plan than its own.
   const subject = { ...(policy.subjects.get(id) ?? unlistedSubject(id, plan)), plan }
   const route = policy.routes.find((one) => one.template === template) ?? unmatchedRoute
+  // The plan of callers without a key is no remedy for a customer.
+  const { anonymousPlan, unknownPlan } = policy.identity
+  const plans = [...policy.plans.values()].filter((one) => one !== anonymousPlan && one !== unknownPlan)
   return {
     suspended: subject.suspended,
     limits: explainLimits(policy, subject, route).map((one) => ({
       limit: one.limit,
       because: becauseOf(one, subject),
     })),
-    plans: [...policy.plans.values()].map((one) => ({
+    plans: plans.map((one) => ({
       name: one.name,
       limits: explainLimits(policy, { ...subject, plan: one }, route).map(({ limit }) => limit),
     })),

@@ -23,7 +23,8 @@ function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit
   const also = others.length === 0 ? '' : ` So did ${others.map((one) => standing(one, cost)).join(', ')}.`
   if (first?.used === undefined) return `Refused by ${deniedBy}: it had no capacity for ${units(cost)}.${also}`
   const { used, size } = first
-  return `Refused by ${deniedBy}: ${number(used)} of ${units(size)} were used and the request costs ${number(cost)}.${also}`
+  const settled = used > size ? ` (${number(used - size)} over: settled costs, or a larger size before)` : ''
+  return `Refused by ${deniedBy}: ${number(Math.min(used, size))} of ${units(size)} were used${settled} and the request costs ${number(cost)}.${also}`
 }
 
 /** What the first limit that refused does beyond refusing. */

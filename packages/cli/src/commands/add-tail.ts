@@ -10,10 +10,13 @@ export function addTailCommand({ program, common, context }: CommandParts): void
     .option('--route <template...>', 'only of these routes')
     .description('Print decisions as they are made, one a line, until it is stopped.')
     .option('--since <duration>', 'those of before first, such as 5m')
+    .option('--from <time>', 'those since then first, such as 2030-01-31T10:00:00Z or now-2h')
+    .option('--to <time>', 'only those until then')
     .option('--no-follow', 'only those of before; of the last 5 minutes without --since')
     .action(async (options) => (await import('./tail.ts')).tailDecisions(options, context))
   withExamples(tail, [
     ['tail --denied --subject acme', 'refusals of a customer'],
+    ['tail --from now-2h --to now-1h --subject acme', "an hour of a customer's decisions"],
     ['tail --since 1h --no-follow --json', 'those of the last hour, one object a line'],
   ])
 }

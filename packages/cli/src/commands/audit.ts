@@ -24,7 +24,7 @@ function timeOf(name: string, text: string | undefined, fallbackMs: number): num
   const ms = text === undefined ? fallbackMs : Date.parse(text)
   if (!Number.isNaN(ms)) return ms
   throw new WeirError(
-    'CONFIG_INVALID',
+    'COMMAND_INVALID',
     `--${name} takes a time, such as 2026-11-20T10:00:00Z, not ${JSON.stringify(text)}`,
   )
 }
@@ -34,7 +34,7 @@ function spanOf({ from, to }: AuditOptions, nowMs: number): Span {
   const fromMs = Math.floor(timeOf('from', from, nowMs - spanMsDefault) / hourMs) * hourMs
   const toMs = Math.ceil(timeOf('to', to, nowMs + hourMs) / hourMs) * hourMs
   if (fromMs < toMs) return { fromMs, toMs }
-  throw new WeirError('CONFIG_INVALID', '--from must be before --to')
+  throw new WeirError('COMMAND_INVALID', '--from must be before --to')
 }
 
 function print({ findings, above, compared }: AuditResult, context: CommandContext): void {

@@ -40,7 +40,7 @@ function topicsOf<T extends DeadLetterTopic>({ topic }: DlqOptions, known: reado
   const found = known.filter((one) => one.topic === topic || one.deadLetters === topic)
   if (found.length > 0) return found
   const names = known.map((one) => one.topic).join(', ')
-  throw new WeirError('CONFIG_INVALID', `--topic takes one of ${names}, not ${JSON.stringify(topic)}`)
+  throw new WeirError('COMMAND_INVALID', `--topic takes one of ${names}, not ${JSON.stringify(topic)}`)
 }
 
 /** Lists the records that could not be read, with the reasons. */
@@ -71,7 +71,7 @@ async function find<T extends DeadLetterTopic>(options: LetterOptions, known: re
     if (letter.partition === partition && letter.offset === offset) return { of, letter }
   }
   const what = `There is no dead letter of ${of.topic}, partition ${partition}, offset ${offset}`
-  throw new WeirError('CONFIG_INVALID', `${what}; weir dlq ls lists them`)
+  throw new WeirError('COMMAND_INVALID', `${what}; weir dlq ls lists them`)
 }
 
 /** Prints the bytes of a dead letter. */
@@ -155,7 +155,7 @@ export async function replayDeadLetter(
   const { of: metered, letter } = await find(options, meteredTopics, context)
   const { value: file } = options
   const corrected =
-    file === undefined ? undefined : readInputFile(file, 'CONFIG_INVALID', `--value names ${file}, which`)
+    file === undefined ? undefined : readInputFile(file, 'COMMAND_INVALID', `--value names ${file}, which`)
   const admin = new PartitionAdmin(findKafka(context, options.data), metered.groupId)
   const { topicId } = await describePartition(admin, letter.topic, letter.partition).finally(() => admin.close())
   const replay = planReplay(letter, topicId, corrected)

@@ -28,15 +28,15 @@ interface ExportState {
 /** Rows of a page: the console's most. */
 const pageRowsMax = 1_000
 
-/** Reads a file of JSON. Throws CONFIG_INVALID with `rule` unless `isRight`. */
+/** Reads a file of JSON. Throws COMMAND_INVALID with `rule` unless `isRight`. */
 function readJsonFile<T>(
   file: string,
   rule: string,
   isRight: (value: Readonly<Record<string, unknown>>) => boolean,
 ): T {
-  const read = parseJson(readInputFile(file, 'CONFIG_INVALID', `The file ${file}`))
+  const read = parseJson(readInputFile(file, 'COMMAND_INVALID', `The file ${file}`))
   if (isFields(read) && isRight(read)) return read as T
-  throw new WeirError('CONFIG_INVALID', `${file} must be ${rule}.`)
+  throw new WeirError('COMMAND_INVALID', `${file} must be ${rule}.`)
 }
 
 const readCustomers = (file: string): Readonly<Record<string, string>> =>
@@ -56,7 +56,7 @@ const readState = (file: string): ExportState | undefined =>
 
 /** Says what the first page is asked by. */
 function rangeOf({ from, state: file, again }: ExportOptions, state: ExportState | undefined) {
-  const wrong = (message: string) => new WeirError('CONFIG_INVALID', message)
+  const wrong = (message: string) => new WeirError('COMMAND_INVALID', message)
   if (again && file === undefined) throw wrong('--again repeats the export of a state: name it with --state FILE.')
   if (again && state === undefined) throw wrong(`--again has nothing to repeat: there is no ${file}.`)
   if (state !== undefined && from !== undefined) {
@@ -93,7 +93,7 @@ function createPrinter({ json, to, customers: file }: ExportOptions, { print }: 
     if (unnamed !== undefined) {
       const subject = JSON.stringify(unnamed.subject)
       const hint = 'What was printed is right but not all: add it, and run the command with --again.'
-      throw new WeirError('CONFIG_INVALID', `${file} names no customer for ${subject}. ${hint}`)
+      throw new WeirError('COMMAND_INVALID', `${file} names no customer for ${subject}. ${hint}`)
     }
     if (to === undefined) {
       const rows = items.map((item) => ({ ...item, correction: String(item.correction) }))

@@ -18,7 +18,7 @@ function findBase({ dir, data }: JournalCommandOptions, { environment }: Command
   const base = dir ?? (environment.WEIR_JOURNAL_DIR || join(data, 'journal'))
   if (existsSync(base)) return base
   throw new WeirError(
-    'CONFIG_INVALID',
+    'COMMAND_INVALID',
     `No journals to look at: there is no ${base}. Name their folder with --dir DIR, or set WEIR_JOURNAL_DIR.`,
   )
 }

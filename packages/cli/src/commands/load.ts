@@ -36,7 +36,7 @@ const subjectsTaken = 1_000
 function flagsOf({ via, subject, skew, route, rate, users, think, for: time }: LoadOptions) {
   const isStep = rate !== undefined || users !== undefined
   if (!isStep && (time !== undefined || think !== undefined))
-    throw new WeirError('CONFIG_INVALID', '--for and --think belong to --rate or --users.')
+    throw new WeirError('COMMAND_INVALID', '--for and --think belong to --rate or --users.')
   const given = {
     via,
     subjects: subject,
@@ -54,14 +54,14 @@ const dropUndefined = (all: Readonly<Record<string, unknown>>) =>
 function readKeys(file: string): ReadonlyMap<string, string> {
   let found: unknown
   try {
-    found = parse(readInputFile(file, 'CONFIG_INVALID', `The keys ${file}`))
+    found = parse(readInputFile(file, 'COMMAND_INVALID', `The keys ${file}`))
   } catch (error) {
     if (error instanceof WeirError) throw error
   }
   const all: readonly (readonly [string, unknown])[] = typeof found === 'object' ? Object.entries(found ?? {}) : []
   const keys = all.filter((one): one is [string, string] => typeof one[1] === 'string')
   if (keys.length > 0 && keys.length === all.length) return new Map(keys)
-  throw new WeirError('CONFIG_INVALID', `The keys ${file} must be lines such as "acme: KEY", one for each subject.`)
+  throw new WeirError('COMMAND_INVALID', `The keys ${file} must be lines such as "acme: KEY", one for each subject.`)
 }
 
 /**
@@ -87,7 +87,7 @@ function routesOf(policy: Policy | undefined): readonly LoadRoute[] {
 function subjectsOf(policy: Policy | undefined, keys: ReadonlyMap<string, string> | undefined): readonly string[] {
   const known = [...(policy?.subjects.keys() ?? [])].filter((id) => keys?.has(id) ?? true)
   if (known.length > 0) return known.slice(0, subjectsTaken)
-  throw new WeirError('CONFIG_INVALID', 'Who asks? Name subjects with --subject ID or in a --profile.')
+  throw new WeirError('COMMAND_INVALID', 'Who asks? Name subjects with --subject ID or in a --profile.')
 }
 
 /** Opens what sends the requests; through the proxy each subject needs a key. */
@@ -102,7 +102,7 @@ async function openSender(
   if (via === 'proxy') return httpSender(target, proxyWay(keys))
   if (token === undefined)
     throw new WeirError(
-      'CONFIG_INVALID',
+      'COMMAND_INVALID',
       'The check API wants a token: set WEIR_ADMIN_TOKEN to one with the scope check.',
     )
   return httpSender(target, checkWay(token))
@@ -113,20 +113,20 @@ async function openSender(
  */
 export async function load(options: LoadOptions, context: CommandContext): Promise<{ readonly isHeld: boolean }> {
   const { profile: file, data, json, compare } = options
-  const text = file === undefined ? undefined : readInputFile(file, 'CONFIG_INVALID', `The profile ${file}`)
+  const text = file === undefined ? undefined : readInputFile(file, 'COMMAND_INVALID', `The profile ${file}`)
   const profile = readProfile(text === undefined ? undefined : { text, name: file ?? '' }, flagsOf(options))
   const target = findTarget(profile, options.target, data)
   const before =
     compare === undefined
       ? undefined
-      : readLoadReport(readInputFile(compare, 'CONFIG_INVALID', `The report ${compare}`), compare)
+      : readLoadReport(readInputFile(compare, 'COMMAND_INVALID', `The report ${compare}`), compare)
   const keys = profile.via === 'proxy' ? keysOf(options) : undefined
   const policy = await findPolicy(options, context)
   const subjects = profile.subjects ?? subjectsOf(policy, keys)
   const keyless = keys === undefined ? undefined : subjects.find((id) => !keys.has(id))
   if (keyless !== undefined)
     throw new WeirError(
-      'CONFIG_INVALID',
+      'COMMAND_INVALID',
       `There is no key of ${keyless}, which the proxy asks for: name a file with --keys.`,
     )
   const sender = await openSender(profile, target, findToken(context, data, target), keys ?? new Map())

@@ -3,18 +3,10 @@ import { printable } from '@weir/core/printable.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
 import { readLauncher, readStateFile } from '../read-state-file.ts'
+import { isAlive } from '../running-up.ts'
 
 /** Who only asks what there is waits no longer than this. */
 const deadlineMs = 3_000
-
-/** Whether a process has this id; it may be another one by now, and then its console does not answer. */
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
-  }
-}
 
 /** Commands to try next, each with what it does. */
 function next(commands: readonly (readonly [string, string])[]): string {

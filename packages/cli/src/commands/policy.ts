@@ -73,7 +73,7 @@ export async function diffPolicy(
 ): Promise<{ readonly differs: boolean }> {
   const { impact: isWanted, json, policy } = options
   if (!isWanted && (options.subject ?? options.top ?? options.from) !== undefined) {
-    throw new WeirError('CONFIG_INVALID', '--subject, --top and --from are of --impact: add it')
+    throw new WeirError('COMMAND_INVALID', '--subject, --top and --from are of --impact: add it')
   }
   const result = await send(options, context, { dry_run: true })
   const impact = isWanted && result.changed ? await askImpact(options, context) : undefined

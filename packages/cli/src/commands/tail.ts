@@ -33,11 +33,12 @@ function lineOf(decision: ShownDecision): string {
   return decision.outcome === 'deny' && process.stdout.isTTY ? styleText('red', line) : line
 }
 
-/** Prints decisions as they are made, and with `since` those of before. */
+/** Prints decisions as they are made, and with `since` or `from` those of before; with `to` only those. */
 export async function tailDecisions(options: TailOptions, context: CommandContext): Promise<void> {
-  const { json, follow } = options
+  const { json } = options
+  const follow = options.follow && options.to === undefined
   // With lines of before, a person waits for these.
-  if (follow && options.since === undefined) context.progress.end()
+  if (follow && (options.since ?? options.from) === undefined) context.progress.end()
   const feed = new DecisionFeed(options, requireConsole(context.environment, options.data), {
     decision: (decision) => {
       context.progress.end()

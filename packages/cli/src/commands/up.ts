@@ -5,6 +5,7 @@ import { releaseStartMemory } from '@weir/runtime/release-memory.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findClickhouse, kafkaFrom } from '../find-servers.ts'
 import { readPolicyFile } from '../read-input-file.ts'
+import { rememberUp } from '../running-up.ts'
 import { openDataDir } from '../up/data-dir.ts'
 import { effectivePolicy, putPolicyInForce } from '../up/effective-policy.ts'
 import { type ProcessDefinition, Supervisor } from '../up/managed-process.ts'
@@ -110,6 +111,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   await timings.measure('programs', () => requirePrograms(environment, report))
   const data = openDataDir(options.data)
   data.writeState({ ready: false, launcher: process.pid })
+  rememberUp(data.dir)
   const ports = await choosePorts(options.ports, new Set(unusedServerPorts(environment)))
   const servers = await timings.measure('files of the servers', () =>
     planServers({ environment, dir: data.dir, ports, progress: report }),

@@ -4,6 +4,7 @@ import { wait } from '@weir/core/format.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { requestName } from '../console/request-name.ts'
+import { untilCounted } from '../live/until-counted.ts'
 import { countCell, momentCell } from '../terminal/cells.ts'
 import { textTable } from '../text-table.ts'
 
@@ -37,19 +38,23 @@ async function pastedId(input: AsyncIterable<Buffer | string>): Promise<string> 
   const alone = new RegExp(`^\\s*(${id})\\s*$`, 'i').exec(pasted)
   const read = found?.[1] ?? alone?.[1]
   if (read === undefined) {
-    throw new WeirError('CONFIG_INVALID', 'There is no header Weir-Decision with an id in what came on standard input')
+    throw new WeirError('COMMAND_INVALID', 'There is no header Weir-Decision with an id in what came on standard input')
   }
   return read
 }
 
-/** Asks for the newest refusal of a subject; throws CONSOLE_REFUSED where there is none. */
+/** Asks for the newest refusal of a subject once all until now is counted; throws CONSOLE_REFUSED for none. */
 async function lastRefusal(subject: string, options: CommonOptions, context: CommandContext): Promise<string> {
   const from = new Date(Date.now() - lastRefusalMs).toISOString()
   const query = { subject, outcome: 'deny', from, limit: 1 }
-  const { rows } = await consoleAnswer<DecisionPage>(context, options, { path: '/v1/decisions', query })
-  const [row] = rows
+  const ask = () => consoleAnswer<DecisionPage>(context, options, { path: '/v1/decisions', query })
+  context.progress.tell('waiting until requests of this second are counted')
+  const { page, isComplete } = await untilCounted(ask)
+  const until = momentCell(page.complete_through, 'an unknown time')
+  if (!isComplete) context.report(`Requests are counted until ${until}: a newer refusal may be missing.`)
+  const [row] = page.rows
   if (row !== undefined) return row.id
-  throw new WeirError('CONSOLE_REFUSED', `${JSON.stringify(subject)} was not refused in the last 30 days`)
+  throw new WeirError('CONSOLE_REFUSED', `No request of ${JSON.stringify(subject)} was refused in the last 30 days.`)
 }
 
 /** Which decision is meant: an id, `-` for an answer on standard input, or the newest refusal of a subject. */
@@ -57,7 +62,7 @@ function idOf(id: string | undefined, options: WhyOptions, context: CommandConte
   const { subject, last = false } = options
   const isLast = subject !== undefined && last
   if (isLast === (id !== undefined) || (subject !== undefined) !== last) {
-    throw new WeirError('CONFIG_INVALID', 'Name a decision: its id, or - to paste an answer, or --subject ID --last')
+    throw new WeirError('COMMAND_INVALID', 'Name a decision: its id, or - to paste an answer, or --subject ID --last')
   }
   if (isLast) return lastRefusal(subject, options, context)
   return id === '-' ? pastedId(process.stdin) : (id ?? '')

@@ -38,7 +38,7 @@ describe('askConsole', () => {
   it.each([
     [401, {}, 'CONSOLE_REFUSED', 'WEIR_ADMIN_TOKEN'],
     [403, { detail: 'lacks the scope keys' }, 'CONSOLE_REFUSED', 'scope keys'],
-    [404, { detail: 'did you mean acme?' }, 'CONFIG_INVALID', 'acme'],
+    [404, { detail: 'did you mean acme?' }, 'COMMAND_INVALID', 'acme'],
     [412, { detail: 'Somebody has changed it' }, 'CONSOLE_REFUSED', 'Somebody'],
     [503, { detail: 'Kafka is away' }, 'CONSOLE_UNAVAILABLE', 'Kafka is away'],
   ])('tells what a %i means', async (status, body, code, words) => {

@@ -223,5 +223,5 @@ function refusal(url: string, { status, body, text }: Answered<unknown>): WeirEr
     )
   }
   // The input names something that does not exist or is malformed.
-  return new WeirError(status === 400 || status === 404 ? 'CONFIG_INVALID' : 'CONSOLE_REFUSED', words)
+  return new WeirError(status === 400 || status === 404 ? 'COMMAND_INVALID' : 'CONSOLE_REFUSED', words)
 }

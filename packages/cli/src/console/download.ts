@@ -21,7 +21,7 @@ export interface DownloadTarget {
 /**
  * Writes a streamed answer of the console to a file or to standard output, as it comes. A file is written beside its
  * place and renamed once it is whole: under its name there is never a part of an answer. Returns the answer's headers.
- * Throws CONSOLE_UNAVAILABLE when the answer breaks off, CONFIG_INVALID when the file cannot be written.
+ * Throws CONSOLE_UNAVAILABLE when the answer breaks off, COMMAND_INVALID when the file cannot be written.
  */
 export async function download(
   address: ConsoleAddress,
@@ -56,6 +56,6 @@ export async function download(
     if (beside !== undefined) await rm(beside, { force: true })
     if (failed === 'source') throw unreachable(address.url, error)
     const why = error instanceof Error ? error.message : String(error)
-    throw new WeirError('CONFIG_INVALID', `${file ?? 'standard output'} cannot be written: ${why}`, error)
+    throw new WeirError('COMMAND_INVALID', `${file ?? 'standard output'} cannot be written: ${why}`, error)
   }
 }

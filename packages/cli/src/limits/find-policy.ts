@@ -88,11 +88,11 @@ export async function findPolicy(options: LimitOptions, context: CommandContext)
   }
 }
 
-/** Finds the limits that were asked about. Throws CONFIG_INVALID with what is wrong with the question. */
+/** Finds the limits that were asked about. Throws COMMAND_INVALID with what is wrong with the question. */
 export async function askLimits(options: LimitOptions, context: CommandContext): Promise<AskedLimits> {
   const { policy, from } = await findPolicy(options, context)
   const found = findAskedLimits(policy, options)
   if (found.kind === 'found') return found.asked
   const what = found.kind === 'unknown' ? `${found.message} (by ${from})` : `--${found.field} ${found.message}`
-  throw new WeirError('CONFIG_INVALID', what)
+  throw new WeirError('COMMAND_INVALID', what)
 }

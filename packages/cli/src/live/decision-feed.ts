@@ -1,10 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { DecisionPage, ShownDecision } from '@weir/api/decisions.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { parseDurationMs } from '@weir/policy/policy-values.ts'
 import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
 import type { StreamEvent } from '../console/event-stream.ts'
 import { followStream } from './follow-stream.ts'
+import { untilCounted } from './until-counted.ts'
 
 /** Which decisions are meant: options of `weir tail`. */
 export interface FeedOptions {
@@ -12,7 +12,11 @@ export interface FeedOptions {
   readonly subject?: readonly string[]
   readonly keyId?: readonly string[]
   readonly route?: readonly string[]
+  /** Those of before first: a duration. */
   readonly since?: string
+  /** Instead of a duration, times as the console reads them: `2030-01-31`, `now-2h`. */
+  readonly from?: string
+  readonly to?: string
 }
 
 /** What decisions are given to. */
@@ -27,8 +31,6 @@ export interface FeedSink {
 /** Decisions of before that are given; more are for `GET /v1/decisions`. */
 const historyMax = 10_000
 const pageRowsMax = 1_000
-/** How long the tables may be behind the stream: what is not in them by then is said to be missing. */
-const meteredWithinMs = 15_000
 
 /** What is asked of the list and of the stream alike. */
 const filterOf = ({ denied = false, subject, keyId, route }: FeedOptions) => ({
@@ -51,33 +53,36 @@ export class DecisionFeed {
     this.#options = options
     this.#console = console
     this.#sink = sink
-    this.#needsHistory = options.since !== undefined
+    this.#needsHistory = (options.since ?? options.from) !== undefined
+  }
+
+  #spanOf() {
+    const { since, from, to } = this.#options
+    if ((from ?? to) !== undefined) {
+      if (since !== undefined) throw new WeirError('COMMAND_INVALID', '--since goes without --from and --to.')
+      return { from, to }
+    }
+    const sinceMs = parseDurationMs(since ?? '5m')
+    if (sinceMs === undefined)
+      throw new WeirError('COMMAND_INVALID', `--since is a duration such as 5m, but is ${since}`)
+    return { from: new Date(Date.now() - sinceMs).toISOString() }
   }
 
   /** Gives what was decided since then, the oldest first. `live`: all until now, as far as it comes in time. */
   async history(live?: AbortSignal): Promise<void> {
-    const { since = '5m' } = this.#options
-    const sinceMs = parseDurationMs(since)
-    if (sinceMs === undefined)
-      throw new WeirError('CONFIG_INVALID', `--since is a duration such as 5m, but is ${since}`)
-    const from = new Date(Date.now() - sinceMs).toISOString()
+    const span = this.#spanOf()
     const ask = async (more: object) => {
-      const query = { ...filterOf(this.#options), from, ...more }
+      const query = { ...filterOf(this.#options), ...span, ...more }
       const request = { path: '/v1/decisions', query, ...(live === undefined ? {} : { signal: live }) }
       return (await askConsole<DecisionPage>(this.#console, request)).body
     }
-    let page = await ask({ limit: pageRowsMax })
-    const followedMs = Date.parse(page.to)
-    const isComplete = ({ complete_through: through }: DecisionPage) =>
-      through !== null && Date.parse(through) >= followedMs
-    const endsMs = performance.now() + meteredWithinMs
-    while (live !== undefined && !isComplete(page) && performance.now() < endsMs) {
-      await delay(500, undefined, { signal: live })
-      page = await ask({ limit: pageRowsMax })
-    }
-    const counted = page.complete_through ?? 'nothing is known yet'
-    if (live !== undefined && !isComplete(page))
-      this.#sink.report(`decisions may be missing here: counted until ${counted}`)
+    const first = () => ask({ limit: pageRowsMax })
+    const found = live === undefined ? undefined : await untilCounted(first, live)
+    let page = found?.page ?? (await first())
+    if (found?.isComplete === false)
+      this.#sink.report(
+        `decisions may be missing here: counted until ${page.complete_through ?? 'nothing is known yet'}`,
+      )
     const rows = [...page.rows]
     while (page.next !== null && rows.length < historyMax) {
       page = await ask({ limit: pageRowsMax, after: page.next })

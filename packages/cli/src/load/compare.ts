@@ -33,10 +33,10 @@ export function compareLoads(before: LoadReport, now: LoadReport): readonly Comp
   })
 }
 
-/** Reads what an earlier `weir load --json` printed. Throws CONFIG_INVALID for anything else. */
+/** Reads what an earlier `weir load --json` printed. Throws COMMAND_INVALID for anything else. */
 export function readLoadReport(text: string, name: string): LoadReport {
   const found = parseJson(text) as Partial<LoadReport> | null | undefined
   const isReport = Array.isArray(found?.decisions) && typeof found?.total?.answered_per_second === 'number'
   if (isReport) return found as LoadReport
-  throw new WeirError('CONFIG_INVALID', `${name} is not what weir load --json has printed.`)
+  throw new WeirError('COMMAND_INVALID', `${name} is not what weir load --json has printed.`)
 }

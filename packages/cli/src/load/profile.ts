@@ -94,7 +94,7 @@ type ProfileFlags = Readonly<Record<string, unknown>>
 const requestsOf = (steps: readonly LoadStep[]) =>
   steps.reduce((sum, one) => sum + (one.kind === 'rate' ? (one.perSecond * one.forMs) / 1_000 : 0), 0)
 
-/** Reads a file, or flags as one without a name. Throws CONFIG_INVALID with every problem, of a file with its line. */
+/** Reads a file, or flags as one without a name. Throws COMMAND_INVALID with every problem, of a file with its line. */
 function readPart(text: string, name?: string) {
   const reader = new TextReader(name ?? '')
   const at = reader.open(text)
@@ -102,10 +102,10 @@ function readPart(text: string, name?: string) {
   if (found !== undefined) return found
   const ofFlag = ({ path, message }: { readonly path: string; readonly message: string }) => `${path}: ${message}`
   const lines = reader.problems.map(name === undefined ? ofFlag : formatProblem)
-  throw new WeirError('CONFIG_INVALID', `The load is not described right.\n  ${lines.join('\n  ')}`)
+  throw new WeirError('COMMAND_INVALID', `The load is not described right.\n  ${lines.join('\n  ')}`)
 }
 
-/** Reads the profile of a file, with what flags say instead. Throws CONFIG_INVALID. */
+/** Reads the profile of a file, with what flags say instead. Throws COMMAND_INVALID. */
 export function readProfile(file: { readonly text: string; readonly name: string } | undefined, flags: ProfileFlags) {
   const written = file === undefined ? undefined : readPart(file.text, file.name)
   const flagged = readPart(JSON.stringify(flags))
@@ -113,12 +113,12 @@ export function readProfile(file: { readonly text: string; readonly name: string
   const subjects = pick('subjects')?.flat()
   const steps = pick('steps')
   if (steps.length === 0)
-    throw new WeirError('CONFIG_INVALID', 'How much? Name a rate with --rate N, users with --users N, or a --profile.')
+    throw new WeirError('COMMAND_INVALID', 'How much? Name a rate with --rate N, users with --users N, or a --profile.')
   if (subjects !== undefined && subjects.length > subjectsMax)
-    throw new WeirError('CONFIG_INVALID', `These are ${subjects.length} subjects; a load has at most ${subjectsMax}.`)
+    throw new WeirError('COMMAND_INVALID', `These are ${subjects.length} subjects; a load has at most ${subjectsMax}.`)
   if (requestsOf(steps) > requestsMax) {
     const what = `These are ${requestsOf(steps)} requests; a load has at most ${requestsMax}`
-    throw new WeirError('CONFIG_INVALID', `${what}. Make its steps shorter, or their rates lower.`)
+    throw new WeirError('COMMAND_INVALID', `${what}. Make its steps shorter, or their rates lower.`)
   }
   const routes = pick('routes')?.map(({ route: asked, ...rest }): LoadRoute => ({ ...asked, ...rest }))
   return { via: pick('via'), target: pick('target'), subjects, skew: pick('skew'), routes, steps }

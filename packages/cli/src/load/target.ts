@@ -5,13 +5,13 @@ import { adminTokenOf } from '../console/console-client.ts'
 import { nothingToAsk, readStateFile } from '../read-state-file.ts'
 import type { Profile } from './profile.ts'
 
-/** Returns the address of a URL, or throws CONFIG_INVALID. */
+/** Returns the address of a URL, or throws COMMAND_INVALID. */
 function originOf(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isOrigin = url !== undefined && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.username === ''
   if (isOrigin && url.search === '' && url.hash === '') return url
   const what = `http:// or https://, a host and a port, such as http://127.0.0.1:8081, not ${JSON.stringify(text)}`
-  throw new WeirError('CONFIG_INVALID', `A target is ${what}.`)
+  throw new WeirError('COMMAND_INVALID', `A target is ${what}.`)
 }
 
 const stateOf = { check: 'api', proxy: 'ingress', grpc: 'grpc' } as const
@@ -33,7 +33,7 @@ export function findTarget(
   if (isLoopback(found.hostname)) return found
   const from = written === undefined ? 'the state file' : 'the profile'
   throw new WeirError(
-    'CONFIG_INVALID',
+    'COMMAND_INVALID',
     `${found.host}, which ${from} names, is not this machine. A load goes elsewhere only if you say so: --target ${found.origin}`,
   )
 }

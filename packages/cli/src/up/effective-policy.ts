@@ -86,7 +86,7 @@ const entityOf = (policy: unknown, section: string, name: string): unknown => Ob
 
 /** Ignores the refusal for an entity that the admin API has deleted: it is not wanted. */
 function unlessRefused(error: unknown): undefined {
-  if (!(error instanceof WeirError) || error.code !== 'CONFIG_INVALID') throw error
+  if (!(error instanceof WeirError) || error.code !== 'COMMAND_INVALID') throw error
 }
 
 /** Both are read from YAML or JSON that Weir wrote: the order of names is the same. */
