@@ -96,7 +96,7 @@ test.each([...once])('%s runs the command of that name on a server that is up', 
 
 test('apply finds the console, its token and the policy, and leaves alone what was applied already', () => {
   const { environment = {}, build, command, volumes } = compose.services.apply ?? {}
-  expect([build?.args, command?.slice(-2)]).toEqual([{ SERVICE: 'cli' }, ['apply', '--if-changed']])
+  expect([build?.args, command?.slice(-3)]).toEqual([{ SERVICE: 'cli' }, ['apply', '--if-changed', '--yes']])
   expect(Object.keys(environment)).toEqual(['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN', 'WEIR_POLICY_FILE'])
   expect(volumes?.[0]).toContain(`:${environment.WEIR_POLICY_FILE}:`)
   expect(waitsFor('ingress')).toContain('apply')

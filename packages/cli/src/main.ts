@@ -153,6 +153,7 @@ withFile(program.command('apply'))
   .description('Put a policy file in force. What the admin API has made stays.')
   .option('--dry-run', 'only say what would change', false)
   .option('--if-changed', 'only if it is not the file that was applied last', false)
+  .option('--yes', 'delete without asking', false)
   .action(async (options) => (await import('./commands/policy.ts')).applyPolicy(options, context))
 
 withFile(program.command('diff'))

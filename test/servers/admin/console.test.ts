@@ -41,7 +41,7 @@ test('a file is compared, applied and exported from the command line', async () 
   expect((await weir('apply', '--policy', file, '--dry-run')).code).toBe(0)
   expect((await weir('diff', '--policy', file)).code).toBe(1)
   const applied = await weir('apply', '--policy', file)
-  expect([applied.code, applied.stderr]).toEqual([0, expect.stringContaining('3 created')])
+  expect([applied.code, applied.stderr]).toEqual([0, expect.stringContaining('3 added, 0 changed, 0 destroyed')])
   const same = await weir('diff', '--policy', file)
   expect([same.code, same.stdout]).toEqual([0, ''])
 
@@ -50,6 +50,25 @@ test('a file is compared, applied and exported from the command line', async () 
   const exported = await weir('export')
   await writeFile(join(kafka.dir, 'exported.yaml'), exported.stdout)
   expect((await weir('diff', '--policy', join(kafka.dir, 'exported.yaml'))).code).toBe(0)
+
+  const limits = { day: { algorithm: 'fixed_window', size: 1, period: 'day' } }
+  const plans = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`p${at}`, { limits: ['day'] }]))
+  const other = join(kafka.dir, 'many.yaml')
+  await writeFile(other, JSON.stringify({ version: 1, limits, plans }))
+  const refused = await weir('apply', '--policy', other)
+  expect([refused.code, refused.stdout.trim().split('\n')]).toEqual([
+    2,
+    expect.arrayContaining([
+      '+ 12 × plan  p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, … and 2 more',
+      '- limit minute',
+      '- subject acme',
+    ]),
+  ])
+  expect(refused.stderr).toMatch(/Plan: 13 to add, 0 to change, 3 to destroy\.\n.*destroys 3 parts .*Add --yes/)
+  expect((await weir('diff', '--policy', file)).code).toBe(0)
+  const confirmed = await weir('apply', '--policy', other, '--yes')
+  expect([confirmed.code, confirmed.stderr]).toEqual([0, expect.stringContaining('13 added, 0 changed, 3 destroyed')])
+  expect((await weir('apply', '--policy', file, '--yes')).code).toBe(0)
 
   const wrong = await weir('apply', '--policy', await policyFile(-1))
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('limits.minute.size')])

@@ -1,11 +1,13 @@
 import type { Applied, Impact } from '@weir/api/policy.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import { counted } from '@weir/core/format.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, consoleAnswer, requireConsole } from '../console/console-client.ts'
 import { changeLines, countsText } from '../console/file-changes.ts'
 import { impactNotes, impactTable } from '../console/impact-table.ts'
 import { readPolicyFile } from '../read-input-file.ts'
+import { confirm } from '../terminal/confirm.ts'
 import { effectivePolicyOf } from '../up/effective-policy.ts'
 
 interface PolicyOptions extends CommonOptions {
@@ -42,18 +44,36 @@ const askImpact = (options: DiffOptions, context: CommandContext): Promise<Impac
     body: fileToSend(options, context).body,
   })
 
-/** Puts a policy file in force: what it no longer has goes, what the admin API has made stays. */
-export async function applyPolicy(
-  options: PolicyOptions & { readonly dryRun: boolean; readonly ifChanged: boolean },
-  context: CommandContext,
-): Promise<void> {
-  const result = await send(options, context, { dry_run: options.dryRun, if_changed: options.ifChanged })
-  if (options.json) return context.print(JSON.stringify(result))
-  for (const line of changeLines(result)) context.print(line)
-  const verb = options.dryRun ? 'would be in force' : 'is in force'
-  context.report(
-    `${options.policy} ${result.changed ? `${verb}: ${countsText(result)}` : 'is in force already; nothing changes'}`,
-  )
+/** Prints what a file would change, and how much. */
+function showPlan(plan: Applied, { print, report }: CommandContext): void {
+  for (const line of changeLines(plan)) print(line)
+  report(`Plan: ${countsText(plan, 'plan')}.`)
+}
+
+interface ApplyOptions extends PolicyOptions {
+  readonly dryRun: boolean
+  readonly ifChanged: boolean
+  readonly yes: boolean
+}
+
+/**
+ * Puts a policy file in force: what it no longer has goes, what the admin API has made stays. A person confirms before
+ * anything is deleted.
+ */
+export async function applyPolicy(options: ApplyOptions, context: CommandContext): Promise<void> {
+  const { dryRun, json, policy, yes } = options
+  const how = { dry_run: dryRun, if_changed: options.ifChanged }
+  const plan = dryRun || yes ? undefined : await send(options, context, { ...how, dry_run: true })
+  if (plan !== undefined && plan.deleted > 0) {
+    if (!json) showPlan(plan, context)
+    await confirm(`${policy} destroys ${counted(plan.deleted, 'part')} of the policy.`, context)
+  }
+  const result = await send(options, context, how)
+  if (json) return context.print(JSON.stringify(result))
+  if (!result.changed) return context.report(`${policy} is in force already; nothing changes`)
+  if (dryRun) return showPlan(result, context)
+  if (plan === undefined || plan.deleted === 0) for (const line of changeLines(result)) context.print(line)
+  context.report(`${policy} is in force: ${countsText(result)}`)
 }
 
 interface DiffOptions extends PolicyOptions {
@@ -78,7 +98,7 @@ export async function diffPolicy(
   const result = await send(options, context, { dry_run: true })
   const impact = isWanted && result.changed ? await askImpact(options, context) : undefined
   if (json) context.print(JSON.stringify(impact === undefined ? result : { ...result, impact }))
-  else for (const line of changeLines(result)) context.print(line)
+  else if (result.changed) showPlan(result, context)
   if (!result.changed) context.report(`${policy} is in force; applying it would change nothing`)
   if (impact === undefined || json) return { differs: result.changed }
   context.print('')
