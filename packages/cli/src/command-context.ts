@@ -3,6 +3,7 @@ import type { Progress } from '@weir/audit/progress.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { CommanderError } from 'commander'
 import { ProgressLine } from './terminal/progress.ts'
+import { forScreen } from './terminal/screen.ts'
 import { harmless } from './text-table.ts'
 
 /** The parts of its process that a command uses. */
@@ -79,8 +80,8 @@ export function openCommandContext(environment: NodeJS.ProcessEnv, exit: (exitCo
     beginProgress: (name) => progress.begin(name),
     // npm and the launcher may be called from elsewhere than the folder in which the person typed.
     cwd: environment.INIT_CWD ?? process.cwd(),
-    report: (line) => write(stderr, `weir: ${harmless(line)}\n`),
-    print: (text, how) => write(stdout, `${how === 'exactly' ? text : harmless(text)}\n`),
+    report: (line) => write(stderr, `${forScreen(`weir: ${harmless(line)}`, stderr)}\n`),
+    print: (text, how) => write(stdout, `${how === 'exactly' ? text : forScreen(harmless(text), stdout)}\n`),
     get signal() {
       endsItself = true
       return stop.signal

@@ -1,4 +1,5 @@
 import { BlockList, isIPv4 } from 'node:net'
+import { didYouMean } from '@weir/core/suggest.ts'
 import { expect, test } from 'vitest'
 import {
   parseCidr,
@@ -10,7 +11,6 @@ import {
   parseOrigin,
   parseTimeMs,
 } from './policy-values.ts'
-import { didYouMean } from './suggest.ts'
 
 test.each([
   ['500ms', 500],

@@ -1,9 +1,9 @@
 import { definedFields } from '@weir/core/defined-fields.ts'
+import { didYouMean } from '@weir/core/suggest.ts'
 import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { type ExplainedLimit, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Policy, Route, Subject } from '@weir/policy/policy.ts'
-import { didYouMean } from '@weir/policy/suggest.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { KnownScope } from './keys.ts'
 

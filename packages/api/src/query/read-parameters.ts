@@ -1,4 +1,5 @@
 import { parseTimeZone } from '@weir/core/calendar/time-zone.ts'
+import { didYouMean } from '@weir/core/suggest.ts'
 import { Temporal } from 'temporal-polyfill'
 import type { TProperties } from 'typebox'
 
@@ -108,7 +109,8 @@ function faultOf(name: string, text: string, { type, enum: known, maxLength, ...
   if (known !== undefined && !known.includes(text)) {
     const names = known.filter((one) => !one.startsWith('-'))
     const words = names.length > 2 ? `one of ${names.join(', ')}` : names.join(' or ')
-    return `${name} must be ${words}${names.length < known.length ? ', or one of them after a -' : ''}`
+    const minus = names.length < known.length ? ', or one of them after a -' : ''
+    return `${name} must be ${words}${minus}${didYouMean(text, known)}`
   }
   if (type === 'boolean' && text !== 'true' && text !== 'false') return `${name} must be true or false`
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
@@ -142,7 +144,9 @@ export function readParameters(
     }
   }
   if (unknown.length > 0) {
-    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${Object.keys(schemas).join(', ')}`)
+    const names = Object.keys(schemas)
+    const near = didYouMean(unknown[0] ?? '', names)
+    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${names.join(', ')}${near}`)
   }
   return params
 }

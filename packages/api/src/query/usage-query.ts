@@ -1,3 +1,4 @@
+import { didYouMean } from '@weir/core/suggest.ts'
 import type { TProperties } from 'typebox'
 import { type AnswerForm, readForm } from './answer-form.ts'
 import {
@@ -128,7 +129,10 @@ function parseQuery<Dimension extends string>(
   const names = (params.by ?? '').split(',').filter((name) => name !== '')
   const by = dimensions.filter((dimension) => names.includes(dimension))
   const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
-  if (unknown.length > 0) problems.push(`by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}`)
+  if (unknown.length > 0)
+    problems.push(
+      `by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}${didYouMean(unknown[0] ?? '', dimensions)}`,
+    )
 
   const raw = rawDimensions.filter((name) => by.includes(name) || name in only || name in except)
   checkRaw({ only, fromMs, toMs }, { raw, isNarrow }, problems)

@@ -53,7 +53,7 @@ const withoutPassword = (url: string): string => url.replace(/\/\/[^@/]*@/, '//'
 /** Formats the ready line for a person: addresses, keys, and four commands to try. */
 export function readyScreen(line: ReadyLine): string {
   const rows = [
-    ['ingress', line.ingress, 'in front of the demo API'],
+    ['ingress', line.ingress, line.demoKey === null ? 'in front of your API' : 'in front of the demo API'],
     ['api', line.api, 'POST /v1/check, /v1/authorize for gateways, /openapi.json'],
     ['gRPC', line.grpc, "Envoy's rate limit service"],
     ['console', line.console, 'a page; GET /v1/usage, the admin API, /openapi.json'],

@@ -1,5 +1,5 @@
+import { didYouMean, plainWord } from '@weir/core/suggest.ts'
 import type { PolicyFault } from '../entities.ts'
-import { didYouMean, plainWord } from '../suggest.ts'
 
 /** Kept problems end here: a policy with more is wrong as a whole, and no one reads a longer list. */
 const problemsMax = 200

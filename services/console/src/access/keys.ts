@@ -1,10 +1,10 @@
 import { createKey, type Key, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
 import type { BodyOf } from '@weir/api/operation.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
+import { didYouMean } from '@weir/core/suggest.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { didYouMean } from '@weir/policy/suggest.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import { conflict } from '@weir/policy-changes/change-problems.ts'
 import {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { sectionOperations, sections } from '@weir/api/policy.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
+import { didYouMean } from '@weir/core/suggest.ts'
 import {
   canonicalJson,
   deleteEntity,
@@ -12,7 +13,6 @@ import {
   putEntity,
 } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { didYouMean } from '@weir/policy/suggest.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import { changeRejected } from '@weir/policy-changes/change-problems.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
