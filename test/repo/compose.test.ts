@@ -32,7 +32,7 @@ const ends = (name: string) => once.has(name) || afterConsole.includes(name)
 const policy = parsePolicy(textOf('weir.yaml'), 'weir.yaml')
 const secretNames: readonly string[] =
   policy.kind === 'policy'
-    ? [...policy.policy.endpoints.values()].flatMap((one) => (one.type === 'webhook' ? [one.secretEnv] : []))
+    ? [...policy.policy.endpoints.values()].flatMap((one) => (one.type === 'webhook' ? (one.secretEnv ?? []) : []))
     : []
 
 test('has the three servers, the commands that prepare them, every service, and monitoring', () => {

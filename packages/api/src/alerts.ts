@@ -133,6 +133,17 @@ export const testEndpoint = operation('POST /v1/endpoints/:name/test', {
   problems: [404, 503],
 })
 
+const endpointSecret = object({ secret: text('`whsec_…`, by Standard Webhooks; it stays the same') })
+/** Shows what webhooks of an endpoint are signed with. */
+export const getEndpointSecret = operation('GET /v1/endpoints/:name/secret', {
+  tag,
+  scope: 'admin',
+  summary: 'The secret that signs the webhooks of an endpoint without `secretEnv`',
+  params: { name: text('in the policy') },
+  answers: { 200: answer('The secret', endpointSecret) },
+  problems: [404, 503],
+})
+
 const choice = {
   subjects: optional(texts('alerts about these; `_all` for those of watches over all together')),
   limits: optional(texts('alerts about these limits')),

@@ -280,6 +280,12 @@ common(alerts.command('test-endpoint'))
     exitUnless(await (await import('./commands/alerts.ts')).testEndpoint(name, options, context)),
   )
 
+const endpoints = program.command('endpoints').description('Look at endpoints of alerts.')
+common(endpoints.command('secret'))
+  .description('Show the secret that signs the webhooks of an endpoint without secretEnv.')
+  .argument('<name>')
+  .action(async (name: string, options) => (await import('./commands/alerts.ts')).showSecret(name, options, context))
+
 const blocks = program.command('blocks').description('List which callers are blocked now, block one, or lift a block.')
 common(blocks.command('list', { isDefault: true }).alias('ls'))
   .description('List blocks, those that were set last first.')

@@ -31,6 +31,12 @@ export function readLauncher(dataDir: string): number | undefined {
   return typeof launcher === 'number' ? launcher : undefined
 }
 
+/** Returns the names of the variables that the last `weir up` was started with; undefined where there was none. */
+export function readVariables(dataDir: string): readonly string[] | undefined {
+  const { variables } = readState(dataDir)
+  return Array.isArray(variables) ? variables : undefined
+}
+
 /** Returns the error of a command for which neither the environment nor a `weir up` names a server. */
 export function nothingToAsk(server: string, variables: string, dataDir: string): WeirError {
   const what = `No ${server} to ask: ${variables} not set, and no weir up has run on ${dataDir}`

@@ -56,6 +56,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   [`POST /v1/alerts/${knownAlert}/redeliver`, '/v1/alerts/{id}/redeliver', { body: { endpoint: 'nobody' } }],
   ['POST /v1/deliveries/redeliver', '/v1/deliveries/redeliver', { body: { from: '2026-11-20T00:00:00Z' } }],
   ['POST /v1/deliveries/redeliver', '/v1/deliveries/redeliver', { body: { from: '2027-11-20T00:00:00Z' } }],
+  ['/v1/endpoints/ops/secret', '/v1/endpoints/{name}/secret'],
   ['POST /v1/endpoints/ops/test', '/v1/endpoints/{name}/test'],
   ['POST /v1/endpoints/nobody/test', '/v1/endpoints/{name}/test'],
   ['/v1/policy', '/v1/policy'],

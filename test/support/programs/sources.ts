@@ -140,7 +140,8 @@ export const chromiumFromNpm: Source = {
     for (const name of ['al2023', 'swiftshader', 'fonts']) {
       const tar = spawn('tar', ['-x', '-C', folder], { stdio: ['pipe', 'ignore', 'inherit'] })
       const ended = new Promise((done) => tar.once('close', done))
-      await pipeline(decompressed(join(packed, `${name}.tar.br`)), tar.stdin)
+      // tar may end at the archive's last block and leave the padding unread: its exit code says whether all is there.
+      await pipeline(decompressed(join(packed, `${name}.tar.br`)), tar.stdin).catch(() => undefined)
       if ((await ended) !== 0) throw new Error(`tar could not unpack ${name}.tar.br of @sparticuz/chromium`)
     }
     const program = join(folder, 'chromium-program')

@@ -125,3 +125,11 @@ export async function testEndpoint(
   else context.report(`${name} did not take it: ${attempt.error}`)
   return isGood
 }
+
+/** Prints the secret that signs the webhooks of an endpoint, which Weir has made. */
+export async function showSecret(name: string, options: CommonOptions, context: CommandContext): Promise<void> {
+  const found = await consoleAnswer<{ secret: string }>(context, options, {
+    path: `/v1/endpoints/${inPath(name)}/secret`,
+  })
+  context.print(options.json ? JSON.stringify(found) : found.secret)
+}

@@ -8,6 +8,7 @@ import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { formatProblem } from '@weir/policy/reader/text-reader.ts'
 import { checkConfig, type Environment, type Variables } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
+import { undelivered } from '../console/undelivered.ts'
 import { isGiven } from '../find-servers.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 
@@ -74,6 +75,8 @@ export function check(options: { policy: string; json: boolean; service?: string
   const remarks = parsed.kind === 'policy' ? parsed.remarks.map(formatProblem) : []
   const { environment } = context
   const { service } = options
+  if (parsed.kind === 'policy' && (service ?? 'alerting') === 'alerting')
+    remarks.push(...undelivered(parsed.policy, (name) => isGiven(environment, name)))
   const addresses = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL']
   const isSetUp = service !== undefined || addresses.some((name) => isGiven(environment, name))
   const wrong = isSetUp ? environmentProblems(environment, service === undefined ? undefined : [service]) : []

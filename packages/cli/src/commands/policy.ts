@@ -6,7 +6,9 @@ import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, consoleAnswer, requireConsole } from '../console/console-client.ts'
 import { changeLines, countsText } from '../console/file-changes.ts'
 import { impactNotes, impactTable } from '../console/impact-table.ts'
+import { undelivered } from '../console/undelivered.ts'
 import { readPolicyFile } from '../read-input-file.ts'
+import { readVariables } from '../read-state-file.ts'
 import { confirm } from '../terminal/confirm.ts'
 import { effectivePolicyOf } from '../up/effective-policy.ts'
 
@@ -25,8 +27,11 @@ interface HowApplied {
  */
 function fileToSend(options: PolicyOptions, context: CommandContext) {
   const text = readPolicyFile(options.policy)
-  requirePolicy(text, options.policy, context.report)
-  const own = context.environment.WEIR_CONSOLE_URL ? undefined : effectivePolicyOf(options.data, text)
+  const parsed = requirePolicy(text, options.policy, context.report)
+  const isLocal = !context.environment.WEIR_CONSOLE_URL
+  const known = isLocal ? readVariables(options.data) : undefined
+  for (const one of undelivered(parsed, known && ((name) => known.includes(name)))) context.report(one)
+  const own = isLocal ? effectivePolicyOf(options.data, text) : undefined
   return { body: own?.text ?? text, revision: own?.revision }
 }
 

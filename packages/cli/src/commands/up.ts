@@ -131,7 +131,8 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   const opsPorts = await opsPortsOf(ports, options.ingress)
 
   const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, opsPorts, pids: supervisor.pids() })
-  const onPid = () => data.writeState(line())
+  const variables = Object.keys(environment)
+  const onPid = () => data.writeState({ ...line(), variables })
   const supervisor = new Supervisor(join(data.dir, 'logs'), { environment, report, onPid })
   let relay: Awaited<ReturnType<typeof servers.openRelay>> | undefined
   try {
@@ -149,7 +150,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
       putPolicyInForce: () =>
         putPolicyInForce({ console, policy: demo, before, report }).then(() => rmSync(notInForce, { force: true })),
     })
-    data.writeState(line())
+    onPid()
     if (options.timings) for (const step of timings.lines()) report(step)
     context.progress.end()
     context.print(options.json ? JSON.stringify(line()) : readyScreen(line()))

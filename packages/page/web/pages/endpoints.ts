@@ -22,10 +22,19 @@ function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
   const path = `/v1/endpoints/${encodeURIComponent(name)}/test`
   const run = () => send('POST', path, isOfSubjects ? { subject } : {})
   const said = ({ id }: { readonly id: string }) =>
-    html`<p>Sent. <a href=${hrefOf(`/alerts/${id}`)}>Show the alert</a> shows what becomes of it.</p>`
+    html`<p>Sent. <a href=${hrefOf(`/alerts/${id}`)}>Open the alert</a> to see its delivery.</p>`
   const about = html`<p>Sends a test alert to ${name}. A disabled endpoint that accepts it is enabled again.</p>
     ${isOfSubjects && html`<${Field} label="To the contact of" suggest="subject" required value=${subject} onValue=${setSubject} />`}`
   return html`<${Action} label="Send a test" scope="write" about=${about} run=${run} said=${said} />`
+}
+
+/** Shows the secret that Weir makes for a webhook that names none. */
+function ShowSecret({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
+  if ((body.type ?? 'webhook') !== 'webhook' || body.secretEnv !== undefined) return null
+  const run = () => send<{ readonly secret: string }>('GET', `/v1/endpoints/${encodeURIComponent(name)}/secret`)
+  const said = ({ secret }: { readonly secret: string }) => ({ secret, about: `Verifies webhooks sent to ${name}.` })
+  const about = html`<p>Shows the secret that signs the webhooks of ${name}. Your receiver verifies them with it.</p>`
+  return html`<${Action} label="Secret" scope="admin" about=${about} run=${run} said=${said} />`
 }
 
 /** Whether an endpoint gets deliveries now, and why not. */
@@ -56,7 +65,7 @@ const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] =
   { name: 'State', isPlain: true, cell: (endpoint) => html`<${State} endpoint=${endpoint} held=${held} />` },
   actionsOf(
     (endpoint) =>
-      html`<a class="button" href=${hrefOf('/alerts', { endpoint: endpoint.name })}>Deliveries</a><${Test} endpoint=${endpoint} />`,
+      html`<a class="button" href=${hrefOf('/alerts', { endpoint: endpoint.name })}>Deliveries</a><${Test} endpoint=${endpoint} /><${ShowSecret} endpoint=${endpoint} />`,
   ),
 ]
 

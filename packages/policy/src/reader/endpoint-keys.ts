@@ -45,7 +45,7 @@ export const addresses = (max: number, rules: { readonly nameOf?: (address: stri
 export const endpointKeys = {
   webhook: {
     url: t.required('Where alerts are sent.', url),
-    secretEnv: t.required('Environment variable with the whsec_… secret.', variable),
+    secretEnv: t.optional('Environment variable with the whsec_… secret; without it Weir makes one.', variable),
     allowPrivate,
   },
   slack: {
@@ -62,6 +62,12 @@ export const endpointKeys = {
   email: { to: t.required('Who gets the mail.', addresses(recipientsMax)), templates },
   subject: { templates },
 } satisfies Readonly<Record<string, t.Members>>
+
+/** Of a contact: customers may name the same URL, and must not share a secret that Weir derives. */
+export const contactWebhook = {
+  ...endpointKeys.webhook,
+  secretEnv: t.required('Environment variable with the whsec_… secret.', variable),
+}
 
 /** The values of these keys, by type. */
 export type EndpointKeys = { readonly [T in keyof typeof endpointKeys]: t.Values<(typeof endpointKeys)[T]> }

@@ -1,7 +1,7 @@
 import { alertTypes } from '@weir/core/alerts/alert-types.ts'
 import type { Contact, Endpoint } from '../policy.ts'
 import { namePattern, nameRule } from '../policy-values.ts'
-import { addresses, endpointKeys } from './endpoint-keys.ts'
+import { addresses, contactWebhook, endpointKeys } from './endpoint-keys.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
@@ -72,7 +72,7 @@ const contactMembers = {
     'Addresses of mail; each gets a mail of its own.',
     addresses(contactAddressesMax, { nameOf: (address) => address }),
   ),
-  webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', endpointKeys.webhook)),
+  webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', contactWebhook)),
   digest: t.retired('each alert is a mail of its own; remove it'),
   language: t.retired('mail has one set of templates; remove it'),
 }

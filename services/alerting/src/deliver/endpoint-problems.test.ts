@@ -32,6 +32,12 @@ test('An endpoint that comes with a change and has no secret is named by its var
   expect(findProblems()).toEqual([])
 })
 
+test('A webhook that names no secret needs the key of which Weir makes one', () => {
+  const endpoints = { own: { url: 'https://hooks.example.com/' } }
+  expect(finderOf(endpoints, {})()).toEqual([expect.stringContaining('WEIR_UNSUBSCRIBE_KEY (endpoint own)')])
+  expect(finderOf(endpoints, { WEIR_UNSUBSCRIBE_KEY: 'k'.repeat(32) })()).toEqual([])
+})
+
 test('During a rotation there are two secrets; three, or a malformed second one, count as none', () => {
   const environment = { TWO: `${next} ${secret}`, THREE: `${next} ${secret} ${secret}`, HALF: `${next} whsec_` }
   const problems = finderOf({ two: endpoint('TWO'), three: endpoint('THREE'), half: endpoint('HALF') }, environment)()

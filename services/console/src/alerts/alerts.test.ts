@@ -120,6 +120,20 @@ describe('alerts', () => {
     expect(tested).toEqual(['ops'])
   })
 
+  it('have a secret made by Weir at an endpoint that names none, shown to an admin', async () => {
+    const { ask } = await openWithPolicy({ unsubscribeKey: () => 'k'.repeat(32) })
+    const hook = { url: 'https://hooks.example.com/' }
+    for (const name of ['hook', 'other']) {
+      expect((await ask(`PUT /v1/endpoints/${name}`, { body: hook })).statusCode).toBe(201)
+    }
+    const secretOf = async (name: string) => (await ask(`/v1/endpoints/${name}/secret`)).json().secret
+    const secret = await secretOf('hook')
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+    expect(await secretOf('hook')).toBe(secret)
+    expect(await secretOf('other')).not.toBe(secret)
+    for (const name of ['ops', 'nobody']) expect((await ask(`/v1/endpoints/${name}/secret`)).statusCode).toBe(404)
+  })
+
   it('can be tried out at the contact of a subject, and are delivered again to its addresses', async () => {
     const { ask, tested, requested } = await openWithPolicy()
     const contact = { email: ['one@acme.example', 'two@acme.example'] }

@@ -1,5 +1,6 @@
 import {
   getAlert,
+  getEndpointSecret,
   listAlerts,
   redeliverAlert,
   redeliveredMax,
@@ -13,14 +14,16 @@ import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { endpointNameOf, targetsOf } from '@weir/policy/contact-targets.ts'
+import { endpointSecrets } from '@weir/policy/endpoint-secret.ts'
 import type { JsonObject } from '@weir/policy/entities.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
+import { signingKeysOf } from '@weir/runtime/signing-keys.ts'
 import type { FastifyInstance } from 'fastify'
 import { subjectForbidden } from '../http/authorize.ts'
 import { cursorInvalid } from '../http/cursor.ts'
 import { pageOf } from '../http/page.ts'
-import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
+import { alertsUnavailable, answerProblem, secretUnavailable, unknown, unknownName } from '../http/problems.ts'
 import { serveQuestion } from '../http/question-failure.ts'
 import type { Sources } from '../sources.ts'
 import type { FailedDelivery, StoredAlert } from './delivery-queries.ts'
@@ -139,10 +142,21 @@ function registerRedelivery(app: FastifyInstance, sources: Sources): void {
   })
 }
 
-/** `/v1/alerts`, `/v1/deliveries/redeliver` and `/v1/endpoints/{name}/test`. */
+/** `/v1/alerts`, `/v1/deliveries/redeliver`, and `/v1/endpoints/{name}/test` and `/secret`. */
 export function registerAlerts(app: FastifyInstance, sources: Sources): void {
   registerReading(app, sources)
   registerRedelivery(app, sources)
+  serveQuestion(app, getEndpointSecret, unanswered, async ({ params: { name } }, reply) => {
+    const endpoint = sources.policy.state?.policy.endpoints.get(name)
+    if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
+    if (endpoint.type !== 'webhook' || endpoint.secretEnv !== undefined) {
+      return answerProblem(reply, unknown(`Weir makes no secret for ${name}: only for webhooks without secretEnv.`))
+    }
+    const [secret] = endpointSecrets(signingKeysOf(sources.access.unsubscribeKey()), name)
+    if (secret === undefined) return answerProblem(reply, secretUnavailable)
+    reply.header('cache-control', 'no-store')
+    return { secret }
+  })
   serveQuestion(app, testEndpoint, unanswered, async ({ params: { name }, body }, reply) => {
     const endpoint = sources.policy.state?.policy.endpoints.get(name)
     if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))

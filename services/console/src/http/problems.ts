@@ -35,6 +35,13 @@ export const portalUnavailable = problem(
   503,
   'This console was started without WEIR_PORTAL_KEY, so it cannot make tokens for portals.',
 )
+/** There is no key to derive secrets of endpoints from. */
+export const secretUnavailable = problem(
+  'secret-unavailable',
+  'Unavailable',
+  503,
+  'This console was started without WEIR_UNSUBSCRIBE_KEY, so it makes no secrets. Set it for console and alerting.',
+)
 /** ClickHouse does not answer a question about usage. */
 export const usageUnavailable = (detail: string): Problem => problem('usage-unavailable', 'Unavailable', 503, detail)
 /** ClickHouse does not answer a question about outcomes. */

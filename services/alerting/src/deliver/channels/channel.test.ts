@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
+import { endpointSecrets } from '@weir/policy/endpoint-secret.ts'
 import type { EndpointOf } from '@weir/policy/policy.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
@@ -60,6 +61,18 @@ describe('sending a webhook', () => {
     const verified = new Webhook(secret).verify(first.body, signedHeaders(first))
     expect(verified).toEqual({ type: alert.type, timestamp: alert.time, data: { subject: 'größe', ...alert.data } })
     expect(() => new Webhook(secret).verify(`${first.body} `, signedHeaders(first))).toThrow()
+  })
+
+  it('is signed by a secret of Weir for an endpoint that names none, also while its key is replaced', async () => {
+    const keys = ['k'.repeat(32), 'o'.repeat(32)]
+    const tools = toolsOf({}, { unsubscribeKeys: () => keys.join(',') })
+    const { secretEnv: _, ...own } = webhook
+    await createAlertSender(tools)({ ...own, url: localUrl(), allowPrivate: true }, alert)
+    const [first = { headers: {}, body: '' }] = receiver.received
+    for (const one of endpointSecrets(keys, 'ops'))
+      expect(() => new Webhook(one).verify(first.body, signedHeaders(first))).not.toThrow()
+    const [other = ''] = endpointSecrets(keys, 'other')
+    expect(() => new Webhook(other).verify(first.body, signedHeaders(first))).toThrow()
   })
 
   it('is verified with the old secret and with the new one while one replaces the other', async () => {

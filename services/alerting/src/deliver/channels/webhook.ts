@@ -1,5 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import { endpointSecrets } from '@weir/policy/endpoint-secret.ts'
 import type { EndpointOf } from '@weir/policy/policy.ts'
+import { signingKeysOf, unsubscribeKeyVariable } from '@weir/runtime/signing-keys.ts'
 import { Webhook } from 'standardwebhooks'
 import { type Channel, post, secretOf, unsent } from './channel.ts'
 
@@ -31,14 +33,25 @@ function signatureHeaders(secrets: readonly string[], id: string, at: Date, body
   }
 }
 
+/** The keys that the secret of an endpoint without `secretEnv` is derived from. */
+const derivedFrom = unsubscribeKeyVariable.name
+
 /** Signed webhooks, as Standard Webhooks 1.0 has them. */
 export const webhook: Channel<EndpointOf<'webhook'>> = {
   verdicts: { 410: 'gone' },
   addressOf: ({ url }) => url,
-  findProblem: (endpoint, environment) => signingSecrets.findProblem(endpoint, endpoint.secretEnv, environment),
-  async send({ url, allowPrivate, secretEnv }, alert, tools) {
-    const secrets = signingSecrets.read(tools.environment, secretEnv)
-    if (secrets === undefined) return unsent(`${secretEnv} holds no secret`)
+  findProblem(endpoint, environment) {
+    const { name, secretEnv } = endpoint
+    if (secretEnv !== undefined) return signingSecrets.findProblem(endpoint, secretEnv, environment)
+    const hasKey = environment[derivedFrom] || environment[`${derivedFrom}_FILE`]
+    return hasKey ? undefined : `${derivedFrom} (endpoint ${name}) must be set, or name a variable in secretEnv`
+  },
+  async send({ name, url, allowPrivate, secretEnv }, alert, tools) {
+    const secrets =
+      secretEnv === undefined
+        ? endpointSecrets(signingKeysOf(tools.unsubscribeKeys()), name)
+        : (signingSecrets.read(tools.environment, secretEnv) ?? [])
+    if (secrets.length === 0) return unsent(`${secretEnv ?? derivedFrom} holds no secret`)
     const body = bodyOf(alert)
     const signed = signatureHeaders(secrets, alert.id, new Date(tools.clock.nowMs()), body)
     const traced = alert.traceparent === undefined ? {} : { traceparent: alert.traceparent }
