@@ -4,6 +4,8 @@ import { partSchema } from '@weir/policy/reader/part-schema.ts'
 import { answer, media, noBody, operation } from './operation.ts'
 import { origin } from './policy.ts'
 import {
+  closed,
+  flag,
   list,
   nullable,
   type Of,
@@ -16,6 +18,7 @@ import {
   text,
   textOrNull,
   texts,
+  whole,
 } from './schema.ts'
 import { Type } from './type.ts'
 
@@ -157,6 +160,7 @@ const session = object({
   by: text('whose credential it is, as in the audit'),
   scopes: texts('what may be asked and changed'),
   subjects: nullable(texts('whose rows may be read; null for all')),
+  vendor: object({ name: text('on customers’ pages; empty: Weir'), color: text('such as `#0b5cad`; empty: Weir’s') }),
   csrf: text('goes with every request but GET, in X-Weir-CSRF'),
   ends_at: text('RFC 3339; an hour without a request ends it earlier'),
 })
@@ -202,4 +206,56 @@ export const unsubscribe = operation('POST /unsubscribe/:token', {
     described: { type: ['object', 'null'], additionalProperties: true, description: 'RFC 8058; not read' },
   }),
   answers: { 200: htmlPage('Unsubscribed'), 503: htmlPage('Try again'), ...noLink },
+})
+
+/** The page of a link to confirm an address. */
+export const showConfirm = operation('GET /confirm/:token', {
+  ...link,
+  summary: 'The page of a link to confirm an address',
+  answers: { 200: htmlPage('A page with a button'), ...noLink },
+})
+/** Confirms an address. */
+export const confirmAddress = operation('POST /confirm/:token', {
+  ...link,
+  summary: 'Confirm an address',
+  consumes: ['application/x-www-form-urlencoded', 'multipart/form-data'],
+  isAnyType: true,
+  body: Type.Unsafe<unknown>({
+    described: { type: ['object', 'null'], additionalProperties: true, description: 'not read' },
+  }),
+  answers: { 200: htmlPage('Confirmed'), 503: htmlPage('Try again'), ...noLink },
+})
+
+const ownAlerts = object({
+  allowed: flag('whether the plan, or the subject itself, lets the customer choose'),
+  addresses: list(
+    object({
+      email: text('the address'),
+      state: oneOf(['confirmed', 'pending', 'unsubscribed'], 'pending: for a day, until its link is opened'),
+    }),
+  ),
+  percents: list(whole('of each calendar limit')),
+})
+/** What a customer has chosen for its own alerts. */
+export type OwnAlertsAnswer = Of<typeof ownAlerts>
+const ofOwnAlerts = { tag: 'alerts', reach: 'own', params: { id: text('of the subject') } } as const
+/** What a customer has chosen for its own alerts. */
+export const getOwnAlerts = operation('GET /v1/subjects/:id/own-alerts', {
+  ...ofOwnAlerts,
+  scope: 'read',
+  summary: 'Addresses and percentages that a customer has chosen for its alerts',
+  answers: { 200: answer('What was chosen', ownAlerts) },
+  problems: [404, 503],
+})
+/** Chooses addresses and percentages of a customer's own alerts. */
+export const putOwnAlerts = operation('PUT /v1/subjects/:id/own-alerts', {
+  ...ofOwnAlerts,
+  scope: 'write',
+  summary: 'Choose addresses and percentages of a customer’s alerts; a new address gets a link to confirm it',
+  body: closed({
+    addresses: texts('at most five; an unconfirmed one stays for a day', { maxItems: 5 }),
+    percents: list(Type.Integer({ minimum: 1, maximum: 100 }), 'of each calendar limit', { maxItems: 5 }),
+  }),
+  answers: { 200: answer('What was chosen', ownAlerts) },
+  problems: [404, 409, 422, 503],
 })

@@ -27,6 +27,8 @@ import {
 const hidden = 'null where it counts by more than was named, and for callers limited to subjects where others share it'
 const limitState = object({
   name: text('of the limit'),
+  title: textOrNull('what customers see instead of the name'),
+  about: textOrNull('a sentence about it for customers'),
   because: texts("why it applies, such as `plan free`; `acme's own size instead of 100` where the subject has one"),
   algorithm: text('fixed_window, …'),
   mode: text('enforce or shadow'),
@@ -49,6 +51,8 @@ export type LimitState = Of<typeof limitState>
 const subjectLimits = object({
   subject: text('whose'),
   plan: text('its plan; empty for none'),
+  plan_title: textOrNull('what customers see instead of its name'),
+  plan_about: textOrNull('a sentence about it for customers'),
   time_zone: text('of its calendar periods'),
   anchor: whole('day of the month on which its months begin'),
   route: textOrNull('template of the route that was named; null for none'),

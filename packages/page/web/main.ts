@@ -123,18 +123,22 @@ function Navigation({ here, session }: { readonly here: PageLocation; readonly s
 }
 
 /** The title of a page is its heading's. */
-function useTitle(here: PageLocation): void {
+function useTitle(here: PageLocation, site: string): void {
   useEffect(() => {
     const name = document.querySelector('h1')?.textContent ?? ''
-    document.title = name === '' || name === 'Weir' ? 'Weir' : `${name} · Weir`
-  }, [here.path])
+    document.title = name === '' || name === site ? site : `${name} · ${site}`
+  }, [here.path, site])
 }
 
 function Frame({ session }: { readonly session: Session }) {
   const here = useLocation()
-  useKeys()
-  useTitle(here)
   const isOwn = session.subjects !== null
+  const { vendor } = session
+  const name = isOwn && vendor.name !== '' ? vendor.name : 'Weir'
+  useKeys()
+  useTitle(here, name)
+  // Never the colour of a text: nobody has looked at its contrast.
+  useEffect(() => document.documentElement.style.setProperty('--vendor', isOwn ? vendor.color : ''), [isOwn])
   const page = isOwn && !here.path.startsWith('/decisions/') ? undefined : pageOf(here)
   // What a customer sees has one address, whatever was opened.
   useEffect(() => {
@@ -145,7 +149,7 @@ function Frame({ session }: { readonly session: Session }) {
   return html`
     <a class="skip" href="#content">To the content</a>
     <header class="top">
-      <a class="brand" href=${hrefOf(isOwn ? '/me' : '/')}><svg viewBox="0 0 32 32" aria-hidden="true"><path d="M3 11c5-5 7.5 5 13 0s8 5 13 0M3 21c5-5 7.5 5 13 0s8 5 13 0" /></svg>Weir</a>
+      <a class="brand" href=${hrefOf(isOwn ? '/me' : '/')}>${(!isOwn || vendor.name === '') && html`<svg viewBox="0 0 32 32" aria-hidden="true"><path d="M3 11c5-5 7.5 5 13 0s8 5 13 0M3 21c5-5 7.5 5 13 0s8 5 13 0" /></svg>`}${name}</a>
       ${!isOwn && html`<${Navigation} here=${here} session=${session} />`}
       ${!isOwn && html`<${Search} />`}
       <div class="tools">

@@ -33,6 +33,7 @@ const endedKinds: readonly string[] = [
   'silence',
   'block',
   'unsubscribed',
+  'ownAlerts',
 ] satisfies readonly Entity['kind'][]
 const isKept = (before: Entity | undefined) =>
   before !== undefined && endedKinds.includes(before.kind) && before.origin === 'admin'

@@ -24,6 +24,7 @@ export const sectionOf = {
   token: 'tokens',
   portal: 'portals',
   unsubscribed: 'unsubscribed',
+  ownAlerts: 'ownAlerts',
   subject: 'subjects',
 } as const
 

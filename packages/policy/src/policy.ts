@@ -37,6 +37,8 @@ export interface Policy {
   readonly contacts: Pick<Lookup<Contact>, 'get'>
   /** By subject, the hashes of addresses of its contact that get no mail. */
   readonly unsubscribed: ReadonlyMap<string, readonly string[]>
+  /** By subject, what customers have chosen themselves. */
+  readonly ownAlerts: ReadonlyMap<string, OwnAlerts>
 }
 
 /** A read-only map of up to a million entries, each of which is made when it is read. */
@@ -70,6 +72,11 @@ export interface Plan {
   readonly budget?: Budget
   /** Whether its subjects' own keys may read their usage, where the subject says nothing else; absent: they may not. */
   readonly selfService?: boolean | undefined
+  /** What customers see instead of the name, and a sentence about it. */
+  readonly title?: string
+  readonly about?: string
+  /** Whether its subjects may choose addresses and percentages for their alerts; absent: they may not. */
+  readonly ownAlerts?: boolean | undefined
 }
 
 /**
@@ -147,6 +154,8 @@ export interface Subject {
   readonly budget?: Budget
   /** As of its plan, which counts where this is absent. */
   readonly selfService?: boolean | undefined
+  /** As of its plan, which counts where this is absent. */
+  readonly ownAlerts?: boolean | undefined
   /** Why all its requests are refused, as they are told; absent: they are not. */
   readonly suspended?: string | undefined
 }
@@ -171,6 +180,9 @@ export function hasBudgets({ subjects }: Pick<Policy, 'subjects'>): boolean {
 
 /** Returns whether the subject's own keys may read its own usage. */
 export const isSelfService = ({ selfService, plan }: Subject): boolean => selfService ?? plan.selfService ?? false
+
+/** Returns whether the subject may choose addresses and percentages for its own alerts. */
+export const hasOwnAlerts = ({ ownAlerts, plan }: Subject): boolean => ownAlerts ?? plan.ownAlerts ?? false
 
 /** A subject's own versions of limits, by name: the same limits under the same Redis keys, with other settings. */
 export type OwnLimits = ReadonlyMap<string, Limit>
@@ -314,6 +326,16 @@ export interface Silence {
   readonly fromMs: number
   /** The first instant after it. */
   readonly untilMs: number
+}
+
+/** What a customer has chosen for its own alerts, where its plan or itself lets it. */
+export interface OwnAlerts {
+  /** Confirmed; each gets a mail of its own, as an address of the contact does. */
+  readonly email: readonly string[]
+  /** Not confirmed yet: they get nothing but the mail with the link. */
+  readonly pending: readonly { readonly email: string; readonly atMs: number }[]
+  /** Of each calendar limit, in addition to its thresholds. */
+  readonly percents: readonly number[]
 }
 
 /** A caller that a person blocks for a while, or an address that no limit by address applies to. */

@@ -8,11 +8,12 @@ import { answerErrorsAndUnrouted, boundHeaders, listenerOptions } from '@weir/ru
 import { serveDescription } from '@weir/runtime/serve-description.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { registerAddressLinks } from './access/address-links.ts'
 import { registerKeys } from './access/keys.ts'
+import { registerOwnAlerts } from './access/own-alerts.ts'
 import { registerPortal } from './access/portal.ts'
 import { registerSession } from './access/session.ts'
 import { registerTokens } from './access/tokens.ts'
-import { registerUnsubscribe } from './access/unsubscribe.ts'
 import { registerAlerts } from './alerts/alerts.ts'
 import { registerSilences } from './alerts/silences.ts'
 import { registerDecisions } from './decisions/decisions.ts'
@@ -112,7 +113,7 @@ export function buildApp(
   const changer = new PolicyChanger(sources, logger)
   app.register(swagger, description)
   app.register(async (api) => {
-    registerSession(api, sessions, findCredential)
+    registerSession(api, sessions, findCredential, sources.access.vendor)
     registerUsage(api, sources)
     registerUsageExport(api, sources)
     registerDimensions(api, sources)
@@ -135,7 +136,8 @@ export function buildApp(
     registerTokens(api, sources, changer)
     registerPortal(api, sources, changer)
     registerSilences(api, sources, changer)
-    registerUnsubscribe(api, sources, changer)
+    registerAddressLinks(api, sources, changer)
+    registerOwnAlerts(api, sources, changer)
     registerChanges(api, sources)
     registerChange(api, sources)
     registerStatus(api, sources)

@@ -47,6 +47,14 @@ export const consoleVariables = {
   }),
   unsubscribeKey: unsubscribeKeyVariable,
   portalOrigins,
+  portalName: text({ name: 'WEIR_PORTAL_NAME', about: "your name on customers' pages; empty: Weir", fallback: '' }),
+  portalColor: {
+    name: 'WEIR_PORTAL_COLOR',
+    about: "your colour on customers' pages, such as #0b5cad; empty: Weir's",
+    fallback: '',
+    parse: (value: string) =>
+      /^(?:#[0-9a-fA-F]{6})?$/.test(value) ? { value } : { problem: 'must be a colour such as #0b5cad' },
+  } satisfies Variable<string>,
   publicUrl: consoleUrlVariable,
   statusUrls,
 } as const

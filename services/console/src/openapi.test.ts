@@ -1,4 +1,4 @@
-import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
+import { signAddress } from '@weir/policy/address-token.ts'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
 import {
@@ -28,7 +28,7 @@ const lines = [{ name: 'all', measure: 'units', tiers: [{ up_to: 5, unit_amount:
 const priceList = { currency: 'EUR', lines }
 
 const unsubscribeKey = 'a key that is long enough to sign mails'
-const link = `/unsubscribe/${signUnsubscription([unsubscribeKey], { subject: 'acme', addressHash: '0123456789ab' })}`
+const link = `/unsubscribe/${signAddress([unsubscribeKey], 'unsubscribe', { subject: 'acme', addressHash: '0123456789ab' })}`
 
 /** Every route once as it succeeds, and once for each way in which it fails that its description names. */
 const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
@@ -56,6 +56,13 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   [`POST /v1/alerts/${knownAlert}/redeliver`, '/v1/alerts/{id}/redeliver', { body: { endpoint: 'nobody' } }],
   ['POST /v1/deliveries/redeliver', '/v1/deliveries/redeliver', { body: { from: '2026-11-20T00:00:00Z' } }],
   ['POST /v1/deliveries/redeliver', '/v1/deliveries/redeliver', { body: { from: '2027-11-20T00:00:00Z' } }],
+  ['/v1/subjects/acme/own-alerts', '/v1/subjects/{id}/own-alerts'],
+  ['/v1/subjects/nobody:x/own-alerts', '/v1/subjects/{id}/own-alerts'],
+  [
+    'PUT /v1/subjects/acme/own-alerts',
+    '/v1/subjects/{id}/own-alerts',
+    { body: { addresses: ['a@b.example'], percents: [50] } },
+  ],
   ['/v1/endpoints/ops/secret', '/v1/endpoints/{name}/secret'],
   ['POST /v1/endpoints/ops/test', '/v1/endpoints/{name}/test'],
   ['POST /v1/endpoints/nobody/test', '/v1/endpoints/{name}/test'],
@@ -166,6 +173,8 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['POST /session', '/session', { body: { token: 'token' } }],
   ['/session', '/session'],
   ['DELETE /session', '/session'],
+  ['/confirm/unknown', '/confirm/{token}'],
+  ['POST /confirm/unknown', '/confirm/{token}', { body: 'x' }],
   [link, '/unsubscribe/{token}'],
   ['/unsubscribe/x', '/unsubscribe/{token}'],
   [`POST ${link}`, '/unsubscribe/{token}', { body: 'List-Unsubscribe=One-Click' }],

@@ -29,6 +29,7 @@ const stack = await forFile(
       },
       bolt: { plan: 'free', contact: { email: ['bolt@bolt.example'] } },
       cargo: { plan: 'free' },
+      echo: { plan: 'free', ownAlerts: true },
       // As a release before 0.11 stored it.
       dart: { plan: 'free', contact: { email: ['dart@dart.example'], digest: 'daily', language: 'de' } },
     },
@@ -135,4 +136,32 @@ test('An address that unsubscribes by one click gets no more mail, and the other
   await until(() => mailsTo('one@acme.example').length > one && at('/acme').length > webhook)
   await until(async () => (await outcomes('acme')).filter((outcome) => outcome === 'ops delivered').length === 3)
   expect(counts()).toEqual([one + 1, two, webhook + 1])
+}, 120_000)
+
+test('A customer adds an address, which gets nothing but its link until it is confirmed, then alerts, and none once it unsubscribes', async () => {
+  const address = 'echo@echo.example'
+  const applied = () => alerting.metric('weir_policy_changes_total{result="applied"}')
+  const opsGot = async (count: number) =>
+    await until(async () => (await outcomes('echo')).filter((one) => one === 'ops delivered').length === count)
+  const mails = () => mailsTo(address).map(({ message }) => /^Subject: (.*)\r$/m.exec(message)?.[1])
+  const click = async (pattern: RegExp) => {
+    const message = mailsTo(address).at(-1)?.message.replaceAll('=\r\n', '') ?? ''
+    const before = await applied()
+    expect((await fetch(pattern.exec(message)?.[1] ?? '', { method: 'POST' })).status).toBe(200)
+    await until(async () => (await applied()) > before)
+  }
+  const chosen = { addresses: [address], percents: [50] }
+  expect((await admin.ask('PUT /v1/subjects/echo/own-alerts', chosen)).status).toBe(200)
+  await until(() => mails().length === 1)
+  await stack.decide(['echo'], 500)
+  await opsGot(1)
+  expect(mails()).toEqual(['Confirm alerts about echo'])
+  await click(/(http:\S+\/confirm\/[\w.-]+)/)
+  await stack.decide(['echo'], 800)
+  await until(() => mails().length === 2)
+  expect(mails()[1]).toBe('day: 80% used')
+  await click(/^List-Unsubscribe:\s+<(.*)>\r$/m)
+  await stack.decide(['echo'], 1_000)
+  await opsGot(3)
+  expect(mails()).toHaveLength(2)
 }, 120_000)

@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
-import { addressesOf } from '@weir/policy/contact-targets.ts'
-import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
+import { signAddress } from '@weir/policy/address-token.ts'
+import { hashOf as addressHash } from '@weir/policy/contact-targets.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startConsoleOnKafka } from '../../support/console-stack.ts'
 import { countAttempts } from '../../support/count-attempts.ts'
@@ -47,9 +47,9 @@ async function send(asked: string, { headers = {}, body = '' }: Sent = {}) {
 }
 const everything = async () => (await desk.ask('GET /v1/policy')).body
 
-const hashOf = (subject: string) => addressesOf(contactOf(subject))[0]?.hash ?? ''
+const hashOf = (subject: string) => addressHash(contactOf(subject).email[0] ?? '')
 const linkOf = (subject: string, addressHash = hashOf(subject), by = key) =>
-  signUnsubscription([by], { subject, addressHash }) ?? ''
+  signAddress([by], 'unsubscribe', { subject, addressHash }) ?? ''
 const encoded = (...said: unknown[]) => Buffer.from(JSON.stringify(said)).toString('base64url')
 
 describe('a link to unsubscribe that Weir did not make', () => {

@@ -117,6 +117,10 @@ export interface Limit {
   readonly replaces?: readonly string[]
   /** How requests are answered that it refuses; absent for as everywhere. */
   readonly refusals?: Refusals
+  /** What customers see instead of the name. */
+  readonly title?: string
+  /** A sentence about it for customers. */
+  readonly about?: string
   /** Records say the values of its named scopes as they are; absent where they say their hashes. */
   readonly record?: 'plain'
   /** Only in requests with `hasOverrides`: values and cost for this limit instead of the request's own. */

@@ -1,7 +1,8 @@
 import { html } from '../html.ts'
 import { setParams, useLocation } from '../location.ts'
 import { Field } from '../parts/field.ts'
-import { LimitsNow } from '../parts/limits-now.ts'
+import { OwnAlerts } from '../parts/own-alerts.ts'
+import { OwnLimits } from '../parts/own-limits.ts'
 import { RunningMonth } from '../parts/quote.ts'
 import { AlertsOf } from '../parts/subject-lists.ts'
 import { SubjectUse } from '../parts/subject-use.ts'
@@ -17,9 +18,10 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
       <h1>${id}</h1>
       ${subjects.length > 1 && html`<${Field} isTool label="Of" options=${all} value=${id} onValue=${(one: string) => setParams({ of: one })} />`}
     </div>
-    <${LimitsNow} id=${id} isOwn />
+    <${OwnLimits} id=${id} key=${id} />
     <${SubjectUse} id=${id} isOwn key=${id} />
     <${RunningMonth} id=${id} />
+    <${OwnAlerts} id=${id} />
     <${AlertsOf} id=${id} isOwn />
     <${DecisionList} title="Refusals" rowsMax=${15} fixed=${{ outcome: 'deny', subject: id }} />
   `

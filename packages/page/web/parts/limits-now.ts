@@ -71,7 +71,7 @@ function LiftBlock({ id, limit, again }: LimitAction) {
 }
 
 /** How each limit of a subject stands; operators can give units back. */
-export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
+export function LimitsNow({ id }: { readonly id: string }) {
   const path = `${pathOfSubject(id)}/limits`
   const asked = useAnswer<SubjectLimits>(path, 5_000)
   const { again } = asked
@@ -84,7 +84,7 @@ export function LimitsNow({ id, isOwn = false }: { readonly id: string; readonly
   )
   const empty = ({ limits }: SubjectLimits) => (limits.length === 0 ? 'No limit applies.' : undefined)
   return html`<${Panel} title="Limits now" asked=${asked} path=${path} rows=${4} empty=${empty}>
-    ${({ limits }: SubjectLimits) => html`<${Table} caption="Limits now" columns=${isOwn ? columns.filter(({ isMinor }) => isMinor !== true) : [...columns, act]} rows=${limits} keyOf=${({ name }: LimitState) => name} />`}
+    ${({ limits }: SubjectLimits) => html`<${Table} caption="Limits now" columns=${[...columns, act]} rows=${limits} keyOf=${({ name }: LimitState) => name} />`}
   <//>`
 }
 

@@ -55,7 +55,8 @@ function PlanFields({ body, set }: FieldsProps) {
   return html`
     <fieldset class="stack"><legend>Limits</legend>${limits.map((name) => html`<label key=${name}><input type="checkbox" checked=${chosen.includes(name)} onChange=${toggle(name)} /> ${name}</label>`)}</fieldset>
     <${Field} label="Price list" options=${{ '': 'none', ...Object.fromEntries(prices.map((one) => [one, one])) }} value=${textOf(body.prices)} onValue=${(value: string) => set('prices', value === '' ? undefined : value)} />
-    <label><input type="checkbox" checked=${body.selfService === true} onChange=${() => set('selfService', body.selfService === true ? undefined : true)} /> Customers may read their own usage</label>`
+    <label><input type="checkbox" checked=${body.selfService === true} onChange=${() => set('selfService', body.selfService === true ? undefined : true)} /> Customers may read their own usage</label>
+    <label><input type="checkbox" checked=${body.ownAlerts === true} onChange=${() => set('ownAlerts', body.ownAlerts === true ? undefined : true)} /> Customers may choose their own alerts</label>`
 }
 
 const forms: Readonly<Record<string, (props: FieldsProps) => unknown>> = { limits: LimitFields, plans: PlanFields }

@@ -3,7 +3,8 @@ import * as t from './value-types.ts'
 
 /** One message to all of them; a mailing list is one address. */
 const recipientsMax = 20
-const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
+/** An address of mail. */
+export const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
 
 const variableRule = 'the name of an environment variable in capitals, such as OPS_SECRET (never the secret itself)'
 const variable = t.secretText(variableRule, (name) => (variablePattern.test(name) ? name : undefined), {

@@ -108,6 +108,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     portals: new Map(),
     contacts: new Map(),
     unsubscribed: new Map(),
+    ownAlerts: new Map(),
   })
 })
 

@@ -6,6 +6,7 @@ import { blockEntries, readBlocks } from './read-blocks.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
 import { type LimitReferences, limitEntries, readLimits } from './read-limits.ts'
+import { ownAlertsEntries, readOwnAlerts } from './read-own-alerts.ts'
 import { planEntries, readPlans } from './read-plans.ts'
 import { portalEntries, readPortals } from './read-portals.ts'
 import { type Prices, priceEntries, readPrices } from './read-prices.ts'
@@ -55,6 +56,7 @@ const sections = {
     'Addresses of contacts that get no mail, by subject; the links in mails write it.',
     unsubscribedEntries,
   ),
+  ownAlerts: described("Customers' own addresses and percentages, by subject; their page writes it.", ownAlertsEntries),
   portals: described('Which portal tokens have ended, by subject; the admin API writes it.', portalEntries),
 }
 
@@ -140,6 +142,7 @@ export const emptyPolicy: Policy = {
   portals: new Map(),
   contacts: new Map(),
   unsubscribed: new Map(),
+  ownAlerts: new Map(),
 }
 
 function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Reuse): Policy | undefined {
@@ -200,6 +203,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     tokens: section('tokens', readTokens, emptyPolicy.tokens),
     portals: namedSection('portals', readPortals),
     unsubscribed: namedSection('unsubscribed', readUnsubscribed),
+    ownAlerts: namedSection('ownAlerts', readOwnAlerts),
   }
 }
 

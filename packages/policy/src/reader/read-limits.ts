@@ -1,3 +1,4 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { type AlgorithmFact, algorithmFacts, algorithmsWith } from '@weir/core/limits/algorithm-facts.ts'
 import {
   algorithms,
@@ -73,6 +74,7 @@ const members = {
     t.list('a list of limits by name', limitName),
   ),
   ...refusalMembers,
+  ...t.publicTexts,
   // Shorter, and people stop reading; longer is never.
   cooldown: t.optional(
     'Of a limit with a window: after an alert, a similar one is not raised for this long: 10s to 31d.',
@@ -219,6 +221,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
     ...refusalsOf(reader, fields, values),
+    ...definedFields({ title: values.title, about: values.about }),
     ...(plans.length === 0 ? {} : { plans: plans.map(({ value }) => value) }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }

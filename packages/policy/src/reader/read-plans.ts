@@ -1,3 +1,4 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
 import { sameBudget } from '@weir/core/prices/budget.ts'
 import { isOfPlan } from '../match/resolve-limits.ts'
@@ -36,6 +37,11 @@ const plan = t.object('a plan', {
   prices: t.optional('Name of the price list of its subjects.', pricesName),
   budget: t.optional('What each of its subjects means to spend in a period of that price list.', budget),
   selfService: t.optional("Whether its subjects' keys may read their own usage. Default: false.", t.boolean),
+  ...t.publicTexts,
+  ownAlerts: t.optional(
+    'Whether its subjects may choose addresses and percentages of alerts. Default: false.',
+    t.boolean,
+  ),
 })
 
 /** The section `plans`. */
@@ -53,7 +59,9 @@ export function readPlans(
     const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, name)
     const own = written === undefined ? {} : pricingOf(reader, written, prices)
     const service = written?.values.selfService === true ? { selfService: true } : {}
-    return found && sameAs(before.get(name), { name, limits: found, ...own, ...service })
+    const choosing = written?.values.ownAlerts === true ? { ownAlerts: true } : {}
+    const texts = definedFields({ title: written?.values.title, about: written?.values.about })
+    return found && sameAs(before.get(name), { name, limits: found, ...own, ...service, ...choosing, ...texts })
   })
 }
 
@@ -68,6 +76,9 @@ function sameAs(before: Plan | undefined, plan: Plan): Plan {
     before.prices === plan.prices &&
     sameBudget(before.budget, plan.budget) &&
     before.selfService === plan.selfService &&
+    before.ownAlerts === plan.ownAlerts &&
+    before.title === plan.title &&
+    before.about === plan.about &&
     plan.limits.every((one, at) => one === before.limits[at])
   return isSame ? before : plan
 }

@@ -36,6 +36,10 @@ const settings = {
   prices: t.optional("Name of a price list of its own, instead of the plan's.", pricesName),
   budget: t.optional('What it means to spend in a period of its price list.', budget),
   selfService: t.optional('Whether its keys may read its own usage. Default: what its plan says.', t.boolean),
+  ownAlerts: t.optional(
+    'Whether it may choose addresses and percentages of alerts. Default: what its plan says.',
+    t.boolean,
+  ),
   suspended: t.optional('Why all its requests are refused, as the refusals say.', suspensionReason),
   contact: t.optional('Where the subject itself gets its alerts, by endpoints of type subject.', contact),
 }
@@ -72,7 +76,7 @@ export function subjectReader({ plans, limits, routes, prices: known }: Definiti
     reader: PolicyReader,
     { fields, values }: t.FoundObject<typeof settings>,
   ): SubjectSettings | undefined {
-    const { timeZone, anchor, selfService, suspended } = values
+    const { timeZone, anchor, selfService, ownAlerts, suspended } = values
     const plan = planOf(reader, fields, values, 'plan', plans)
     const ownLimits = values.limits === undefined ? noOwnLimits : readOwnLimits(reader, values.limits, plan)
     const prices = pricesNamed(reader, fields, values.prices, known)
@@ -81,8 +85,9 @@ export function subjectReader({ plans, limits, routes, prices: known }: Definiti
     const own = plan === undefined ? {} : budgetOn(reader, fields, values.budget, list, known)
     if (plan === undefined || timeZone === undefined || anchor === undefined) return undefined
     const service = selfService === undefined ? {} : { selfService }
+    const choosing = ownAlerts === undefined ? {} : { ownAlerts }
     const off = suspended === undefined ? {} : { suspended }
-    return { plan, timeZone, anchor, ownLimits, ...prices, ...own, ...service, ...off }
+    return { plan, timeZone, anchor, ownLimits, ...prices, ...own, ...service, ...choosing, ...off }
   }
 }
 

@@ -225,6 +225,21 @@ export const optional = <T extends NonNullable<unknown>>(about: string, type: Va
   isRequired: false,
 })
 
+const titleLengthMax = 64
+
+/** What customers read of a limit or a plan. */
+export const publicTexts = {
+  title: optional(
+    'What customers see instead of the name.',
+    text(
+      `a text of 1 to ${titleLengthMax} characters`,
+      (written) => (written.length < 1 || written.length > titleLengthMax ? undefined : written),
+      { minLength: 1, maxLength: titleLengthMax },
+    ),
+  ),
+  about: optional('A sentence about it for customers.', reason),
+}
+
 /** A key that has this value if it is left out. */
 export const withDefault = <T extends NonNullable<unknown>>(
   about: string,

@@ -119,8 +119,8 @@ function contactOf(written: JsonValue | undefined): Contact | undefined {
 function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subject | undefined {
   const settings = packed?.shape === undefined ? undefined : rules.of(packed.shape).settings
   if (packed === undefined || settings === undefined) return undefined
-  const { plan, timeZone, anchor, ownLimits, selfService, suspended, prices, budget } = settings
-  const subject = { id: packed.id, plan, timeZone, anchor, ownLimits, selfService, suspended }
+  const { plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended, prices, budget } = settings
+  const subject = { id: packed.id, plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended }
   const priced = prices === undefined ? subject : { ...subject, prices }
   return budget === undefined ? priced : { ...priced, budget }
 }

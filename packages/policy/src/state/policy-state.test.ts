@@ -129,6 +129,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       optional('prices', mostly(names('m0'), 'm1')),
       optional('budget', someBudget),
       optional('selfService', fc.boolean()),
+      optional('ownAlerts', fc.boolean()),
     ),
   ],
   refusal: [names('limit', 'cost', 'other'), fc.record({ status: mostly(fc.integer({ min: 400, max: 599 }), 200) })],
@@ -193,6 +194,17 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
     mostly(names('s0', 's1'), 'ip:1'),
     fc.record({ email: mostly<string[]>(fc.constant(['0123456789ab']), [], ['a@b.example']) }),
   ],
+  ownAlerts: [
+    mostly(names('s0', 's1'), 'ip:1'),
+    merged(
+      optional('email', mostly<string[]>(fc.constant(['a@b.example']), ['a'])),
+      optional(
+        'pending',
+        mostly<JsonObject[]>(fc.constant([{ email: 'c@d.example', at: '2026-11-21T12:00:00Z' }]), [{}]),
+      ),
+      optional('percents', mostly<string[]>(fc.constant(['50%']), ['101%'])),
+    ),
+  ],
   subject: [
     mostly(names('s0', 's1', 's2'), 'ip:1'),
     merged(
@@ -201,6 +213,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       optional('prices', names('m0', 'm1')),
       optional('budget', someBudget),
       optional('selfService', mostly<unknown>(fc.boolean(), 'yes')),
+      optional('ownAlerts', fc.boolean()),
       optional('contact', mostly<JsonObject>(fc.constantFrom({ email: ['a@b'] }, { email: ['a@b', 'c@d'] }), {})),
       optional('anchor', mostly(fc.integer({ min: 1, max: 2 }), 0, 1.5)),
       optional('limits', merged(optional('l0', fc.record({ size: fc.integer({ min: 1, max: 2 }) })))),

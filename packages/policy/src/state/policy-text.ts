@@ -22,6 +22,7 @@ export const textOrder = [
   'block',
   'portal',
   'unsubscribed',
+  'ownAlerts',
 ] as const
 
 /**

@@ -64,6 +64,7 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
       ]),
       contacts: new Map([['acme', acmes]]),
       unsubscribed: new Map(),
+      ownAlerts: new Map(),
       limits: policy.limits,
       subjects: policy.subjects,
     }),
@@ -182,7 +183,8 @@ test('the address of a contact that is removed before its delivery gets nothing;
   const { deliver, rows, disabled, moveTo } = open([
     { status: 410, error: 'answered 410', verdict: 'gone', answer: '' },
   ])
-  const [target] = targetsOf(customers, { contacts: new Map([['acme', acmes]]), unsubscribed: new Map() }, 'acme')
+  const known = { contacts: new Map([['acme', acmes]]), unsubscribed: new Map(), ownAlerts: new Map() }
+  const [target] = targetsOf(customers, known, 'acme')
   const toContact = { ...job, endpoint: target?.name ?? '' }
   moveTo(startMs + 120_000)
   expect(await deliver({ ...toContact, endpoint: 'customers/webhook-000000000000' })).toEqual({ kind: 'over' })

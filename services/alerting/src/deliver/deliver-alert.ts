@@ -56,7 +56,7 @@ function rowOf(
   }
 }
 
-type TargetPolicy = Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'limits' | 'subjects'>
+type TargetPolicy = Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'ownAlerts' | 'limits' | 'subjects'>
 
 /** Returns where a job goes by this policy; undefined if it goes nowhere any more. */
 function targetOf(policy: TargetPolicy, job: DeliveryJob): Target | undefined {

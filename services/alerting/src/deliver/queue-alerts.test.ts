@@ -1,5 +1,5 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
-import { findTarget } from '@weir/policy/contact-targets.ts'
+import { confirmTarget, findTarget } from '@weir/policy/contact-targets.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { chooseTargets } from './queue-alerts.ts'
@@ -27,8 +27,10 @@ const policy = requirePolicy(
       carl: { plan: 'free', contact: { email: ['carl@a.example', 'ops@a.example'], webhook: { url, secretEnv: 'C' } } },
       full: { plan: 'free', contact: { email: ['full@a.example'] } },
       plain: { plan: 'free' },
+      own: { plan: 'free' },
       trier: { plan: 'free', limits: { own: { mode: 'shadow' } }, contact: { email: ['trier@a.example'] } },
     },
+    ownAlerts: { own: { email: ['own@a.example'], pending: [{ email: 'new@a.example', at: '2026-11-21T12:00:00Z' }] } },
   }),
   'weir.yaml',
 )
@@ -108,4 +110,18 @@ test('a contact learns nothing of a limit in shadow, nor what others used of a l
   ])
   expect([told(quota('trier', 100, 'own')), told(quota('full', 100, 'own'))]).toEqual([false, true])
   expect(['minute', 'tried', 'shared'].map((limit) => told(block(limit)))).toEqual([true, false, true])
+})
+
+test('an address that a customer has added gets alerts once it is confirmed; before, nothing but its link', () => {
+  const names = choose(quota('own', 100)).filter((name) => name.startsWith('customers'))
+  const addresses = names.map((name) => findTarget(policy, name, 'own'))
+  expect(addresses).toMatchObject([{ type: 'email', to: ['own@a.example'] }])
+  const customers = policy.endpoints.get('customers')
+  if (customers === undefined) throw new Error('no endpoint')
+  const link = confirmTarget(customers, 'new@a.example')
+  const test: AlertV1 = { ...attributes, type: 'weir.endpoint.test', subject: 'own', data: { endpoint: link } }
+  expect(choose(test)).toEqual([link])
+  expect(findTarget(policy, link, 'own')).toMatchObject({ to: ['new@a.example'] })
+  expect(findTarget(policy, link, 'plain')).toBeUndefined()
+  expect(findTarget(policy, confirmTarget(customers, 'own@a.example'), 'own')).toBeUndefined()
 })

@@ -4,7 +4,7 @@ import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { giveUpAfterMs } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import { targetsOf } from '@weir/policy/contact-targets.ts'
+import { confirmHashOf, targetsOf } from '@weir/policy/contact-targets.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Counters } from '../metrics.ts'
@@ -22,8 +22,11 @@ import { findSilence, isChosen } from './silence.ts'
  */
 export function chooseTargets(
   alert: AlertV1,
-  policy: Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'limits' | 'subjects'>,
+  policy: Pick<Policy, 'endpoints' | 'contacts' | 'unsubscribed' | 'ownAlerts' | 'limits' | 'subjects'>,
 ): readonly string[] {
+  // A link to confirm an address is a test of that address alone.
+  if (alert.type === 'weir.endpoint.test' && confirmHashOf(alert.data.endpoint) !== undefined)
+    return [alert.data.endpoint]
   const all = [...policy.endpoints.values()]
   const chosen = all.filter(({ name, type, only }) => {
     if (alert.type === 'weir.endpoint.test') return name === alert.data.endpoint

@@ -12,6 +12,8 @@ limits:
 subjects:
   acme: { plan: free, timeZone: Asia/Kathmandu }
   own: { plan: free, timeZone: Asia/Kathmandu, limits: { day: { size: 10, thresholds: [50%] } } }
+  chooser: { plan: free, timeZone: Asia/Kathmandu }
+ownAlerts: { chooser: { percents: [50%, 80%] } }
 `,
   'weir.yaml',
 )
@@ -45,6 +47,18 @@ const decision = (used: number, resetMs: number, subject = 'acme') => ({
 })
 
 describe('findCrossings', () => {
+  it('adds the percentages that a customer has chosen to the thresholds of its calendar limits', () => {
+    const percentsAt = (used: number) =>
+      findCrossings(policy, decision(used, dayMs / 2, 'chooser'), kathmanduMidnightMs + dayMs / 2).map((one) => [
+        one.limit,
+        one.thresholds.map(({ percent }) => percent),
+      ])
+    expect(percentsAt(4)).toEqual([])
+    expect(percentsAt(5)).toEqual([['day', [50]]])
+    expect(percentsAt(9)).toEqual([['day', [80, 50]]])
+    expect(findCrossings(policy, decision(5, dayMs / 2), kathmanduMidnightMs + dayMs / 2)).toEqual([])
+  })
+
   it('forecasts that a quota ends before its period, in the zone of the subject, where its limit says so', () => {
     const day = { size: 10, window: undefined, period: 'day', thresholds: [], forecast: true }
     const forecasting = policyWith('day', day)

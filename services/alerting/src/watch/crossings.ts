@@ -4,7 +4,7 @@ import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { runsOutMs } from '@weir/core/alerts/forecast.ts'
 import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
-import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
+import { isOfOneSubject, type Limit, type PeriodUnit, type Threshold } from '@weir/core/limits/limit.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { Crossing } from '../types.ts'
 
@@ -57,6 +57,15 @@ const isBlockedBy = ({ name, blockMs }: Limit, { outcome, reason, denied_by }: D
 const lengthOfBlock = ({ blockMs, blockLengths }: Limit, resetMs: number): number =>
   blockLengths === undefined ? blockMs : (blockLengths.findLast((ms) => ms <= resetMs) ?? blockLengths[0] ?? blockMs)
 
+/** The thresholds that a customer has chosen for its calendar limits. */
+function chosenFor(limit: Limit, { ownAlerts }: Policy, subject: string): readonly Threshold[] {
+  const isIts = limit.span.kind === 'period' && limit.mode === 'enforce' && isOfOneSubject(limit.by)
+  const chosen = isIts ? (ownAlerts.get(subject)?.percents ?? []) : []
+  return chosen
+    .filter((percent) => !limit.thresholds.some((one) => 'percent' in one && one.percent === percent))
+    .map((percent) => ({ percent }))
+}
+
 /**
  * Returns what a decision crossed, for every limit with thresholds or a block, by the subject's own version of the
  * limit. Most decisions cross nothing. A blocked decision charged nothing, and its reset is the block's, which may be
@@ -83,7 +92,7 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
       crossings.push({ kind: 'blocked', ...about, startMs: tsMs, endMs, lifetimeMs, isRecurring: true, thresholds })
     }
     if (reason === 'blocked') continue
-    const reached = reachedThresholds({ size, used }, limit.thresholds)
+    const reached = reachedThresholds({ size, used }, [...limit.thresholds, ...chosenFor(limit, policy, subject)])
     if (reached.length === 0 && limit.forecast === undefined) continue
     const { times, periodStart } = timesOf(limit, known ?? zoneOfUnknown, tsMs, resetMs)
     const outMs = limit.forecast === undefined ? undefined : runsOutMs({ size, used }, times, tsMs)

@@ -34,8 +34,10 @@ const noAlert: LowestAlert = { percent: Number.POSITIVE_INFINITY, units: Number.
 /** Returns the lowest use from which each limit may alert, over all subjects. */
 function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
   const lowest = new Map<string, LowestAlert>()
+  const chosen = [...policy.ownAlerts.values()].flatMap(({ percents }) => percents.map((percent) => ({ percent })))
   for (const versions of [policy.limits, ...ownLimitSetsOf(policy)]) {
-    for (const { name, thresholds, blockMs, forecast, span } of versions.values()) {
+    for (const { name, thresholds: own, blockMs, forecast, span } of versions.values()) {
+      const thresholds = span.kind === 'period' ? [...own, ...chosen] : own
       if (thresholds.length === 0 && blockMs === 0 && forecast === undefined) continue
       const before = lowest.get(name) ?? noAlert
       lowest.set(name, {

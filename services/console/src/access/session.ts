@@ -6,7 +6,8 @@ import { answerProblem } from '../http/problems.ts'
 import { serve } from '../http/serve.ts'
 import type { Session as OpenSession, Sessions } from '../http/sessions.ts'
 
-const shown = ({ by, scopes, reach }: Caller, { csrf, endsMs }: OpenSession): Session => ({
+const shown = ({ by, scopes, reach }: Caller, { csrf, endsMs }: OpenSession, vendor: Session['vendor']): Session => ({
+  vendor,
   by,
   scopes,
   subjects: reach.subjects ?? null,
@@ -17,7 +18,12 @@ const shown = ({ by, scopes, reach }: Caller, { csrf, endsMs }: OpenSession): Se
 /** A token has at most 4,096 characters. */
 const bodyBytesMax = 8_192
 /** `/session`: a browser signs in with a token or key, asks who it is, and signs out. */
-export function registerSession(app: FastifyInstance, sessions: Sessions, findCredential: CallerFinder): void {
+export function registerSession(
+  app: FastifyInstance,
+  sessions: Sessions,
+  findCredential: CallerFinder,
+  vendor: Session['vendor'],
+): void {
   serve(
     app,
     signIn,
@@ -29,7 +35,7 @@ export function registerSession(app: FastifyInstance, sessions: Sessions, findCr
       const { id, session } = sessions.open(found)
       request.log.info({ by: found.caller.by }, 'a browser signed in')
       reply.code(201).header('set-cookie', sessions.cookieOf(id))
-      return shown(found.caller, session)
+      return shown(found.caller, session, vendor)
     },
     {
       bodyLimit: bodyBytesMax,
@@ -46,7 +52,7 @@ export function registerSession(app: FastifyInstance, sessions: Sessions, findCr
     if (!sessions.isOf(request.headers)) return reply.code(204).send()
     const found = await sessions.findCaller(request)
     if (found.kind === 'refused') return answerRefused(reply, found)
-    return shown(found.caller, found.session)
+    return shown(found.caller, found.session, vendor)
   })
 
   serve(app, signOut, async (request, reply) => {

@@ -36,9 +36,9 @@ export function createAlertAdmin(client: ClickHouseClient, sender: RecordSender,
       return rows.length
     },
     /** Sends an endpoint, or the contact of a subject by it, a test; resolves to the alert's id. */
-    async sendTest(endpoint: string, subject = endpoint): Promise<string> {
+    async sendTest(endpoint: string, subject = endpoint, delayMs = 0): Promise<string> {
       const id = uuidv7(clock.nowMs())
-      const time = new Date(clock.nowMs()).toISOString()
+      const time = new Date(clock.nowMs() + delayMs).toISOString()
       const alert = { id, type: 'weir.endpoint.test', subject, time, data: { endpoint } } as const
       await sender.send(topics.alerts, [encodeAlert(alert)])
       return id

@@ -135,6 +135,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   silence: none,
   block: none,
   unsubscribed: none,
+  ownAlerts: none,
   subject: (before, after) => {
     const webhook = webhookOf(after)
     if (webhook === undefined || !reachesInside(webhook)) return undefined

@@ -14,6 +14,8 @@ it('says how each limit of a subject stands, and what a request would get', asyn
     {
       subject: 'acme',
       plan: 'free',
+      plan_title: null,
+      plan_about: null,
       time_zone: 'UTC',
       anchor: 1,
       route: 'POST /v1/search',
@@ -23,6 +25,8 @@ it('says how each limit of a subject stands, and what a request would get', asyn
       limits: [
         {
           name: 'minute',
+          title: null,
+          about: null,
           because: ['plan free'],
           algorithm: 'fixed_window',
           mode: 'enforce',
@@ -34,6 +38,8 @@ it('says how each limit of a subject stands, and what a request would get', asyn
         },
         {
           name: 'per-ip',
+          title: null,
+          about: null,
           because: ['applies: all'],
           algorithm: 'fixed_window',
           mode: 'enforce',

@@ -39,10 +39,12 @@ function createOwnRate(nowMs: () => number): (by: string) => number {
 type Found = Awaited<ReturnType<typeof standingOf>>['limits'][number]
 
 function shown({ explained, now }: Found, subject: Subject) {
-  const { algorithm, mode, capacity, span, by } = explained.limit
+  const { algorithm, mode, capacity, span, by, title = null, about = null } = explained.limit
   const { resetMs, blockedMs } = now
   return {
     ...shownLimit(now),
+    title,
+    about,
     because: becauseOf(explained, subject),
     algorithm,
     mode,
@@ -83,6 +85,8 @@ export function registerSubjectLimits(app: FastifyInstance, sources: Sources): v
       return {
         subject: id,
         plan: plan.name,
+        plan_title: plan.title ?? null,
+        plan_about: plan.about ?? null,
         time_zone: timeZone,
         anchor,
         route: asked.route?.template ?? null,

@@ -159,6 +159,14 @@ const money: MoneySource = {
   readFormerPolicies: async () => new Map(),
 }
 
+const access: AccessSettings = {
+  publicUrl: undefined,
+  vendor: { name: '', color: '' },
+  portalOrigins: [],
+  unsubscribeKey: () => '',
+  portalKey: () => portalKey,
+}
+
 /** What a test replaces, whichever source has it. */
 type Fakes = Partial<Sources & UsageSource & DecisionSource & LimitSource & MoneySource & ChangeSource & AccessSettings>
 
@@ -209,7 +217,6 @@ export function openConsole(fakes: Fakes = {}) {
   }
   const live = new LiveDecisions(() => ({ ready: Promise.resolve(), problem: undefined, close: () => undefined }))
   const findChange: ChangeSource['findChange'] = async ({ id }) => (id === knownChange ? change : undefined)
-  const access = { publicUrl: undefined, portalOrigins: [], unsubscribeKey: () => '', portalKey: () => portalKey }
   const sources: Sources = {
     alerts,
     policy: store,

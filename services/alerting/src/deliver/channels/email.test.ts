@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { verifyAddress } from '@weir/policy/address-token.ts'
 import type { EndpointOf } from '@weir/policy/policy.ts'
-import { verifyUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { SMTPServer } from 'smtp-server'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { channelTools } from '../../testing/channel-tools.ts'
@@ -135,10 +135,28 @@ test('a mail to a contact is unsubscribed from by one click, and its words name 
       .replace(/\n[ \t]+/g, ' '),
   )
   const [, token = ''] = /^List-Unsubscribe: <https:\/\/weir.example.com\/unsubscribe\/(.*)>$/m.exec(first) ?? []
-  expect(verifyUnsubscription([keys], token)).toEqual({ subject: 'acme', addressHash: '0123456789ab' })
+  expect(verifyAddress([keys], 'unsubscribe', token)).toEqual({ subject: 'acme', addressHash: '0123456789ab' })
   expect(first).toMatch(/^List-Unsubscribe-Post: List-Unsubscribe=One-Click$/m)
   expect(first.split(`https://weir.example.com/unsubscribe/${token}`)).toHaveLength(4)
   for (const message of others) expect(message).not.toMatch(/unsubscribe/i)
+})
+
+test('an unconfirmed address gets a link to confirm it, signed for that alone, and nothing where there is no link', async () => {
+  const keys = 'a key that is long enough to sign mails'
+  const unconfirmed = { ...endpoint, name: 'customers/confirm-0123456789ab' }
+  const sendWith = (keyText: string) =>
+    senderWith({ unsubscribeKeys: () => keyText, consoleUrl: new URL('https://weir.example.com') }).send(
+      unconfirmed,
+      alertOf('acme'),
+    )
+  expect(await sendWith('')).toMatchObject({ error: expect.stringContaining('no link to confirm') })
+  await sendWith(keys)
+  const [first = '', ...more] = received.map(({ message }) => message.replaceAll('=\r\n', ''))
+  expect(more).toEqual([])
+  const [, token = ''] = /https:\/\/weir.example.com\/confirm\/([\w.-]+)/.exec(first) ?? []
+  expect(verifyAddress([keys], 'confirm', token)).toEqual({ subject: 'acme', addressHash: '0123456789ab' })
+  expect(first).toContain('Subject: Confirm alerts about acme')
+  expect(first).not.toMatch(/blocked|List-Unsubscribe/)
 })
 
 test('a refusal of the server, and a closed port, are named in the result', async () => {

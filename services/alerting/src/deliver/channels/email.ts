@@ -1,9 +1,10 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { describeAlert } from '@weir/contracts/describe-alert.ts'
-import { mailHashOf } from '@weir/policy/contact-targets.ts'
+import { unlinked } from '@weir/core/printable.ts'
+import { type LinkPurpose, signAddress } from '@weir/policy/address-token.ts'
+import { confirmHashOf, mailHashOf } from '@weir/policy/contact-targets.ts'
 import type { EndpointOf } from '@weir/policy/policy.ts'
 import { fillTemplate } from '@weir/policy/template.ts'
-import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
 import { signingKeysOf } from '@weir/runtime/signing-keys.ts'
 import { createTransport, type SendMailOptions } from 'nodemailer'
 import { mailForm, templateValues } from '../alert-templates.ts'
@@ -93,15 +94,23 @@ function weirsBodies(alert: AlertV1, unsubscribe: string) {
   }
 }
 
-/**
- * Returns the URL by which the recipient of a mail unsubscribes; empty for mail that is not sent to a contact, and
- * without a key or the console's address.
- */
-function unsubscribeUrl({ name }: Email, { subject }: AlertV1, { unsubscribeKeys, consoleUrl }: ChannelTools): string {
-  const addressHash = mailHashOf(name)
+/** Returns the URL of a link for the recipient; empty without a hash, a key or the console's address. */
+function linkOf(purpose: LinkPurpose, addressHash: string | undefined, { subject }: AlertV1, tools: ChannelTools) {
+  const { unsubscribeKeys, consoleUrl } = tools
   if (addressHash === undefined || consoleUrl === undefined) return ''
-  const token = signUnsubscription(signingKeysOf(unsubscribeKeys()), { subject, addressHash })
-  return token === undefined ? '' : new URL(`/unsubscribe/${token}`, consoleUrl).href
+  const token = signAddress(signingKeysOf(unsubscribeKeys()), purpose, { subject, addressHash })
+  return token === undefined ? '' : new URL(`/${purpose}/${token}`, consoleUrl).href
+}
+
+/** The words of a mail with a link to confirm its address. */
+function confirmBodies(subject: string, link: string) {
+  const title = `Confirm alerts about ${unlinked(subject)}`
+  const about = 'Open this link within a day to get alerts at this address. Ignore this mail if you did not ask for it.'
+  return {
+    subject: title,
+    text: [title, '', about, '', link].join('\n'),
+    html: `<p><strong>${escapeText(title)}</strong></p><p>${about}</p><p><a href="${escapeText(link)}">Confirm address</a></p>`,
+  }
 }
 
 /** Mail; one to a contact is unsubscribed from by one click (RFC 8058). */
@@ -113,13 +122,20 @@ export const email: Channel<Email> = {
     return `${smtpVariable} (endpoint ${name}) must name the server that sends mail; set it and start again`
   },
   send(endpoint, alert, tools) {
-    const url = unsubscribeUrl(endpoint, alert, tools)
+    const confirmHash = confirmHashOf(endpoint.name)
+    const confirm = linkOf('confirm', confirmHash, alert, tools)
+    if (confirmHash !== undefined && confirm === '') {
+      return Promise.resolve(unsent('WEIR_CONSOLE_PUBLIC_URL or WEIR_UNSUBSCRIBE_KEY is not set: no link to confirm'))
+    }
+    const url = linkOf('unsubscribe', mailHashOf(endpoint.name), alert, tools)
     const oneClick = { 'List-Unsubscribe': `<${url}>`, 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' }
     return tools.mailer.send({
       to: [...endpoint.to],
       // The same for each attempt: a mailbox that got two shows one.
       messageId: `<${alert.id}.${endpoint.name}@weir>`,
-      ...(ownBodies(endpoint, alert, url, tools.templates) ?? weirsBodies(alert, url)),
+      ...(confirm === ''
+        ? (ownBodies(endpoint, alert, url, tools.templates) ?? weirsBodies(alert, url))
+        : confirmBodies(alert.subject, confirm)),
       headers: { 'Auto-Submitted': 'auto-generated', ...(url === '' ? {} : oneClick) },
     })
   },

@@ -1,13 +1,13 @@
-import { addressesOf } from '@weir/policy/contact-targets.ts'
-import { signUnsubscription } from '@weir/policy/unsubscribe-token.ts'
+import { signAddress } from '@weir/policy/address-token.ts'
+import { hashOf } from '@weir/policy/contact-targets.ts'
 import { describe, expect, it } from 'vitest'
 import { openConsole } from '../testing/open-console.ts'
 
 const key = 'a key that is long enough to sign mails'
 const contact = { email: ['one@acme.example', 'two@acme.example'] }
-const [one, two] = addressesOf(contact).map(({ hash }) => hash)
+const [one, two] = contact.email.map(hashOf)
 const tokenOf = (subject: string, addressHash = '', by = key) =>
-  signUnsubscription([by], { subject, addressHash }) ?? ''
+  signAddress([by], 'unsubscribe', { subject, addressHash }) ?? ''
 
 async function withContact() {
   const opened = openConsole({ unsubscribeKey: () => key })

@@ -1,0 +1,128 @@
+import { getOwnAlerts, type OwnAlertsAnswer, putOwnAlerts } from '@weir/api/access.ts'
+import type { BodyOf } from '@weir/api/operation.ts'
+import { confirmTarget, hashOf } from '@weir/policy/contact-targets.ts'
+import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
+import { mayBeSubject, subjectNamed } from '@weir/policy/named-subject.ts'
+import { type EndpointOf, hasOwnAlerts, type OwnAlerts, type Policy } from '@weir/policy/policy.ts'
+import { ownAddressesMax } from '@weir/policy/reader/read-own-alerts.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
+import { problem } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
+import { subjectForbidden } from '../http/authorize.ts'
+import { answerProblem, unknownName } from '../http/problems.ts'
+import { serve, servePolicy } from '../http/serve.ts'
+import { answerChange } from '../policy/answer-change.ts'
+import type { Sources } from '../sources.ts'
+
+/** An address that is not confirmed ends by then, and so does its link. It gets one mail in this time. */
+const pendingMs = 86_400_000
+/** The link is sent when every process has the address: a change is in force everywhere within a second. */
+const linkDelayMs = 5_000
+
+const none: OwnAlerts = { email: [], pending: [], percents: [] }
+const ownAlertsOf = (policy: Policy, subject: string) => policy.ownAlerts.get(subject) ?? none
+
+/** Whether an unconfirmed address still waits for its link to be opened. */
+export const isAlive = ({ atMs }: OwnAlerts['pending'][number], nowMs: number): boolean => nowMs < atMs + pendingMs
+
+/** Makes the policy say what a customer has chosen. */
+export function planOwnAlerts<T>(
+  state: PolicyState,
+  subject: string,
+  { email, pending, percents }: OwnAlerts,
+  answer: T,
+): ChangePlan<T> & { kind: 'change' } {
+  const isNothing = email.length + pending.length + percents.length === 0
+  const origin = state.get('ownAlerts', subject)?.origin ?? 'admin'
+  const waiting = pending.map((one) => ({ email: one.email, at: new Date(one.atMs).toISOString() }))
+  const body = { email, pending: waiting, percents: percents.map((percent) => `${percent}%`) }
+  const given = Object.fromEntries(Object.entries(body).filter(([, values]) => values.length > 0))
+  const entity = { kind: 'ownAlerts', name: subject, origin, position: undefined, body: given } as const
+  return {
+    kind: 'change',
+    changes: [isNothing ? deleteEntity('ownAlerts', subject) : putEntity(entity)],
+    lines: [{ what: isNothing ? 'delete' : 'put', kind: 'ownAlerts', name: subject }],
+    answer,
+  }
+}
+
+function shown({ policy }: PolicyState, id: string, nowMs: number): OwnAlertsAnswer {
+  const { email, pending, percents } = ownAlertsOf(policy, id)
+  const out = policy.unsubscribed.get(id) ?? []
+  const subject = subjectNamed(policy, id)
+  return {
+    allowed: subject !== undefined && hasOwnAlerts(subject),
+    addresses: [
+      ...email.map((one) => ({ email: one, state: out.includes(hashOf(one)) ? 'unsubscribed' : 'confirmed' }) as const),
+      ...pending.filter((one) => isAlive(one, nowMs)).map((one) => ({ email: one.email, state: 'pending' }) as const),
+    ],
+    percents: [...percents],
+  }
+}
+
+const refused = (detail: string) => reject(problem('own-alerts-refused', 'Conflict', 409, detail))
+
+/**
+ * Plans what a customer has chosen. An address is confirmed by its owner before its first alert; until then it gets one
+ * mail a day at most, and is counted, so that nobody is mailed by adding and removing it.
+ */
+function planChoice(
+  state: PolicyState,
+  subject: string,
+  { addresses, percents }: BodyOf<typeof putOwnAlerts>,
+  { alerts, nowMs }: Pick<Sources, 'alerts'> & { readonly nowMs: number },
+): ChangePlan<undefined> {
+  const { policy } = state
+  const found = subjectNamed(policy, subject)
+  if (found === undefined || !hasOwnAlerts(found)) {
+    return refused(`Neither ${subject} nor its plan may choose alerts: set ownAlerts: true.`)
+  }
+  const before = ownAlertsOf(policy, subject)
+  const email = before.email.filter((one) => addresses.includes(one))
+  const waiting = before.pending.filter((one) => isAlive(one, nowMs))
+  const known = new Set([...email, ...waiting.map((one) => one.email)])
+  const fresh = [...new Set(addresses)].filter((one) => !known.has(one))
+  if (known.size + fresh.length > ownAddressesMax) {
+    return refused(`A customer has ${ownAddressesMax} addresses at most; an unconfirmed one counts for a day.`)
+  }
+  const out = policy.unsubscribed.get(subject) ?? []
+  const gone = fresh.find((one) => out.includes(hashOf(one)))
+  if (gone !== undefined) return refused(`${gone} has unsubscribed. Ask your provider to send it alerts again.`)
+  const endpoint = [...policy.endpoints.values()].find((one): one is EndpointOf<'subject'> => one.type === 'subject')
+  if (fresh.length > 0 && endpoint === undefined) {
+    return refused('The policy has no endpoint of type subject, so no customer gets mail.')
+  }
+  const pending = [...waiting, ...fresh.map((one) => ({ email: one, atMs: nowMs }))]
+  const sorted = [...new Set(percents)].sort((a, b) => a - b)
+  return {
+    ...planOwnAlerts(state, subject, { email, pending, percents: sorted }, undefined),
+    async before() {
+      if (endpoint === undefined) return undefined
+      for (const one of fresh) await alerts.sendTest(confirmTarget(endpoint, one), subject, linkDelayMs)
+      return undefined
+    },
+  }
+}
+
+/** `/v1/subjects/{id}/own-alerts`: addresses and percentages that a customer chooses for its own alerts. */
+export function registerOwnAlerts(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
+  const { clock, alerts } = sources
+  servePolicy(app, sources, getOwnAlerts, async (state, request, reply) => {
+    const { id } = request.params
+    if (!request.reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
+    if (!mayBeSubject(state.policy, id)) return answerProblem(reply, unknownName('subject', id))
+    return shown(state, id, clock.nowMs())
+  })
+
+  serve(app, putOwnAlerts, async (request, reply) => {
+    const { id } = request.params
+    if (!request.reach.covers([id])) return answerProblem(reply, subjectForbidden(request))
+    const nowMs = clock.nowMs()
+    const changed = await changer.change(request.by, (state) => planChoice(state, id, request.body, { alerts, nowMs }))
+    return answerChange(reply, changed, () => {
+      const { state } = sources.policy
+      return state === undefined ? { allowed: true, addresses: [], percents: [] } : shown(state, id, nowMs)
+    })
+  })
+}
