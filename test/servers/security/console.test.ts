@@ -126,7 +126,7 @@ test('after all that SQL the table has its row still', async () => {
 function scopeOf(method: string, path: string): string {
   if (/^\/v1\/spend|\/(quote|export)$/.test(path)) return 'billing'
   if (/^\/v1\/(usage|outcomes|decisions|dimensions|utilization)/.test(path)) return 'usage'
-  if (path.startsWith('/v1/tokens')) return 'admin'
+  if (path.startsWith('/v1/tokens') || path.endsWith('/secret')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
   if (/\/(keys|portal)\b/.test(path)) return 'keys'
   if (/\/limits\/(reset|unblock)|\/lift$/.test(path) || (path === '/v1/blocks' && method === 'POST')) return 'limits'
@@ -134,7 +134,7 @@ function scopeOf(method: string, path: string): string {
 }
 
 /** They take no token but in the body or the path: open-routes.test.ts attacks them. */
-const isOpen = (path: string) => path === '/session' || path.startsWith('/unsubscribe/')
+const isOpen = (path: string) => path === '/session' || /^\/(?:unsubscribe|confirm)\//.test(path)
 const { paths }: { paths: Record<string, object> } = JSON.parse((await send('/openapi.json')).text)
 const routes = Object.entries(paths).flatMap(([path, methods]) =>
   isOpen(path) ? [] : Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),

@@ -82,9 +82,16 @@ describe('a link to unsubscribe that Weir did not make', () => {
 
   test.each(Object.keys(forged))('%s', async (name) => {
     const before = await everything()
-    for (const method of ['POST', 'GET', 'HEAD', 'PUT', 'DELETE']) {
-      const { status, headers } = await send(`${method} /unsubscribe/${forged[name]}`)
-      expect([method, [400, 401, 404, 414].includes(status ?? 0), status]).toEqual([method, true, status])
+    for (const to of [
+      'POST /unsubscribe',
+      'GET /unsubscribe',
+      'HEAD /unsubscribe',
+      'PUT /unsubscribe',
+      'POST /confirm',
+      'GET /confirm',
+    ]) {
+      const { status, headers } = await send(`${to}/${forged[name]}`)
+      expect([to, [400, 401, 404, 414].includes(status ?? 0), status]).toEqual([to, true, status])
       expect(headers['x-forged']).toBeUndefined()
     }
     expect(await everything()).toEqual(before)
