@@ -20,6 +20,7 @@ const status = object({
     object({ endpoint: text('its name'), by: text('name of the process'), addresses: whole() }),
     'endpoints to which deliveries are held back now, since they fail',
   ),
+  ingress: textOrNull('address by which clients reach it; null: not known'),
   redis: textOrNull('what is wrong with it; null for nothing'),
   policy: nullable(object({ change: text('id of the last change'), at: text('when'), by: text('by whom') })),
   processes: list(

@@ -4,7 +4,7 @@ import { redisVariables } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { idleTimeoutVariable } from '@weir/runtime/bound-connections.ts'
 import { consoleUrlVariable } from '@weir/runtime/console-url.ts'
-import { port, text, type Variable } from '@weir/runtime/read-config.ts'
+import { port, text, url, type Variable } from '@weir/runtime/read-config.ts'
 import { signingKey, unsubscribeKeyVariable } from '@weir/runtime/signing-keys.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 import { tlsVariables } from '@weir/runtime/tls-listener.ts'
@@ -56,5 +56,12 @@ export const consoleVariables = {
       /^(?:#[0-9a-fA-F]{6})?$/.test(value) ? { value } : { problem: 'must be a colour such as #0b5cad' },
   } satisfies Variable<string>,
   publicUrl: consoleUrlVariable,
+  ingressUrl: url({
+    name: 'WEIR_INGRESS_PUBLIC_URL',
+    about: 'address by which clients reach the ingress, for the commands that the page shows; empty: not known',
+    protocols: ['http:', 'https:'],
+    emptyAllowed: true,
+    fallback: '',
+  }),
   statusUrls,
 } as const

@@ -119,6 +119,7 @@ await startService(
         unsubscribeKey: await ownSecret(config.unsubscribeKey, unsubscribeKey, service),
         publicUrl: config.publicUrl,
         portalOrigins: config.portalOrigins,
+        ingressUrl: config.ingressUrl,
         vendor: { name: config.portalName, color: config.portalColor },
       },
       semaphores,

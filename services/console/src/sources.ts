@@ -25,6 +25,8 @@ export interface AccessSettings {
   readonly unsubscribeKey: () => string
   /** Where browsers find the console; undefined for those of its own machine alone. */
   readonly publicUrl: URL | undefined
+  /** Where clients reach the ingress; empty for not known. */
+  readonly ingressUrl: string
   /** Name and colour on customers' pages; empty for Weir's. */
   readonly vendor: { readonly name: string; readonly color: string }
   /** Of pages that may read in a browser. */

@@ -20,14 +20,28 @@ const window = { algorithm: 'fixed_window', window: '1m' }
 /** Parts of the policy that give the pages something to show. */
 export const showcasePolicy = {
   limits: {
-    'per-minute': { ...window, size: 6_000 },
+    'per-minute': { ...window, size: 6_000, title: 'Requests a minute' },
     'trial-minute': { ...window, size: 600 },
     'trial-day': { algorithm: 'fixed_window', size: 5_000, period: 'day', thresholds: ['80%', '100%'] },
-    'team-month': { algorithm: 'fixed_window', size: 4_000_000, period: 'month', thresholds: ['80%', '100%'] },
+    'team-month': {
+      algorithm: 'fixed_window',
+      size: 4_000_000,
+      period: 'month',
+      thresholds: ['80%', '100%'],
+      title: 'Units a month',
+      about: 'A search costs 5 units, a report 20.',
+    },
     'per-address': { algorithm: 'token_bucket', size: 100, window: '10s', by: ['ip'], block: '10m' },
   },
   plans: {
-    team: { limits: ['per-minute', 'team-month'], prices: 'api-2026', selfService: true },
+    team: {
+      limits: ['per-minute', 'team-month'],
+      prices: 'api-2026',
+      selfService: true,
+      ownAlerts: true,
+      title: 'Team',
+      about: 'For up to 50 people.',
+    },
     trial: { limits: ['trial-minute', 'trial-day'], prices: 'api-2026', selfService: true },
   },
   prices: {

@@ -121,6 +121,7 @@ export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
       ...clickhouse,
       WEIR_CONSOLE_PORT: String(ports.console),
       WEIR_PORTAL_KEY: data.secrets.portalKey,
+      WEIR_INGRESS_PUBLIC_URL: environment.WEIR_INGRESS_PUBLIC_URL || `http://127.0.0.1:${ports.ingress}`,
       WEIR_UNSUBSCRIBE_KEY: data.secrets.unsubscribeKey,
       WEIR_STATUS_URLS: Object.entries(opsPorts)
         .map(([name, port]) => `${name}=http://127.0.0.1:${port}`)

@@ -1,5 +1,6 @@
 import type { ListedAlert } from '@weir/api/alerts.ts'
 import type { Block } from '@weir/api/limits.ts'
+import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import type { Status } from '@weir/api/status.ts'
 import type { Usage } from '@weir/api/usage.ts'
@@ -11,6 +12,8 @@ import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Bars } from '../parts/bars.ts'
 import { Chart } from '../parts/chart.ts'
+import { Field } from '../parts/field.ts'
+import { NewKey } from '../parts/key-list.ts'
 import { liveChart, useLiveSeconds } from '../parts/live-seconds.ts'
 import { Lost } from '../parts/lost.ts'
 import { Copy, Panel } from '../parts/panel.ts'
@@ -43,15 +46,24 @@ function Health({ status }: { readonly status: Status }) {
   </div>`
 }
 
-const firstCommands = (origin: string) =>
-  `./weir status\ncurl -i http://127.0.0.1:8080/          # a first request, through the proxy\ncurl -H "Authorization: Bearer $TOKEN" '${origin}/v1/usage'`
-
-/** What is there after a first start. */
-const FirstStart = () => html`<div class="stack">
-  <p>No decisions in this span yet. Three commands to get started:</p>
-  <pre>${firstCommands(location.origin)}</pre>
-  <div><${Copy} text=${firstCommands(location.origin)} label="Copy" /></div>
-</div>`
+/** What to do after a first start: a key, and a request with it. */
+function FirstStart({ ingress }: { readonly ingress: string | null }) {
+  const subjects = useAnswer<Page<Entity>>('/v1/subjects?limit=100').data?.items.map(({ name }) => name) ?? []
+  const [subject, setSubject] = useState('')
+  const [key, setKey] = useState('KEY')
+  const chosen = subject || subjects[0]
+  const command = `curl -i ${ingress ?? 'http://INGRESS:8080'}/ -H 'X-API-Key: ${key}'`
+  return html`<div class="stack">
+    <p>No decisions in this span yet. Create a key, then send a request through the ingress.</p>
+    ${
+      chosen === undefined
+        ? html`<p>The policy has no subject yet. <a href=${hrefOf('/policy/change')}>Add one</a>.</p>`
+        : html`<div class="row"><${Field} isTool label="Subject" options=${Object.fromEntries(subjects.map((one) => [one, one]))} value=${chosen} onValue=${setSubject} /><${NewKey} subject=${chosen} onMade=${setKey} /></div>`
+    }
+    <pre>${command}</pre>
+    <div><${Copy} text=${command} label="Copy" /></div>
+  </div>`
+}
 
 /** What is decided this second. */
 function Now() {
@@ -129,7 +141,7 @@ export function Overview() {
       ${(data: Status) => html`<${Health} status=${data} />`}
     <//>
     <div class="grid">
-      <${Panel} class="wide fills" title=${`Decisions, ${label}`} asked=${usage} path=${chartPath} rows=${15} empty=${(data: Usage) => (data.totals.count === '0' ? html`<${FirstStart} />` : undefined)}>
+      <${Panel} class="wide fills" title=${`Decisions, ${label}`} asked=${usage} path=${chartPath} rows=${15} empty=${(data: Usage) => (data.totals.count === '0' ? html`<${FirstStart} ingress=${status.data?.ingress ?? null} />` : undefined)}>
         ${(data: Usage) => html`<div class="stack">
           <div class="figures">
             <span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span>

@@ -41,15 +41,21 @@ function Revoke({ id, again }: { readonly id: string; readonly again: () => void
   return html`<${Action} label="Revoke" isDanger scope="keys" about=${about} run=${run} again=${again} confirm=${id} />`
 }
 
-function NewKey({ subject, again }: { readonly subject: string; readonly again: () => void }) {
+interface NewKeyProps {
+  readonly subject: string
+  readonly again?: () => void
+  readonly onMade?: (key: string) => void
+}
+
+export function NewKey({ subject, again, onMade }: NewKeyProps) {
   const [id, setId] = useState('')
   const [last, setLast] = useState('')
   const body = { id: id || undefined, expires: endOfDay(last) }
   const run = () => send('POST', `/v1/subjects/${encodeURIComponent(subject)}/keys`, body)
-  const said = (made: MadeKey) => ({
-    about: `The key ${made.id} of ${subject}. It is shown this once:`,
-    secret: made.key,
-  })
+  const said = (made: MadeKey) => {
+    onMade?.(made.key)
+    return { about: `Key ${made.id} of ${subject}. Copy it now: you won’t see it again.`, secret: made.key }
+  }
   const about = html`<p>Creates an API key for ${subject}. You’ll see it only once; Weir stores a hash.</p>
     <${Field} label="Name (optional)" pattern="[A-Za-z0-9._\\-]{1,64}" value=${id} onValue=${setId} />
     <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`

@@ -68,6 +68,7 @@ export function registerStatus(app: FastifyInstance, sources: Sources): void {
       silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
       gaps: partOf(parts.gaps),
       failed_deliveries: partOf(parts.failed),
+      ingress: sources.access.ingressUrl || null,
       redis: parts.redis ?? null,
       policy: last === undefined ? null : { change: last.id, at: last.at, by: last.by },
       held_back: parts.processes.flatMap(({ name, heldBack }) =>

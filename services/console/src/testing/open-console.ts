@@ -161,6 +161,7 @@ const money: MoneySource = {
 
 const access: AccessSettings = {
   publicUrl: undefined,
+  ingressUrl: '',
   vendor: { name: '', color: '' },
   portalOrigins: [],
   unsubscribeKey: () => '',
