@@ -42,10 +42,10 @@ export function OwnLimits({ id }: { readonly id: string }) {
   const asked = useAnswer<SubjectLimits>(path, 5_000)
   const own = ({ limits }: SubjectLimits) => limits.filter(({ used }) => used !== null)
   const empty = (all: SubjectLimits) => (own(all).length === 0 ? 'No limit applies.' : undefined)
-  return html`<${Panel} title="Left" asked=${asked} path=${path} rows=${4} empty=${empty}>
+  return html`<${Panel} title="Your limits" asked=${asked} path=${path} rows=${4} empty=${empty}>
     ${(all: SubjectLimits) => html`<div class="stack">
       ${all.plan !== '' && html`<p>Plan <b>${all.plan_title ?? all.plan}</b>${all.plan_about !== null && html` <span class="quiet">${all.plan_about}</span>`}</p>`}
-      <ul class="stack plain">${own(all).map((limit) => html`<${OwnLimit} key=${limit.name} limit=${limit} zone=${all.time_zone} />`)}</ul>
+      <ul class="stack bare-list">${own(all).map((limit) => html`<${OwnLimit} key=${limit.name} limit=${limit} zone=${all.time_zone} />`)}</ul>
       <p class="small quiet">Times are in ${all.time_zone}.</p>
     </div>`}
   <//>`
