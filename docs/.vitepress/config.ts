@@ -13,6 +13,17 @@ const root = resolve(import.meta.dirname, '../..')
 const linked = new Set<string>()
 const icon = encodeURIComponent(readFileSync(join(root, 'packages/page/web/icon.svg'), 'utf8'))
 
+/** The pages of a part, as navigations have them. */
+const itemsOf = (title: string) =>
+  Object.entries(parts.find((one) => one.title === title)?.pages ?? {}).map(([text, path]) => ({
+    text,
+    link: linkTo(path),
+  }))
+const apiItems = [
+  { text: 'Console API', link: '/api/' },
+  { text: 'Check API', link: '/api/check' },
+]
+
 const linkTo = (path: string) => `/${placeOf(path).replace(/(?:index)?\.md$/, '')}`
 
 export default defineConfig({
@@ -33,10 +44,19 @@ export default defineConfig({
     },
   },
   themeConfig: {
-    sidebar: parts.map(({ title, pages }) => ({
-      text: title,
-      items: Object.entries(pages).map(([text, path]) => ({ text, link: linkTo(path) })),
-    })),
+    logo: { src: `data:image/svg+xml,${icon}`, alt: '' },
+    nav: [
+      { text: 'Start', link: '/first-ten-minutes' },
+      { text: 'By role', items: itemsOf('By role') },
+      { text: 'Limits', link: '/policy' },
+      { text: 'Usage', link: '/usage' },
+      { text: 'Run it', link: '/operating' },
+      { text: 'API', items: apiItems },
+    ],
+    sidebar: [
+      ...parts.map(({ title }) => ({ text: title, items: itemsOf(title) })),
+      { text: 'API reference', items: apiItems },
+    ],
     outline: 'deep',
     search: { provider: 'local', options: { miniSearch: { searchOptions } } },
   },

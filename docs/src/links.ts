@@ -6,12 +6,13 @@ type Renderer = Parameters<NonNullable<MarkdownOptions['config']>>[0]
 
 /** What VitePress says of the page that is rendered; its index of words has only `path`. */
 interface Environment {
-  readonly path: string
+  /** Absent where it is a text of the front matter. */
+  readonly path?: string
   readonly realPath?: string
 }
 
 /** The file of a page, from the root of the repository. */
-export const pathOf = (root: string, { path, realPath = path }: Environment) => relative(root, realPath)
+export const pathOf = (root: string, { path = root, realPath = path }: Environment) => relative(root, realPath)
 
 /** Where the site keeps a file that pages link to: as text, whatever it is, so that every server shows it. */
 export const textPlace = (path: string) => `files/${path}.txt`

@@ -7,19 +7,33 @@ export interface Part {
 
 export const parts: readonly Part[] = [
   {
+    title: 'Start',
+    pages: {
+      'Weir in two minutes': 'docs/two-minutes.md',
+      'The first ten minutes': 'docs/first-ten-minutes.md',
+      Examples: 'examples/README.md',
+      'Beside other products': 'README.md',
+    },
+  },
+  {
+    title: 'By role',
+    pages: {
+      'Platform teams': 'docs/tutorials/platform.md',
+      Support: 'docs/tutorials/support.md',
+      Finance: 'docs/tutorials/finance.md',
+      Operators: 'docs/tutorials/operator.md',
+      Customers: 'docs/tutorials/customer.md',
+    },
+  },
+  {
     title: 'What it is',
     pages: {
-      Weir: 'README.md',
       Architecture: 'ARCHITECTURE.md',
-      Words: 'docs/glossary.md',
+      Glossary: 'docs/glossary.md',
       Security: 'docs/security.md',
       'What failures cost': 'docs/reliability.md',
       'What a decision costs': 'docs/cost.md',
     },
-  },
-  {
-    title: 'The first ten minutes',
-    pages: { 'The first ten minutes': 'docs/first-ten-minutes.md', Examples: 'examples/README.md' },
   },
   {
     title: 'Put it before your API',
@@ -97,7 +111,7 @@ export const parts: readonly Part[] = [
 ]
 
 /** Pages that are no entry of the sidebar: another page lists them. */
-const listedElsewhere = /^(?:docs\/decisions\/\d{4}-.*|examples\/[\w-]+\/README)\.md$/
+const listedElsewhere = /^(?:docs\/home|docs\/decisions\/\d{4}-.*|examples\/[\w-]+\/README)\.md$/
 
 const entries = parts.flatMap(({ pages }) => Object.values(pages))
 
@@ -105,11 +119,13 @@ const entries = parts.flatMap(({ pages }) => Object.values(pages))
 export const isPage = (path: string): boolean => entries.includes(path) || listedElsewhere.test(path)
 
 /**
- * Where a page is in the site: README.md is its start, the folder docs its root. Names in capitals could be those of
+ * Where a page is in the site: docs/home.md is its start, the folder docs its root. Names in capitals could be those of
  * other pages where a disk does not tell them apart.
  */
 export function placeOf(path: string): string {
   if (path === 'SECURITY.md') return 'reporting.md'
+  if (path === 'docs/home.md') return 'index.md'
+  if (path === 'README.md') return 'compared.md'
   const place = path.replace(/^docs\//, '').replace(/README\.md$/, 'index.md')
   return place.toLowerCase()
 }
