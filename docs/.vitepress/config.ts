@@ -3,6 +3,7 @@ import { copyFile, mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { defineConfig } from 'vitepress'
 import { anchorOf } from '../src/anchor-of.ts'
+import { listOperations } from '../src/api-reference.ts'
 import { rewriteLinks, textPlace } from '../src/links.ts'
 import { indexNames } from '../src/names.ts'
 import { parts, placeOf } from '../src/pages.ts'
@@ -19,10 +20,6 @@ const itemsOf = (title: string) =>
     text,
     link: linkTo(path),
   }))
-const apiItems = [
-  { text: 'Console API', link: '/api/' },
-  { text: 'Check API', link: '/api/check' },
-]
 
 const linkTo = (path: string) => `/${placeOf(path).replace(/(?:index)?\.md$/, '')}`
 
@@ -40,6 +37,7 @@ export default defineConfig({
     attrs: { disable: true },
     config(md) {
       indexNames(md, root)
+      listOperations(md)
       rewriteLinks(md, root, linked)
     },
   },
@@ -51,12 +49,9 @@ export default defineConfig({
       { text: 'Limits', link: '/policy' },
       { text: 'Usage', link: '/usage' },
       { text: 'Run it', link: '/operating' },
-      { text: 'API', items: apiItems },
+      { text: 'API', items: itemsOf('API reference') },
     ],
-    sidebar: [
-      ...parts.map(({ title }) => ({ text: title, items: itemsOf(title) })),
-      { text: 'API reference', items: apiItems },
-    ],
+    sidebar: parts.map(({ title }) => ({ text: title, items: itemsOf(title) })),
     outline: 'deep',
     search: { provider: 'local', options: { miniSearch: { searchOptions } } },
   },

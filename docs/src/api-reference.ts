@@ -10,6 +10,9 @@ import * as policy from '@weir/api/policy.ts'
 import * as status from '@weir/api/status.ts'
 import * as usage from '@weir/api/usage.ts'
 import * as utilization from '@weir/api/utilization.ts'
+import type { MarkdownOptions } from 'vitepress'
+
+type Renderer = Parameters<NonNullable<MarkdownOptions['config']>>[0]
 
 /** As much of JSON Schema as a table shows. */
 interface Schema {
@@ -78,30 +81,24 @@ function section({ method, path, summary, scope, orScope, reach, params, query, 
   ].join('\n')
 }
 
-function page(title: string, about: string, operations: readonly Operation[]): string {
+function sectionsOf(operations: readonly Operation[]): string {
   const byTag = [...Map.groupBy(operations, ({ tag }) => tag)]
-  const sections = byTag.map(
-    ([tag, of]) => `## ${tag[0]?.toUpperCase()}${tag.slice(1)}\n\n${of.map(section).join('\n')}`,
-  )
-  return [`# ${title}`, '', about, '', ...sections].join('\n')
+  return byTag
+    .map(([tag, of]) => `## ${tag[0]?.toUpperCase()}${tag.slice(1)}\n\n${of.map(section).join('\n')}`)
+    .join('\n')
 }
 
-/** The pages of the API reference, made of the contract that both services serve. */
-export const apiPages = (): readonly { readonly name: string; readonly content: string }[] => [
-  {
-    name: 'index',
-    content: page(
-      'Console API',
-      'Usage, alerts, limits and the policy, on port 8090. [Admin API](/admin-api) shows it in use; the console serves the same as OpenAPI at `/openapi.json`.',
-      operationsOf(usage, decisions, utilization, money, alerts, limits, policy, access, status),
-    ),
-  },
-  {
-    name: 'check',
-    content: page(
-      'Check API',
-      'Decisions without the proxy, on port 8081. [Check API](/check-api) shows it in use; the ingress serves the same as OpenAPI at `/openapi.json`.',
-      operationsOf(check, ingress),
-    ),
-  },
-]
+/** By the place in a page where they stand. */
+const apis: Readonly<Record<string, readonly object[]>> = {
+  'the console': [usage, decisions, utilization, money, alerts, limits, policy, access, status],
+  'the ingress': [check, ingress],
+}
+
+/** Fills `<!-- operations of … -->` with the operations of the contract that both services serve. */
+export function listOperations(md: Renderer): void {
+  md.core.ruler.before('normalize', 'weir-operations', (state) => {
+    state.src = state.src.replaceAll(/^<!-- operations of ([a-z ]+) -->$/gm, (_, name: string) =>
+      sectionsOf(operationsOf(...(apis[name] ?? []))),
+    )
+  })
+}

@@ -96,6 +96,10 @@ export const parts: readonly Part[] = [
     },
   },
   {
+    title: 'API reference',
+    pages: { 'Console API': 'docs/console-reference.md', 'Check API': 'docs/check-reference.md' },
+  },
+  {
     title: 'Reference',
     pages: {
       'Every name': 'docs/names.md',

@@ -1,8 +1,8 @@
 /**
  * How the browser searches. VitePress hands these functions to the page as text: each must be whole by itself.
  *
- * A question has words that say nothing, and short ones that begin many others. Decisions, changes and what is for
- * contributors come behind the pages for those who use Weir.
+ * A question has words that say nothing, and short ones that begin many others. Decisions, changes, the API
+ * reference and pages for contributors come behind the guides.
  */
 export const searchOptions = {
   processTerm: (term: string): string | null => {
@@ -15,5 +15,5 @@ export const searchOptions = {
   prefix: (term: string): boolean => term.length > 2,
   boost: { title: 4, text: 2, titles: 1 },
   boostDocument: (id: string): number =>
-    /\/(?:decisions|test)\/|\/(?:changelog|contributing)\.html/.test(id) ? 0.2 : 1,
+    /\/(?:decisions|test)\/|\/(?:changelog|contributing|console-reference|check-reference)\.html/.test(id) ? 0.2 : 1,
 }

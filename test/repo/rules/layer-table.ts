@@ -180,7 +180,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
 
   // The site of the pages in docs: what its generator needs beside them.
-  '@weir/docs': { packages: [], libraries: ['vitepress'], node: 'all' },
+  '@weir/docs': { packages: ['@weir/api'], libraries: ['vitepress'], node: 'all' },
   // The dashboards of Grafana, in its own types.
   '@weir/grafana': { packages: [], libraries: ['@grafana/grafana-foundation-sdk'], node: 'all' },
   // Programs beside a running Weir: they find it, and run commands, as the command line does.
