@@ -17,7 +17,7 @@ const main = textOf('packages/cli/src/main.ts')
 
 /** Commands of `./weir` that work on one server and end, with the variable that each must be given. */
 const once = new Map(
-  [...main.matchAll(/program\s*\.command\('(\w+)'\)\s*\.description\('[^']* of (WEIR_\w+)/g)].map((match) => [
+  [...main.matchAll(/program\s*\.command\('(\w+)'\)\s*\.description\('[^']* \((WEIR_\w+)\)/g)].map((match) => [
     match[1],
     match[2],
   ]),

@@ -52,7 +52,7 @@ const printed: Readonly<Record<string, readonly string[]>> = {
     'nginx has the list: 127.0.0.12 -> 403, without a question to Weir',
     '$ ./weir blocks lift * --forget',
     'example-otp: the block is lifted',
-    'example-otp: what was counted is forgotten',
+    'example-otp: counts reset',
     '127.0.0.12 -> 200 again, and the others are blocked until two minutes have passed',
     'Try it: curl -X POST *',
   ],

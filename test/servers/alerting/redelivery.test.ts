@@ -85,7 +85,7 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
 
   const refused = commandContext()
   expect(await testEndpoint('gone', { ...options, json: false }, refused.context)).toBe(false)
-  expect(refused.said.at(-1)).toContain('gone did not take it: answered 410')
+  expect(refused.said.at(-1)).toContain('gone rejected it: answered 410')
   stack.answer('/gone', (out) => out.writeHead(200).end())
   const taken = commandContext()
   expect(await testEndpoint('gone', { ...options, json: false }, taken.context)).toBe(true)

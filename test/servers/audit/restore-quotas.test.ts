@@ -135,11 +135,11 @@ describe('a Redis that lost everything in mid-day', () => {
     const file = join(stack.kafka.dir, 'weir.yaml')
     await stack.redis.flushall()
     const { code, stdout, stderr } = await runWeir(['restore-quotas', '--policy', file, '--json'], stack.environment)
-    expect([code, stderr]).toEqual([0, expect.stringContaining('left per-team as it is: it counts by header:x-team')])
+    expect([code, stderr]).toEqual([0, expect.stringContaining('per-team unchanged: it counts by header:x-team')])
     expect(JSON.parse(stdout)).toMatchObject({ counts: 7, left: [{ name: 'per-team' }] })
     expect(await standing()).toEqual(restored)
     const again = await runWeir(['restore-quotas'], { ...stack.environment, ...admin.environment })
-    expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('7 counts looked at, 0 raised')])
+    expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('7 counts checked, 0 raised')])
   })
 
   it('has no quota back that was reset, and the others', async () => {

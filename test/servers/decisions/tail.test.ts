@@ -67,7 +67,7 @@ test('weir tail prints what was before and what comes, each once, also over a re
     expect(new Set(heard.stdout.split('\n')).size).toBe(heard.stdout.split('\n').length)
     const line = heard.stdout.split('\n').find((one) => one.includes('×3'))
     expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} ✕ acme\\u001b\[31m\\u202e POST \/v1\/search 5 minute 98\/100 ×3 /)
-    expect(heard.stderr).toContain('listening again')
+    expect(heard.stderr).toContain('reconnecting in')
     expect(heard.stdout).toContain('# decisions are missing here')
   } finally {
     child.kill('SIGTERM')

@@ -5,10 +5,10 @@ import { withExamples } from '../help-examples.ts'
 /** Adds `weir usage export` and `weir spend`. */
 export function addSpendCommands(usage: Command, { program, common, context, file }: CommandParts): void {
   const exported = common(usage.command('export'))
-    .description('Print the usage of whole hours by line of the price list, for billing systems. Sends nothing.')
+    .description('Print usage of whole hours by price line, for billing systems.')
     .option('--from <time>', 'first hour of a first export: RFC 3339, a date, or now-24h')
     .addOption(file('--state <file>', 'goes on where the last export with this file ended; replaced each time'))
-    .option('--again', 'the rows of the last export with --state once more, with the same ids', false)
+    .option('--again', 'with --state: repeat the last export with the same ids', false)
     .addOption(
       new Option('--to <system>', 'stripe: CSV of meter events; lago: a request body a line; plain CSV without it')
         .choices(['stripe', 'lago'])
@@ -22,7 +22,7 @@ export function addSpendCommands(usage: Command, { program, common, context, fil
   ])
 
   const spend = common(program.command('spend'))
-    .description('Say what the running month of a subject costs so far, and at this pace.')
+    .description("Show the cost of a subject's current month, so far and forecast.")
     .argument('<subject>')
     .action(async (subject: string, options) => (await import('./spend.ts')).showSpend(subject, options, context))
   withExamples(spend, [['spend acme', 'this month of a customer']])

@@ -8,11 +8,11 @@ export function addTailCommand({ program, common, context }: CommandParts): void
     .option('--subject <id...>', 'only of these subjects')
     .option('--key-id <id...>', 'only by these keys')
     .option('--route <template...>', 'only of these routes')
-    .description('Print decisions as they are made, one a line, until it is stopped.')
-    .option('--since <duration>', 'those of before first, such as 5m')
-    .option('--from <time>', 'those since then first, such as 2030-01-31T10:00:00Z or now-2h')
-    .option('--to <time>', 'only those until then')
-    .option('--no-follow', 'only those of before; of the last 5 minutes without --since')
+    .description('Print decisions as they happen, one a line.')
+    .option('--since <duration>', 'start this long ago, such as 5m')
+    .option('--from <time>', 'start here, such as 2030-01-31T10:00:00Z or now-2h')
+    .option('--to <time>', 'stop here')
+    .option('--no-follow', 'print past decisions only (default: the last 5 minutes)')
     .action(async (options) => (await import('./tail.ts')).tailDecisions(options, context))
   withExamples(tail, [
     ['tail --denied --subject acme', 'refusals of a customer'],

@@ -20,29 +20,32 @@ const isOwn = (name: string) => ['after', 'csv', 'numbers', 'other'].includes(na
 export function addUsageCommands(parts: CommandParts): void {
   const { program, common, context, file } = parts
   const usage = common(program.command('usage'))
-    .description('Say who used what: units, decisions and refusals, by any of their dimensions.')
-    .option(
-      '--from <time>',
-      'RFC 3339, a date, which begins in the time zone, or now-24h; 24 hours before --to without it',
-    )
-    .option('--to <time>', 'the same; now without it')
-    .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, in commas`, '')
+    .description('Show who used what: units, decisions and refusals, by any dimension.')
+    .option('--from <time>', 'RFC 3339, a date in the time zone, or now-24h (default: 24 hours before --to)')
+    .option('--to <time>', 'end, in the same forms (default: now)')
+    .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, separated by commas`, '')
     .option('--step <step>', querySteps.join(', '), 'total')
-    .option('--period <month>', 'instead of both, with one --subject or --price: 2026-11, current or previous')
-    .option('--time-zone <zone>', "where dates, days, weeks and months begin: UTC, with --period the subject's own")
-    .option('--top <n>', 'only so many groups, and one row for the others', wholeNumber(1, 1_000))
-    .option('--order <measure>', `${orders.join(', ')}; with - before it the largest first`)
-    .option('--fill <how>', 'zero: every group has a row of each step')
-    .option('--no-other', 'no row for the other groups')
-    .option('--compare [time]', 'with the span before, or the one that begins then, of the same length')
-    .option('--price', 'what whole months of each subject cost, by --step month or total', false)
-    .option('--limit <n>', 'rows at most', wholeNumber(1, 1_000_000), 1_000)
+    .option(
+      '--period <month>',
+      'with one --subject or --price, instead of --from and --to: 2026-11, current or previous',
+    )
+    .option(
+      '--time-zone <zone>',
+      "zone of dates, days, weeks and months (default: UTC; with --period the subject's own)",
+    )
+    .option('--top <n>', 'the N largest groups, and one row for the rest', wholeNumber(1, 1_000))
+    .option('--order <measure>', `${orders.join(', ')}; prefix - for largest first`)
+    .option('--fill <how>', 'zero: a row for every group and step')
+    .option('--no-other', 'omit the row for the rest')
+    .option('--compare [time]', 'compare with the previous span, or with the one that starts here')
+    .option('--price', 'cost of whole months by subject, with --step month or total', false)
+    .option('--limit <n>', 'most rows', wholeNumber(1, 1_000_000), 1_000)
     .addOption(
-      new Option('--format <format>', 'the whole answer as a file, instead of a table')
+      new Option('--format <format>', 'print the whole answer in this format')
         .choices(['csv', 'jsonl', 'parquet'])
         .conflicts('json'),
     )
-    .addOption(file('--output <file>', 'where that is written, once it is whole; standard output'))
+    .addOption(file('--output <file>', 'write it to this file once it is complete (default: standard output)'))
     .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
   for (const name of usageDimensions.map(inOption)) {
     usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
@@ -63,9 +66,9 @@ export function addUsageCommands(parts: CommandParts): void {
   addSpendCommands(usage, parts)
 
   const why = common(program.command('why'))
-    .description('Explain a decision: why it came out as it did, and what would have admitted it.')
-    .argument('[id]', 'as in the header Weir-Decision; - takes it from an answer that is pasted on standard input')
-    .option('--subject <id>', 'with --last: whose')
+    .description('Explain a decision: what decided it, and what would have allowed it.')
+    .argument('[id]', 'the Weir-Decision header; - reads a pasted answer from standard input')
+    .option('--subject <id>', 'with --last: the subject')
     .option('--last', 'the newest refusal of --subject')
     .action(async (id: string | undefined, options) => (await import('./why.ts')).explainDecision(id, options, context))
   withExamples(why, [['why --subject acme --last', 'the newest refusal of a customer']])

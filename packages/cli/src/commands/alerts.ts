@@ -54,8 +54,8 @@ export async function listAlerts(
     ]
   }
   const head = ['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID']
-  printList(items, { head, cells, none: 'There are no alerts.' }, options, context)
-  if (!options.json && next !== null) context.report(`there are more: ask for them with --to ${items.at(-1)?.time}`)
+  printList(items, { head, cells, none: 'No alerts.' }, options, context)
+  if (!options.json && next !== null) context.report(`more alerts: --to ${items.at(-1)?.time}`)
 }
 
 const deliveryRows = ({ deliveries, attempts_max: max }: Alert) =>
@@ -76,7 +76,7 @@ export async function showAlert(id: string, options: CommonOptions, context: Com
   if (options.json) return context.print(JSON.stringify(alert))
   context.print(`${momentCell(alert.time)}  ${alert.type}  ${alert.subject}  ${inWords(alert)}  (${alert.state})\n`)
   const head = ['AT', 'ENDPOINT', 'ATTEMPT', 'OUTCOME', 'STATUS', 'MS', 'NEXT TRY', 'ERROR']
-  if (alert.deliveries.length === 0) context.report('It has no deliveries.')
+  if (alert.deliveries.length === 0) context.report('No deliveries.')
   else context.print(textTable([head, ...deliveryRows(alert)]))
 }
 
@@ -93,7 +93,7 @@ export async function redeliver(
       : { path: `/v1/alerts/${inPath(id)}/redeliver`, body: { endpoint } }
   const answer = await consoleAnswer<{ readonly requested: number }>(context, options, { method: 'POST', ...request })
   if (options.json) context.print(JSON.stringify(answer))
-  else context.report(`${answer.requested} deliveries start again; weir alerts show follows them`)
+  else context.report(`${answer.requested} deliveries queued; "weir alerts show" follows them`)
 }
 
 /** Sends an endpoint a test and reports the outcome. Resolves to whether the endpoint accepted it. */
@@ -106,7 +106,7 @@ export async function testEndpoint(
   const body = subject === undefined ? {} : { body: { subject } }
   const request = { method: 'POST', path: `/v1/endpoints/${inPath(name)}/test`, ...body } as const
   const { id } = await consoleAnswer<{ readonly id: string }>(context, options, request)
-  context.report(`a test is on its way to ${name}: alert ${id}`)
+  context.report(`test sent to ${name}: alert ${id}`)
   const firstAttempt = async () => {
     const shown = { path: `/v1/alerts/${inPath(id)}`, signal: context.signal }
     const found = await consoleAnswer<Alert>(context, options, shown).catch(() => undefined)
@@ -120,9 +120,9 @@ export async function testEndpoint(
   })
   const isGood = attempt?.outcome === 'delivered'
   if (options.json) context.print(JSON.stringify({ id, attempt: attempt ?? null }))
-  else if (attempt === undefined) context.report('nothing is known of it yet: is alerting running?')
-  else if (isGood) context.report(`${name} took it: ${attempt.status} after ${attempt.ms} ms`)
-  else context.report(`${name} did not take it: ${attempt.error}`)
+  else if (attempt === undefined) context.report('no result yet: is alerting running?')
+  else if (isGood) context.report(`${name} accepted it: ${attempt.status} after ${attempt.ms} ms`)
+  else context.report(`${name} rejected it: ${attempt.error}`)
   return isGood
 }
 

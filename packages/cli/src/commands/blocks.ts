@@ -34,7 +34,7 @@ export async function listBlocks(
   await printAll<Block, BlockPage>(request, listing, options, context, ({ complete }) => {
     isWhole &&= complete
   })
-  if (!isWhole) context.report('There may be more: the list ended at a bound. Ask for one --limit, --subject or --ip.')
+  if (!isWhole) context.report('There may be more blocks. Narrow the list with --limit, --subject or --ip.')
 }
 
 interface BlockOptions {
@@ -71,8 +71,8 @@ export async function liftBlock(
   if (options.json) return context.print(JSON.stringify(done))
   const { lifted, forgotten, used_up } = done
   const limit = done.limit ?? 'by hand'
-  context.print(`${limit}: ${lifted ? 'the block is lifted' : 'there was no block any more'}`)
-  if (forgotten) context.print(`${limit}: what was counted is forgotten`)
+  context.print(`${limit}: ${lifted ? 'block lifted' : 'no block'}`)
+  if (forgotten) context.print(`${limit}: counts reset`)
   if (used_up) {
     context.report(
       `The count of ${limit} is used up: the next request is refused, and blocks again. "weir blocks lift --forget" forgets it.`,

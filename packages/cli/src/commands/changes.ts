@@ -12,7 +12,7 @@ const listing: Listing<ListedChange> = {
     const more = total > 1 ? ` and ${total - 1} more` : ''
     return [momentCell(at), by, first === undefined ? '-' : `${first.what} ${first.kind} ${first.name}${more}`, id]
   },
-  none: 'There are no changes.',
+  none: 'No changes.',
 }
 
 /** Lists who changed what and when, the newest first. */
@@ -23,7 +23,7 @@ export async function listChanges(
   const query = { limit: options.limit, after: options.after }
   const { items, next } = await consoleAnswer<Page<ListedChange>>(context, options, { path: '/v1/changes', query })
   printList(items, listing, options, context)
-  if (!options.json && next !== null) context.report(`there are more: ask for them with --after ${next}`)
+  if (!options.json && next !== null) context.report(`more changes: --after ${next}`)
 }
 
 /** Shows one change, before and after. */
@@ -38,5 +38,5 @@ export async function showChange(id: string, options: CommonOptions, context: Co
   }
   const isShown = (kind: string, name: string) => entities.some((one) => one.kind === kind && one.name === name)
   for (const { what, kind, name } of summary) if (!isShown(kind, name)) context.print(`  ${what} ${kind} ${name}`)
-  if (total > summary.length) context.report(`the change has ${total} lines; the first are shown`)
+  if (total > summary.length) context.report(`${total} lines; the first are shown`)
 }

@@ -137,6 +137,6 @@ export async function exportUsage(options: ExportOptions, context: CommandContex
     page = await ask({ since: range.since, until: page.cursor, after: page.next })
   }
   context.report(`${rows} rows until ${momentCell(page.to)}`)
-  if (unpriced > 0n) context.report(`${unpriced} decisions have no price line: they are in no row`)
-  if (page.silent.length > 0) context.report('a journal is silent: what it holds is in a later export')
+  if (unpriced > 0n) context.report(`${unpriced} decisions match no price line and are left out`)
+  if (page.silent.length > 0) context.report('a journal is silent: its records will be in a later export')
 }

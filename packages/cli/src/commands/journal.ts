@@ -33,7 +33,7 @@ const isSound = ({ damage, holes, problem }: JournalReport) =>
 export async function listJournals(options: JournalCommandOptions, context: CommandContext): Promise<void> {
   const reports = await inspectJournals(findBase(options, context))
   if (options.json) return context.print(JSON.stringify(reports))
-  if (reports.length === 0) return context.report('no journals: nothing runs here, and nothing waits')
+  if (reports.length === 0) return context.report('no journals here')
   const head = ['JOURNAL', 'WAITING', 'OLDEST', 'BYTES', 'STATE']
   const rows = reports.map((report) => [
     report.journal,

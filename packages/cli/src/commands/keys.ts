@@ -35,7 +35,7 @@ export async function rotateKey(
   const body = { overlap, id: newId, expires }
   const request = { method: 'POST', path: `/v1/keys/${inPath(id)}/rotate`, body } as const
   const made = await consoleAnswer<MadeKey & { readonly old: Key }>(context, options, request)
-  if (!options.json) context.report(`key ${made.old.id} goes on until ${momentCell(made.old.expires)}`)
+  if (!options.json) context.report(`key ${made.old.id} is valid until ${momentCell(made.old.expires)}`)
   show(made, options, context)
 }
 

@@ -64,7 +64,7 @@ export async function peekLimits(options: LimitOptions, context: CommandContext)
 function printChanges({ subject, changed, left }: ChangedLimits, verb: string, context: CommandContext): void {
   for (const { name, keys } of changed)
     context.print(`${verb} ${name} of ${subject}: ${keys} ${keys === 1 ? 'key' : 'keys'} removed`)
-  for (const { name, because } of left) context.print(`left ${name} as it is: it ${because}`)
+  for (const { name, because } of left) context.print(`${name} unchanged: it ${because}`)
 }
 
 /** Warns that an unblocked limit keeps its count, and that the next request may be blocked again. */

@@ -75,7 +75,7 @@ export async function applyPolicy(options: ApplyOptions, context: CommandContext
   }
   const result = await send(options, context, how)
   if (json) return context.print(JSON.stringify(result))
-  if (!result.changed) return context.report(`${policy} is in force already; nothing changes`)
+  if (!result.changed) return context.report(`${policy} is already in force`)
   if (dryRun) return showPlan(result, context)
   if (plan === undefined || plan.deleted === 0) for (const line of changeLines(result)) context.print(line)
   context.report(`${policy} is in force: ${countsText(result)}`)
@@ -98,13 +98,13 @@ export async function diffPolicy(
 ): Promise<{ readonly differs: boolean }> {
   const { impact: isWanted, json, policy } = options
   if (!isWanted && (options.subject ?? options.top ?? options.from) !== undefined) {
-    throw new WeirError('COMMAND_INVALID', '--subject, --top and --from are of --impact: add it')
+    throw new WeirError('COMMAND_INVALID', '--subject, --top and --from need --impact')
   }
   const result = await send(options, context, { dry_run: true })
   const impact = isWanted && result.changed ? await askImpact(options, context) : undefined
   if (json) context.print(JSON.stringify(impact === undefined ? result : { ...result, impact }))
   else if (result.changed) showPlan(result, context)
-  if (!result.changed) context.report(`${policy} is in force; applying it would change nothing`)
+  if (!result.changed) context.report(`${policy} is already in force`)
   if (impact === undefined || json) return { differs: result.changed }
   context.print('')
   context.print(impactTable(impact))

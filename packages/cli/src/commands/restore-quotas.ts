@@ -16,7 +16,7 @@ const shownMax = 50
 export async function restoreQuotas(options: PolicyOptions, context: CommandContext): Promise<void> {
   const { policy, from } = await findDefinitions(options, context)
   const { summable, unsummable } = quotasOf(policy)
-  context.report(`quotas by ${from}`)
+  context.report(`quotas from ${from}`)
   context.progress.tell('summing what was used')
   const restored = await withClickhouse(context, options.data, async (clickhouse) => {
     const floors = quotaFloors(await askKnownUnits(clickhouse, summable, Date.now()), summable)
@@ -31,13 +31,13 @@ export async function restoreQuotas(options: PolicyOptions, context: CommandCont
   })
   const raised = restored.filter(({ outcome }) => outcome === 'raised')
   const other = restored.filter(({ outcome }) => outcome === 'other')
-  for (const { name, because } of unsummable) context.report(`left ${name} as it is: it ${because}`)
-  for (const { key } of other) context.report(`left ${key} as it is: another period is being counted there`)
+  for (const { name, because } of unsummable) context.report(`${name} unchanged: it ${because}`)
+  for (const { key } of other) context.report(`${key} unchanged: it counts another period`)
   if (options.json) {
     const shown = raised.map(({ key, before, now }) => ({ key, before, now }))
     return context.print(JSON.stringify({ counts: restored.length, raised: shown, left: unsummable }))
   }
-  context.report(`${restored.length} counts looked at, ${raised.length} raised`)
+  context.report(`${restored.length} counts checked, ${raised.length} raised`)
   if (raised.length === 0) return
   const rows = raised.slice(0, shownMax).map(({ key, before, now }) => [key, String(before), String(now)])
   const more = raised.length > shownMax ? [[`… and ${raised.length - shownMax} more`, '', '']] : []

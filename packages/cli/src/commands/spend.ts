@@ -31,5 +31,5 @@ export async function showSpend(subject: string, options: CommonOptions, context
   )
   context.print(textTable(quoteRows(quote)))
   if (forecast !== undefined) context.print(`at this pace  ${forecast.total} ${forecast.currency}`)
-  context.report(`counted until ${momentCell(complete_through, 'nothing is known yet')}`)
+  context.report(`counted until ${momentCell(complete_through, 'not known yet')}`)
 }

@@ -31,8 +31,8 @@ export async function showStatus(options: CommonOptions, context: CommandContext
   else {
     context.print(textTable(rowsOf(status)))
     for (const line of status.warnings) context.print(`warning: ${line.replace(': warning: ', ': ')}`)
-    for (const line of status.look) context.print(`WARN: ${line}`)
-    if (status.processes.length === 0) context.report('WEIR_STATUS_URLS of the console names no processes to ask')
+    for (const line of status.look) context.print(`WARN  ${line}`)
+    if (status.processes.length === 0) context.report('the console knows no processes: set WEIR_STATUS_URLS')
   }
   return status.ok
 }

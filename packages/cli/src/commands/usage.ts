@@ -64,7 +64,7 @@ async function downloadUsage(
   const onBytes = (bytes: number) => context.progress.tell(`${(bytes / 1e6).toFixed(1)} MB`)
   const request = { path: '/v1/usage', query }
   const headers = await download(console, request, { ...target, signal: context.signal, onBytes })
-  context.report(`counted until ${momentCell(headers.get('weir-complete-through'), 'nothing is known yet')}`)
+  context.report(`counted until ${momentCell(headers.get('weir-complete-through'), 'not known yet')}`)
   const silent = Number(headers.get('weir-silent') ?? 0)
   if (silent > 0) context.report(lateJournals(silent))
   reportGaps(Number(headers.get('weir-gaps') ?? 0), context)
@@ -121,9 +121,9 @@ export async function showUsage(
   const total = ['total', ...columns.slice(1).map(() => ''), ...sumsOf(page.totals)]
   const lines = rows.map((row) => [...(isTimed ? [momentCell(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
   context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
-  context.report(`counted until ${momentCell(page.complete_through, 'nothing is known yet')}`)
+  context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}`)
   for (const { since } of page.silent)
-    context.report(`a journal is silent since ${momentCell(since)}: what it holds comes later`)
+    context.report(`a journal is silent since ${momentCell(since)}: its records come later`)
   reportGaps(page.gaps.length, context)
-  if (page.next !== null) context.report(`there are more rows: --limit is ${limit}`)
+  if (page.next !== null) context.report(`more rows: --limit is ${limit}`)
 }

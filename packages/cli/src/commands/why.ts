@@ -38,7 +38,7 @@ async function pastedId(input: AsyncIterable<Buffer | string>): Promise<string> 
   const alone = new RegExp(`^\\s*(${id})\\s*$`, 'i').exec(pasted)
   const read = found?.[1] ?? alone?.[1]
   if (read === undefined) {
-    throw new WeirError('COMMAND_INVALID', 'There is no header Weir-Decision with an id in what came on standard input')
+    throw new WeirError('COMMAND_INVALID', 'Standard input has no Weir-Decision header')
   }
   return read
 }
@@ -62,7 +62,7 @@ function idOf(id: string | undefined, options: WhyOptions, context: CommandConte
   const { subject, last = false } = options
   const isLast = subject !== undefined && last
   if (isLast === (id !== undefined) || (subject !== undefined) !== last) {
-    throw new WeirError('COMMAND_INVALID', 'Name a decision: its id, or - to paste an answer, or --subject ID --last')
+    throw new WeirError('COMMAND_INVALID', 'Name a decision by its id, - for a pasted answer, or --subject ID --last')
   }
   if (isLast) return lastRefusal(subject, options, context)
   return id === '-' ? pastedId(process.stdin) : (id ?? '')
@@ -100,10 +100,10 @@ function explanationText({
     because.join(', '),
     refused ? 'refused' : '',
   ])
-  const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'RESET', 'BECAUSE OF', '']
+  const head = ['LIMIT', 'USED', 'SIZE', 'NEEDED', 'LEFT', 'RESET', 'SOURCE', '']
   if (rows.length > 0) lines.push(textTable([head, ...rows]))
   if (remedies.length > 0) lines.push(`would have helped: ${remedies.map(remedyText).join(' · ')}`)
-  if (now?.allowed === true) lines.push('now: would be admitted')
+  if (now?.allowed === true) lines.push('now: would be allowed')
   if (now?.allowed === false) lines.push(`now: would be refused by ${now.denied_by}`)
   if (policy === null) return lines.join('\n')
   const since = policy.since_changed.map(({ kind, name }) => `${kind} ${name}`).join(', ')

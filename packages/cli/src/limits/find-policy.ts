@@ -79,11 +79,11 @@ export async function findPolicy(options: LimitOptions, context: CommandContext)
   try {
     const found = await readFromConsole(options, context, options.subject)
     if (found === undefined) return readFile(usual)
-    context.report(`by the policy in force, from ${found.from}`)
+    context.report(`policy: ${found.from}`)
     return found
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
-    context.report(`by the policy ${usual}; ${error.message}`)
+    context.report(`policy: ${usual}. ${error.message}`)
     return readFile(usual)
   }
 }

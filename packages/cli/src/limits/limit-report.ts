@@ -90,7 +90,7 @@ function stateTexts(limit: LimitReport, one: ReturnType<typeof countReport> | un
 
 /** Formats the limits with their counts as a table, one count a row. */
 export function limitTable(limits: readonly LimitReport[]): string {
-  const head = ['LIMIT', 'BECAUSE OF', 'ALGORITHM', 'ADMITS', 'USED', 'LEFT', 'FREE IN', 'BLOCKED', 'KEY']
+  const head = ['LIMIT', 'SOURCE', 'ALGORITHM', 'ADMITS', 'USED', 'LEFT', 'FREE IN', 'BLOCKED', 'KEY']
   const rows = limits.flatMap((limit) => {
     const { name, algorithm, mode, because, own_version } = limit
     const why = because.length > 2 ? [...because.slice(0, 2), '…'] : because

@@ -80,15 +80,13 @@ export class DecisionFeed {
     const found = live === undefined ? undefined : await untilCounted(first, live)
     let page = found?.page ?? (await first())
     if (found?.isComplete === false)
-      this.#sink.report(
-        `decisions may be missing here: counted until ${page.complete_through ?? 'nothing is known yet'}`,
-      )
+      this.#sink.report(`decisions may be missing here: counted until ${page.complete_through ?? 'not known yet'}`)
     const rows = [...page.rows]
     while (page.next !== null && rows.length < historyMax) {
       page = await ask({ limit: pageRowsMax, after: page.next })
       rows.push(...page.rows)
     }
-    if (page.next !== null) this.#sink.report(`older decisions are left out: ${historyMax} are printed`)
+    if (page.next !== null) this.#sink.report(`only the newest ${historyMax} decisions are printed`)
     for (const row of rows.toReversed()) {
       this.#given.add(row.id)
       this.#sink.decision(row)
@@ -100,7 +98,7 @@ export class DecisionFeed {
     const query = filterOf(this.#options)
     const onBreak = (pauseMs: number, isGap: boolean) => {
       if (isGap) this.#sink.note('decisions may be missing here')
-      this.#sink.report(`the stream ended; listening again in ${pauseMs / 1_000} s`)
+      this.#sink.report(`stream closed; reconnecting in ${pauseMs / 1_000} s`)
     }
     for await (const event of followStream({ console: this.#console, query, signal, onBreak })) {
       await this.#take(event, signal)

@@ -68,7 +68,7 @@ export async function putPolicyInForce(options: {
     report(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
     return
   }
-  report('the policy is the one applied last; edits by the admin API stay')
+  report('policy unchanged since the last start; edits by the admin API stay')
   if (before === undefined || before === policy.text) return
   const [then, now]: readonly unknown[] = [parse(before), parse(policy.text)]
   for (const [section, name] of demoEntities) {
