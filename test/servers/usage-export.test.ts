@@ -118,7 +118,7 @@ test('All exports of a state have what is counted once, also what comes late, af
   const first = await run('--json', '--state', state, ...from)
   expect([first.code, first.stderr]).toEqual([
     0,
-    expect.stringMatching(/rows until .*\n.*decisions have no price line/s),
+    expect.stringMatching(/rows until .*\n.*decisions match no price line/s),
   ])
   all.push(...rowsOf(first.stdout))
   expect(sumsOf(all)).toEqual(await counted(12))

@@ -60,7 +60,7 @@ export function requireEnvironment(environment: Environment): void {
   const unnamed = Object.entries(filledIn).filter(([name]) => !environment[`${name}_FILE`])
   const problems = environmentProblems({ ...Object.fromEntries(unnamed), ...Object.fromEntries(given) })
   if (problems.length === 0) return
-  throw new WeirError('CONFIG_INVALID', `The environment is not right.\n  ${problems.join('\n  ')}`)
+  throw new WeirError('CONFIG_INVALID', `The environment has mistakes.\n  ${problems.join('\n  ')}`)
 }
 
 /**

@@ -62,7 +62,7 @@ function rangeOf({ from, state: file, again }: ExportOptions, state: ExportState
   if (state !== undefined && from !== undefined) {
     throw wrong(`--from is of a first export: ${file} says where the next begins. Leave it out.`)
   }
-  if (state === undefined && from === undefined) throw wrong('Since when? Name the first hour with --from.')
+  if (state === undefined && from === undefined) throw wrong('Name the first hour with --from.')
   if (state === undefined) return { from }
   return again ? { since: state.before ?? undefined, until: state.last } : { since: state.last }
 }

@@ -87,7 +87,7 @@ function routesOf(policy: Policy | undefined): readonly LoadRoute[] {
 function subjectsOf(policy: Policy | undefined, keys: ReadonlyMap<string, string> | undefined): readonly string[] {
   const known = [...(policy?.subjects.keys() ?? [])].filter((id) => keys?.has(id) ?? true)
   if (known.length > 0) return known.slice(0, subjectsTaken)
-  throw new WeirError('COMMAND_INVALID', 'Who asks? Name subjects with --subject ID or in a --profile.')
+  throw new WeirError('COMMAND_INVALID', 'Name subjects with --subject ID or in a --profile.')
 }
 
 /** Opens what sends the requests; through the proxy each subject needs a key. */

@@ -210,7 +210,7 @@ function refusal(url: string, { status, body, text }: Answered<unknown>): WeirEr
   if (status === 422 && Array.isArray(problems)) {
     return new WeirError(
       'POLICY_INVALID',
-      `The policy would not be right; nothing was changed.\n  ${problems.map(problemLine).join('\n  ')}`,
+      `The policy has mistakes; nothing was changed.\n  ${problems.map(problemLine).join('\n  ')}`,
     )
   }
   if (status >= 500 || status === 429) {

@@ -102,7 +102,7 @@ function readPart(text: string, name?: string) {
   if (found !== undefined) return found
   const ofFlag = ({ path, message }: { readonly path: string; readonly message: string }) => `${path}: ${message}`
   const lines = reader.problems.map(name === undefined ? ofFlag : formatProblem)
-  throw new WeirError('COMMAND_INVALID', `The load is not described right.\n  ${lines.join('\n  ')}`)
+  throw new WeirError('COMMAND_INVALID', `The load profile has mistakes.\n  ${lines.join('\n  ')}`)
 }
 
 /** Reads the profile of a file, with what flags say instead. Throws COMMAND_INVALID. */
@@ -113,7 +113,7 @@ export function readProfile(file: { readonly text: string; readonly name: string
   const subjects = pick('subjects')?.flat()
   const steps = pick('steps')
   if (steps.length === 0)
-    throw new WeirError('COMMAND_INVALID', 'How much? Name a rate with --rate N, users with --users N, or a --profile.')
+    throw new WeirError('COMMAND_INVALID', 'Name a rate with --rate N, users with --users N, or a --profile.')
   if (subjects !== undefined && subjects.length > subjectsMax)
     throw new WeirError('COMMAND_INVALID', `These are ${subjects.length} subjects; a load has at most ${subjectsMax}.`)
   if (requestsOf(steps) > requestsMax) {
