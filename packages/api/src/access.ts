@@ -23,23 +23,23 @@ import {
 import { Type } from './type.ts'
 
 const key = object({
-  id: text('names the key in records'),
-  subject: text('whose key it is'),
-  expires: textOrNull('RFC 3339; null for never'),
-  prefix: textOrNull('the first characters of the key; null for a key of a file'),
-  created: textOrNull('RFC 3339; null for a key of a file'),
+  id: text('key id, as in records'),
+  subject: text('the subject that owns the key'),
+  expires: textOrNull('RFC 3339; null: never expires'),
+  prefix: textOrNull('first characters of the key; null for a key from the policy file'),
+  created: textOrNull('RFC 3339; null for a key from the policy file'),
 })
 /** A key of a subject. */
 export type Key = Of<typeof key>
-const madeKey = object({ ...key.properties, key: text('the key itself: shown this once, kept nowhere') })
+const madeKey = object({ ...key.properties, key: text('the key itself: shown only once, never stored') })
 /** A key that was just made. */
 export type MadeKey = Of<typeof madeKey>
 const newKey = {
   id: optional(
-    text('names the key in records; made of its hash if left out', { described: { pattern: namePattern.source } }),
+    text('key id, as in records; derived from its hash if omitted', { described: { pattern: namePattern.source } }),
   ),
   expires: optional(
-    text('RFC 3339, a time to come; from then on it is refused', { described: { pattern: timePattern.source } }),
+    text('RFC 3339, in the future; the key is rejected from then on', { described: { pattern: timePattern.source } }),
   ),
 }
 const keysTag = { tag: 'keys', scope: 'keys' } as const
@@ -47,16 +47,16 @@ const keysTag = { tag: 'keys', scope: 'keys' } as const
 /** Keys there are. */
 export const listKeys = operation('GET /v1/keys', {
   ...keysTag,
-  summary: 'Keys there are, revoked ones apart',
-  query: { ...pageQuery, subject: optional(text('only its keys')) },
+  summary: 'List keys, except revoked ones',
+  query: { ...pageQuery, subject: optional(text('only keys of this subject')) },
   answers: { 200: answer('A page', page(key)) },
   problems: [404, 503],
 })
 /** Makes a key of a subject. */
 export const createKey = operation('POST /v1/subjects/:id/keys', {
   ...keysTag,
-  summary: 'Make a key; the answer is the only one that shows it',
-  params: { id: text('of the subject') },
+  summary: 'Create a key; it is shown only in this response',
+  params: { id: text('subject id') },
   body: optionalBody(newKey),
   answers: { 201: answer('The key', madeKey) },
   problems: [404, 409, 422, 503],
@@ -64,34 +64,34 @@ export const createKey = operation('POST /v1/subjects/:id/keys', {
 /** Replaces a key. */
 export const rotateKey = operation('POST /v1/keys/:id/rotate', {
   ...keysTag,
-  summary: 'Make a new key in place of one that goes on for a while',
-  params: { id: text('of the old key') },
+  summary: 'Rotate a key; the old one keeps working for a while',
+  params: { id: text('id of the old key') },
   body: optionalBody({
     ...newKey,
     overlap: optional(
-      text('how long the old key goes on, such as 24h (the default); 0s for not at all', {
+      text('how long the old key keeps working, such as 24h (the default); 0s: revoke it immediately', {
         described: { pattern: `${durationPattern}|^0s$` },
       }),
     ),
   }),
-  answers: { 201: answer('The new key, and the old one', object({ ...madeKey.properties, old: key })) },
+  answers: { 201: answer('The new key and the old one', object({ ...madeKey.properties, old: key })) },
   problems: [404, 409, 422, 503],
 })
 /** Revokes a key. */
 export const revokeKey = operation('DELETE /v1/keys/:id', {
   ...keysTag,
-  summary: 'Revoke a key: it is refused everywhere within a second',
-  params: { id: text('of the key') },
+  summary: 'Revoke a key; every process rejects it within a second',
+  params: { id: text('key id') },
   answers: { 204: noBody('Revoked') },
   problems: [404, 422, 503],
 })
 
 const tokenLimits = {
-  subjects: optional(texts('it reads the usage of these subjects, and nothing else')),
-  expires: optional(text('RFC 3339; from then on it is refused')),
+  subjects: optional(texts('limits the token to reading the usage of these subjects')),
+  expires: optional(text('RFC 3339; the token is rejected from then on')),
 }
-const scopes = (rules: object = {}) => list(oneOf(tokenScopes), 'what it may do; admin may do everything', rules)
-const token = object({ name: text('who it is, in the audit'), scopes: scopes(), ...tokenLimits })
+const scopes = (rules: object = {}) => list(oneOf(tokenScopes), 'what the token may do; admin may do everything', rules)
+const token = object({ name: text('token name, as in the audit log'), scopes: scopes(), ...tokenLimits })
 const listedToken = object({ ...token.properties, origin })
 /** A token in a list. */
 export type ListedToken = Of<typeof listedToken>
@@ -106,7 +106,7 @@ const tokensTag = { tag: 'tokens', scope: 'admin' } as const
 /** Tokens there are. */
 export const listTokens = operation('GET /v1/tokens', {
   ...tokensTag,
-  summary: 'Tokens there are',
+  summary: 'List tokens',
   query: pageQuery,
   answers: { 200: answer('A page', page(listedToken)) },
   problems: [503],
@@ -114,35 +114,35 @@ export const listTokens = operation('GET /v1/tokens', {
 /** Makes a token. */
 export const createToken = operation('POST /v1/tokens', {
   ...tokensTag,
-  summary: 'Make a token; the answer is the only one that shows it',
+  summary: 'Create a token; it is shown only in this response',
   body: newToken,
-  answers: { 201: answer('The token', object({ ...token.properties, token: text('shown this once, kept nowhere') })) },
+  answers: { 201: answer('The token', object({ ...token.properties, token: text('shown only once, never stored') })) },
   problems: [409, 422, 503],
 })
 /** Deletes a token. */
 export const deleteToken = operation('DELETE /v1/tokens/:name', {
   ...tokensTag,
-  summary: 'Delete a token: it is refused everywhere within a second',
-  params: { name: text('of the token') },
+  summary: 'Delete a token; every process rejects it within a second',
+  params: { name: text('token name') },
   answers: { 204: noBody('Deleted') },
   problems: [404, 422, 503],
 })
 
-const portal = { tag: 'portal', scope: 'keys', params: { id: text('of the subject') } } as const
+const portal = { tag: 'portal', scope: 'keys', params: { id: text('subject id') } } as const
 /** Makes a token with which a customer reads its own usage. */
 export const createPortalToken = operation('POST /v1/subjects/:id/portal', {
   ...portal,
-  summary: 'Make a token that reads the usage of this subject',
+  summary: 'Create a token that reads the usage of this subject',
   body: optionalBody({
-    expires_in: optional(text('5m to 7d; 1h without it', { described: { pattern: durationPattern } })),
+    expires_in: optional(text('5m to 7d; default 1h', { described: { pattern: durationPattern } })),
   }),
   answers: {
     201: answer(
       'The token',
       object({
-        subject: text('whose'),
-        token: text('the token: shown this once, kept nowhere'),
-        expires_at: text('RFC 3339; from then on it is refused'),
+        subject: text('subject id'),
+        token: text('the token itself: shown only once, never stored'),
+        expires_at: text('RFC 3339; the token is rejected from then on'),
       }),
     ),
   },
@@ -151,18 +151,18 @@ export const createPortalToken = operation('POST /v1/subjects/:id/portal', {
 /** Ends every portal token of a subject. */
 export const endPortalTokens = operation('DELETE /v1/subjects/:id/portal', {
   ...portal,
-  summary: 'End every portal token of this subject',
-  answers: { 204: noBody('Ended') },
+  summary: 'Revoke all portal tokens of this subject',
+  answers: { 204: noBody('Revoked') },
   problems: [404, 422, 503],
 })
 
 const session = object({
-  by: text('whose credential it is, as in the audit'),
-  scopes: texts('what may be asked and changed'),
-  subjects: nullable(texts('whose rows may be read; null for all')),
+  by: text('owner of the credential, as in the audit log'),
+  scopes: texts('what the session may read and change'),
+  subjects: nullable(texts('subjects whose rows the session may read; null: all')),
   vendor: object({ name: text('on customers’ pages; empty: Weir'), color: text('such as `#0b5cad`; empty: Weir’s') }),
-  csrf: text('goes with every request but GET, in X-Weir-CSRF'),
-  ends_at: text('RFC 3339; an hour without a request ends it earlier'),
+  csrf: text('send in X-Weir-CSRF with every request except GET'),
+  ends_at: text('RFC 3339; earlier after an hour without a request'),
 })
 /** Who is signed in. */
 export type Session = Of<typeof session>
@@ -171,14 +171,14 @@ const sessionTag = { tag: 'session', problems: [401, 403] } as const
 export const signIn = operation('POST /session', {
   ...sessionTag,
   summary: 'Sign in',
-  body: object({ token: text('a token, a portal’s token or a key', { minLength: 1, maxLength: 4_096 }) }),
+  body: object({ token: text('a token, a portal token or a key', { minLength: 1, maxLength: 4_096 }) }),
   answers: { 201: answer('Signed in', session) },
 })
 /** Says who is signed in. */
 export const getSession = operation('GET /session', {
   ...sessionTag,
-  summary: 'Who is signed in',
-  answers: { 200: answer('The session', session), 204: noBody('Nobody is') },
+  summary: 'Get the current session',
+  answers: { 200: answer('The session', session), 204: noBody('Not signed in') },
 })
 /** Signs a browser out. */
 export const signOut = operation('DELETE /session', {
@@ -187,13 +187,13 @@ export const signOut = operation('DELETE /session', {
   answers: { 204: noBody('Signed out') },
 })
 
-const htmlPage = (description: string) => media(description, { 'text/html': text('a page for people') })
-const link = { tag: 'unsubscribe', params: { token: text('as the mail has it') } } as const
-const noLink = { 404: htmlPage('Weir made no such link') }
+const htmlPage = (description: string) => media(description, { 'text/html': text('an HTML page') })
+const link = { tag: 'unsubscribe', params: { token: text('as in the mail') } } as const
+const noLink = { 404: htmlPage('Unknown link') }
 /** The page of a link to unsubscribe. */
 export const showUnsubscribe = operation('GET /unsubscribe/:token', {
   ...link,
-  summary: 'The page of a link to unsubscribe',
+  summary: 'Show the page of an unsubscribe link',
   answers: { 200: htmlPage('A page with a button'), ...noLink },
 })
 /** Unsubscribes an address. */
@@ -203,7 +203,7 @@ export const unsubscribe = operation('POST /unsubscribe/:token', {
   consumes: ['application/x-www-form-urlencoded', 'multipart/form-data'],
   isAnyType: true,
   body: Type.Unsafe<unknown>({
-    described: { type: ['object', 'null'], additionalProperties: true, description: 'RFC 8058; not read' },
+    described: { type: ['object', 'null'], additionalProperties: true, description: 'RFC 8058; ignored' },
   }),
   answers: { 200: htmlPage('Unsubscribed'), 503: htmlPage('Try again'), ...noLink },
 })
@@ -211,7 +211,7 @@ export const unsubscribe = operation('POST /unsubscribe/:token', {
 /** The page of a link to confirm an address. */
 export const showConfirm = operation('GET /confirm/:token', {
   ...link,
-  summary: 'The page of a link to confirm an address',
+  summary: 'Show the page of a confirmation link',
   answers: { 200: htmlPage('A page with a button'), ...noLink },
 })
 /** Confirms an address. */
@@ -221,41 +221,41 @@ export const confirmAddress = operation('POST /confirm/:token', {
   consumes: ['application/x-www-form-urlencoded', 'multipart/form-data'],
   isAnyType: true,
   body: Type.Unsafe<unknown>({
-    described: { type: ['object', 'null'], additionalProperties: true, description: 'not read' },
+    described: { type: ['object', 'null'], additionalProperties: true, description: 'ignored' },
   }),
   answers: { 200: htmlPage('Confirmed'), 503: htmlPage('Try again'), ...noLink },
 })
 
 const ownAlerts = object({
-  allowed: flag('whether the plan, or the subject itself, lets the customer choose'),
+  allowed: flag('whether the plan or the subject allows the customer to choose'),
   addresses: list(
     object({
       email: text('the address'),
-      state: oneOf(['confirmed', 'pending', 'unsubscribed'], 'pending: for a day, until its link is opened'),
+      state: oneOf(['confirmed', 'pending', 'unsubscribed'], 'pending: until its link is opened, for up to a day'),
     }),
   ),
-  percents: list(whole('of each calendar limit')),
+  percents: list(whole('percent of each calendar limit')),
 })
 /** What a customer has chosen for its own alerts. */
 export type OwnAlertsAnswer = Of<typeof ownAlerts>
-const ofOwnAlerts = { tag: 'alerts', reach: 'own', params: { id: text('of the subject') } } as const
+const ofOwnAlerts = { tag: 'alerts', reach: 'own', params: { id: text('subject id') } } as const
 /** What a customer has chosen for its own alerts. */
 export const getOwnAlerts = operation('GET /v1/subjects/:id/own-alerts', {
   ...ofOwnAlerts,
   scope: 'read',
-  summary: 'Addresses and percentages that a customer has chosen for its alerts',
-  answers: { 200: answer('What was chosen', ownAlerts) },
+  summary: 'Get the addresses and percentages of a customer’s own alerts',
+  answers: { 200: answer('The settings', ownAlerts) },
   problems: [404, 503],
 })
 /** Chooses addresses and percentages of a customer's own alerts. */
 export const putOwnAlerts = operation('PUT /v1/subjects/:id/own-alerts', {
   ...ofOwnAlerts,
   scope: 'write',
-  summary: 'Choose addresses and percentages of a customer’s alerts; a new address gets a link to confirm it',
+  summary: 'Set the addresses and percentages of a customer’s own alerts; a new address is sent a confirmation link',
   body: closed({
-    addresses: texts('at most five; an unconfirmed one stays for a day', { maxItems: 5 }),
-    percents: list(Type.Integer({ minimum: 1, maximum: 100 }), 'of each calendar limit', { maxItems: 5 }),
+    addresses: texts('at most five; unconfirmed ones expire after a day', { maxItems: 5 }),
+    percents: list(Type.Integer({ minimum: 1, maximum: 100 }), 'percent of each calendar limit', { maxItems: 5 }),
   }),
-  answers: { 200: answer('What was chosen', ownAlerts) },
+  answers: { 200: answer('The settings', ownAlerts) },
   problems: [404, 409, 422, 503],
 })

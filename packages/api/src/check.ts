@@ -25,66 +25,66 @@ export const checkBody = closed(
   {
     subject: optional(
       name(
-        'The subject that is checked; or give `key`. Neither where a subject asks about itself. One that the policy does not have is 400, or on the plan `identity.unknown`.',
+        'The subject to check, or give `key`. Omit both with a subject’s own credential. An unknown subject gets 400, or the plan `identity.unknown`.',
       ),
     ),
     key: optional(
       name(
-        'An API key of the subject that is checked. One that is wrong or has expired authenticates no subject: `reason: unauthorized`.',
+        'An API key of the subject to check. A wrong or expired key authenticates no subject: `reason: unauthorized`.',
       ),
     ),
     ip: optional(
       text(
-        "IPv4 or IPv6 address; without, limits by address do not apply. Only with a token: a subject's own credential asks from its connection's.",
+        "IPv4 or IPv6 address; limits by address do not apply if it is omitted. Only with a token: a subject's own credential uses the address of its connection.",
         { maxLength: 64, anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }] },
       ),
     ),
     route: optional(
       text(
-        'A path, or a method and a path: `POST /v1/search`. Brought into the same normal form as in the proxy; what has none is 400. Limits by `path:NAME` count by that path, so give the one that is asked for and not the pattern of the route.',
+        'A path, or a method and a path: `POST /v1/search`. Normalised as in the proxy; a path that cannot be normalised gets 400. Limits by `path:NAME` count by this path, so give the requested path, not the route pattern.',
         { maxLength: 2_048 },
       ),
     ),
     method: optional(
       text(
-        'Instead of in `route`. One that HTTP does not have meets the route that names it, else that of any method, and is recorded, and counted by limits by method, as `OTHER`.',
+        'The method, if `route` has none. A non-standard method matches the route that names it, else the route for any method; records and limits by method treat it as `OTHER`.',
         { maxLength: 32, pattern: '^[A-Za-z-]*$' },
       ),
     ),
     cost: optional(
       cost(
-        "Units; the route's if left out. Required, also for a peek, where requests say their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential not less than the route's, and not more where others share a limit.",
+        "Units; default: the route's cost. Required, even for a peek, if requests state their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential, at least the route's cost, and no more than it if others share a limit.",
       ),
     ),
-    peek: optional(flag('Look only: charges and records nothing; `id` is null.')),
+    peek: optional(flag('Dry run: charges and records nothing; `id` is null.')),
     attributes: optional(
       Type.Unsafe<Record<string, string | number>>({
         type: 'object',
         maxProperties: 32,
         propertyNames: { minLength: 1, maxLength: 64 },
         additionalProperties: { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'number' }] },
-        description: 'Up to 32, what limits by `attribute:NAME` count by. Only with a token.',
+        description: 'Up to 32 attributes, for limits by `attribute:NAME`. Only with a token.',
       }),
     ),
     body: optional(
       Type.Unknown({
         description:
-          'The JSON body of the request that is checked, any value, for limits by `body:/pointer`. Only with a token.',
+          'The JSON body of the request to check (any value), for limits by `body:/pointer`. Only with a token.',
       }),
     ),
     idempotency_key: optional(
       name(
-        'Within its subject: an admission is repeated for minutes, and charged once; another question under it is 422 `idempotency-key-reused`. Without effect at cost 0, and where no limit applies and nothing is to be settled. Too many are 429 `too-many-open`.',
+        'Unique per subject: repeating an allowed check returns the same answer for minutes and charges once; a different check with the same key gets 422 `idempotency-key-reused`. No effect at cost 0, or if no limit applies and nothing can be settled. Too many open keys get 429 `too-many-open`.',
       ),
     ),
     settle: optional(
       duration(
-        'How long the cost can be corrected by `/v1/settle`, 24h at most: `15m`. Else as long as the route says. Without effect at cost 0, which charges nothing.',
+        'How long `/v1/settle` can correct the cost, at most 24h, such as `15m`. Default: set by the route. No effect at cost 0, which charges nothing.',
       ),
     ),
     wait: optional(
       duration(
-        'If limits refuse it now, it waits up to this long for capacity, 60s at most: `5s`. Not in a batch, and never a peek.',
+        'If limits refuse the check now, wait up to this long for capacity, at most 60s, such as `5s`. Not in a batch, and not for a peek.',
       ),
     ),
   },
@@ -96,27 +96,31 @@ export type CheckBody = Of<typeof checkBody>
 /** Many checks. */
 export const batchBody = closed({
   checks: list(checkBody, undefined, { minItems: 1, maxItems: batchChecksMax }),
-  headers: optional(flag('Adds to each result the headers that a check of its own would have been answered with.')),
+  headers: optional(flag('Adds to each result the headers that a single check would have returned.')),
 })
 
 /** The correction of a decision's cost. */
 export const settleBody = closed({
-  id: text("The decision's: `id` of its check, or the header Weir-Decision.", {
+  id: text('Id of the decision: `id` of its check, or the header Weir-Decision.', {
     pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$',
   }),
   cost: cost(
-    "Units that the request really cost, in place of those that it was charged. At most settleMax of its route, else the size of its largest limit; with a subject's own credential at most what it was charged.",
+    "Units that the request actually cost; replaces the charge. At most the route's settleMax, else the size of its largest limit; with a subject's own credential, at most the charge.",
   ),
-  subject: optional(name('Whose decision it is. Required with a token; a subject settles what it asked for itself.')),
+  subject: optional(
+    name('Subject of the decision. Required with a token; a subject’s own credential settles only its own checks.'),
+  ),
 })
 
 /** The wish that a limit refuses a subject for a time. */
 export const pauseBody = closed(
   {
-    subject: optional(name('The subject; or give key. A subject pauses its own limits.')),
+    subject: optional(name('The subject, or give `key`. With its own credential, a subject pauses its own limits.')),
     key: optional(name('An API key of the subject; for a limit by key, that key.')),
     limit: text('Name of a limit with onExceed: delay.', { minLength: 1, maxLength: 64 }),
-    for: duration('How long it refuses from now on, 31d at most: 30s. A longer pause that was set before stays.'),
+    for: duration(
+      'How long the limit refuses from now on, at most 31d, such as 30s. A longer pause already in effect stays.',
+    ),
   },
   notBoth,
 )
@@ -126,29 +130,25 @@ const limitStates = (description?: string) =>
     closed({ name: Type.String(), size: count(), used: count(), remaining: count(), reset_ms: count() }),
     description,
   )
-const resultHeaders = textsByName(
-  'In a batch that asks for them: the headers of a check of its own, by their names in lower case.',
-)
+const resultHeaders = textsByName('With `headers` in a batch: the headers of a single check, with lower-case names.')
 
 /** What a check is answered. */
 export const checkResult = closed({
-  id: textOrNull(
-    "Of the decision's record; null for a peek, and with WEIR_ON_JOURNAL_FULL=admit where it could not be recorded.",
-  ),
+  id: textOrNull('Id of the record; null for a peek, or if WEIR_ON_JOURNAL_FULL=admit let an unrecorded request pass.'),
   allowed: flag(),
   reason: oneOf(reasons),
   denied_by: text(
-    'Name of the first limit that refused, or of an allowed request degraded it; _markers: too many open decisions; or empty.',
+    'Name of the first limit that refused the request, or degraded an allowed one; _markers: too many open decisions; else empty.',
   ),
   retry_after_ms: count(),
   on_exceed: optional(
     oneOf(
       ['drop', 'degrade', 'block', 'delay', 'challenge'],
-      'What the policy wants done beyond denied_by; absent for deny, and where nothing was exceeded.',
+      'What the policy prescribes for the limit in denied_by; absent for deny, and if no limit was exceeded.',
     ),
   ),
-  challenge: optional(text('With on_exceed challenge: the page.')),
-  suspended: optional(text('Why the subject is suspended; absent where it is not.')),
+  challenge: optional(text('With on_exceed challenge: address of the page.')),
+  suspended: optional(text('Why the subject is suspended; absent if it is not.')),
   headers: optional(resultHeaders),
   limits: limitStates(),
 })
@@ -169,13 +169,13 @@ export const batchResults = closed({
 })
 
 /** What a pause is answered. */
-export const paused = closed({ limit: Type.String(), retry_after_ms: count('Until the pause ends that stands now.') })
+export const paused = closed({ limit: Type.String(), retry_after_ms: count('Until the current pause ends.') })
 
 /** What a settlement is answered. */
 export const settled = closed({
-  id: text('Of the decision.'),
-  cost: count('What it is settled to.'),
-  adjustment: whole('Units more than it was charged; less below 0.'),
-  correction: textOrNull('Id of the correction record; null where there is nothing to correct.'),
-  limits: limitStates('Whose counts were corrected, as that left them.'),
+  id: text('Id of the decision.'),
+  cost: count('The settled cost.'),
+  adjustment: whole('Difference to the charge, in units; negative for a refund.'),
+  correction: textOrNull('Id of the correction record; null if there is nothing to correct.'),
+  limits: limitStates('Limits whose counts were corrected, after the correction.'),
 })

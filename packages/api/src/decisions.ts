@@ -26,7 +26,7 @@ import { completeness } from './usage.ts'
 
 const tag = 'decisions'
 
-const countedBy = textsByName('what it counted by')
+const countedBy = textsByName('what the limit counted by')
 
 /** The columns of the record that answers have as they are stored, in this order. */
 export const shownColumns = [
@@ -52,33 +52,33 @@ const shown = Object.fromEntries(
 const fields = {
   ...shown,
   ts: text('RFC 3339'),
-  retry_ms: wholeOrNull('the wait that was promised; -1: waiting does not help; null: none'),
+  retry_ms: wholeOrNull('the wait given to the caller; -1: waiting does not help; null: none'),
 }
 const outcomeRecord = nullable(
   object({
-    status: whole('as the client got it'),
+    status: whole('HTTP status sent to the client'),
     duration_ms: Type.Number(),
-    upstream: text('its name'),
-    error: text('empty: the answer went out whole'),
+    upstream: text('name of the upstream'),
+    error: text('empty: the response was sent completely'),
   }),
-  'what the upstream answered; null: nothing, or not yet',
+  'response of the upstream; null: none, or none yet',
 )
 const corrections = list(
-  object({ id: text('of the record'), adjustment: whole('units'), charged: text('yes, no or unknown') }),
-  'of this decision',
+  object({ id: text('record id'), adjustment: whole('units'), charged: text('yes, no or unknown') }),
+  'corrections of this decision',
 )
 /** A decision, as a list and a stream show it. */
 const shownDecision = object({
   ...fields,
-  shadowed_by: optional(text('name of the limit in shadow; absent for callers limited to subjects')),
+  shadowed_by: optional(text('name of the shadow limit; absent for callers limited to subjects')),
   limits: optional(
     list(
       object({
-        name: text('of the limit'),
+        name: text('limit name'),
         size: whole('units'),
         used: whole('units'),
         remaining: whole('units'),
-        reset_ms: whole('from `ts` on'),
+        reset_ms: whole('milliseconds from `ts` until the count resets'),
         by: countedBy,
       }),
       'absent for callers limited to subjects',
@@ -106,15 +106,15 @@ export const listDecisions = operation('GET /v1/decisions', {
   scope: 'usage',
   reach: 'own',
   isParsed: true,
-  summary: 'Decisions, the newest first',
+  summary: 'List decisions, newest first',
   query: decisionParameters,
   answers: { 200: answer('A page of decisions', decisionPage) },
   problems: [422, 503, 504],
 })
 
 const events =
-  '`decision` (with the `id` to go on from), `sums` every second, `dropped` where there were more than 200 decisions a second, ' +
-  '`gap` where decisions are missing, and a comment every 15 seconds'
+  '`decision` (with an `id` to resume from), `sums` every second, `dropped` above 200 decisions a second, ' +
+  '`gap` if decisions are missing, and a comment every 15 seconds'
 /** Decisions as they are made. */
 export const streamDecisions = operation('GET /v1/decisions/stream', {
   tag,
@@ -122,7 +122,7 @@ export const streamDecisions = operation('GET /v1/decisions/stream', {
   reach: 'own',
   isLive: true,
   isParsed: true,
-  summary: 'Decisions as they are made',
+  summary: 'Stream decisions live',
   query: streamParameters,
   answers: {
     // OpenAPI 3.1 has no schema of one event: what is here, readers take for the event's or for the text's.
@@ -132,85 +132,83 @@ export const streamDecisions = operation('GET /v1/decisions/stream', {
 })
 
 const explainedLimit = object({
-  name: text('of the limit'),
-  because: texts('the words of the policy that made it apply'),
-  algorithm: optional(text('as the policy then had it')),
+  name: text('limit name'),
+  because: texts('the parts of the policy that made the limit apply'),
+  algorithm: optional(text('as in the policy at that time')),
   mode: optional(text('enforce or shadow')),
-  size: whole('units; of a token bucket its burst'),
-  used: wholeOrNull('units; of an allowed request with its own; null: others share the count'),
+  size: whole('units; for a token bucket, its burst'),
+  used: wholeOrNull('units, including those of an allowed request; null: others share the count'),
   remaining: wholeOrNull('units; 0 during a block'),
-  needed: whole('units that the request costs'),
-  refused: flag('whether it alone would have refused the request'),
+  needed: whole('units that the request cost'),
+  refused: flag('whether this limit alone would have refused the request'),
   by: countedBy,
-  reset_at: text('when all of it is unused, without further requests'),
+  reset_at: text('when the limit is completely unused, without further requests'),
 })
 /** How a limit stood when a decision was made. */
 export type ExplainedLimit = Of<typeof explainedLimit>
 const remedy = object({
-  how: oneOf(['wait', 'cost', 'size', 'burst', 'plan'], 'what would have been otherwise, all else being as it was'),
-  ms: optional(whole('of wait')),
-  at_most: optional(whole('of cost: units')),
-  limit: optional(text('of size and burst')),
-  at_least: optional(whole('of size and burst: units')),
-  together_with: optional(texts('limits that had to be larger as well')),
+  how: oneOf(['wait', 'cost', 'size', 'burst', 'plan'], 'the one change that would have admitted the request'),
+  ms: optional(whole('for wait: milliseconds')),
+  at_most: optional(whole('for cost: units')),
+  limit: optional(text('for size and burst: the limit')),
+  at_least: optional(whole('for size and burst: units')),
+  together_with: optional(texts('limits that would also have to be larger')),
   plan: optional(text('name of the plan')),
-  assumed_unused: optional(texts('limits that the record says nothing of, and that are taken for unused')),
+  assumed_unused: optional(texts('limits missing from the record, assumed to be unused')),
 })
 /** What would have admitted a refused request. */
 export type Remedy = Of<typeof remedy>
 
 const changedEntity = object({
   kind: text('limit, plan, route or subject'),
-  name: text('its name'),
-  before: anyObjectOrNull('the settings that differ, as they were; null: it was not there'),
-  now: anyObjectOrNull('the same as they are now; null: it is not there any more'),
+  name: text('name of the entity'),
+  before: anyObjectOrNull('the settings that differ, before; null: did not exist'),
+  now: anyObjectOrNull('the same settings now; null: no longer exists'),
 })
 const policyThen = nullable(
   object({
-    offset: wholeOrNull('of the last change that the ingress had taken over, in weir.policy.v1; null: not recorded'),
-    exact: flag('whether this is certainly the policy that the decision was made under'),
-    change: optional(
-      text('id of that change, as in GET /v1/changes; absent where the history does not go back so far'),
-    ),
-    at: optional(text('when it was made')),
-    since_changed: list(changedEntity, 'what of it is otherwise by now'),
+    offset: wholeOrNull('offset in weir.policy.v1 of the last change applied by the ingress; null: not recorded'),
+    exact: flag('whether the decision was certainly made under this policy'),
+    change: optional(text('id of that change, as in GET /v1/changes; absent if older than the history')),
+    at: optional(text('when the change was made')),
+    since_changed: list(changedEntity, 'relevant parts of the policy that have changed since'),
   }),
 )
 const now = nullable(
   object({
-    allowed: flagOrNull('whether the same request would be admitted; null: not known'),
-    plan: text('that applies now'),
-    denied_by: text('the first limit that would refuse; else empty'),
+    allowed: flagOrNull('whether the same request would be admitted; null: unknown'),
+    plan: text('plan that applies now'),
+    denied_by: text('the first limit that would refuse the request; else empty'),
     limits: list(
       object({
-        name: text('of the limit'),
+        name: text('limit name'),
         size: whole('units'),
-        capacity: whole('the most that can be used at one moment'),
-        used: wholeOrNull('units; null: the record does not say which count it is, or others share it'),
-        remaining: wholeOrNull('the same'),
-        admits: flagOrNull('whether it would admit the request; null: not known'),
-        retry_ms: whole('until it would; -1: waiting does not help'),
+        capacity: whole('the most units that can be used at once'),
+        used: wholeOrNull('units; null: the record does not identify the count, or others share it'),
+        remaining: wholeOrNull('units; null as for `used`'),
+        admits: flagOrNull('whether this limit would admit the request; null: unknown'),
+        retry_ms: whole('milliseconds until this limit would admit the request; -1: waiting does not help'),
       }),
-      'those that apply now, each as it stands',
+      'current state of the limits that apply now',
     ),
   }),
-  'what it would get now; null: Redis or the policy cannot be asked, or there is no such subject',
+  'the outcome of the same request now; null: Redis or the policy is unreachable, or the subject no longer exists',
 )
 
 const explanation = object({
   ...fields,
-  shadowed_by: text('name of the limit in shadow'),
+  shadowed_by: text('name of the shadow limit'),
   summary: text('the explanation in words'),
   limits: list(explainedLimit, 'the limits of the decision'),
-  allowed_at: textOrNull('when the request would have been admitted, if no other came first'),
-  would_have_allowed: list(remedy, 'each by itself would have admitted it'),
-  blocked_by: nullable(object({ id: text('of the decision that set the block'), ts: text('RFC 3339') })),
+  allowed_at: textOrNull('when the request would have been admitted, if no other had come first'),
+  would_have_allowed: list(remedy, 'changes, each of which alone would have admitted the request'),
+  blocked_by: nullable(object({ id: text('id of the decision that set the block'), ts: text('RFC 3339') })),
   policy: policyThen,
   now,
   outcome_record: outcomeRecord,
-  corrects: nullable(object({ corrects: text('the decision that it corrects'), adjustment: whole('units') })),
+  corrects: nullable(object({ corrects: text('id of the corrected decision'), adjustment: whole('units') })),
   corrections,
-  alerts: texts('ids of the alerts that it raised'),
+  alerts: texts('ids of the alerts that this decision raised'),
 })
 /** Why a request was allowed or refused. */
 export type Explanation = Of<typeof explanation>
@@ -223,10 +221,8 @@ export const explainDecision = operation('GET /v1/decisions/:id', {
   tag,
   scope: 'usage',
   reach: 'own',
-  summary: 'Why a request was allowed or refused',
-  params: {
-    id: text('a UUID of version 7, as in the header Weir-Decision', { described: { pattern: decisionIdPattern } }),
-  },
+  summary: 'Explain why a request was allowed or refused',
+  params: { id: text('UUID version 7, as in the header Weir-Decision', { described: { pattern: decisionIdPattern } }) },
   answers: { 200: answer('The decision, explained', explanation) },
   problems: [404, 503],
 })

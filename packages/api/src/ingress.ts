@@ -20,9 +20,9 @@ const always = { required: true, schema: { type: 'string' } }
 const headers = {
   noStore: { 'Cache-Control': { required: true, schema: { type: 'string', const: 'no-store' } } },
   decision: {
-    'Weir-Decision': textHeader('Id of the record; not on a peek, nor where there is none.'),
-    RateLimit: textHeader('Draft 10, the default dialect.'),
-    'RateLimit-Policy': textHeader('In the syntax of draft 10 or of draft 6.'),
+    'Weir-Decision': textHeader('Id of the record; absent on a peek, and if nothing was recorded.'),
+    RateLimit: textHeader('Draft 10 (the default dialect).'),
+    'RateLimit-Policy': textHeader('In draft 10 or draft 6 syntax.'),
     'RateLimit-Limit': wholeHeader('Dialect draft6.'),
     'RateLimit-Remaining': wholeHeader('Dialect draft6.'),
     'RateLimit-Reset': wholeHeader('Dialect draft6: seconds.'),
@@ -30,15 +30,15 @@ const headers = {
     'X-RateLimit-Remaining': wholeHeader('Dialect x-ratelimit.'),
     'X-RateLimit-Reset': wholeHeader('Dialect x-ratelimit: seconds since the epoch.'),
   },
-  challenge: { 'Weir-Challenge': textHeader('By a limit with a challenge: the page for people.') },
+  challenge: { 'Weir-Challenge': textHeader('Address of the challenge page, from a limit with a challenge.') },
   retryAfter: { 'Retry-After': wholeHeader(undefined, 1) },
   authenticate: { 'WWW-Authenticate': always },
   location: { Location: always },
   // The status and the problem of a refusal, for gateways that hand on neither.
   forGateways: {
-    'X-Limit-Status': { description: 'With deny_status: the status without it.', schema: { type: 'integer' } },
+    'X-Limit-Status': { description: 'With deny_status: the original status.', schema: { type: 'integer' } },
     'X-Weir-Problem': textHeader('With deny_status: the problem, in ASCII.'),
-    'Weir-On-Exceed': textHeader('The client is to get no answer.', { const: 'drop' }),
+    'Weir-On-Exceed': textHeader('Close the connection without an answer.', { const: 'drop' }),
   },
   caller: {
     'X-Envoy-Auth-Headers-To-Remove': textHeader('X-Weir-Credential, for Envoy.'),
@@ -88,16 +88,16 @@ export const ingressSchemas: Readonly<Record<string, TSchema>> = {
 }
 
 const unauthorized = refused('No valid credential.', 'decision', 'authenticate')
-const unrecorded = 'Not recorded, the policy is stale, or the issuer of the token gives no keys.'
+const unrecorded = 'Not recorded, the policy is stale, or the token issuer returns no keys.'
 const headersTooLarge = 'The headers are too large.'
-const fault = 'A fault of Weir.'
+const fault = 'An internal error in Weir.'
 const overLimit =
-  'A limit refused (with the body of the route, whatever its type, where that has one of its own), or too many wrong credentials.'
-const unchecked = 'Not checked, not recorded, or too many wait for the upstream.'
+  'Refused by a limit (with the refusal body of the route, if it has its own, in any type), or too many wrong credentials.'
+const unchecked = 'Not checked, not recorded, or too many requests are waiting for the upstream.'
 
 /** What any question to the check API may be answered. */
 const ofAll: IngressAnswers = {
-  400: refused('The question is malformed; detail says where.'),
+  400: refused('The request is malformed; `detail` says where.'),
   401: unauthorized,
   413: refused('The body is too large.'),
   415: refused('The body is not application/json.'),
@@ -120,8 +120,8 @@ export const ingressPaths = {
     answers: {
       ...ofAll,
       200: answer('Decided: allowed or not.', 'CheckResult', ['decision']),
-      403: refused('A credential of a subject asks for more than its own, or a token lacks the scope check.'),
-      422: refused('Another question was asked under this idempotency_key.'),
+      403: refused('A subject’s credential asks for more than that subject, or a token lacks the scope `check`.'),
+      422: refused('A different check was already made with this idempotency_key.'),
     },
   },
   '/v1/check/batch': {
@@ -129,21 +129,21 @@ export const ingressPaths = {
     answers: {
       ...ofAll,
       200: answer(
-        'Each decided for itself; those that are malformed or could not be recorded have a problem.',
+        'Each check is decided on its own; malformed or unrecorded ones have a `problem`.',
         'BatchResults',
         [],
       ),
-      403: refused('A token lacks the scope check.'),
+      403: refused('The token lacks the scope `check`.'),
     },
   },
   '/v1/settle': {
     body: settleBody,
     answers: {
       ...ofAll,
-      200: answer('Settled, now or by an earlier request to the same cost.', 'Settled', []),
-      403: refused('Not by this credential, or not to that cost; or a token lacks the scope check.'),
-      404: refused('No decision of this subject that could be settled.'),
-      409: refused('It was settled to another cost.'),
+      200: answer('Settled, now or by an earlier request with the same cost.', 'Settled', []),
+      403: refused('Not allowed with this credential or to that cost, or a token lacks the scope `check`.'),
+      404: refused('This subject has no such decision that can be settled.'),
+      409: refused('The decision was already settled to a different cost.'),
       503: refused('Not finished: repeat the request.', 'retryAfter'),
     },
   },
@@ -151,15 +151,15 @@ export const ingressPaths = {
     body: pauseBody,
     answers: {
       ...ofAll,
-      200: answer('The limit refuses this subject until then.', 'Paused', []),
-      403: refused('A credential of a subject names another, or a token lacks the scope check.'),
-      503: refused('Redis did not answer. Ask again.', 'retryAfter'),
+      200: answer('Paused: the limit refuses this subject until then.', 'Paused', []),
+      403: refused('A subject’s credential names another subject, or a token lacks the scope `check`.'),
+      503: refused('Redis did not answer. Try again.', 'retryAfter'),
     },
   },
   '/v1/authorize': {
     answers: {
       200: answer('Allowed.', undefined, ['decision', 'caller']),
-      400: refused('The question is malformed; detail says where.', 'forGateways'),
+      400: refused('The request is malformed; `detail` says where.', 'forGateways'),
       401: refused('No valid credential.', 'decision', 'authenticate', 'forGateways'),
       403: refused(
         'An untrusted proxy, a cost above the limit, or a refusal under deny_status=403.',
@@ -184,24 +184,24 @@ export const proxyAnswers: IngressAnswers = {
     'challenge',
     'location',
   ]),
-  400: refused('The request or its cost cannot be read in one way only.', 'decision'),
+  400: refused('The request or its cost is ambiguous.', 'decision'),
   401: unauthorized,
-  403: refused('The cost is above what the limit ever admits.', 'decision'),
-  404: refused('No upstream for this host.', 'decision'),
-  408: refused('The request did not come in time.', 'decision'),
-  413: refused('A body that says the cost is too large; or in place of 403.', 'decision'),
-  415: refused('A body that says the cost is encoded.', 'decision'),
+  403: refused('The cost exceeds what the limit can ever admit.', 'decision'),
+  404: refused('This host has no upstream.', 'decision'),
+  408: refused('The request did not arrive in time.', 'decision'),
+  413: refused('The body that states the cost is too large; or instead of 403.', 'decision'),
+  415: refused('The body that states the cost is encoded.', 'decision'),
   429: refused(overLimit, 'decision', 'retryAfter', 'challenge'),
   431: refused(headersTooLarge),
   500: refused(fault),
-  502: refused('The upstream could not be reached or broke off.', 'decision'),
+  502: refused('The upstream was unreachable or closed the connection.', 'decision'),
   503: refused(unchecked, 'decision', 'retryAfter'),
-  504: refused('The upstream gave no answer in time.', 'decision'),
+  504: refused('The upstream did not answer in time.', 'decision'),
 }
 
 /** What the proxy passes on, whose status and body are the upstream's own. */
 export const passedAnswer: IngressAnswer = {
-  description: "The upstream's answer, with the headers of a decision instead of its own of these names.",
+  description: "The upstream's answer; the decision's headers replace headers of the same name.",
   headers: headers.decision,
   content: { '*/*': {} },
 }

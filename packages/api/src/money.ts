@@ -22,27 +22,27 @@ import { completeness } from './usage.ts'
 const units = (description: string) => Type.Unsafe<number | bigint>({ type: 'integer', description })
 const decimal = (description: string) => text(`decimal: ${description}`)
 const quoteLine = object({
-  name: text('of the line'),
+  name: text('line name'),
   measure: text('units or decisions'),
   mode: text('graduated or volume'),
-  per: optional(units('units of a package; absent without packages')),
-  round: optional(text('up or down: how a part of a package is counted')),
-  quantity: units('what was used'),
-  included: units('what costs nothing'),
-  billable: units('the quantity beyond that'),
+  per: optional(units('units per package; absent without packages')),
+  round: optional(text('up or down: how a partial package is rounded')),
+  quantity: units('quantity used'),
+  included: units('quantity free of charge'),
+  billable: units('quantity beyond `included`'),
   tiers: list(
     object({
-      up_to: optional(units('the last unit of the tier, counted after the included ones; absent in the last tier')),
-      quantity: units('units in it'),
-      packages: optional(units('packages in it, of a line with `per`')),
-      unit_amount: decimal('of a unit, or of a package'),
-      flat_amount: decimal('added once'),
-      amount: decimal('quantity (or packages) × unit_amount + flat_amount, exactly'),
+      up_to: optional(units('last unit of the tier, not counting included units; absent in the last tier')),
+      quantity: units('units in the tier'),
+      packages: optional(units('packages in the tier, for a line with `per`')),
+      unit_amount: decimal('price per unit or package'),
+      flat_amount: decimal('flat fee, charged once'),
+      amount: decimal('quantity (or packages) × unit_amount + flat_amount, exact'),
     }),
-    'the tiers that were reached',
+    'the tiers reached',
   ),
-  exact: decimal('the sum of the tiers, exactly'),
-  amount: decimal('that, rounded once, half away from zero, to the smallest unit of the currency'),
+  exact: decimal('sum of the tiers, exact'),
+  amount: decimal('`exact` rounded once, half away from zero, to the smallest unit of the currency'),
 })
 /** A line of a quote. */
 export type QuoteLine = Of<typeof quoteLine>
@@ -50,13 +50,13 @@ const quote = object({
   prices: text('name of the price list'),
   currency: text('ISO 4217'),
   lines: list(quoteLine),
-  flat: decimal('for the period'),
-  minimum: decimal('the least total'),
-  minimum_added: decimal('what the minimum adds'),
-  total: decimal('flat, the amounts of the lines and minimum_added'),
+  flat: decimal('flat fee for the period'),
+  minimum: decimal('minimum total'),
+  minimum_added: decimal('amount added to reach the minimum'),
+  total: decimal('`flat` + amounts of all lines + `minimum_added`'),
   unpriced: object(
-    { units: units('that they used'), decisions: units('how many they were') },
-    'decisions of routes that no line takes; they cost nothing',
+    { units: units('units used'), decisions: units('number of decisions') },
+    'decisions of routes without a line; free of charge',
   ),
 })
 /** The price of a period and how it came about. */
@@ -68,38 +68,38 @@ const quantity = (description: string) =>
 export const quoteUsage = operation('POST /v1/prices/:name/quote', {
   tag: 'prices',
   scope: 'billing',
-  summary: 'What usage of a period costs by a price list, step by step',
-  params: { name: text('of the price list') },
+  summary: 'Price the usage of a period with a price list, step by step',
+  params: { name: text('price list name') },
   body: closed({
     usage: list(
       closed({
         route: defaulted(
-          text('as in records, such as `POST /v1/search`; absent for requests without a route', { default: '' }),
+          text('as in records, such as `POST /v1/search`; omit for requests without a route', { default: '' }),
         ),
-        units: quantity('that they used'),
-        decisions: quantity('how many they were'),
+        units: quantity('units used'),
+        decisions: quantity('number of decisions'),
       }),
-      'the allowed decisions of one period; several rows of a route are added up',
+      'allowed decisions of one period; several rows of a route are summed',
       // A policy has fewer routes than fit into a body.
       { maxItems: 10_000 },
     ),
   }),
-  answers: { 200: answer('The price, and how it came about', quote) },
+  answers: { 200: answer('The price and its calculation', quote) },
   problems: [404, 503],
 })
 
 const spend = object({
-  subject: text('whose'),
-  draft: flag('always true: sums of a running month still change'),
+  subject: text('subject id'),
+  draft: flag('always true: the sums of a current month still change'),
   period: object({
-    from: text('RFC 3339: the first instant of the month that runs now, in the subject’s own zone and with its anchor'),
-    to: text('RFC 3339: the first instant of the next one'),
-    time_zone: text('of the subject'),
-    anchor: whole('day of the month on which its months begin'),
+    from: text('RFC 3339: start of the current month, in the subject’s time zone and from its anchor'),
+    to: text('RFC 3339: start of the next month'),
+    time_zone: text('time zone of the subject'),
+    anchor: whole('day of the month on which billing months begin'),
   }),
   ...completeness,
-  quote: described(quote, 'the price of what is counted so far'),
-  forecast: optional(described(quote, 'of the whole month at the mean pace so far; absent within its first day')),
+  quote: described(quote, 'price of the usage counted so far'),
+  forecast: optional(described(quote, 'price of the whole month at the average rate so far; absent on its first day')),
 })
 /** What the running month of a subject costs so far. */
 export type Spend = Of<typeof spend>
@@ -108,37 +108,37 @@ export const getSpend = operation('GET /v1/spend', {
   tag: 'prices',
   scope: 'billing',
   reach: 'own',
-  summary: 'What the running month of a subject costs so far',
-  query: { subject: text('whose') },
-  answers: { 200: answer('So far', spend) },
+  summary: 'Get what a subject’s current month costs so far',
+  query: { subject: text('subject id') },
+  answers: { 200: answer('The cost so far', spend) },
   problems: [404, 503],
 })
 
 const money = {
   currency: text('ISO 4217'),
-  amount: decimal('the price of what is counted of the month'),
-  previous: decimal('the price of the month before, by the price list in force'),
-  change: numberOrNull('from that month to this one: 0.12 is 12% more; null from 0'),
+  amount: decimal('price of the usage counted in the month'),
+  previous: decimal('price of the month before, at the current price list'),
+  change: numberOrNull('change from `previous`: 0.12 is 12% more; null from 0'),
   forecast: textOrNull(
-    'decimal: of the whole month at the mean pace so far; null within its first day and once it is over',
+    'decimal: price of the whole month at the average rate so far; null on its first day and once it has ended',
   ),
 }
 const monthSpend = object({
-  period: text('as asked'),
+  period: text('as requested'),
   ...completeness,
-  totals: list(object(money), 'by currency'),
+  totals: list(object(money), 'totals by currency'),
   rows: list(
     object({
-      subject: text('whose'),
-      plan: text('of the subject'),
-      from: text('RFC 3339: the first instant of the month, in the zone of the subject and with its anchor'),
-      to: text('RFC 3339: the first instant of the next one'),
-      time_zone: text('of the subject'),
+      subject: text('subject id'),
+      plan: text('plan of the subject'),
+      from: text('RFC 3339: start of the month, in the subject’s time zone and from its anchor'),
+      to: text('RFC 3339: start of the next month'),
+      time_zone: text('time zone of the subject'),
       ...money,
     }),
-    'subjects with a price list, the highest amount first',
+    'subjects with a price list, highest amount first',
   ),
-  left_out: whole('subjects beyond `top`; the totals have them'),
+  left_out: whole('subjects beyond `top`, included in the totals'),
 })
 /** What a month costs every customer. */
 export type MonthSpend = Of<typeof monthSpend>
@@ -146,7 +146,7 @@ export type MonthSpend = Of<typeof monthSpend>
 export const listSpend = operation('GET /v1/spend/month', {
   tag: 'prices',
   scope: 'billing',
-  summary: 'What a month costs every customer, each in its own zone, with totals by currency',
+  summary: 'Get the cost of a month for all customers, each in its own time zone, with totals by currency',
   query: {
     period: defaulted(
       text('`2026-11`, `current` or `previous`', { pattern: '^(\\d{4}-\\d{2}|current|previous)$', default: 'current' }),
@@ -159,26 +159,26 @@ export const listSpend = operation('GET /v1/spend/month', {
 })
 
 const ratedUsage = object({
-  id: text('UUID; of a row that comes again the same'),
-  subject: text('whose'),
-  hour: text('RFC 3339: first instant of the hour in which the usage was'),
-  correction: flag('the hour was exported before; this comes in addition'),
+  id: text('UUID; the same if a row is exported again'),
+  subject: text('subject id'),
+  hour: text('RFC 3339: start of the hour of the usage'),
+  correction: flag('the hour was exported before; add this row to it'),
   prices: text('name of the price list'),
-  line: text('name of its line'),
+  line: text('name of the line in the price list'),
   unit: oneOf(['units', 'decisions'], 'what the line counts'),
-  quantity: text('a whole number, of a correction perhaps below 0'),
+  quantity: text('a whole number; may be negative for a correction'),
 })
 const usageExport = object({
   from: text('RFC 3339: first hour of the first export'),
   to: text('RFC 3339: end of the last whole hour'),
-  cursor: text('`since` of the next export, and `until` of this one again'),
+  cursor: text('`since` of the next export, or `until` to repeat this one'),
   ...completeness,
   unpriced: object(
     { units: text('a whole number'), decisions: text('a whole number') },
-    'on this page, what no line of a price list counts',
+    'usage on this page that no line of a price list counts',
   ),
   items: list(ratedUsage),
-  next: textOrNull('`after` of the next page; null on the last. Ask for it with `until`, the cursor of this page'),
+  next: textOrNull('`after` of the next page; null on the last. Request it with `until`, the cursor of this page'),
 })
 /** A page of rated usage. */
 export type UsageExport = Of<typeof usageExport>
@@ -186,13 +186,13 @@ export type UsageExport = Of<typeof usageExport>
 export const exportUsage = operation('GET /v1/usage/export', {
   tag: 'usage',
   scope: 'billing',
-  summary: 'Usage of whole hours by line of the price list, for billing systems',
+  summary: 'Export usage of whole hours by price list line, for billing systems',
   query: {
     ...pageQuery,
-    from: optional(text('first hour of a first export: RFC 3339, a date, or now-24h')),
-    since: optional(text('cursor of the export before')),
-    until: optional(text('cursor of this export, for its next page, or for the same rows again')),
+    from: optional(text('first hour of the first export: RFC 3339, a date, or now-24h')),
+    since: optional(text('cursor of the previous export')),
+    until: optional(text('cursor of this export, for its next page or to repeat it')),
   },
-  answers: { 200: answer('A page of it', usageExport) },
+  answers: { 200: answer('A page of usage', usageExport) },
   problems: [422, 503, 504],
 })

@@ -27,9 +27,9 @@ import { completeness, gaps } from './usage.ts'
 const tag = 'policy'
 
 /** Who has made an entity. */
-export const origin = oneOf(entityOrigins, 'who has made it: weir apply, or this API')
+export const origin = oneOf(entityOrigins, '`file`: from weir apply; `admin`: from this API')
 
-const entity = object({ name: text('its name'), origin, etag: text('for If-Match'), body: anyObject() })
+const entity = object({ name: text('name of the part'), origin, etag: text('for If-Match'), body: anyObject() })
 /** A part of the policy in a list. */
 export type Entity = Of<typeof entity>
 const entityPage = page(entity)
@@ -54,13 +54,10 @@ export const sections = Object.fromEntries(
 ) as Readonly<Record<string, Exclude<EntityKind, 'key'>>>
 
 const entityHeaders = object({
-  'if-match': optional(text('only if the ETag is still this')),
-  'if-none-match': optional(text('`*`: only if there is none')),
+  'if-match': optional(text('proceed only if this is still the ETag')),
+  'if-none-match': optional(text('`*`: proceed only if none exists')),
   'weir-origin': optional(
-    oneOf(
-      entityOrigins,
-      '`file`: it counts as part of the file applied last, and goes with the next one that does not have it',
-    ),
+    oneOf(entityOrigins, '`file`: belongs to the file applied last; deleted by the next file without it'),
   ),
 })
 
@@ -70,7 +67,7 @@ export function sectionOperations(section: string) {
   const path = `/v1/${section}${isNamed ? '/:name' : ''}` as const
   const what = isNamed ? `one of the ${section}` : section
   const scope = isNamed ? 'write' : 'admin'
-  const words = 'as in weir.yaml; of a route its `match`, such as `GET /v1/users`'
+  const words = 'as in weir.yaml; for a route its `match`, such as `GET /v1/users`'
   // A name that breaks these rules is as unknown as any, and cannot be made.
   const params = isNamed
     ? { params: { name: text(words, { described: { ...nameSchema(section), description: words } }) } }
@@ -79,7 +76,7 @@ export function sectionOperations(section: string) {
     list: operation(`GET /v1/${section}`, {
       tag: section,
       scope: 'read',
-      summary: `All ${section}, by name`,
+      summary: `List ${section} by name`,
       query: pageQuery,
       answers: { 200: answer('A page', entityPage) },
       problems: [503],
@@ -87,7 +84,7 @@ export function sectionOperations(section: string) {
     read: operation(`GET ${path}`, {
       tag: section,
       scope: 'read',
-      summary: `Read ${what}, as in weir.yaml`,
+      summary: `Get ${what}, as in weir.yaml`,
       // Whatever is sent as a name is looked up.
       ...(isNamed ? { params: { name: text(words) } } : {}),
       answers: { 200: answer('As in weir.yaml', anyObject()) },
@@ -100,7 +97,7 @@ export function sectionOperations(section: string) {
       ...params,
       headers: entityHeaders,
       body: Type.Unsafe<JsonObject>({ type: 'object', described: partSchema(section) }),
-      answers: { 200: answer('Replaced, or so already', anyObject()), 201: answer('Created', anyObject()) },
+      answers: { 200: answer('Replaced, or unchanged', anyObject()), 201: answer('Created', anyObject()) },
       problems: [409, 412, 422, 503],
     }),
     remove: operation(`DELETE ${path}`, {
@@ -119,10 +116,10 @@ export function sectionOperations(section: string) {
 export const getPolicy = operation('GET /v1/policy', {
   tag,
   scope: 'read',
-  summary: 'The policy as a file: JSON, or YAML with Accept: application/yaml',
-  query: { subject: optional(text('of all subjects only this one')) },
+  summary: 'Get the policy as a file: JSON, or YAML with Accept: application/yaml',
+  query: { subject: optional(text('include only this subject')) },
   answers: {
-    200: media('As weir.yaml; sha256 of keys with the scope keys only, of tokens with admin only', {
+    200: media('As weir.yaml; sha256 of keys only with the scope `keys`, of tokens only with `admin`', {
       'application/json': anyObject(),
       'application/yaml': { type: 'string' },
     }),
@@ -135,17 +132,17 @@ export const shownChangesMax = 1_000
 const appliedChange = object({
   action: oneOf(
     ['create', 'update', 'delete', 'keep'],
-    'keep: a key that this API has ended or changed since; the file does not bring it back',
+    'keep: a key that this API has since revoked or changed; the file does not restore it',
   ),
   kind: text('plan, limit, …'),
-  name: text('its name; of a key its id'),
+  name: text('name; for a key its id'),
   before: anyObjectOrNull(),
   after: anyObjectOrNull(),
 })
 const applied = object({
   dry_run: flag(),
-  changed: flag('whether the policy differs, or did, from the file'),
-  revision: text('of the file, as the audit has it'),
+  changed: flag('whether the file changes the policy'),
+  revision: text('revision of the file, as in the audit log'),
   created: whole(),
   updated: whole(),
   deleted: whole(),
@@ -164,23 +161,23 @@ const fileBody = {
 export const applyPolicy = operation('PUT /v1/policy', {
   tag,
   scope: 'write',
-  summary: 'Apply a file: what it no longer has goes, what this API has made stays',
+  summary: 'Apply a policy file; parts it no longer has are deleted, parts created through this API stay',
   ...fileBody,
   query: {
-    dry_run: defaulted(flag('only say what would change', { default: false })),
-    if_changed: defaulted(flag('do nothing if the file applied last has this revision', { default: false })),
-    revision: optional(text("hex; the file's SHA-256 if left out", { pattern: '^[0-9a-f]{8,64}$' })),
+    dry_run: defaulted(flag('only preview the changes', { default: false })),
+    if_changed: defaulted(flag('do nothing if the last applied file has this revision', { default: false })),
+    revision: optional(text("hex; default: the file's SHA-256", { pattern: '^[0-9a-f]{8,64}$' })),
   },
   headers: object({
-    'if-match': optional(text('only if the ETag of `GET /v1/policy` is still this: the newest change')),
+    'if-match': optional(text('proceed only if this is still the ETag of `GET /v1/policy` (the newest change)')),
     'weir-origin': optional(
       oneOf(
         entityOrigins,
-        '`admin`: no file but an edit of the whole policy: each part stays whose it is, what the text lacks is deleted, and the file applied last stays the last. `file` if absent',
+        '`admin`: an edit of the whole policy, not a file: each part keeps its origin, missing parts are deleted, and the last applied file stays the last. Default: `file`',
       ),
     ),
   }),
-  answers: { 200: answer('What changed, or would', applied) },
+  answers: { 200: answer('The changes, made or previewed', applied) },
   problems: [409, 412, 422, 503],
 })
 
@@ -189,30 +186,30 @@ export const applyPolicy = operation('PUT /v1/policy', {
  * statements, one after the other, within the time that a person waits.
  */
 export const impactSubjects = { asked: 20, most: 100 } as const
-const refused = { before: whole('refused, as recorded'), after: whole('refused by the edited policy') }
+const refused = { before: whole('refused, as recorded'), after: whole('refused under the edited policy') }
 const impact = object({
   from: text('RFC 3339'),
   to: text('RFC 3339'),
   ...completeness,
   gaps,
-  exact: flag('this is what the edited policy decides for these requests'),
-  assumptions: texts('what the numbers rest on'),
-  subjects: whole('whose requests were decided again'),
-  decisions: whole('of these subjects'),
-  share: numberOrNull('of all decisions of the span, 0 to 1; null where none was made'),
+  exact: flag('true: exactly how the edited policy would decide these requests'),
+  assumptions: texts('assumptions behind the numbers'),
+  subjects: whole('subjects whose requests were decided again'),
+  decisions: whole('decisions of these subjects'),
+  share: numberOrNull('share of all decisions in the period, 0 to 1; null: there were none'),
   refused: object(refused),
   to_refused: whole('admitted then, refused now'),
   to_admitted: whole('refused then, admitted now'),
   limits: list(
     object({
-      limit: text('its name'),
+      limit: text('limit name'),
       edit: oneOf(
         ['added', 'removed', 'changed', 'applied', 'unchanged'],
-        'applied: to other requests, or otherwise to some; unchanged: it refuses otherwise because of others',
+        'applied: applies to other requests, or differently; unchanged: only other limits change its refusals',
       ),
       ...refused,
-      subjects: list(object({ subject: text('its id'), ...refused }), 'whose refusals change, the most refusals first'),
-      routes: list(object({ route: text('its template'), ...refused }), 'the same by route, 10 at most'),
+      subjects: list(object({ subject: text('its id'), ...refused }), 'whose refusals change, most refusals first'),
+      routes: list(object({ route: text('route template'), ...refused }), 'the same by route, at most 10'),
     }),
   ),
 })
@@ -222,17 +219,17 @@ export type Impact = Of<typeof impact>
 export const getImpact = operation('POST /v1/policy/impact', {
   tag,
   scope: 'write',
-  summary: 'Who would have been refused by an edited policy; changes nothing',
+  summary: 'Preview the impact of an edited policy: who would have been refused',
   ...fileBody,
   query: {
-    subject: optional(text('only this one')),
+    subject: optional(text('only this subject')),
     top: optional(
-      text(`the subjects with the most decisions, 1 to ${impactSubjects.most}; ${impactSubjects.asked} if absent`, {
+      text(`the subjects with the most decisions, 1 to ${impactSubjects.most}; default ${impactSubjects.asked}`, {
         described: { type: 'integer', minimum: 1, maximum: impactSubjects.most, default: impactSubjects.asked },
       }),
     ),
-    from: optional(time('as of usage; 7 days before `to` if absent, and no more')),
-    to: optional(time('the same; now if absent')),
+    from: optional(time('as in /v1/usage; default and maximum: 7 days before `to`')),
+    to: optional(time('as `from`; default: now')),
   },
   answers: { 200: answer('The impact', impact) },
   problems: [409, 422, 429, 503, 504],
@@ -242,33 +239,33 @@ export const getImpact = operation('POST /v1/policy/impact', {
 export const getLimitImpact = operation('POST /v1/limits/:name/impact', {
   tag: 'limits',
   scope: 'write',
-  summary: 'Who would have been refused by a limit in another form; changes nothing',
-  params: { name: text('of the limit') },
+  summary: 'Preview the impact of an edited limit: who would have been refused',
+  params: { name: text('limit name') },
   body: closed({
     settings: Type.Unsafe<JsonObject>({ type: 'object', described: partSchema('limits') }),
     subjects: optional(
-      texts(`only these, at most ${impactSubjects.most}; else the ${impactSubjects.asked} with the most decisions`),
+      texts(`only these, at most ${impactSubjects.most}; default: the ${impactSubjects.asked} with the most decisions`),
     ),
-    from: optional(time('as of usage; 7 days before `to` if absent, and no more')),
-    to: optional(time('the same; now if absent')),
+    from: optional(time('as in /v1/usage; default and maximum: 7 days before `to`')),
+    to: optional(time('as `from`; default: now')),
   }),
   answers: { 200: answer('The impact', impact) },
   problems: [404, 409, 422, 429, 503, 504],
 })
 
 const changeFields = {
-  id: text('as in the header Weir-Change of the answer to it'),
-  at: text('when, by the clock of the console'),
-  by: text('name of the token; `root` for the one of the environment'),
+  id: text('change id, as in the response header Weir-Change'),
+  at: text('time of the change, by the clock of the console'),
+  by: text('name of the token; `root`: the token from the environment'),
   summary: list(
     object({
       what: text('put, delete, create, rotate, revoke, reset, unblock'),
-      kind: text('of what'),
-      name: text('its name; of a key its id'),
+      kind: text('kind of entity'),
+      name: text('name; for a key its id'),
     }),
-    'the first lines of a long change',
+    'the changes; only the first of a long list',
   ),
-  total: whole('lines in all'),
+  total: whole('total number of changes'),
 }
 const listedChange = object(changeFields)
 /** A change of the policy in a list. */
@@ -277,7 +274,7 @@ export type ListedChange = Of<typeof listedChange>
 export const listChanges = operation('GET /v1/changes', {
   tag: 'changes',
   scope: 'read',
-  summary: 'Who changed what, newest first',
+  summary: 'List changes to the policy and who made them, newest first',
   query: pageQuery,
   answers: { 200: answer('A page', page(listedChange)) },
 })
@@ -287,11 +284,11 @@ const change = object({
   entities: list(
     object({
       kind: text('limit, plan, route, price or subject'),
-      name: text('its name'),
-      before: anyObjectOrNull('as the change found it; null: it was not there'),
-      after: anyObjectOrNull('as the change left it; null: it was deleted'),
+      name: text('name of the entity'),
+      before: anyObjectOrNull('before the change; null: did not exist'),
+      after: anyObjectOrNull('after the change; null: deleted'),
     }),
-    'what limits requests and is otherwise now; 1,000 at most',
+    'changed entities that affect limits; at most 1,000',
   ),
 })
 /** One change, with the parts of the policy before and after it. */
@@ -300,7 +297,7 @@ export type Change = Of<typeof change>
 export const getChange = operation('GET /v1/changes/:id', {
   tag: 'changes',
   scope: 'read',
-  summary: 'What one change has changed, before and after',
+  summary: 'Get one change, before and after',
   params: { id: text('a UUID, as in `GET /v1/changes`') },
   answers: { 200: answer('The change', change) },
   problems: [404, 503],

@@ -4,19 +4,19 @@ import { Type } from './type.ts'
 /** An answer that says what is wrong (RFC 9457). */
 const problem = object(
   {
-    type: text('what is wrong, as docs/errors.md lists it'),
-    title: text('the same in a word or two'),
-    status: whole('of the answer'),
-    detail: text('what is wrong with this request, and what to do'),
+    type: text('the kind of error, as listed in docs/errors.md'),
+    title: text('the kind of error in a few words'),
+    status: whole('HTTP status'),
+    detail: text('what is wrong with this request and how to fix it'),
     problems: optional(
       list(
         object({
-          path: text('in the policy'),
-          message: text('what is wrong there'),
-          line: optional(whole('of the file')),
-          column: optional(whole('of the file')),
+          path: text('path in the policy'),
+          message: text('what is wrong'),
+          line: optional(whole('line in the file')),
+          column: optional(whole('column in the file')),
         }),
-        'all that is wrong with a refused change',
+        'all errors of a rejected change',
       ),
     ),
     scope: optional(text('the scope that the token lacks')),
@@ -45,28 +45,28 @@ export const checkProblem = object(
     detail: Type.String(),
     'violated-policies': optional(texts('Names of limits.')),
     scope: optional(Type.String()),
-    challenge: optional(text('Of quota-exceeded: the page that lets people in again.')),
-    settled_cost: optional(whole('Of a conflict: the cost that the decision was settled to.', { minimum: 0 })),
-    cost_max: optional(whole('Of settlement-too-high: the highest cost that it can be settled to.', { minimum: 0 })),
+    challenge: optional(text('For quota-exceeded: address of the challenge page.')),
+    settled_cost: optional(whole('For conflict: the cost that the decision was settled to.', { minimum: 0 })),
+    cost_max: optional(whole('For settlement-too-high: the highest cost that it can be settled to.', { minimum: 0 })),
   },
-  'An error by RFC 9457.',
+  'An RFC 9457 problem.',
 )
 
 const words: Readonly<Record<number, string>> = {
   400: 'The request is malformed',
   401: 'No valid token',
   403: 'The token lacks the scope',
-  404: 'There is no such thing',
-  409: 'It is in the way of something that is there',
+  404: 'Not found',
+  409: 'Conflicts with the current state',
   412: 'If-Match or If-None-Match does not hold',
   413: 'The body is too large',
   414: 'A name in the path is too long',
-  415: 'The body is of another type',
-  422: 'What is sent would not be right, or too much is asked for; nothing was changed',
-  431: 'The headers, or the path with its query, are too large',
-  429: 'There are too many already; try again after Retry-After',
+  415: 'Unsupported body type',
+  422: 'The content is invalid, or the request asks for too much; nothing was changed',
+  431: 'The headers or the URL are too large',
+  429: 'Too many requests; try again after Retry-After',
   503: 'A server is down; try again after Retry-After',
-  504: 'The answer took too long; ask for less',
+  504: 'The answer took too long; request less data',
 }
 
 /** Returns error answers by status. */

@@ -3,33 +3,33 @@ import { anyObject, flag, list, nullable, type Of, object, text, textOrNull, who
 
 const status = object({
   at: text('RFC 3339'),
-  ok: flag('whether there is nothing to look at'),
-  look: list(text('what to look at'), 'in words; empty where all is well'),
-  warnings: list(text('a part that serves, and what may end that')),
-  complete_through: textOrNull('all before it is counted, but for what silent journals hold; null: not known'),
-  silent: list(object({ journal: text('process start'), since: text('its last mark') })),
+  ok: flag('true: nothing needs attention'),
+  look: list(text('what needs attention'), 'in words; empty: all is well'),
+  warnings: list(text('a part that works, and what may stop it')),
+  complete_through: textOrNull('all before this is counted, except records in silent journals; null: unknown'),
+  silent: list(object({ journal: text('process start'), since: text('time of its last watermark') })),
   gaps: nullable(
-    list(object({ cause: text('docs/metering.md'), topic: text('its topic'), count: text('decisions, if known') })),
-    'what is missing from usage, noticed within 24 h; null: not known',
+    list(object({ cause: text('docs/metering.md'), topic: text('topic name'), count: text('decisions, if known') })),
+    'usage found missing within the last 24 h; null: unknown',
   ),
   failed_deliveries: nullable(
-    list(object({ endpoint: text('its name'), count: whole() })),
-    'given up or dropped within 24 h; null: not known',
+    list(object({ endpoint: text('endpoint name'), count: whole() })),
+    'deliveries given up or dropped within the last 24 h; null: unknown',
   ),
   held_back: list(
-    object({ endpoint: text('its name'), by: text('name of the process'), addresses: whole() }),
-    'endpoints to which deliveries are held back now, since they fail',
+    object({ endpoint: text('endpoint name'), by: text('name of the process'), addresses: whole() }),
+    'endpoints whose deliveries are held back because they fail',
   ),
-  ingress: textOrNull('address by which clients reach it; null: not known'),
-  redis: textOrNull('what is wrong with it; null for nothing'),
-  policy: nullable(object({ change: text('id of the last change'), at: text('when'), by: text('by whom') })),
+  ingress: textOrNull('address for clients; null: unknown'),
+  redis: textOrNull('what is wrong with Redis; null: nothing'),
+  policy: nullable(object({ change: text('id of the last change'), at: text('its time'), by: text('its author') })),
   processes: list(
     object({
       name: text('as in WEIR_STATUS_URLS'),
-      url: text('its ops port'),
+      url: text('address of its ops port'),
       ready: flag(),
-      said: list(text('a line of its /readyz, or why there is none')),
-      metrics: anyObject('its main metrics, summed over their labels'),
+      said: list(text('a line of its /readyz, or why there is no answer')),
+      metrics: anyObject('main metrics, summed over their labels'),
     }),
   ),
 })
@@ -39,15 +39,15 @@ export type Status = Of<typeof status>
 export const getStatus = operation('GET /v1/status', {
   tag: 'status',
   scope: 'read',
-  summary: 'Whether anything is wrong now',
-  answers: { 200: answer('What is known', status) },
+  summary: 'Get the current status and whether anything is wrong',
+  answers: { 200: answer('The status', status) },
 })
 
 const found = object({
   items: list(
     object({
       kind: text('subject, key, decision, alert, change, or a part of the policy: limit, plan, route, …'),
-      name: text('its name or id'),
+      name: text('name or id'),
     }),
   ),
 })
@@ -55,8 +55,8 @@ const found = object({
 export const search = operation('GET /v1/search', {
   tag: 'search',
   scope: 'read',
-  summary: 'What has this name or id, of what the scopes of the token open',
-  query: { q: text('the whole name or id', { minLength: 1, maxLength: 512 }) },
-  answers: { 200: answer('Everything of this name', found) },
+  summary: 'Find everything with this exact name or id that the token may read',
+  query: { q: text('the exact name or id', { minLength: 1, maxLength: 512 }) },
+  answers: { 200: answer('The matches', found) },
   problems: [503],
 })

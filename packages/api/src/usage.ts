@@ -24,15 +24,13 @@ const tag = 'usage'
 
 /** How far an answer is complete. */
 export const completeness = {
-  complete_through: textOrNull(
-    'all before it is counted, but for what silent journals hold; null: nothing is known yet',
-  ),
+  complete_through: textOrNull('all before this is counted, except records in silent journals; null: unknown yet'),
   silent: list(
     object({
       journal: optional(text('process start; absent for callers limited to subjects')),
-      since: text('its last mark'),
+      since: text('time of its last watermark'),
     }),
-    'journals that have said nothing for a minute while others did; what they hold is counted later',
+    'journals without a watermark for a minute while others had one; their records are counted later',
   ),
 }
 
@@ -42,10 +40,10 @@ export const gaps = list(
     cause: text('as in weir.gaps'),
     partition: optional(whole()),
     count: optional(Type.Unsafe<number | string>({ type: ['integer', 'string'], description: 'decisions or records' })),
-    from: textOrNull('RFC 3339; null: not known'),
-    to: textOrNull('RFC 3339; null: not known'),
+    from: textOrNull('RFC 3339; null: unknown'),
+    to: textOrNull('RFC 3339; null: unknown'),
   }),
-  'what is missing for good and may be of this time, the last noticed first, at most 100',
+  'permanent gaps that may fall into this period, latest first, at most 100',
 )
 
 /**
@@ -55,39 +53,35 @@ export const gaps = list(
 const sum = (description: string) =>
   Type.Unsafe<string>({
     type: ['integer', 'string', 'null'],
-    description: `${description}; text if so asked; null with \`fill\` where it is not counted yet`,
+    description: `${description}; text with \`numbers=text\`; null with \`fill\` if not counted yet`,
   })
 const quantile = (share: string) =>
-  numberOrNull(
-    `milliseconds that ${share} of the answers took at most, within about a hundredth; null: there were none`,
-  )
+  numberOrNull(`${share} of responses took at most this many milliseconds, to within about 1%; null: no responses`)
 
-const ts = optional(text('start of the step, with the offset of its zone; absent for `total`'))
-const named = optional(text('where `by` names it'))
+const ts = optional(text('start of the step, with its UTC offset; absent for `total`'))
+const named = optional(text('present if named in `by`'))
 const usageSums = {
   count: sum('decisions'),
   allowed: sum('decisions'),
   denied: sum('decisions'),
-  cost: sum('units that the allowed ones used, corrections included'),
+  cost: sum('units used by allowed decisions, including corrections'),
 }
 /** What a sum of usage has with `compare`. */
 const compared = {
-  previous: optional(object(usageSums, 'the same of the earlier span; with `compare`')),
-  change: optional(
-    numberOrNull('of the sum in `order`, from then to now: 0.12 is 12% more; null from 0; with `compare`'),
-  ),
+  previous: optional(object(usageSums, 'with `compare`: the same sums of the earlier period')),
+  change: optional(numberOrNull('with `compare`: change of the sum in `order`: 0.12 is 12% more; null from 0')),
 }
 const usageRow = object({
   ts,
   ...(Object.fromEntries(usageDimensions.map((name) => [name, named])) as Record<UsageDimension, typeof named>),
-  other: optional(flag('true in the row that sums the groups beyond `top`; absent in all others')),
-  groups: optional(sum('groups that the other row sums; absent in all others')),
+  other: optional(flag('true in the row that sums the groups beyond `top`; absent in other rows')),
+  groups: optional(sum('number of groups summed in this row; only with `other`')),
   amount: optional(textOrNull('with `price=true`: decimal; null without a price list')),
   currency: optional(textOrNull('with `price=true`: ISO 4217')),
   ...usageSums,
   ...compared,
 })
-const answers = sum('answers')
+const answers = sum('responses')
 const outcomeRow = object({
   ts,
   subject: named,
@@ -97,11 +91,11 @@ const outcomeRow = object({
   status_1xx: answers,
   status_2xx: answers,
   status_3xx: answers,
-  status_4xx: sum('answers; 499 are those whose client was gone before'),
+  status_4xx: sum('responses; includes 499: the client disconnected first'),
   status_5xx: answers,
-  broken: sum('answers that did not go out whole'),
-  bytes_in: sum('of the requests’ bodies'),
-  bytes_out: sum('of the answers’ bodies'),
+  broken: sum('responses not sent completely'),
+  bytes_in: sum('bytes of request bodies'),
+  bytes_out: sum('bytes of response bodies'),
   p50_ms: quantile('half'),
   p90_ms: quantile('90%'),
   p99_ms: quantile('99%'),
@@ -121,10 +115,10 @@ export const sumNames: ReadonlySet<string> = new Set([
 
 const answerHeaders = {
   headers: {
-    ETag: text('of pages, where all until `to` is counted; send it as `If-None-Match`'),
-    'Weir-Gaps': whole('of streams: how many gaps there are, at most 100'),
-    'Weir-Complete-Through': text('of streams: as `complete_through`; absent: nothing is known yet'),
-    'Weir-Silent': whole('of streams: how many journals are silent'),
+    ETag: text('for pages, once everything until `to` is counted; send it as `If-None-Match`'),
+    'Weir-Gaps': whole('for streams: number of gaps, at most 100'),
+    'Weir-Complete-Through': text('for streams: as `complete_through`; absent: unknown yet'),
+    'Weir-Silent': whole('for streams: number of silent journals'),
   },
 }
 const streams = Object.fromEntries(
@@ -133,21 +127,21 @@ const streams = Object.fromEntries(
 
 const rowsOf = <Row extends TSchema>(row: Row) =>
   object({
-    from: text('RFC 3339; cut to the start of the bucket that it is in'),
-    to: text('RFC 3339; moved to the end of the bucket that it is in'),
+    from: text('RFC 3339; rounded down to the start of its bucket'),
+    to: text('RFC 3339; rounded up to the end of its bucket'),
     step: text('hour, day, …'),
-    time_zone: text('of the steps'),
-    source: text('the table that the rows are sums of'),
+    time_zone: text('time zone of the steps'),
+    source: text('the table that the rows are summed from'),
     ...completeness,
     gaps,
-    cut_off: flag('whether there are more rows than this page has'),
+    cut_off: flag('whether there are more rows than on this page'),
     next,
     rows: list(row),
     previous: optional(object({ from: text('RFC 3339'), to: text('RFC 3339') }, 'with `compare`')),
   })
 const usage = object({
   ...rowsOf(usageRow).properties,
-  totals: object({ ...usageSums, ...compared }, 'all rows of all pages, summed by themselves'),
+  totals: object({ ...usageSums, ...compared }, 'sums over all rows of all pages'),
 })
 const outcomes = rowsOf(outcomeRow)
 /** A page of usage. */
@@ -155,20 +149,20 @@ export type Usage = Of<typeof usage>
 /** A page of outcomes. */
 export type Outcomes = Of<typeof outcomes>
 
-const notModified = noBody('What `If-None-Match` names is still the answer')
+const notModified = noBody('Unchanged since the ETag in `If-None-Match`')
 const asked = { tag, scope: 'usage', reach: 'own', isParsed: true, problems: [422, 429, 503, 504] } as const
 
 /** Who used what, when. */
 export const getUsage = operation('GET /v1/usage', {
   ...asked,
-  summary: 'Usage, summed',
+  summary: 'Get usage sums',
   query: usageParameters,
   answers: { 200: media('Usage', { ...streams, 'application/json': usage }, answerHeaders), 304: notModified },
 })
 /** How upstreams answered, and how fast. */
 export const getOutcomes = operation('GET /v1/outcomes', {
   ...asked,
-  summary: 'Statuses, latencies and bytes of the answers of upstreams',
+  summary: 'Get statuses, latencies and bytes of upstream responses',
   query: outcomeParameters,
   answers: { 200: media('Outcomes', { ...streams, 'application/json': outcomes }, answerHeaders), 304: notModified },
 })
@@ -178,15 +172,15 @@ export const listValues = operation('GET /v1/dimensions/:name', {
   tag,
   scope: 'usage',
   reach: 'own',
-  summary: 'The values of a column of usage, the most frequent first',
+  summary: 'List the values of a usage column, most frequent first',
   params: { name: text(usageDimensions.join(', ')) },
   query: {
-    prefix: optional(text('only values that begin so', { maxLength: 512 })),
-    subject: optional(texts('only of these subjects', { maxItems: 100 })),
-    from: optional(time('as in /v1/usage; 24 hours before `to` if absent')),
-    to: optional(time('the same; now if absent')),
-    time_zone: optional(text('where dates begin; UTC if absent')),
-    after: optional(text('`next` of the page before')),
+    prefix: optional(text('only values that start with this', { maxLength: 512 })),
+    subject: optional(texts('only values of these subjects', { maxItems: 100 })),
+    from: optional(time('as in /v1/usage; default: 24 hours before `to`')),
+    to: optional(time('as `from`; default: now')),
+    time_zone: optional(text('time zone of dates; default: UTC')),
+    after: optional(text('`next` of the previous page')),
   },
   answers: {
     200: answer(
@@ -194,7 +188,7 @@ export const listValues = operation('GET /v1/dimensions/:name', {
       object({
         from: text('RFC 3339, widened'),
         to: text('RFC 3339, widened'),
-        source: text('the table'),
+        source: text('the table queried'),
         ...completeness,
         ...page(
           object({

@@ -6,27 +6,27 @@ import { completeness, gaps } from './usage.ts'
 
 const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80%` })
 const count = (description: string) =>
-  Type.Unsafe<string>({ type: ['integer', 'string'], description: `${description}; text if so asked` })
+  Type.Unsafe<string>({ type: ['integer', 'string'], description: `${description}; text with \`numbers=text\`` })
 const utilizationCounts = {
-  used: count('units in use then; of a limit that counts by more than the subject, of its fullest count'),
-  size: count('of the limit, then'),
+  used: count('units in use at that time; for a limit with several counts per subject, of the fullest one'),
+  size: count('size of the limit at that time'),
   count: count('decisions that met the limit'),
-  refused: count('decisions that it refused'),
-  shadow_refused: count('decisions that it would have refused, were it not in shadow'),
+  refused: count('decisions that the limit refused'),
+  shadow_refused: count('decisions that the limit would have refused outside shadow mode'),
   cost: count('units of allowed decisions, without corrections'),
 }
 /** The columns of utilization whose values are counts. */
 export const utilizationCountNames: ReadonlySet<string> = new Set(Object.keys(utilizationCounts))
 const utilizationRow = object({
-  subject: text('whose'),
+  subject: text('subject id'),
   limit: text('name of the limit'),
-  share: share('the largest part of its size that was in use at one time'),
+  share: share('peak use as a share of the limit'),
   ...utilizationCounts,
-  at: text('RFC 3339: start of the last quarter hour that had this share'),
+  at: text('RFC 3339: start of the last quarter hour at this peak'),
   runs_out: textOrNull(
-    'RFC 3339: when the quota is used up at the mean pace of 7 days; null: not in its running period',
+    'RFC 3339: when the quota runs out at the average rate of the last 7 days; null: not in the current period',
   ),
-  removed: Type.Boolean({ description: 'whether the limit has left the policy since' }),
+  removed: Type.Boolean({ description: 'whether the limit has since been removed from the policy' }),
 })
 /** How near a subject came to a limit. */
 export type UtilizationRow = Of<typeof utilizationRow>
@@ -36,7 +36,7 @@ export const getUtilization = operation('GET /v1/utilization', {
   tag: 'usage',
   scope: 'usage',
   isParsed: true,
-  summary: 'How near subjects come to their limits',
+  summary: 'Get how close subjects come to their limits',
   query: utilizationParameters,
   answers: {
     200: answer(
@@ -44,7 +44,7 @@ export const getUtilization = operation('GET /v1/utilization', {
       object({
         from: text('RFC 3339, widened'),
         to: text('RFC 3339, widened'),
-        source: text('the table'),
+        source: text('the table queried'),
         ...completeness,
         gaps,
         next,

@@ -23,54 +23,54 @@ const filterValues = (description: string) =>
 const filterQuery = (dimensions: readonly string[]) =>
   Object.fromEntries(
     dimensions.flatMap((name) => [
-      [name, filterValues('only rows with this value; several times: with any of them')],
-      [`not_${name}`, filterValues('only rows without this value; several times: without any of them')],
+      [name, filterValues('only rows with this value; repeat for any of several')],
+      [`not_${name}`, filterValues('only rows without this value; repeat to exclude several')],
     ]),
   )
 /** The parameter that names subjects by their beginning. */
-const subjectPrefix = optional(text('only subjects that begin so', { maxLength: 512 }))
+const subjectPrefix = optional(text('only subjects that start with this', { maxLength: 512 }))
 /** The cursor of a query. */
-export const after = optional(text('`next` of the page before, with the same question'))
+export const after = optional(text('`next` of the previous page; keep all other parameters'))
 /** The zone of a query. */
-const zone = optional(text('where dates begin: an IANA name', { default: 'UTC' }))
+const zone = optional(text('time zone of dates: an IANA name', { default: 'UTC' }))
 /** The parameters of a time span, which is so long without them. */
 const spanQuery = (length: string, toMore = '') => ({
   from: optional(
     time(
-      `first instant that counts: \`2026-01-31T14:00:00Z\`, \`2026-01-31\`, which begins in \`time_zone\`, \`now\`, or \`now-24h\` (\`m\`, \`h\`, \`d\` of 24 hours; at most 9999); ${length} before \`to\` if absent`,
+      `start, inclusive: \`2026-01-31T14:00:00Z\`, \`2026-01-31\` (midnight in \`time_zone\`), \`now\` or \`now-24h\` (units \`m\`, \`h\`, \`d\` of 24 hours; at most 9999); default: ${length} before \`to\``,
     ),
   ),
-  to: optional(time(`the first that does not count, as \`from\`; now if absent${toMore}`)),
+  to: optional(time(`end, exclusive, as \`from\`; default: now${toMore}`)),
 })
 
 const rankingQuery = {
   top: optional(
-    whole(
-      'only so many groups of `by`, those that `order` puts first over the whole span, then their steps; all if absent',
-      { minimum: 1, maximum: 1_000 },
-    ),
+    whole('only the top N groups of `by`, by `order` over the whole period; default: all', {
+      minimum: 1,
+      maximum: 1_000,
+    }),
   ),
   order: optional(
     oneOf(
       orders.flatMap((name) => [name, `-${name}`]),
-      'what the rows of a step are sorted by; with `-` before it the largest first. By name if absent, `-cost` with `top`; `change` (of units, one from 0 comes last): with `compare`',
+      'sort order within a step; a leading `-` sorts largest first. Default: by name, or `-cost` with `top`. `change` needs `compare` and sorts by the change in units (from 0: last)',
     ),
   ),
   compare: optional(
     text(
-      '`previous`: with the span before, of the same length, by the calendar for whole days and months; or a time as in `from`: with one that begins then',
+      'compare with an earlier period of the same length: `previous` (the period just before; whole days and months by calendar), or its start, as in `from`',
       { pattern: `^previous$|${momentPattern}` },
     ),
   ),
   fill: optional(
     oneOf(
       ['zero'],
-      'without `top`, `order`, `compare` and `price`: `zero` gives every group a row of each step (at most 2,000), of zeros where there was nothing, of nulls where not all is counted yet',
+      '`zero`: every group gets a row for each step (at most 2,000), with zeros if nothing happened and nulls if not all is counted yet. Not with `top`, `order`, `compare` or `price`',
     ),
   ),
-  other: optional(flag('with `top`: whether one row sums the other groups of each step; true if absent')),
+  other: optional(flag('with `top`: add a row per step that sums the other groups; default: true')),
   price: optional(
-    flag('rows get `amount` and `currency`: with `by=subject`, over whole months of each subject', { default: false }),
+    flag('add `amount` and `currency`; needs `by=subject` and whole months of each subject', { default: false }),
   ),
 }
 
@@ -80,7 +80,7 @@ const questionQuery = (dimensions: readonly string[], more: TProperties): TPrope
   ...spanQuery('24 hours'),
   period: optional(
     text(
-      'instead of `from` and `to`, of exactly one `subject` (a customer’s own if it asks itself): its month in its own zone and from its `anchor` on, as quotas have it: `2026-11` (the one that begins in November), `current`, `previous`',
+      'instead of `from` and `to`: a billing month of exactly one `subject` (for a customer, its own), in its time zone and from its `anchor`, as for quotas: `2026-11` (begins in November), `current` or `previous`',
       { pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$' },
     ),
   ),
@@ -91,26 +91,26 @@ const questionQuery = (dimensions: readonly string[], more: TProperties): TPrope
   ),
   time_zone: optional(
     text(
-      'where dates, days, weeks and months begin: an IANA name, in any case, no offset; UTC if absent, with `period` the subject’s own',
+      'time zone of dates, days, weeks and months: an IANA name in any case, not an offset; default: UTC, or the subject’s own with `period`',
     ),
   ),
   ...more,
   numbers: optional(
-    text('`text`: sums as text instead of numbers, for readers whose numbers end at 2^53', {
+    text('`text`: sums as text instead of numbers, for clients limited to 2^53', {
       enum: ['json', 'text'],
       default: 'json',
     }),
   ),
   format: optional(
-    oneOf(answerFormats, 'all but `json` come whole, as a stream; that of `Accept` if absent, else `json`'),
+    oneOf(answerFormats, 'formats other than `json` are streamed without pages; default: from `Accept`, else `json`'),
   ),
   csv: optional(
     oneOf(
       ['safe', 'exact'],
-      'with `format=csv`: `exact` leaves texts as they are, `safe` guards those that a spreadsheet would run; `safe` if absent',
+      'with `format=csv`: `safe` (the default) escapes text that a spreadsheet would run as a formula, `exact` does not',
     ),
   ),
-  limit: optional(whole('rows of a page', { minimum: 1, maximum: 10_000, default: 1_000 })),
+  limit: optional(whole('rows per page', { minimum: 1, maximum: 10_000, default: 1_000 })),
   after,
 })
 const steps = (known: readonly string[]) =>
@@ -120,7 +120,7 @@ const steps = (known: readonly string[]) =>
       enum: known,
       default: 'hour',
       description:
-        'length of the rows; weeks begin on Monday; `minute`: usage only, 35 days back, 7 days in one question',
+        'time span of a row; weeks begin on Monday; `minute`: usage only, up to 35 days back and 7 days per request',
     }),
   )
 
@@ -134,7 +134,7 @@ export const outcomeParameters = questionQuery(outcomeDimensions, {
 const decisionFilters = {
   ...filterQuery(decisionDimensions),
   subject_prefix: subjectPrefix,
-  min_cost: optional(whole('only requests that cost at least so many units', { minimum: 0, maximum: 1e15 - 1 })),
+  min_cost: optional(whole('only requests that cost at least this many units', { minimum: 0, maximum: 1e15 - 1 })),
 }
 /** The parameters of a list of decisions. */
 export const decisionParameters = {
@@ -142,12 +142,12 @@ export const decisionParameters = {
   status: optional(
     list(
       Type.Integer({ minimum: 100, maximum: 999 }),
-      'only those whose upstream answered so; several times: with any of them',
+      'only decisions with this upstream status; repeat for any of several',
       { maxItems: 100 },
     ),
   ),
-  corrected: optional(flag('only those whose units were given back or charged later', { default: false })),
-  ...spanQuery('an hour', '. At most 24 hours, and 31 days with `subject`, `key_id` or `ip`, since raw rows are read'),
+  corrected: optional(flag('only decisions whose cost was corrected later', { default: false })),
+  ...spanQuery('an hour', '. At most 24 hours after `from`, or 31 days with `subject`, `key_id` or `ip`'),
   time_zone: zone,
   limit: optional(pageQuery.limit),
   after,
@@ -155,7 +155,7 @@ export const decisionParameters = {
 /** The parameters of a stream of decisions. */
 export const streamParameters = {
   ...decisionFilters,
-  of: optional(oneOf(['sums'], 'only sums; without it decisions come, too')),
+  of: optional(oneOf(['sums'], '`sums`: only sums; default: decisions as well')),
 }
 
 const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80%` })
@@ -172,10 +172,10 @@ export const utilizationParameters = {
       type: 'string',
       enum: utilizationOrders.flatMap((name) => [name, `-${name}`]),
       default: '-share',
-      description: 'what rows are sorted by; with `-` before it the largest first; equal rows by subject and limit',
+      description: 'sort order; a leading `-` sorts largest first; equal rows by subject and limit',
     }),
   ),
   numbers: optional(text('`text`: counts as text', { enum: ['json', 'text'], default: 'json' })),
-  limit: optional(described(pageQuery.limit, 'rows of a page; `met_limit` takes the name of a limit')),
+  limit: optional(described(pageQuery.limit, 'rows per page; to filter by limit, use `met_limit`')),
   after,
 }
