@@ -9,6 +9,7 @@ import { addUsageCommands } from './commands/add-usage.ts'
 import type { ImportFormat } from './commands/import.ts'
 import { offsetOrClickhouse, wholeNumber } from './option-values.ts'
 import { inProject } from './project.ts'
+import { readPolicyPath } from './read-state-file.ts'
 import { refuseRetired } from './retired.ts'
 import { dataDirOfUp, ownDataDir } from './running-up.ts'
 
@@ -49,7 +50,10 @@ const program = new Command('weir')
 const services = ['ingress', 'metering', 'alerting', 'console']
 
 const file = (flags: string, about: string) => new Option(flags, about).argParser(inCwd)
-const policyOption = () => file('--policy <file>', 'the policy').default(inProject('weir.yaml'))
+const policyOption = () => file('--policy <file>', 'the policy').default(inProject('weir.yaml'), 'weir.yaml')
+/** Of a command that looks at an edited file: the one that the `weir up` that runs was started with. */
+const editedPolicy = process.env.WEIR_POLICY_FILE || readPolicyPath(dataDirOfUp()) || inProject('weir.yaml')
+const editedPolicyOption = () => policyOption().default(editedPolicy, 'that of the weir up that runs, or weir.yaml')
 const policyInForceOption = () => file('--policy <file>', "the policy; the console's if none is named")
 const dataOption = () => file('--data <dir>', 'where data, logs and keys are kept').default(ownDataDir)
 /** Of a command that asks: the `weir up` that runs, wherever it keeps its data. */
@@ -86,7 +90,7 @@ program
 program
   .command('check')
   .description('Check the policy and the environment without starting anything.')
-  .addOption(policyOption())
+  .addOption(editedPolicyOption())
   .addOption(new Option('--service <name>', 'check the environment of this service only').choices(services))
   .option('--json', 'print {ok, problems}', false)
   .action(async (options) => exitUnless((await import('./commands/check.ts')).check(options, context).ok, 2))
@@ -146,8 +150,7 @@ limitsCommand('unblock', 'Lift blocks and keep the counts.').action(async (optio
 /**
  * Commands about the policy in force ask the console of WEIR_CONSOLE_URL, else of the `weir up` on the data directory.
  */
-const withFile = (command: Command) =>
-  common(command).addOption(policyOption().default(process.env.WEIR_POLICY_FILE || inProject('weir.yaml')))
+const withFile = (command: Command) => common(command).addOption(editedPolicyOption())
 
 withFile(program.command('apply'))
   .description('Apply a policy file. Parts made through the admin API stay.')

@@ -31,6 +31,12 @@ export function readLauncher(dataDir: string): number | undefined {
   return typeof launcher === 'number' ? launcher : undefined
 }
 
+/** Returns the policy file that the last `weir up` was started with; undefined where there was none. */
+export function readPolicyPath(dataDir: string): string | undefined {
+  const { policy } = readState(dataDir)
+  return typeof policy === 'string' ? policy : undefined
+}
+
 /** Returns the names of the variables that the last `weir up` was started with; undefined where there was none. */
 export function readVariables(dataDir: string): readonly string[] | undefined {
   const { variables } = readState(dataDir)

@@ -10,7 +10,12 @@ const listing: Listing<ListedChange> = {
   head: ['TIME', 'BY', 'WHAT', 'ID'],
   cells: ({ id, at, by, summary: [first], total }) => {
     const more = total > 1 ? ` and ${total - 1} more` : ''
-    return [momentCell(at), by, first === undefined ? '-' : `${first.what} ${first.kind} ${first.name}${more}`, id]
+    // A file is named by its hash, which says nothing to a person.
+    const what =
+      first?.kind === 'policy'
+        ? `apply a file: ${total - 1} changes`
+        : `${first?.what} ${first?.kind} ${first?.name}${more}`
+    return [momentCell(at), by, first === undefined ? '-' : what, id]
   },
   none: 'No changes.',
 }

@@ -132,7 +132,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
 
   const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, opsPorts, pids: supervisor.pids() })
   const variables = Object.keys(environment)
-  const onPid = () => data.writeState({ ...line(), variables })
+  const onPid = () => data.writeState({ ...line(), variables, policy: options.policy })
   const supervisor = new Supervisor(join(data.dir, 'logs'), { environment, report, onPid })
   let relay: Awaited<ReturnType<typeof servers.openRelay>> | undefined
   try {

@@ -121,7 +121,8 @@ export async function showUsage(
   const total = ['total', ...columns.slice(1).map(() => ''), ...sumsOf(page.totals)]
   const lines = rows.map((row) => [...(isTimed ? [momentCell(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
   context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
-  context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}`)
+  const span = `${momentCell(page.from)} to ${momentCell(page.to)}`
+  context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}, from ${span}`)
   for (const { since } of page.silent)
     context.report(`a journal is silent since ${momentCell(since)}: its records come later`)
   reportGaps(page.gaps.length, context)

@@ -89,7 +89,7 @@ function whyUnreachable(error: unknown, waitedMs: number): string {
 export const unreachable = (url: string, error: unknown, waitedMs = deadlineMs): WeirError =>
   new WeirError(
     'CONSOLE_UNAVAILABLE',
-    `The console at ${url} cannot be reached: ${whyUnreachable(error, waitedMs)}. Is it running, and does WEIR_CONSOLE_URL or --data name it?`,
+    `The console at ${url} cannot be reached: ${whyUnreachable(error, waitedMs)}. Start it with ./weir up, or name it with WEIR_CONSOLE_URL or --data.`,
     error,
   )
 

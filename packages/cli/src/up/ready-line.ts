@@ -61,6 +61,7 @@ export function readyScreen(line: ReadyLine): string {
     ['Redis', withoutPassword(line.redis), 'decides'],
     ['Kafka', line.kafka, 'remembers'],
     ['ClickHouse', withoutPassword(line.clickhouse), 'counts'],
+    ['demo API', line.upstream, 'answers every path'],
     ['webhooks', line.receiver, 'the demo receiver'],
     ['logs', line.logs, 'one file each'],
   ]
