@@ -283,8 +283,7 @@ common(alerts.command('test-endpoint'))
     exitUnless(await (await import('./commands/alerts.ts')).testEndpoint(name, options, context)),
   )
 
-const endpoints = program.command('endpoints').description('Show the secrets of alert endpoints.')
-common(endpoints.command('secret'))
+common(program.command('endpoints').description('Show the secrets of alert endpoints.').command('secret'))
   .description('Show the signing secret of an endpoint without secretEnv.')
   .argument('<name>')
   .action(async (name: string, options) => (await import('./commands/alerts.ts')).showSecret(name, options, context))
