@@ -20,7 +20,7 @@ case "$1" in
   '' | check | import) exec '${projectRoot}/weir' "$@" ;;
   up) shift; exec '${projectRoot}/weir' check "$@" ;;
   status) for _ in 1 2 3 4 5; do '${projectRoot}/weir' "$@" --data '${dir}' && exit 0; done; exit 1 ;;
-  tail) case "$*" in *--no-follow*) ;; *) timeout 10 '${projectRoot}/weir' "$@" --data '${dir}'; [ $? = 124 ]; exit ;; esac ;;
+  tail) case "$*" in *--no-follow* | *--to*) ;; *) timeout 10 '${projectRoot}/weir' "$@" --data '${dir}'; [ $? = 124 ]; exit ;; esac ;;
 esac
 exec '${projectRoot}/weir' "$@" --data '${dir}'
 `
