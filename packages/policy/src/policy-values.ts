@@ -143,7 +143,7 @@ export function parseCostSource(text: string): CostSource | undefined {
   return kind === 'json' && isPointer(name) ? { kind, pointer: name } : undefined
 }
 
-const cidrRule = 'must be an address or a block of them such as 10.0.0.0/8 or fd00::/8'
+const cidrRule = 'must be an address or a network such as 10.0.0.0/8 or fd00::/8'
 
 type ParsedCidr =
   /** `cidr` has its prefix always: `10.0.0.0/8`, `::1/128`. */
@@ -160,10 +160,10 @@ export function parseCidr(text: string): ParsedCidr {
   const prefix = prefixText === undefined ? bits : Number(prefixText)
   if (prefix > bits) return { kind: 'wrong', why: `has a prefix of at most ${bits} bits` }
   if (family.networkAddressFromCIDR(`${plain}/${prefix}`).toString() !== family.parse(plain).toString()) {
-    return { kind: 'wrong', why: `has bits beyond its prefix of ${prefix}: a block is named by its first address` }
+    return { kind: 'wrong', why: `has bits set beyond its prefix of ${prefix}: write the first address of the network` }
   }
   if (!isIpv4 && ipaddr.IPv6.parse(plain).isIPv4MappedAddress()) {
-    return { kind: 'wrong', why: 'is an IPv4 address in IPv6; write the IPv4 address, which is what callers have' }
+    return { kind: 'wrong', why: 'is an IPv4 address in IPv6 form; write the IPv4 address' }
   }
   return { kind: 'cidr', cidr: `${written.toLowerCase()}/${prefix}` }
 }

@@ -57,7 +57,9 @@ test.each([15, 16, 17])('%i limits with the one for all: at most 16 make a decis
   expect(parsed.kind === 'policy' ? [] : parsed.problems.map(formatProblem)).toEqual(
     count <= 16
       ? []
-      : ['weir.yaml:20:23  plans.p.limits: makes 17 limits with the 1 that apply to all; a decision has at most 16'],
+      : [
+          'weir.yaml:20:23  plans.p.limits: adds up to 17 limits with the 1 that apply to all; a decision has at most 16',
+        ],
   )
 })
 
@@ -66,7 +68,7 @@ test.each([
   [
     9,
     [
-      'weir.yaml:23:30  routes[0].limits: makes 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
+      'weir.yaml:23:30  routes[0].limits: adds up to 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
     ],
   ],
 ])('%i limits of a route, three of them among the ten of a plan, and one for all', (count, problems) => {

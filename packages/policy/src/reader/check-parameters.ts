@@ -30,11 +30,11 @@ export function checkRouteLimits(
 ): void {
   for (const { value: name, at } of names) {
     if (route.method === descriptorMethod && limits.get(name)?.plans !== undefined) {
-      reader.problem(at, 'is for some plans alone, and a descriptor names no subject that has one')
+      reader.problem(at, 'is only for some plans, but a descriptor has no subject and thus no plan')
     }
     for (const parameter of parametersOf(limits.get(name))) {
       if (has(route, parameter)) continue
-      reader.problem(at, `counts by path:${parameter}, and ${route.template} has no parameter :${parameter}`)
+      reader.problem(at, `counts by path:${parameter}, but ${route.template} has no parameter :${parameter}`)
     }
   }
 }
@@ -48,7 +48,7 @@ export function checkCountedParameters(
   for (const { at, parameters } of counted) {
     for (const parameter of parameters) {
       if (routes.some((route) => has(route, parameter))) continue
-      reader.problem(at, `counts by path:${parameter}, and no route has a parameter :${parameter}`)
+      reader.problem(at, `counts by path:${parameter}, but no route has a parameter :${parameter}`)
     }
   }
 }

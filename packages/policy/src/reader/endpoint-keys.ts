@@ -25,9 +25,9 @@ const eventsUrl = t.secretText(
   (one) => (eventsUrls.includes(one) ? one : undefined),
   { enum: eventsUrls },
 )
-const allowPrivate = t.withDefault('Lets the address be loopback or private.', t.boolean, false)
+const allowPrivate = t.withDefault('Allows a loopback or private address.', t.boolean, false)
 const templates = t.optional(
-  "Folder of templates; Weir's own words without it.",
+  "Folder of templates. Default: Weir's own templates.",
   t.matching(`the name of a folder: ${nameRule}`, namePattern),
 )
 
@@ -45,8 +45,8 @@ export const addresses = (max: number, rules: { readonly nameOf?: (address: stri
  */
 export const endpointKeys = {
   webhook: {
-    url: t.required('Where alerts are sent.', url),
-    secretEnv: t.optional('Environment variable with the whsec_… secret; without it Weir makes one.', variable),
+    url: t.required('URL that alerts are sent to.', url),
+    secretEnv: t.optional('Environment variable with the whsec_… secret. Default: Weir generates a secret.', variable),
     allowPrivate,
   },
   slack: {
@@ -57,10 +57,10 @@ export const endpointKeys = {
   teams: { urlEnv: t.required("Environment variable with the URL of the workflow's webhook.", variable), allowPrivate },
   pagerduty: {
     secretEnv: t.required('Environment variable with the integration key.', variable),
-    url: t.withDefault("Where events are sent; the second is PagerDuty's EU region.", eventsUrl, eventsUrls[0] ?? ''),
-    severity: t.withDefault('Of its events.', t.oneOf(['critical', 'error', 'warning', 'info']), 'warning'),
+    url: t.withDefault("URL of the events API; the second is PagerDuty's EU region.", eventsUrl, eventsUrls[0] ?? ''),
+    severity: t.withDefault('Severity of its events.', t.oneOf(['critical', 'error', 'warning', 'info']), 'warning'),
   },
-  email: { to: t.required('Who gets the mail.', addresses(recipientsMax)), templates },
+  email: { to: t.required('Recipients of the mail.', addresses(recipientsMax)), templates },
   subject: { templates },
 } satisfies Readonly<Record<string, t.Members>>
 

@@ -81,7 +81,7 @@ const block: t.ValueType<readonly number[]> = {
 }
 
 const sizeAbout =
-  'Units admitted per window or period, of a fixed_window also 0; of a token_bucket those that flow back per window.'
+  'Units admitted per window or period; for a token_bucket, units refilled per window. May be 0 for a fixed_window.'
 /** A window can be shut; what flows back or slides cannot. */
 const sizes = { fixed: t.integer(0, unitsMax), other: t.integer(1, unitsMax) }
 
@@ -89,22 +89,19 @@ const sizes = { fixed: t.integer(0, unitsMax), other: t.integer(1, unitsMax) }
 export const settingMembers = {
   size: t.optional(sizeAbout, sizes.fixed),
   burst: t.optional(
-    'Of a token_bucket: most units that can be used at one moment. Default: the size.',
+    'token_bucket only: the most units that can be used at once. Default: the size.',
     t.integer(1, unitsMax),
   ),
-  mode: t.optional('shadow: counts and reports, but denies nothing. Default: enforce.', t.oneOf(['enforce', 'shadow'])),
+  mode: t.optional('shadow: counts and reports but never refuses. Default: enforce.', t.oneOf(['enforce', 'shadow'])),
   block: t.optional(
-    'A subject that exceeds the limit is blocked for this long: 1s to 31d. A list such as [2m, 1h, 1d]: for longer each time.',
+    'Blocks a subject that exceeds the limit for this long: 1s to 31d. A list such as [2m, 1h, 1d] blocks longer each time.',
     block,
   ),
   onUnavailable: t.optional(
-    'What decides when Redis does not reply in time; local: each process, by its share. Default: local.',
+    'Decision if Redis does not reply in time; local: each process applies its share of the limit. Default: local.',
     t.oneOf(['allow', 'deny', 'local']),
   ),
-  thresholds: t.optional(
-    'Percent of the size, or units, at which an alert is raised, ascending: [80%, 100%].',
-    thresholds,
-  ),
+  thresholds: t.optional('Percentages of the size, or units, that raise an alert, ascending: [80%, 100%].', thresholds),
 }
 
 /** Returns the members with the sizes that an algorithm can have. */
@@ -140,13 +137,13 @@ export function checkSettings(
     reader.refuseKey(fields, 'burst', `only a ${algorithmsWith('hasBurst')} has a \`burst\`; this is a ${of.algorithm}`)
   }
   if (mode === 'shadow') {
-    reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` shuts nobody out; leave it out')
+    reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` blocks nobody; remove it')
   }
   if (thresholdsAt !== undefined && (values.thresholds?.length ?? 0) > 0) {
-    if (size === 0) reader.problem(thresholdsAt, 'are never reached with a `size` of 0; leave them out')
+    if (size === 0) reader.problem(thresholdsAt, 'are never reached with a `size` of 0; remove them')
     else if (of.span?.kind === 'window' && of.cooldownMs === 0) {
-      const why = 'else they would alert without end'
-      reader.problem(thresholdsAt, `need a \`period\`, or beside a \`window\` a \`cooldown\`: ${why}`)
+      const why = 'otherwise they would alert endlessly'
+      reader.problem(thresholdsAt, `need a \`period\`, or a \`cooldown\` with a \`window\`: ${why}`)
     }
   }
   if (size === undefined || mode === undefined) return undefined

@@ -38,26 +38,26 @@ const described = (description: string, { schema }: { readonly schema: JsonObjec
 
 /** The sections of weir.yaml as JSON Schema. */
 const sections = {
-  version: { description: 'The format.', const: 1 },
-  identity: { description: 'How callers are told apart.', ...t.emptyOr(identity.schema) },
-  tokens: described('Tokens of people and programs that work with Weir itself, by name.', tokenEntries),
+  version: { description: 'Version of the policy format.', const: 1 },
+  identity: { description: 'How callers are identified.', ...t.emptyOr(identity.schema) },
+  tokens: described('Tokens for people and programs that administer Weir, by name.', tokenEntries),
   plans: described('Named sets of limits.', planEntries),
-  prices: described('What subjects pay, by name of the price list.', priceEntries),
+  prices: described('Price lists, by name.', priceEntries),
   limits: described('Limits by name; the name is part of the Redis key.', limitEntries),
-  routes: { description: 'Methods and paths with what a request to them costs.', ...t.emptyOr(routeList.schema) },
-  refusals: described('How requests are answered that are refused, by what for.', refusalEntries),
+  routes: { description: 'Methods and paths, with the cost of a request.', ...t.emptyOr(routeList.schema) },
+  refusals: described('Responses to refused requests, by reason.', refusalEntries),
   upstreams: described('APIs behind the ingress, by name.', upstreamEntries),
-  subjects: described('Who is limited and metered, by id.', subjectEntries),
-  endpoints: described('Where alerts go, by name.', endpointEntries),
-  watches: described('Sudden changes that are alerts, by name.', watchEntries),
-  silences: described('Alerts that are sent to no endpoint, by name; the admin API writes it.', silenceEntries),
-  blocks: described('Callers that are blocked or exempt by hand, by name; the admin API writes it.', blockEntries),
+  subjects: described('The customers to limit and meter, by id.', subjectEntries),
+  endpoints: described('Destinations of alerts, by name.', endpointEntries),
+  watches: described('Sudden changes that raise alerts, by name.', watchEntries),
+  silences: described('Silences, which suppress alerts, by name; written by the admin API.', silenceEntries),
+  blocks: described('Manual blocks and exemptions, by name; written by the admin API.', blockEntries),
   unsubscribed: described(
-    'Addresses of contacts that get no mail, by subject; the links in mails write it.',
+    'Contact addresses that opted out of mail, by subject; written by the links in mails.',
     unsubscribedEntries,
   ),
-  ownAlerts: described("Customers' own addresses and percentages, by subject; their page writes it.", ownAlertsEntries),
-  portals: described('Which portal tokens have ended, by subject; the admin API writes it.', portalEntries),
+  ownAlerts: described("Customers' own alert settings, by subject; written by the customer page.", ownAlertsEntries),
+  portals: described('Revocations of portal tokens, by subject; written by the admin API.', portalEntries),
 }
 
 const sectionNames = Object.keys(sections)
@@ -75,7 +75,7 @@ export const policySchema: JsonObject = {
   additionalProperties: false,
   properties: sections,
   description:
-    'For editors. docs/policy.md says what everything means; `weir check` applies every rule, also those that a schema cannot say.',
+    'For editors. docs/policy.md explains every key; `weir check` also applies the rules that a schema cannot express.',
   required: ['version'],
 }
 

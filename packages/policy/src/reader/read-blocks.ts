@@ -11,14 +11,14 @@ export const blockLongestMs = 366 * 86_400_000
 const block = t.object(
   'a block',
   {
-    subject: t.optional('The subject that is blocked.', t.anyText('a subject')),
-    key: t.optional('The id of the key that is blocked.', t.anyText('the id of a key')),
-    ip: t.optional('The address that is blocked or exempt, or a block of them.', cidr),
-    exempt: t.withDefault('No block, and no limit by address, applies to the address.', t.boolean, false),
-    since: t.required('When it was made.', t.time),
-    until: t.required('The first instant after it.', t.time),
-    by: t.required('Who made it: the name of a token.', t.name),
-    reason: t.optional('Why.', t.reason),
+    subject: t.optional('The blocked subject.', t.anyText('a subject')),
+    key: t.optional('The id of the blocked key.', t.anyText('the id of a key')),
+    ip: t.optional('The blocked or exempt address or network.', cidr),
+    exempt: t.withDefault('Exempts the address from blocks and limits by address.', t.boolean, false),
+    since: t.required('Time of creation.', t.time),
+    until: t.required('End of the block, exclusive.', t.time),
+    by: t.required('Creator: the name of a token.', t.name),
+    reason: t.optional('Reason.', t.reason),
   },
   { oneOf: [t.has('subject'), t.has('key'), t.has('ip')] },
 )

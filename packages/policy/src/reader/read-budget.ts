@@ -24,8 +24,8 @@ const thresholds = t.checked(
 
 /** The key `budget` of plans and subjects, which `budgetOn` checks. */
 export const budget = t.object('a budget', {
-  amount: t.required('In the currency of the price list, for a period; a decimal in quotes.', amount),
-  thresholds: t.withDefault('Percents of it at which an alert is raised. Default: [80%, 100%].', thresholds, [80, 100]),
+  amount: t.required('Amount per period, in the currency of the price list; a quoted decimal.', amount),
+  thresholds: t.withDefault('Percentages of it that raise an alert. Default: [80%, 100%].', thresholds, [80, 100]),
 })
 
 /** The budget that is written, if it fits the price list of this name; undefined for one that is not there or wrong. */
@@ -41,7 +41,7 @@ export function budgetOn(
   const digits = list === undefined ? undefined : prices.get(list)?.digits
   const fine = digits === undefined ? undefined : tooFine(written.amount, digits)
   if (list === undefined) reader.problemAtKey(at, 'needs a price list: its amount is in the currency of `prices`')
-  else if (written.amount === 0n) reader.problem(at, 'has the amount 0; to have none leave `budget` out')
+  else if (written.amount === 0n) reader.problem(at, 'has the amount 0; for no budget, remove `budget`')
   else if (fine !== undefined) reader.problem(at, `its amount ${fine}`)
   return { budget: written }
 }

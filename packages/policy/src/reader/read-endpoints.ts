@@ -18,12 +18,12 @@ export const alertChoice = {
 }
 const choice = t.object('a choice of alerts', {
   ...alertChoice,
-  percent: t.optional('Of quotas and budgets, from this percentage on.', t.percent),
+  percent: t.optional('Quota and budget alerts only from this percentage up.', t.percent),
 })
 
 const common = {
-  only: t.optional('Which alerts it gets; all without it.', choice),
-  paused: t.withDefault('Alerts to it wait.', t.boolean, false),
+  only: t.optional('Which alerts to send. Default: all.', choice),
+  paused: t.withDefault('Holds back its alerts until unpaused.', t.boolean, false),
 }
 const types = Object.keys(endpointKeys) as (keyof typeof endpointKeys)[]
 const defaultType = 'webhook'
@@ -69,10 +69,10 @@ function hasItsKeys(reader: PolicyReader, type: Endpoint['type'], at: SourcePosi
 
 const contactMembers = {
   email: t.optional(
-    'Addresses of mail; each gets a mail of its own.',
+    'Mail addresses; each gets a separate mail.',
     addresses(contactAddressesMax, { nameOf: (address) => address }),
   ),
-  webhook: t.optional('A webhook with a secret of its own.', t.object('a webhook of a contact', contactWebhook)),
+  webhook: t.optional('A webhook with its own secret.', t.object('a webhook of a contact', contactWebhook)),
   digest: t.retired('each alert is a mail of its own; remove it'),
   language: t.retired('mail has one set of templates; remove it'),
 }

@@ -41,10 +41,10 @@ const headerName = t.checked(
   (written, reader, at) => {
     const name = written.toLowerCase()
     if (cookies.includes(name)) {
-      const why = 'so that any page could call in the name of its visitors'
-      return reader.problem(at, `browsers send cookies unasked, ${why}`)
+      const why = 'so any page could call on behalf of its visitors'
+      return reader.problem(at, `browsers send cookies automatically, ${why}`)
     }
-    if (framing.includes(name)) return reader.problem(at, `the header ${name} is of the connection, not of the caller`)
+    if (framing.includes(name)) return reader.problem(at, `the header ${name} describes the connection, not the caller`)
     return name
   },
   { not: { enum: [...cookies, ...framing] } },
@@ -52,7 +52,7 @@ const headerName = t.checked(
 
 /** An address, or a block of them, with its prefix. */
 export const cidr = t.checked(
-  t.anyText('an address or a block of them such as 10.0.0.0/8'),
+  t.anyText('an address or a network such as 10.0.0.0/8'),
   (written, reader, at) => {
     const parsed = parseCidr(written)
     return parsed.kind === 'wrong' ? reader.problem(at, parsed.why) : parsed.cidr
@@ -65,16 +65,16 @@ const cidrList = (min: number) =>
     max: cidrsMax,
     wrongCount: (count) =>
       count === 0
-        ? 'names no address: leave `trustedHeaders` out if nobody is to be believed'
+        ? 'names no address: remove `trustedHeaders` if no peer is trusted'
         : `has ${count} entries; there are at most ${cidrsMax}`,
     nameOf: String,
   })
 
 const trustedHeaders = t.object('trustedHeaders', {
-  from: t.required('Addresses of peers that are believed.', cidrList(1)),
-  subject: t.required('Header with the subject.', headerName),
-  planHeader: t.optional('Header with the plan.', headerName),
-  plan: t.optional('Plan of subjects that the policy does not have.', planName),
+  from: t.required('Addresses of trusted peers.', cidrList(1)),
+  subject: t.required('Header that names the subject.', headerName),
+  planHeader: t.optional('Header that names the plan.', headerName),
+  plan: t.optional('Plan of subjects that are not in the policy.', planName),
 })
 
 const keyHeaders = t.list('a list of header names such as [authorization, x-api-key]', headerName, {
@@ -87,27 +87,24 @@ const parameter = t.matching('a name of 1 to 64 letters, digits, -, _ or .', /^[
 /** The section `identity`. */
 export const identity = t.object('identity', {
   keyHeaders: t.orEmpty(
-    'Headers that may carry a key, in the order they are looked at. Default: [authorization, x-api-key].',
+    'Headers that may carry a key, in search order. Default: [authorization, x-api-key].',
     keyHeaders,
   ),
-  keyQuery: t.orEmpty('Query parameter that may carry a key; off unless named.', parameter),
-  jwt: t.orEmpty('Who signs tokens of callers.', issuerList),
+  keyQuery: t.orEmpty('Query parameter that may carry a key. Default: none.', parameter),
+  jwt: t.orEmpty("Issuers of callers' tokens.", issuerList),
   trustedHeaders: t.orEmpty(
-    'Headers in which proxies that have authenticated the caller name it.',
+    'Headers in which trusted proxies name the caller that they authenticated.',
     trustedHeaders.found,
   ),
-  trustedProxies: t.orEmpty(
-    "Addresses of the proxies in front, whose word on the caller's address is taken.",
-    cidrList(0),
-  ),
+  trustedProxies: t.orEmpty("Addresses of trusted proxies, which report the caller's address.", cidrList(0)),
   ipv6Prefix: t.withDefault(
-    'Bits of an IPv6 address that are one caller: 64, or fewer where one customer has more networks. Default: 64.',
+    'IPv6 prefix length that identifies one caller: 64, or shorter if a customer has several networks. Default: 64.',
     t.integer(32, 64),
     defaultIdentity.ipv6Prefix,
   ),
-  anonymous: t.orEmpty('Plan of callers without a credential; without it they are refused.', planName),
+  anonymous: t.orEmpty('Plan of callers without a credential. Default: they are refused.', planName),
   unknown: t.orEmpty(
-    'Plan of subjects that the policy does not have and a token names at the check API or over gRPC; without it they are refused.',
+    'Plan of subjects that are not in the policy but named with a token, at the check API or over gRPC. Default: they are refused.',
     planName,
   ),
 })
@@ -142,11 +139,11 @@ function readTrusted(
   for (const key of ['subject', 'planHeader'] as const) {
     const [at, name] = [fields.get(key), values[key]]
     if (at === undefined || name === undefined || !keys.includes(name)) continue
-    reader.problem(at, `${name} carries a key already; a header has one meaning`)
+    reader.problem(at, `${name} already carries a key; a header has only one meaning`)
   }
   const planHeaderAt = fields.get('planHeader')
   if (planHeaderAt !== undefined && planHeader !== undefined && planHeader === subject) {
-    reader.problem(planHeaderAt, `${planHeader} names the subject already; a header has one meaning`)
+    reader.problem(planHeaderAt, `${planHeader} already names the subject; a header has only one meaning`)
   }
   return from === undefined || subject === undefined ? undefined : { from, subject, planHeader, plan }
 }

@@ -18,7 +18,7 @@ const signing = {
   read(reader: PolicyReader, at: SourcePosition) {
     const written = reader.scalar(at)
     if (typeof written !== 'string' || !/^(?:none|HS\d+)$/i.test(written)) return algorithm.read(reader, at)
-    return reader.problem(at, `${written} does not show who has signed; take one of ${algorithms.join(', ')}`)
+    return reader.problem(at, `${written} does not prove who signed the token; use one of ${algorithms.join(', ')}`)
   },
 }
 
@@ -28,24 +28,24 @@ const claim = token('the name of a claim')
 const issuer = t.object(
   'an issuer',
   {
-    issuer: t.required('The `iss` of its tokens.', token('the `iss` of its tokens, as they have it')),
+    issuer: t.required('The `iss` claim of its tokens.', token('the `iss` of its tokens, as they have it')),
     jwksUrl: t.required(
-      'Where its public keys are.',
+      'URL of its public keys.',
       t.secretText('an https URL without credentials and fragment', parseHttpUrl, urlSchema),
     ),
-    audience: t.optional('Required of a token if given.', token('the `aud` of tokens for this API')),
+    audience: t.optional('If set, tokens must have this `aud` claim.', token('the `aud` of tokens for this API')),
     algorithms: t.withDefault(
       'Default: [RS256, ES256].',
       t.list('a list such as [RS256, ES256]', signing, {
         min: 1,
-        wrongCount: () => 'names no algorithm: no token could be right',
+        wrongCount: () => 'names no algorithm, so no token could be valid',
         nameOf: String,
       }),
       ['RS256', 'ES256'],
     ),
-    subjectClaim: t.withDefault('The claim that names the subject.', claim, 'sub'),
-    planClaim: t.optional('The claim that names the plan of subjects that the policy does not have.', claim),
-    plan: t.optional('Plan of subjects that the policy does not have.', planName),
+    subjectClaim: t.withDefault('Claim that names the subject.', claim, 'sub'),
+    planClaim: t.optional('Claim that names the plan of subjects that are not in the policy.', claim),
+    plan: t.optional('Plan of subjects that are not in the policy.', planName),
     allowPrivate: t.withDefault('Allows keys at a loopback or private address, and http.', t.boolean, false),
   },
   // Keys come over https; over http only where addresses may be private.
@@ -70,7 +70,7 @@ export function readIssuers(
     const { issuer: name, jwksUrl, audience, algorithms: names, subjectClaim, planClaim, allowPrivate = false } = values
     const [at, urlAt] = [fields.get('issuer'), fields.get('jwksUrl')]
     if (urlAt !== undefined && jwksUrl !== undefined && jwksUrl.protocol !== 'https:' && !allowPrivate) {
-      const why = 'a server that answers in its place could sign as anybody (http only with `allowPrivate: true`)'
+      const why = 'over http another server could impersonate anyone (http only with `allowPrivate: true`)'
       reader.problem(urlAt, `must be https: ${why}`)
     }
     const before = name === undefined ? undefined : seen.get(name)

@@ -12,8 +12,8 @@ export const defaultKeyId = (sha256: string): string => sha256.slice(0, keyIdDig
 
 const key = t.object('a key', {
   sha256: t.required('SHA-256 of the whole key: printf %s KEY | sha256sum.', t.sha256('key')),
-  id: t.optional('Name of the key in records. Default: the first 12 digits of the hash.', t.name),
-  expires: t.optional('From then on the key is not accepted: 2027-01-31T00:00:00Z.', t.time),
+  id: t.optional('Id of the key in records. Default: the first 12 digits of the hash.', t.name),
+  expires: t.optional('Expiry, after which the key is rejected: 2027-01-31T00:00:00Z.', t.time),
 })
 
 /** The `keys` of a subject, with their positions: whether a hash is another's too is known when all are read. */
@@ -45,7 +45,7 @@ export class KeyRing {
       const [sameHash, sameId] = [this.#hashes.get(sha256), this.#ids.get(id)]
       if (sameHash !== undefined) this.#reader.problem(hashAt, `the same key is ${this.#reader.where(sameHash)}`)
       else if (sameId !== undefined) {
-        this.#reader.problem(idAt ?? hashAt, `the key ${this.#reader.where(sameId)} has the id ${id} too`)
+        this.#reader.problem(idAt ?? hashAt, `the key ${this.#reader.where(sameId)} also has the id ${id}`)
       } else {
         this.#hashes.set(sha256, hashAt)
         this.#ids.set(id, idAt ?? hashAt)

@@ -20,7 +20,7 @@ import { refusalMembers, refusalsOf } from './read-refusal.ts'
 import { scopes } from './read-scope.ts'
 import * as t from './value-types.ts'
 
-const leaky = 'a leaky bucket is a token_bucket with `burst: 1`; with `onExceed: delay` as well its requests queue'
+const leaky = 'a leaky bucket is a token_bucket with `burst: 1`; add `onExceed: delay` to queue requests'
 /** What other programs and textbooks call the algorithms. */
 const otherNames = new Map([
   ['leakybucket', leaky],
@@ -39,45 +39,45 @@ const otherNames = new Map([
 ])
 
 const members = {
-  algorithm: t.required('docs/limits.md says what each promises.', t.oneOf(algorithms, otherNames)),
+  algorithm: t.required('docs/limits.md compares the algorithms.', t.oneOf(algorithms, otherNames)),
   ...settingMembers,
   size: { ...settingMembers.size, isRequired: true },
   // Shorter, and a window is over before Redis has answered; longer is a calendar's business.
-  window: t.optional('Length of time: 100ms to 366d.', t.duration('100ms', '366d')),
-  period: t.optional("Of a fixed_window: a calendar period in the subject's time zone.", t.oneOf(periodUnits)),
-  by: t.withDefault('What is counted apart. Default: [subject].', scopes, [{ kind: 'subject' }]),
-  applies: t.withDefault('all: to everybody, above every plan.', t.oneOf(['plan', 'all']), 'plan'),
+  window: t.optional('Length of the window: 100ms to 366d.', t.duration('100ms', '366d')),
+  period: t.optional("fixed_window only: a calendar period in the subject's time zone.", t.oneOf(periodUnits)),
+  by: t.withDefault('What gets a separate count. Default: [subject].', scopes, [{ kind: 'subject' }]),
+  applies: t.withDefault('all: applies to every subject, in addition to its plan.', t.oneOf(['plan', 'all']), 'plan'),
   plans: t.optional(
-    'Names of plans: where a route names the limit, or it applies to all, it applies to their subjects alone.',
+    'Names of plans. Restricts a limit of a route, or one with `applies: all`, to their subjects.',
     t.list('a list of plans by name', t.located(planName), {
       min: 1,
-      wrongCount: () => 'names no plan; without `plans` it is for all of them',
+      wrongCount: () => 'names no plan; remove `plans` to apply the limit to all plans',
       nameOf: ({ value }) => value,
     }),
   ),
-  onExceed: t.withDefault('What happens to a request that the limit has no capacity for. Default: deny.', onExceed, {
+  onExceed: t.withDefault('What happens to a request that exceeds the limit. Default: deny.', onExceed, {
     kind: 'deny',
   }),
-  lease: t.optional('Of a fixed_window: units that a process takes in advance.', t.integer(1, unitsMax)),
+  lease: t.optional('fixed_window only: units that a process reserves in advance.', t.integer(1, unitsMax)),
   record: t.withDefault(
-    'Whether decision records say the values that the limit counts by as they are, or their hash. Default: hash.',
+    'Whether decision records store the values that the limit counts by in plain text or as a hash. Default: hash.',
     t.oneOf(['plain', 'hash']),
     'hash',
   ),
   forecast: t.withDefault(
-    'Of a day, week or month: an alert is raised when, at the pace so far, the quota ends before its period. Default: false.',
+    'Raises an alert if, at the current rate, a daily, weekly or monthly quota runs out before its period ends. Default: false.',
     t.boolean,
     false,
   ),
   replaces: t.optional(
-    'Names of limits that do not apply to a request to which this one does.',
+    'Names of limits that this one replaces on the requests it applies to.',
     t.list('a list of limits by name', limitName),
   ),
   ...refusalMembers,
   ...t.publicTexts,
   // Shorter, and people stop reading; longer is never.
   cooldown: t.optional(
-    'Of a limit with a window: after an alert, a similar one is not raised for this long: 10s to 31d.',
+    'Limits with a `window`: the least time between similar alerts: 10s to 31d.',
     t.duration('10s', '31d'),
   ),
 }
@@ -238,7 +238,7 @@ function readSpan(
   const [window, period] = [fields.get('window'), fields.get('period')]
   if (window !== undefined && period !== undefined) {
     const note = reader.lineNote(window)
-    return reader.problemAtKey(period, `stands beside \`window\`${note}; a limit has one of them`)
+    return reader.problemAtKey(period, `conflicts with \`window\`${note}; a limit has only one of them`)
   }
   if (window !== undefined) return ms === undefined ? undefined : { kind: 'window', ms }
   const mayHavePeriod = algorithm === undefined || algorithmFacts[algorithm].resetsAtOnce
@@ -256,12 +256,12 @@ function checkPeriod(reader: PolicyReader, fields: Fields, by: readonly ScopePar
   if (span?.kind !== 'period') return
   const byAt = fields.get('by')
   if (byAt !== undefined && by.length > 0 && !isOfOneSubject(by)) {
-    const missing = 'a calendar period over several subjects (whose time zone would it follow?)'
-    const instead = 'periods with subject or key in `by`'
-    reader.problem(byAt, `this version of Weir does not have ${missing}; it has ${instead}`)
+    const missing = 'calendar periods over several subjects (whose time zone would apply?)'
+    const instead = 'add subject or key to `by`'
+    reader.problem(byAt, `this version of Weir does not have ${missing}; ${instead}`)
   }
-  const why = 'only one with a `window` has a `cooldown`'
-  reader.refuseKey(fields, 'cooldown', `a limit with a \`period\` alerts once in each; ${why}`)
+  const why = 'only a limit with a `window` has a `cooldown`'
+  reader.refuseKey(fields, 'cooldown', `a limit with a \`period\` alerts once per period; ${why}`)
 }
 
 function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algorithm'] | undefined): void {
@@ -271,8 +271,8 @@ function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algo
     const why = `a ${algorithm} counts every unit by the time at which it is used`
     reader.refuseKey(fields, 'lease', `only a ${algorithmsWith('resetsAtOnce')} has a \`lease\`: ${why}`)
   } else if (block !== undefined) {
-    const why = 'a process that holds units would let the blocked in'
-    reader.refuseKey(fields, 'lease', `stands beside \`block\`${reader.lineNote(block)}: ${why}`)
+    const why = 'a process that holds units would admit blocked subjects'
+    reader.refuseKey(fields, 'lease', `conflicts with \`block\`${reader.lineNote(block)}: ${why}`)
   }
 }
 
@@ -287,7 +287,7 @@ function checkReplaced(reader: PolicyReader, limits: Limits, replacing: readonly
       reader.find(at, 'limit', name, limits)
       if (name === own) reader.problem(at, 'a limit cannot replace itself')
       else if (theirs.has(name)) {
-        const instead = 'name those here too, and none of them may replace others'
+        const instead = 'list its replacements here too, and no listed limit may replace others'
         reader.problem(at, `${name} replaces limits itself; ${instead}`)
       }
     }

@@ -15,12 +15,12 @@ const rule = `one of ${words.join(', ')}, { delay: 5s, queue: 100 } or { challen
 
 const delayMembers = {
   // Longer, and clients and proxies in between have given up.
-  delay: t.required('The request waits for capacity: 1ms to 60s.', t.duration('1ms', '60s')),
-  queue: t.withDefault('Most requests that wait at one time, in each process.', t.integer(1, queueMax), queueDefault),
+  delay: t.required('How long a request waits for capacity: 1ms to 60s.', t.duration('1ms', '60s')),
+  queue: t.withDefault('The most requests that wait at a time, per process.', t.integer(1, queueMax), queueDefault),
 }
 const urlRule = `an http or https URL without a password, of at most ${urlLengthMax} characters`
 const challengeMembers = {
-  challenge: t.required('A page for people.', t.secretText(urlRule, readUrl, { pattern: '^[hH][tT][tT][pP][sS]?://' })),
+  challenge: t.required('Page for users.', t.secretText(urlRule, readUrl, { pattern: '^[hH][tT][tT][pP][sS]?://' })),
 }
 
 /** What a limit does with a request that it has no capacity for. */
@@ -40,7 +40,7 @@ function readMap(reader: PolicyReader, at: SourcePosition): OnExceed | undefined
   if (fields === undefined) return undefined
   const challengeAt = fields.get('challenge')
   if (challengeAt !== undefined && (fields.has('delay') || fields.has('queue'))) {
-    return reader.problemAtKey(challengeAt, 'stands beside `delay` or `queue`; a limit does one of them')
+    return reader.problemAtKey(challengeAt, 'conflicts with `delay` or `queue`; a limit does only one of them')
   }
   if (challengeAt !== undefined) {
     const { challenge: url } = t.readMembers(reader, fields, challengeMembers)
@@ -65,18 +65,18 @@ export function checkOnExceed(reader: PolicyReader, fields: Fields, { kind }: On
   const [at, mode, block, lease] = ['onExceed', 'mode', 'block', 'lease'].map((name) => fields.get(name))
   if (at === undefined) return
   if (kind !== 'deny' && mode !== undefined && reader.scalar(mode) === 'shadow') {
-    reader.problemAtKey(at, 'a limit with `mode: shadow` refuses nothing; leave it out')
+    reader.problemAtKey(at, 'a limit with `mode: shadow` refuses nothing; remove it')
   } else if (kind === 'block' && block === undefined) {
-    reader.problemAtKey(at, '`block` needs for how long, as `block: 10m` beside it')
+    reader.problemAtKey(at, '`block` needs a duration, such as `block: 10m` in the same limit')
   } else if (goesWithBlock({ kind })) return
   else if (block !== undefined) {
-    reader.problemAtKey(at, `\`${kind}\` stands beside \`block\`${reader.lineNote(block)}, which shuts out`)
+    reader.problemAtKey(at, `\`${kind}\` conflicts with \`block\`${reader.lineNote(block)}, which refuses all requests`)
   } else if (lease !== undefined) {
     const why =
       kind === 'delay'
-        ? 'a process that holds units would let in a paused subject'
-        : 'leased units are counted beforehand'
-    reader.problemAtKey(at, `\`${kind}\` stands beside \`lease\`${reader.lineNote(lease)}: ${why}`)
+        ? 'a process that holds units would admit a paused subject'
+        : 'leased units are counted in advance'
+    reader.problemAtKey(at, `\`${kind}\` conflicts with \`lease\`${reader.lineNote(lease)}: ${why}`)
   }
 }
 

@@ -11,17 +11,17 @@ const percentsMax = 5
 
 const pending = t.object('an unconfirmed address', {
   email: t.required('The address.', t.matching('an address such as ops@example.com', addressForm)),
-  at: t.required('When it was added; it ends a day later.', t.time),
+  at: t.required('When the address was added; it expires a day later.', t.time),
 })
 
 const ownAlerts = t.object("a customer's own alerts", {
   email: t.optional('Confirmed addresses.', addresses(ownAddressesMax, { nameOf: (address) => address })),
   pending: t.optional(
-    'Addresses whose link was not opened yet.',
+    'Unconfirmed addresses, whose link has not been opened.',
     t.list('a list of unconfirmed addresses', pending, { max: ownAddressesMax, nameOf: ({ email = '' }) => email }),
   ),
   percents: t.optional(
-    'Percentages of calendar limits that are alerts for this subject.',
+    'Percentages of calendar limits that raise an alert for this subject.',
     t.list('a list of percentages', t.percent, { max: percentsMax, nameOf: (percent) => percent }),
   ),
 })

@@ -15,7 +15,7 @@ const versionSchema = t.objectSchema(settingMembers, t.implies(t.has('mode', 'sh
 /** The `limits` of a subject, with their positions: what a version is of is known when all limits are read. */
 export const ownVersions: t.ValueType<Fields> = {
   schema: { type: 'object', additionalProperties: versionSchema },
-  read: (reader, at) => reader.map(at, "a map of the subject's own versions of limits, by their names"),
+  read: (reader, at) => reader.map(at, "a map of the subject's overrides, by limit name"),
 }
 
 /**
@@ -42,14 +42,14 @@ export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
     }
     if (plan !== undefined && !everybodys.has(name) && plan.limits.every((one) => one.name !== name)) {
       const near = reader.near(name, [...plan.limits.map((one) => one.name), ...everybodys])
-      const why = `neither the plan ${plan.name} nor a route names it, and it does not apply to all`
+      const why = `neither the plan ${plan.name} nor a route names it, nor does it apply to all`
       return reader.problemAtKey(at, `never applies to this subject: ${why}${near}`)
     }
     if (!isOfOneSubject(limit.by)) {
-      const why = 'it counts several subjects together, and one count cannot have two sizes'
-      return reader.problemAtKey(at, `a subject cannot have its own version of ${name}: ${why}`)
+      const why = 'it counts several subjects together, and a count cannot have two sizes'
+      return reader.problemAtKey(at, `a subject cannot override ${name}: ${why}`)
     }
-    const fields = reader.fields(at, "a subject's own version of a limit", settingKeys)
+    const fields = reader.fields(at, "a subject's override of a limit", settingKeys)
     if (fields === undefined) return undefined
     const before = reader.problemCount
     const values = t.readMembers(reader, fields, membersFor(limit.algorithm))

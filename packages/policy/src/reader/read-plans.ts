@@ -34,12 +34,12 @@ export const namesForAll = (limits: Limits, plan?: string): ReadonlySet<string> 
 
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
-  prices: t.optional('Name of the price list of its subjects.', pricesName),
-  budget: t.optional('What each of its subjects means to spend in a period of that price list.', budget),
+  prices: t.optional('Name of the price list for its subjects.', pricesName),
+  budget: t.optional('Spending budget of each subject per period of the price list.', budget),
   selfService: t.optional("Whether its subjects' keys may read their own usage. Default: false.", t.boolean),
   ...t.publicTexts,
   ownAlerts: t.optional(
-    'Whether its subjects may choose addresses and percentages of alerts. Default: false.',
+    'Whether its subjects may set up their own alerts: addresses and percentages. Default: false.',
     t.boolean,
   ),
 })
@@ -94,7 +94,7 @@ function readPlanLimits(
   const found = findLimits(reader, names, limits)
   for (const { value, at: nameAt } of names) {
     const plans = limits.get(value)?.plans
-    if (plans?.includes(plan) === false) reader.problem(nameAt, `${value} is for the plans ${plans.join(', ')} alone`)
+    if (plans?.includes(plan) === false) reader.problem(nameAt, `${value} is only for the plans ${plans.join(', ')}`)
   }
   const forAll = namesForAll(limits, plan)
   const count = new Set([...names.map(({ value }) => value), ...forAll]).size
@@ -102,7 +102,7 @@ function readPlanLimits(
   // More limits for all than fit in any decision are one problem there, not one of each plan.
   if (others <= limitsPerDecisionMax && count > limitsPerDecisionMax) {
     const beside = others === 0 ? '' : ` with the ${others} that apply to all`
-    return reader.problem(at, `makes ${count} limits${beside}; ${most}`)
+    return reader.problem(at, `adds up to ${count} limits${beside}; ${most}`)
   }
   return found
 }
@@ -140,7 +140,7 @@ export function routeLimitsReader(reader: PolicyReader, limits: Limits, plans: P
       const count = new Set([...own, ...met]).size
       if (count <= limitsPerDecisionMax) continue
       const others = plan === '' ? 'those that apply to all' : `those of plan ${plan} and those that apply to all`
-      return reader.problem(at, `makes ${count} limits with ${others}; ${most}`)
+      return reader.problem(at, `adds up to ${count} limits with ${others}; ${most}`)
     }
     return shared(lists, found.map(({ name }) => name).join(' '), found)
   }

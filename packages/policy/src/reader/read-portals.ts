@@ -7,7 +7,7 @@ const portalsMax = 10_000
 
 const portal = t.object('an entry of portals', {
   notBefore: t.required(
-    'Every portal token of the subject that was made before this stood here is refused.',
+    'Portal tokens of the subject created before this time are rejected.',
     t.text(timeRule, (written) => (parseTimeMs(written) === undefined ? undefined : written), {
       pattern: timePattern.source,
     }),

@@ -36,11 +36,11 @@ const currency = t.text(
 
 const tier = t.object('a tier', {
   up_to: t.optional(
-    'The last unit of the tier, counted after the included ones. Every tier but the last has it.',
+    'Last unit of the tier, not counting included units. Required in every tier but the last.',
     t.integer(1, Number.MAX_SAFE_INTEGER),
   ),
-  unit_amount: t.required('The price of a unit, as a decimal in quotes.', amount),
-  flat_amount: t.withDefault('Added once if a unit falls into the tier. Default: 0.', amount, 0n),
+  unit_amount: t.required('Price per unit, a quoted decimal.', amount),
+  flat_amount: t.withDefault('Flat fee, charged once if the tier is reached. Default: 0.', amount, 0n),
 })
 const tierList = t.list('a list of tiers', t.located(tier), {
   min: 1,
@@ -60,10 +60,10 @@ const tiers: t.ValueType<readonly PriceTier[]> = {
     for (const [index, { value, at: tierAt }] of found.entries()) {
       const { up_to: upTo } = value
       const isLast = index === found.length - 1
-      if (isLast && upTo !== undefined) return reader.problem(tierAt, 'is the last tier, which has no `up_to`')
+      if (isLast && upTo !== undefined) return reader.problem(tierAt, 'is the last tier, which must not have `up_to`')
       if (isLast) break
-      if (upTo === undefined) return reader.problem(tierAt, 'needs `up_to`: only the last tier has none')
-      if (upTo <= end) return reader.problem(tierAt, `ends at ${upTo}, and the tier before at ${end}`)
+      if (upTo === undefined) return reader.problem(tierAt, 'needs `up_to`: only the last tier may omit it')
+      if (upTo <= end) return reader.problem(tierAt, `ends at ${upTo}, but the tier before at ${end}`)
       end = upTo
     }
     return found.map(({ value: { up_to: upTo, unit_amount: unitAmount, flat_amount: flatAmount } }) => {
@@ -76,27 +76,24 @@ const routeName = t.located(t.anyText('the `match` of a route'))
 const line = t.object(
   'a line',
   {
-    name: t.required('What quotes call the line.', t.name),
+    name: t.required('Name of the line in quotes.', t.name),
     routes: t.optional(
-      'Routes by their `match`; one line may leave it out, and takes what no other line names.',
+      'Routes by their `match`. One line may omit it to cover all other routes.',
       t.list('a list of routes by their match', routeName, { min: 1, nameOf: ({ value }) => value }),
     ),
-    measure: t.required(
-      'What is counted: units that allowed requests used, or allowed decisions.',
-      t.oneOf(priceMeasures),
-    ),
-    included: t.withDefault('Units of a period that cost nothing.', t.integer(0, Number.MAX_SAFE_INTEGER), 0),
+    measure: t.required('What to count: units used by allowed requests, or allowed decisions.', t.oneOf(priceMeasures)),
+    included: t.withDefault('Free units per period.', t.integer(0, Number.MAX_SAFE_INTEGER), 0),
     mode: t.withDefault(
-      'Each unit at the price of its tier, or all units at the price of the tier that is reached.',
+      'graduated: each unit at the price of its tier; volume: all units at the price of the tier reached.',
       t.oneOf(tierModes),
       'graduated',
     ),
     per: t.optional(
-      'Units of a package: `unit_amount` is the price of one. Packages are counted over the whole period.',
+      'Units per package; `unit_amount` is then the price of a package. Packages are counted over the whole period.',
       t.integer(2, Number.MAX_SAFE_INTEGER),
     ),
     round: t.optional(
-      'up: a package that is begun is paid; down: only full ones are. Default: up.',
+      'up: charges for partial packages; down: only for full ones. Default: up.',
       t.oneOf(packageRounds),
     ),
     tiers: t.required('Prices by quantity.', tiers),
@@ -110,10 +107,10 @@ const lineList = t.list('a list of lines', t.located(line), {
 })
 
 const priceList = t.object('a price list', {
-  currency: t.required('Code of ISO 4217.', currency),
-  flat: t.withDefault('For a period, whatever was used. Default: 0.', amount, 0n),
-  minimum: t.withDefault('The least total of a period. Default: 0.', amount, 0n),
-  lines: t.required('What is paid for; may be empty.', lineList),
+  currency: t.required('ISO 4217 code.', currency),
+  flat: t.withDefault('Flat fee per period, whatever the usage. Default: 0.', amount, 0n),
+  minimum: t.withDefault('Minimum total per period. Default: 0.', amount, 0n),
+  lines: t.required('What is charged for; may be empty.', lineList),
 })
 
 /** The section `prices`. */
@@ -180,7 +177,7 @@ export function tooFine(value: Amount, digits: number): string | undefined {
 function checkPackages(reader: PolicyReader, at: SourcePosition, per: bigint, tiers: readonly PriceTier[]): void {
   const wrong = tiers.find(({ upTo = 0n }) => upTo % per !== 0n)
   if (wrong !== undefined)
-    reader.problem(at, `has a tier up to ${wrong.upTo}, which is no multiple of its \`per\`, ${per}`)
+    reader.problem(at, `has a tier up to ${wrong.upTo}, which is not a multiple of its \`per\`, ${per}`)
 }
 
 type WrittenLines = NonNullable<ReturnType<typeof lineList.read>>
@@ -191,12 +188,12 @@ function readLines(reader: PolicyReader, written: WrittenLines, named: t.Located
   return written.map(({ value, at }) => {
     const { name, routes, included, per, round, ...others } = value
     if (per !== undefined && others.mode === 'graduated') checkPackages(reader, at, BigInt(per), others.tiers)
-    if (round !== undefined && per === undefined) reader.problem(at, '`round` is of packages, and needs `per`')
+    if (round !== undefined && per === undefined) reader.problem(at, '`round` applies to packages and needs `per`')
     const packaging = per === undefined ? {} : { packaging: { per: BigInt(per), round: round ?? 'up' } }
-    if (names.has(name)) reader.problem(at, `another line is called ${name} too`)
+    if (names.has(name)) reader.problem(at, `another line is also called ${name}`)
     names.add(name)
     if (routes === undefined && rest !== undefined) {
-      reader.problem(at, `names no routes, and the line ${rest} takes the rest already`)
+      reader.problem(at, `names no routes, but the line ${rest} already covers all other routes`)
     }
     if (routes === undefined) rest ??= name
     named.push(...(routes ?? []))

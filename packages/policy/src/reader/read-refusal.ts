@@ -19,7 +19,7 @@ const body = t.checked(
     const wrong = namesInTemplate(template).find((name) => !refusalValueNames.some((known) => known === name))
     if (wrong === undefined) return template
     const near = reader.near(wrong, refusalValueNames)
-    return reader.problem(at, `names {{${wrong.slice(0, 40)}}}, and there are ${listed}${near}`)
+    return reader.problem(at, `names {{${wrong.slice(0, 40)}}}, but the values are ${listed}${near}`)
   },
   { minLength: 1, maxLength: bodyLengthMax },
 )
@@ -50,9 +50,9 @@ const setHeaders: t.ValueType<Readonly<Record<string, string>>> = {
       const name = written.toLowerCase()
       const isText = (text: string) => (headerValue.test(text) ? text : undefined)
       const value = reader.text(field, 'a text of 1 to 512 printable ASCII characters', isText)
-      if (!headerName.test(name)) reader.problemAtKey(field, 'is no name of a header')
-      else if (notToSet.test(name)) reader.problemAtKey(field, 'is a header of Weir, of the connection or of a session')
-      else if (found.has(name)) reader.problemAtKey(field, 'is there twice: the case of a name does not count')
+      if (!headerName.test(name)) reader.problemAtKey(field, 'is not a header name')
+      else if (notToSet.test(name)) reader.problemAtKey(field, 'is a header of Weir, the connection or a session')
+      else if (found.has(name)) reader.problemAtKey(field, 'is written twice: header names ignore case')
       if (value !== undefined) found.set(name, value)
     }
     return Object.fromEntries(found)
@@ -61,13 +61,13 @@ const setHeaders: t.ValueType<Readonly<Record<string, string>>> = {
 
 const fields = t.object('a refusal', {
   headers: t.optional(
-    "The rate-limit headers of its refusals; without, those of the process's dialect.",
+    "Dialect of the rate-limit headers. Default: the process's dialect.",
     t.oneOf([...rateLimitDialects, 'none']),
   ),
-  status: t.optional("The status, 400 to 599; without, Weir's own.", t.integer(400, 599)),
-  setHeaders: t.optional('Further headers, by name.', setHeaders),
-  body: t.optional(`The body, with ${listed}; without, a problem by RFC 9457.`, body),
-  contentType: t.optional(`The media type of that body. Default: ${defaultType}.`, t.matching(typeRule, typeForm)),
+  status: t.optional("The status, 400 to 599. Default: Weir's own.", t.integer(400, 599)),
+  setHeaders: t.optional('Additional headers, by name.', setHeaders),
+  body: t.optional(`The body; may contain ${listed}. Default: an RFC 9457 problem.`, body),
+  contentType: t.optional(`Media type of the body. Default: ${defaultType}.`, t.matching(typeRule, typeForm)),
 })
 
 /** How requests are answered that are refused. */
@@ -94,11 +94,11 @@ function isJsonText(template: string): boolean {
 }
 
 const notJson = (reader: PolicyReader, at: SourcePosition): undefined =>
-  reader.problem(at, 'has a `body` that is no JSON with its values in it; say `contentType` if it is none')
+  reader.problem(at, 'has a `body` that is not JSON with its values filled in; for another type, set `contentType`')
 
 const kindsRule = { unauthorized: '401', cost: '403', limit: '429', unavailable: '503' }
 const byKind = Object.fromEntries(
-  refusalKinds.map((kind) => [kind, t.optional(`Instead of Weir's ${kindsRule[kind]}.`, refusal)]),
+  refusalKinds.map((kind) => [kind, t.optional(`Replaces Weir's ${kindsRule[kind]}.`, refusal)]),
 )
 const kinds = t.object('refusals', byKind)
 
@@ -112,8 +112,8 @@ export function readRefusals(reader: PolicyReader, at: SourcePosition): Readonly
 
 /** `refusal`, which is that of limits, and `refusals` by kind: keys of a route and of a limit. */
 export const refusalMembers = {
-  refusal: t.optional('How its requests are answered that a limit refuses (429): short for `refusals.limit`.', refusal),
-  refusals: t.optional('How its requests are answered that are refused, by what for.', kinds),
+  refusal: t.optional('Response to requests that a limit refuses (429): short for `refusals.limit`.', refusal),
+  refusals: t.optional('Responses to refused requests, by reason.', kinds),
 }
 
 /** The refusals of a route or of a limit, as a part of it. */
@@ -123,7 +123,7 @@ export function refusalsOf(
   { refusal: limit, refusals }: { readonly refusal?: Refusal | undefined; readonly refusals?: Refusals | undefined },
 ): { readonly refusals?: Refusals } {
   if (limit !== undefined && refusals?.limit !== undefined) {
-    reader.refuseKey(fields, 'refusal', 'stands beside `refusals.limit`, which is the same')
+    reader.refuseKey(fields, 'refusal', 'conflicts with `refusals.limit`, which means the same')
   }
   const all = { ...refusals, ...definedFields({ limit }) }
   return Object.keys(all).length === 0 ? {} : { refusals: all }

@@ -59,26 +59,26 @@ const cost: t.ValueType<Cost> = {
 
 const route = t.object('a route', {
   match: t.required(
-    "METHOD /path; `:name` stands for one segment, `:name:verb` for one that ends in `:verb`, `*` at the end for any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
+    "METHOD /path; `:name` matches one segment, `:name:verb` a segment that ends in `:verb`, a final `*` any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
     match,
   ),
-  cost: t.withDefault('Units: a number, or where the request says it. Default: 1.', cost, {
+  cost: t.withDefault('Units: a number, or where the request states it. Default: 1.', cost, {
     cost: 1,
     costFrom: undefined,
   }),
-  upstream: t.optional('Name of the upstream, whatever the host.', t.anyText('the name of an upstream')),
-  limits: t.optional("Limits on top of the plan's.", limitNames),
+  upstream: t.optional('Name of the upstream, for any host.', t.anyText('the name of an upstream')),
+  limits: t.optional("Limits in addition to the plan's.", limitNames),
   // Shorter, and no client could settle in time.
   settle: t.optional(
-    'For how long the cost of its decisions can be settled: 1s to 24h.',
+    'How long the cost of a decision can be settled: 1s to 24h.',
     t.duration('1s', `${settleMsMax / 3_600_000}h`, { rule: 'a duration such as 30s, 15m or 2h' }),
   ),
   settleMax: t.optional(
-    'Most units that a decision can be settled to; without, the size of the largest of its limits.',
+    'The most units that a decision can be settled to. Default: the size of its largest limit.',
     t.integer(0, costMax),
   ),
   refundOn: t.optional(
-    'Statuses of answers for which the proxy refunds what the request was charged.',
+    'Response statuses for which the proxy refunds the cost.',
     t.list('a list of statuses such as [502, 503, 504]', t.integer(400, 599), {
       max: statusesMax,
       wrongCount: (count) => `has ${count} statuses, at most ${statusesMax}`,
@@ -180,7 +180,7 @@ function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
   }
   const costAt = fields.get('cost')
   if (costAt !== undefined && typeof reader.scalar(costAt) === 'string') {
-    reader.problem(costAt, 'must be a whole number: a descriptor says its cost by hits_addend')
+    reader.problem(costAt, 'must be a whole number: a descriptor states its cost in hits_addend')
   }
 }
 

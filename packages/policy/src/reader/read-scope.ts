@@ -51,14 +51,14 @@ const scope: t.ValueType<ScopePart> = {
 }
 
 function whyNoName(kind: NamedScopeKind, name: string): string | undefined {
-  if (kind === 'body' && !isPointer(name)) return `${name} is no JSON pointer such as /phone or /user/id`
+  if (kind === 'body' && !isPointer(name)) return `${name} is not a JSON pointer such as /phone or /user/id`
   if (kind === 'path' && !parameterForm.test(name)) return `${name} cannot be a parameter of a route`
   if (kind === 'cookie' && !tokenForm.test(name)) return `${name} cannot be the name of a cookie`
   if (kind !== 'header') return undefined
   if (!tokenForm.test(name)) return `${name} cannot be the name of a header`
   if (!secretHeaders.includes(name)) return undefined
   const instead = name === 'cookie' ? '`cookie:NAME`, which is hashed' : '`key`'
-  return `the header ${name} holds a secret, which must not stand in Redis keys; take ${instead}`
+  return `the header ${name} holds a secret, which must not be part of Redis keys; use ${instead}`
 }
 
 /** `[Xx]-[Aa]…`: a pattern of JSON Schema has no flags. */

@@ -13,10 +13,10 @@ const silence = t.object(
   'a silence',
   {
     ...alertChoice,
-    from: t.required('The first instant: alerts that were raised before it are sent.', t.time),
-    until: t.required('The first instant after it, at most 30 days later.', t.time),
-    by: t.required('Who made it: the name of a token.', t.name),
-    reason: t.optional('Why.', t.reason),
+    from: t.required('Start: alerts raised earlier are sent.', t.time),
+    until: t.required('End of the silence, exclusive; at most 30 days after the start.', t.time),
+    by: t.required('Creator: the name of a token.', t.name),
+    reason: t.optional('Reason.', t.reason),
   },
   { anyOf: Object.keys(alertChoice).map((key) => t.has(key)) },
 )
@@ -31,7 +31,7 @@ export const readSilences = (reader: PolicyReader, at: SourcePosition) =>
     if (found === undefined) return undefined
     const { types, limits, subjects, from, until } = found.values
     if (types === undefined && limits === undefined && subjects === undefined) {
-      reader.problem(field, 'needs `subjects`, `limits` or `types`: without any it would hide every alert')
+      reader.problem(field, 'needs `subjects`, `limits` or `types`: otherwise it would suppress every alert')
     }
     const untilAt = found.fields.get('until')
     if (from === undefined || until === undefined || untilAt === undefined) return undefined

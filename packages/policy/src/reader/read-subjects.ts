@@ -27,21 +27,21 @@ const suspensionReason = t.text(
 const settings = {
   plan: t.required('Name of a plan.', planName),
   timeZone: t.withDefault(
-    'IANA name, in which calendar periods begin.',
+    'Time zone of calendar periods, an IANA name.',
     t.text('an IANA time zone such as Asia/Kathmandu', knownTimeZone, { pattern: timeZonePattern.source }),
     'UTC',
   ),
   anchor: t.withDefault('Day of the month on which months begin.', t.integer(1, 31), 1),
-  limits: t.orEmpty("This subject's own versions of limits, by their names.", ownVersions),
-  prices: t.optional("Name of a price list of its own, instead of the plan's.", pricesName),
-  budget: t.optional('What it means to spend in a period of its price list.', budget),
-  selfService: t.optional('Whether its keys may read its own usage. Default: what its plan says.', t.boolean),
+  limits: t.orEmpty("This subject's overrides of limits, by limit name.", ownVersions),
+  prices: t.optional("Name of a price list that replaces the plan's.", pricesName),
+  budget: t.optional('Spending budget per period of its price list.', budget),
+  selfService: t.optional("Whether its keys may read its own usage. Default: the plan's setting.", t.boolean),
   ownAlerts: t.optional(
-    'Whether it may choose addresses and percentages of alerts. Default: what its plan says.',
+    "Whether it may set up its own alerts: addresses and percentages. Default: the plan's setting.",
     t.boolean,
   ),
-  suspended: t.optional('Why all its requests are refused, as the refusals say.', suspensionReason),
-  contact: t.optional('Where the subject itself gets its alerts, by endpoints of type subject.', contact),
+  suspended: t.optional('Suspends the subject; the reason is shown in refusals.', suspensionReason),
+  contact: t.optional("The subject's own contact for alerts, used by endpoints of type subject.", contact),
 }
 
 /** A subject without its keys, as the admin API accepts it. */

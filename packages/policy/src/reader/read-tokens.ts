@@ -12,15 +12,15 @@ const subjectsMax = 100
 const members = {
   sha256: t.required('SHA-256 of the whole token.', t.sha256('token')),
   scopes: t.required(
-    'What it may do.',
+    'What the token may do.',
     t.list('a list such as [usage, keys]', t.oneOf(tokenScopes), {
       min: 1,
-      wrongCount: () => 'names no scope: the token could do nothing',
+      wrongCount: () => 'names no scope, so the token could do nothing',
       nameOf: String,
     }),
   ),
   subjects: t.optional(
-    `It reads the usage of these subjects and nothing else; its scopes are of ${subjectScopes.join(', ')} then.`,
+    `Limits the token to the usage of these subjects; its scopes may then only be ${subjectScopes.join(', ')}.`,
     t.list('a list of subjects such as [acme]', t.matching(subjectRule, subjectPattern), {
       min: 1,
       max: subjectsMax,
@@ -28,7 +28,7 @@ const members = {
       wrongCount: (count) => `names ${count} subjects; a token is limited to 1 to ${subjectsMax}`,
     }),
   ),
-  expires: t.optional('From then on the token is not accepted: 2027-01-31T00:00:00Z.', t.time),
+  expires: t.optional('Expiry, after which the token is rejected: 2027-01-31T00:00:00Z.', t.time),
 }
 const limited = { properties: { scopes: { items: { enum: subjectScopes } } } }
 const token = t.object('a token', members, t.implies(t.has('subjects'), limited))
@@ -41,7 +41,7 @@ export const tokenEntries = t.entries(token.schema, {
   one: 'a token',
   max: tokensMax,
   // What the audit calls the token of the environment.
-  reserved: { names: ['root'], message: 'this name is that of the token in WEIR_ADMIN_TOKEN_SHA256' },
+  reserved: { names: ['root'], message: 'this name is reserved for the token in WEIR_ADMIN_TOKEN_SHA256' },
 })
 
 /** The tokens by hash. No two have the same one. */
@@ -57,7 +57,7 @@ export function readTokens(reader: PolicyReader, at: SourcePosition): ReadonlyMa
     const tooFar = found.fields.has('subjects') ? scopes.filter((scope) => !isSubjectScope(scope)) : []
     if (scopesAt !== undefined && tooFar.length > 0) {
       const most = `a token with \`subjects\` has no scope but ${subjectScopes.join(', ')}`
-      reader.problem(scopesAt, `${most}, and this one has ${tooFar.join(', ')}`)
+      reader.problem(scopesAt, `${most}, but this one has ${tooFar.join(', ')}`)
     }
     const same = positions.get(sha256)
     if (same !== undefined) reader.problem(hashAt, `the same token is ${reader.where(same)}`)

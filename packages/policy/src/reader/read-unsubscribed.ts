@@ -8,7 +8,7 @@ const addressesMax = 100
 
 const unsubscribed = t.object('an entry of unsubscribed', {
   email: t.required(
-    'Addresses that get no mail, each by the beginning of its SHA-256, as in the names of deliveries.',
+    'Addresses that get no mail, each as the start of its SHA-256, as in the names of deliveries.',
     t.list('a list of hashes', t.matching('12 hex digits in lower case', /^[0-9a-f]{12}$/), {
       min: 1,
       max: addressesMax,

@@ -22,14 +22,14 @@ const origin = t.matching(
 const cors = t.checked(
   t.object('a cors', {
     origins: t.required(
-      'Origins of the pages that may read answers; "*" for all.',
-      t.list('a list of origins', origin, { min: 1, wrongCount: () => 'names no origin: no page could read anything' }),
+      'Origins of pages that may read responses; "*" for all.',
+      t.list('a list of origins', origin, { min: 1, wrongCount: () => 'names no origin: no page could read answers' }),
     ),
-    credentials: t.withDefault('Cookies of the browser go along; not with "*". Default: false.', t.boolean, false),
+    credentials: t.withDefault('Allows browser cookies; not with "*". Default: false.', t.boolean, false),
   }),
   (found, reader, at): Cors | undefined => {
     if (!found.credentials || !found.origins.includes('*')) return found
-    return reader.problem(at, 'has credentials for every origin: any page could act as its visitor; name the origins')
+    return reader.problem(at, 'allows every origin with credentials: any page could act as its visitor; name origins')
   },
 )
 
@@ -39,20 +39,20 @@ const upstream = t.object('an upstream', {
     t.secretText(urlRule, parseOrigin, { pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/@?#\\s]+/?$' }),
   ),
   hosts: t.optional(
-    'Host names it answers for, without port; "*.example.com" for all below that name, "*" for every other one.',
+    'Host names to serve, without port; "*.example.com" for all subdomains, "*" for all other hosts.',
     hosts,
   ),
   timeout: t.withDefault(
-    'It counts as gone when it sends nothing for this long: 100ms to 1h. Default: 30s.',
+    'Timeout if the upstream sends nothing for this long: 100ms to 1h. Default: 30s.',
     timeout,
     timeoutMs,
   ),
   keepInPath: t.orEmpty(
-    'What it takes for data in a path: "%2F", ";" or "//". Such paths are passed on as they came.',
+    'Marks that the upstream treats as data in a path: "%2F", ";" or "//". Such paths are forwarded unchanged.',
     t.list('a list of "%2F", ";" and "//"', t.oneOf(pathMarks), { nameOf: String }),
   ),
-  cors: t.optional('Weir answers preflights, uncounted, and says which pages may read answers.', cors),
-  preserveHost: t.withDefault("It gets the client's Host instead of its own. Default: false.", t.boolean, false),
+  cors: t.optional('Weir answers preflights, uncounted, and sets which pages may read responses.', cors),
+  preserveHost: t.withDefault("Sends the client's Host, not the upstream's. Default: false.", t.boolean, false),
 })
 
 /** The section `upstreams`. */
@@ -68,9 +68,9 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Readonl
     for (const { value: one, at: hostAt } of taken) {
       const owner = owners.get(one)
       if (owner === undefined) owners.set(one, name)
-      else if (isWritten) reader.problem(hostAt, `the host ${one} is the upstream ${owner}'s already`)
+      else if (isWritten) reader.problem(hostAt, `the host ${one} already belongs to the upstream ${owner}`)
       else {
-        const why = `without, it takes every host, as the upstream ${owner} does ([] for routes only)`
+        const why = `by default it serves every host, as the upstream ${owner} does ([] for routes only)`
         reader.problemAtKey(field, `needs \`hosts\`: ${why}`)
       }
     }

@@ -19,16 +19,16 @@ const watch = t.object('a watch', {
     t.oneOf(watchedAlerts),
   ),
   per: t.withDefault(
-    'Each subject or each address by itself, or all of them together.',
+    'Whether to watch each subject, each address, or all together.',
     t.oneOf(['subject', 'address', 'all']),
     'subject',
   ),
-  window: t.withDefault('The time that is counted, in whole minutes up to an hour. Default: 5m.', window, 5 * minuteMs),
-  factor: t.withDefault('How many times as much as usual, or as little.', t.integer(2, 1_000), 5),
+  window: t.withDefault('Length of the window, in whole minutes up to an hour. Default: 5m.', window, 5 * minuteMs),
+  factor: t.withDefault('How many times more, or less, than usual.', t.integer(2, 1_000), 5),
   // A handful of requests means nothing.
-  least: t.withDefault('Fewer requests raise no alert.', t.integer(1, Number.MAX_SAFE_INTEGER), 100),
+  least: t.withDefault('The fewest requests that raise an alert.', t.integer(1, Number.MAX_SAFE_INTEGER), 100),
   cooldown: t.withDefault(
-    'The alert is not raised again for this long: 1m to 7d. Default: 1h.',
+    'The least time before the alert is raised again: 1m to 7d. Default: 1h.',
     t.duration('1m', '7d', { rule: 'a duration such as 30m, 2h or 1d' }),
     60 * minuteMs,
   ),

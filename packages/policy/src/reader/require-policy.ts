@@ -14,5 +14,5 @@ export function requirePolicy(text: string, file: string, report: (line: string)
     return parsed.policy
   }
   const lines = parsed.problems.map(formatProblem)
-  throw new WeirError('POLICY_INVALID', `The policy is not right.\n  ${lines.join('\n  ')}`)
+  throw new WeirError('POLICY_INVALID', `The policy is invalid.\n  ${lines.join('\n  ')}`)
 }

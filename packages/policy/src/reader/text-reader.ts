@@ -58,7 +58,7 @@ export class TextReader extends PolicyReader {
     })
     const faults = [...document.errors, ...document.warnings]
     for (const { code, pos, message } of faults) {
-      const plain = code === 'MULTIPLE_DOCS' ? 'a policy is one document; another begins here' : message
+      const plain = code === 'MULTIPLE_DOCS' ? 'a policy is a single document; a second one begins here' : message
       this.add('', `is not valid YAML: ${plain}`, pos[0])
     }
     if (faults.length > 0) return undefined
@@ -98,7 +98,7 @@ export class TextReader extends PolicyReader {
 
   override wrong(at: SourcePosition, message: string, hint = ''): undefined {
     if (!isAlias(at.node)) return super.wrong(at, message, hint)
-    return this.problem(at, 'is a YAML alias, which a policy does not have; write the value out')
+    return this.problem(at, 'is a YAML alias, which a policy does not support; write the value out')
   }
 
   protected lineOf({ keyOffset }: SourcePosition): number {

@@ -230,14 +230,14 @@ const titleLengthMax = 64
 /** What customers read of a limit or a plan. */
 export const publicTexts = {
   title: optional(
-    'What customers see instead of the name.',
+    'Name shown to customers.',
     text(
       `a text of 1 to ${titleLengthMax} characters`,
       (written) => (written.length < 1 || written.length > titleLengthMax ? undefined : written),
       { minLength: 1, maxLength: titleLengthMax },
     ),
   ),
-  about: optional('A sentence about it for customers.', reason),
+  about: optional('Description shown to customers.', reason),
 }
 
 /** A key that has this value if it is left out. */

@@ -171,7 +171,7 @@ test('a change that leaves an entity without the plan or limit that it names is 
   ])
   expect(refused(state, put('plan', 'free', { limits: ['day'] }), put('route', 'GET /a', { upstream: 'api' }))).toEqual(
     [
-      'subjects.c.limits.minute: never applies to this subject: neither the plan free nor a route names it, and it does not apply to all',
+      'subjects.c.limits.minute: never applies to this subject: neither the plan free nor a route names it, nor does it apply to all',
     ],
   )
   expect(refused(state, put('route', 'GET /:x', { cost: 0 }), put('route', 'GET /:y', {}))).toEqual([
@@ -264,7 +264,7 @@ test('a route that is not edited must fit the definitions that are', () => {
   const names = Array.from({ length: 16 }, (_, at) => `l${at}`)
   const more = names.map((name) => put('limit', name, { algorithm: 'fixed_window', size: 9, window: '1m' }))
   expect(refused(state, ...more, put('plan', 'wide', { limits: names }))).toEqual([
-    'routes["GET /a"].limits: makes 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
+    'routes["GET /a"].limits: adds up to 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
   ])
   expect(refused(state, ...more, put('route', 'GET /a', { match: 'GET /a' }))).toEqual([
     'routes["GET /a"].match: is written twice, first at routes["GET /a"]',
@@ -383,14 +383,14 @@ test('a limit counts by a parameter only as long as its routes have it, whicheve
   const state = stateOf()
   applied(state, put('limit', 'per-user', limit('path:user')), route('GET /u/:user'))
   expect(refused(state, put('limit', 'nowhere', limit('path:id')))).toEqual([
-    'limits.nowhere.by: counts by path:id, and no route has a parameter :id',
+    'limits.nowhere.by: counts by path:id, but no route has a parameter :id',
   ])
   applied(state, put('route', 'GET /other/:id', {}))
   const has = 'has no parameter'
   expect(refused(state, put('limit', 'per-user', limit('path:id')))).toEqual([
-    `routes["GET /u/:user"].limits[0]: counts by path:id, and GET /u/:user ${has} :id`,
+    `routes["GET /u/:user"].limits[0]: counts by path:id, but GET /u/:user ${has} :id`,
   ])
   expect(refused(state, route('GET /a/b'))).toEqual([
-    `routes["GET /a/b"].limits[0]: counts by path:user, and GET /a/b ${has} :user`,
+    `routes["GET /a/b"].limits[0]: counts by path:user, but GET /a/b ${has} :user`,
   ])
 })
