@@ -71,7 +71,7 @@ it(
         done(result['2xx'] + result.non2xx)
       })
     })
-    await page.getByText(/not listed: more than 200 a second/).waitFor()
+    await page.getByText(/not listed: more than 200 per second/).waitFor()
     const begun = await heapBytes()
     const stretches = await watchFrames(page, wire, () => isOver)
     const grown = (await heapBytes()) - begun

@@ -46,12 +46,12 @@ it('point 7: without ClickHouse the panels of usage say so and keep what they ha
 
 it('point 7: without Redis the health says so, and usage goes on', async () => {
   const { page, close } = await stack.open()
-  await says(page, 'Is all well?', /Redis answers/)
+  await says(page, 'Status', /Redis answers/)
   await whileStopped('redis', async () => {
-    await says(page, 'Is all well?', /^✕ /)
+    await says(page, 'Status', /^✕ /)
     await says(page, 'Most units', /^acme$/)
   })
-  await says(page, 'Is all well?', /Redis answers/)
+  await says(page, 'Status', /Redis answers/)
   await close()
 })
 
@@ -59,7 +59,7 @@ it('point 7: without Kafka the health names what waits, and usage goes on', asyn
   const { page, close } = await stack.open()
   await untilLoaded(page)
   // On a busy machine a process may have answered too late just now.
-  const faults = panelOf(page, 'Is all well?').locator('.fault')
+  const faults = panelOf(page, 'Status').locator('.fault')
   await expect.poll(() => faults.count(), { timeout: noticedMs }).toBe(0)
   await whileStopped('kafka', async () => {
     await faults.first().waitFor({ timeout: noticedMs })

@@ -99,11 +99,11 @@ it('an alert that did not arrive is found, says when the next try at an endpoint
   await page.getByRole('heading', { level: 1, name: /quarry/ }).waitFor()
   const row = page.getByRole('table', { name: 'Delivery status' }).locator('tbody tr', { hasText: 'ops' })
   expect(await row.textContent()).toMatch(/^ops✕ failed4 of 10, in \d+ min/)
-  await row.getByRole('button', { name: 'Send again' }).click()
+  await row.getByRole('button', { name: 'Resend' }).click()
   const sent = page.waitForRequest((request) => request.url().endsWith('/redeliver'))
-  await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Resend' }).click()
   expect((await sent).postDataJSON()).toEqual({ endpoint: 'ops' })
-  const asked = page.getByRole('dialog').getByText('Asked for 1 delivery.')
+  const asked = page.getByRole('dialog').getByText('Queued 1 delivery.')
   await asked.waitFor()
   // It stays, whatever becomes of the delivery meanwhile.
   await expect.poll(() => row.textContent(), { timeout: 20_000 }).not.toMatch(/^ops✕ failed4 of 10/)
@@ -127,8 +127,8 @@ it('alerts are those of the chosen span; an endpoint leads to its deliveries, an
   // Nothing on this machine answers to its name.
   for (let at = 0; at < 6; at += 1) await stack.api('POST /v1/endpoints/ops/test', {})
   await page.goto(`${stack.console}/endpoints`)
-  await row('ops').getByText('✕ fails: deliveries held back').waitFor({ timeout: 60_000 })
-  expect(await row('finance').textContent()).not.toContain('fails')
+  await row('ops').getByText('✕ failing: deliveries held back').waitFor({ timeout: 60_000 })
+  expect(await row('finance').textContent()).not.toContain('failing')
   expect(faults).toEqual([])
   await close()
 })
@@ -142,7 +142,7 @@ it('the search says what has a name, goes there if it is one thing, and says so 
   await search('finance')
   await page.getByRole('region', { name: 'finance' }).getByText('slack').first().waitFor()
   await search('fixed')
-  const found = page.getByRole('table', { name: 'Found' })
+  const found = page.getByRole('table', { name: 'Results' })
   await found.getByRole('link').first().waitFor()
   expect((await found.getByRole('row').allTextContents()).toSorted()).toEqual([
     expect.stringMatching(/^What/),
@@ -160,7 +160,7 @@ it('the search says what has a name, goes there if it is one thing, and says so 
 it('a customer’s page lists the keys that act there, and no other acts', async () => {
   const { page, close } = await stack.open('/me', portalToken)
   await page.keyboard.press('?')
-  const dialog = page.getByRole('dialog', { name: 'Keys' })
+  const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
   const keys = (await dialog.locator('dt').allTextContents()).map((one) => one.trim())
   expect(keys).toEqual(['j k', 'Enter', '[ ]', 't', '← →', 'Esc'])
   await dialog.getByRole('button', { name: 'Done' }).click()

@@ -67,7 +67,7 @@ it('point 4: a pasted Weir-Decision is explained as the script answered, for eac
     const headers = await refusedBy(kind)
     const text = await explain(page, `Weir-Decision: ${headers.get('weir-decision')}`)
     expect([kind, text]).toEqual([kind, expect.stringContaining(`Refused by ${kind}: `)])
-    const [, wait = ''] = /Would have helped: waiting ([^·]+)/.exec(text) ?? []
+    const [, wait = ''] = /Would have allowed it: waiting ([^·]+)/.exec(text) ?? []
     // One wait, in the sentence and in what would have helped.
     expect([kind, text]).toEqual([kind, expect.stringContaining(`admitted ${wait.trim()} later`)])
     const promisedMs = Number(headers.get('retry-after')) * 1_000
@@ -172,7 +172,7 @@ it('point 8: an error of the policy is shown at its line; the second of two writ
   await own?.fill(text.replace('size: 50,', 'size: 60,'))
   const impact = first.page.getByRole('region', { name: 'Impact' })
   await impact.getByText('Nobody would be refused more or less often.').waitFor()
-  await impact.getByText(/^Decided again: [\d,]+ decisions? of \d+ subjects?, (?:< )?\d+% of all\.$/).waitFor()
+  await impact.getByText(/^Replayed: [\d,]+ decisions? of \d+ subjects?, (?:< )?\d+% of all\.$/).waitFor()
   await other?.fill(text.replace('size: 50,', 'size: 70,'))
   for (const { page } of [first, second]) {
     await page.getByRole('button', { name: 'Apply 1 change' }).first().click()
@@ -180,7 +180,7 @@ it('point 8: an error of the policy is shown at its line; the second of two writ
   }
   await first.page.getByRole('dialog').getByText('Applied').waitFor()
   const told = second.page.getByRole('alert')
-  expect(await told.textContent()).toMatch(/ada has changed the policy meanwhile.*size: 50.*size: 60/)
+  expect(await told.textContent()).toMatch(/ada changed the policy in the meantime.*size: 50.*size: 60/)
   expect(await second.page.getByRole('region', { name: 'Diff' }).textContent()).toContain('size: 70')
   expect((await stack.api<{ size: number }>('GET /v1/limits/day')).size).toBe(60)
   await told.getByRole('button', { name: /^Keep mine/ }).click()

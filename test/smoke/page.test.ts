@@ -10,7 +10,7 @@ const bytesMax = 200_000
 /** What each page of the navigation shows of what was asked below. */
 const shown: Readonly<Record<string, RegExp>> = {
   Overview: /120\s*allowed.*25\s*refused/s,
-  Live: /The last decisions/,
+  Live: /Latest decisions/,
   Usage: /demo-small/,
   Subjects: /demo-small.*✕ trial-day 100%, full/s,
   Decisions: /✕ refused.*trial-day/s,

@@ -41,7 +41,7 @@ async function answer<T>(path: string, read: (response: Response) => Promise<T>,
     throw new Refusal(response.status, await json(response), Number(response.headers.get('retry-after') ?? 0))
   } catch (error) {
     if (error instanceof Refusal) throw error
-    const detail = error instanceof SyntaxError ? 'The answer is no JSON.' : 'The console does not answer.'
+    const detail = error instanceof SyntaxError ? 'The response is not JSON.' : 'The console does not answer.'
     throw new Refusal(0, { detail })
   }
 }

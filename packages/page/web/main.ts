@@ -34,7 +34,7 @@ import { type Session, setSession, useSession } from './session.ts'
 
 /** Where links of releases before 0.11 lead. */
 const gone = () => html`<h1>No invoices</h1>
-  <p>Weir closes no invoices. <a href=${hrefOf('/prices')}>Prices</a> say what usage costs, and <code>weir usage export</code> has what to invoice.</p>`
+  <p>Weir does not issue invoices. <a href=${hrefOf('/prices')}>Prices</a> show what usage costs, and <code>weir usage export</code> exports what to invoice.</p>`
 
 interface Page {
   /** `:id` of the path is decoded. */
@@ -71,7 +71,7 @@ const pages: Readonly<Record<PagePath, Page>> = {
   '/system': { name: 'System', draw: () => html`<${SystemPage} />` },
   '/me': {
     draw: () =>
-      html`<h1>This page is for customers</h1><p>A portal’s link, or a key with <code>selfService</code>, opens it.</p>`,
+      html`<h1>This page is for customers</h1><p>Open it with a portal link or a key with <code>selfService</code>.</p>`,
   },
 }
 
@@ -90,7 +90,7 @@ function pageOf({ path }: PageLocation) {
   return found === undefined ? undefined : { draw: pages[found].draw, id: decodeURIComponent(path.slice(at + 1)) }
 }
 
-const schemeNames: Readonly<Record<string, string>> = { '': 'as the system', light: 'light', dark: 'dark' }
+const schemeNames: Readonly<Record<string, string>> = { '': 'system', light: 'light', dark: 'dark' }
 
 function Scheme() {
   const [scheme, set] = useState(localStorage.getItem('scheme') ?? '')
@@ -145,9 +145,9 @@ function Frame({ session }: { readonly session: Session }) {
     if (isOwn && page === undefined && here.path !== '/me') replace(hrefOf('/me'))
   }, [isOwn, page === undefined, here.path])
   const own = html`<${MePage} subjects=${session.subjects ?? []} />`
-  const drawn = page === undefined ? (isOwn ? own : html`<h1>There is no such page</h1>`) : page.draw(page.id)
+  const drawn = page === undefined ? (isOwn ? own : html`<h1>Page not found</h1>`) : page.draw(page.id)
   return html`
-    <a class="skip" href="#content">To the content</a>
+    <a class="skip" href="#content">Skip to content</a>
     <header class="top">
       <a class="brand" href=${hrefOf(isOwn ? '/me' : '/')}>${(!isOwn || vendor.name === '') && html`<svg viewBox="0 0 32 32" aria-hidden="true"><path d="M3 11c5-5 7.5 5 13 0s8 5 13 0M3 21c5-5 7.5 5 13 0s8 5 13 0" /></svg>`}${name}</a>
       ${!isOwn && html`<${Navigation} here=${here} session=${session} />`}

@@ -20,11 +20,11 @@ type Step = Alert['deliveries'][number]
 /** What the facts of alerts are called, where the name of the field is not what one says. */
 const factNames: Readonly<Record<string, string>> = {
   percent: 'Threshold',
-  usual: 'Usually',
+  usual: 'Usual',
   prices: 'Price list',
-  runs_out: 'Used up',
+  runs_out: 'Runs out',
   by: 'Counted by',
-  amount: 'Costs so far',
+  amount: 'Cost so far',
   decision_id: 'Decision',
   more: 'Further blocks',
 }
@@ -47,7 +47,7 @@ function fact(name: string, value: unknown) {
   if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)) return html`<${Time} at=${value} />`
   if (name === 'alerts' && Array.isArray(value))
     return value.map(({ id, title }) => html`<div key=${id}><a href=${hrefOf(`/alerts/${id}`)}>${title}</a></div>`)
-  return value === null ? 'not known' : inline(value)
+  return value === null ? 'unknown' : inline(value)
 }
 
 /** What an alert says: a time that begins and one that ends are one fact. */
@@ -72,9 +72,9 @@ function Facts({ alert }: { readonly alert: Alert }) {
 function Redeliver(props: { readonly path: string; readonly endpoint?: string; readonly again: () => void }) {
   const { path, endpoint, again } = props
   const run = () => send('POST', `${path}/redeliver`, { endpoint })
-  const where = endpoint ?? 'wherever it went, also where it has arrived'
-  const about = html`<p>Sends it again to ${where}, with the same id: receivers that have it ignore it.</p>`
-  return html`<${Action} label=${endpoint === undefined ? 'Send again everywhere' : 'Send again'} scope="write" about=${about} run=${run} said=${saidAsked} again=${again} />`
+  const where = endpoint ?? 'all its endpoints, including those that have it'
+  const about = html`<p>Resends the alert to ${where}, under the same id, so receivers can ignore duplicates.</p>`
+  return html`<${Action} label=${endpoint === undefined ? 'Resend everywhere' : 'Resend'} scope="write" about=${about} run=${run} said=${saidAsked} again=${again} />`
 }
 
 /** Says which endpoints are private: their answers are not kept. */
@@ -85,7 +85,7 @@ function usePrivate() {
 }
 
 const said = ({ error, answer, endpoint, status }: Step, isPrivate: (endpoint: string) => boolean) =>
-  html`${error} ${answer !== '' ? html`<code>${answer}</code>` : status > 0 && isPrivate(endpoint) && html`<span class="quiet">(answers of private endpoints are not kept)</span>`}`
+  html`${error} ${answer !== '' ? html`<code>${answer}</code>` : status > 0 && isPrivate(endpoint) && html`<span class="quiet">(responses of private endpoints are not stored)</span>`}`
 
 interface StepsProps {
   readonly steps: readonly Step[]
@@ -117,13 +117,13 @@ function Standing({ path, steps, most, isPrivate, again }: StandingProps) {
     },
     { name: 'Outcome', isPlain: true, cell: (step) => outcome(step.outcome) },
     {
-      name: 'Next try',
+      name: 'Next attempt',
       cell: ({ attempt, next_try: next }) =>
         next === null
           ? ''
           : html`${attempt + 1} of ${most}, <span title=${next}>${Date.parse(next) <= Date.now() ? 'now' : ago(Date.parse(next))}</span>`,
     },
-    { name: 'Answer', isPlain: true, cell: (step) => said(step, isPrivate) },
+    { name: 'Response', isPlain: true, cell: (step) => said(step, isPrivate) },
     {
       name: '',
       isPlain: true,
@@ -144,11 +144,11 @@ function Steps({ steps, most, isPrivate }: StepsProps) {
   const columns: readonly Column<Step>[] = [
     { name: 'When', isPlain: true, cell: ({ at }) => html`<${Time} at=${at} />` },
     { name: 'Endpoint', isPlain: true, cell: ({ endpoint }) => endpoint },
-    { name: 'Try', isNumber: true, cell: ({ attempt }) => (attempt === 0 ? '–' : `${attempt} of ${most}`) },
+    { name: 'Attempt', isNumber: true, cell: ({ attempt }) => (attempt === 0 ? '–' : `${attempt} of ${most}`) },
     { name: 'Outcome', isPlain: true, cell: (step) => outcome(step.outcome) },
     { name: 'Status', isNumber: true, cell: ({ status }) => (status === 0 ? '–' : status) },
     { name: 'ms', isNumber: true, isMinor: true, cell: ({ ms }) => count(ms) },
-    { name: 'Answer', isPlain: true, cell: (step) => said(step, isPrivate) },
+    { name: 'Response', isPlain: true, cell: (step) => said(step, isPrivate) },
   ]
   return html`<${Table} caption="Delivery log" columns=${columns} rows=${told.toReversed()} keyOf=${({ endpoint, at, outcome: what }: Step) => `${endpoint} ${at} ${what}`} />`
 }
@@ -171,7 +171,7 @@ export function AlertPage({ id }: { readonly id: string }) {
     ${
       data !== undefined &&
       html`<section class="panel" aria-label="Deliveries"><header><h2>Deliveries</h2></header>
-        ${steps.length === 0 ? html`<p class="empty">Sent to no endpoint.</p>` : html`<${Standing} path=${path} steps=${steps} most=${data.attempts_max} isPrivate=${isPrivate} again=${again} />`}
+        ${steps.length === 0 ? html`<p class="empty">Not sent to any endpoint.</p>` : html`<${Standing} path=${path} steps=${steps} most=${data.attempts_max} isPrivate=${isPrivate} again=${again} />`}
       </section>
       ${steps.length > 0 && html`<section class="panel" aria-label="Delivery log"><header><h2>Delivery log</h2></header><${Steps} steps=${steps} most=${data.attempts_max} isPrivate=${isPrivate} /></section>`}`
     }

@@ -34,9 +34,9 @@ export const isFailed = (outcome: string) => failedOutcomes.includes(outcome)
 
 /** What one looks for among deliveries, by the outcomes that the API is asked for. */
 const outcomeChoices = {
-  '': 'delivered or not',
+  '': 'any outcome',
   [failedOutcomes.join(',')]: 'not delivered',
-  failed: 'failed, tried again',
+  failed: 'failed, retrying',
   given_up: 'given up',
   dropped: 'dropped',
   delivered: 'delivered',
@@ -62,7 +62,7 @@ const columnsFor = (endpoint: string): readonly Column<ListedAlert>[] => [
     isPlain: true,
     cell: ({ deliveries, state }) =>
       Object.keys(deliveries).length === 0
-        ? html`<span class="quiet">${state === 'late' ? 'to no endpoint: its period was over' : 'to no endpoint'}</span>`
+        ? html`<span class="quiet">${state === 'late' ? 'not sent: its period was over' : 'not sent'}</span>`
         : html`<div class="row">${Object.entries(deliveries)
             .filter(([name]) => isAt(endpoint)(name))
             .map(([name, what]) => html`<span key=${name}>${name} ${outcome(what)}</span>`)}</div>`,
@@ -75,22 +75,22 @@ function Silence({ alert: { subject, type } }: { readonly alert: ListedAlert }) 
   const [length, setLength] = useState('2h')
   const lengths = { '2h': '2 hours', '24h': 'a day', '168h': 'a week' }
   const body = { types: [type], ...(subject === '' ? {} : { subjects: [subject] }), for: length }
-  const about = html`<p>Alerts of type <b>${alertTypeNames[type] ?? type}</b>${subject !== '' && ` about ${subject}`} are listed, but sent to no endpoint.</p>
+  const about = html`<p>Alerts of type <b>${alertTypeNames[type] ?? type}</b>${subject !== '' && ` about ${subject}`} are listed but not sent.</p>
     <${Field} label="For" options=${lengths} value=${length} onValue=${setLength} />`
   return html`<${Action} label="Silence" scope="write" about=${about} run=${() => send('POST', '/v1/silences', body)} />`
 }
 
 /** How many deliveries were asked for. */
 export const saidAsked = ({ requested }: { readonly requested: number }) =>
-  html`<p>Asked for ${counted(requested, 'delivery', 'deliveries')}.</p>`
+  html`<p>Queued ${counted(requested, 'delivery', 'deliveries')}.</p>`
 
 /** Sends again what was given up or dropped in the chosen span, everywhere or at one endpoint. */
 function RedeliverFailed({ endpoint }: { readonly endpoint: string }) {
   const { range, label, zone } = useSpan()
   const body = { ...range, time_zone: zone, endpoint: endpoint || undefined }
   const run = () => send('POST', '/v1/deliveries/redeliver', body)
-  const about = html`<p>All that was given up or dropped${endpoint !== '' && ` at ${endpoint}`} in this span (${label}) is delivered once more, under the same ids: a receiver that has it ignores it.</p>`
-  return html`<${Action} label="Send failed ones again" scope="write" about=${about} run=${run} said=${saidAsked} />`
+  const about = html`<p>Resends all alerts given up or dropped${endpoint !== '' && ` at ${endpoint}`} in this period (${label}), under the same ids, so receivers can ignore duplicates.</p>`
+  return html`<${Action} label="Resend failed" scope="write" about=${about} run=${run} said=${saidAsked} />`
 }
 
 export function AlertsPage() {
@@ -105,11 +105,11 @@ export function AlertsPage() {
   const asked = useAnswer<Page<ListedAlert>>(path, after === '' ? 5_000 : undefined)
   const endpoints = useAnswer<Page<Entity>>('/v1/endpoints?limit=1000').data?.items.map(({ name }) => name) ?? []
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
-  const types = { '': 'every type', ...alertTypeNames }
+  const types = { '': 'all types', ...alertTypeNames }
   const names = [...new Set([...endpoints, ...(endpoint === '' ? [] : [endpoint])])]
-  const everyEndpoint = { '': 'every endpoint', ...Object.fromEntries(names.map((one) => [one, one])) }
+  const everyEndpoint = { '': 'all endpoints', ...Object.fromEntries(names.map((one) => [one, one])) }
   const isFiltered = type + subject + endpoint + what !== ''
-  const none = html`<${NothingHere} what=${`No alerts ${isFiltered ? 'with these filters ' : ''}in this span.`} />`
+  const none = html`<${NothingHere} what=${`No alerts ${isFiltered ? 'with these filters ' : ''}in this period.`} />`
   return html`
     <div class="head"><h1>Alerts</h1><${RedeliverFailed} endpoint=${endpoint} /></div>
     <${Tabs} of=${alertTabs} label="Alerts" />

@@ -40,7 +40,7 @@ export function AnswersPanels({ fixed = {} }: { readonly fixed?: Readonly<Record
   const coarse = step === 'minute' ? 'quarter_hour' : step
   const chartPath = pathOf('/v1/outcomes', { ...asked, step: coarse })
   const listPath = pathOf('/v1/outcomes', { ...asked, step: 'total', by })
-  const nothing = ({ rows }: Outcomes) => (rows.length === 0 ? 'No upstream answers in this span.' : undefined)
+  const nothing = ({ rows }: Outcomes) => (rows.length === 0 ? 'No upstream responses in this period.' : undefined)
   const tools = html`<${Field} isTool class="small" label="By" options=${groupings} value=${by} onValue=${(one: string) => setParams({ answers_by: one })} />`
   const times = (rows: readonly OutcomeRow[]) =>
     (['p50_ms', 'p99_ms'] as const).map((name) => ({

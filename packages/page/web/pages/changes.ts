@@ -48,7 +48,7 @@ function Revert({ data, again }: { readonly data: Change; readonly again: () => 
     }
   }
   const names = data.entities.map(({ kind, name }) => `${kind} ${name}`).join(', ')
-  const about = html`<p>Sets ${names} as before this change, whatever has changed since.</p>`
+  const about = html`<p>Restores ${names} as before this change, overwriting later changes.</p>`
   const said = () => html`<p>Reverted within a second. <a href=${hrefOf('/changes')}>History</a></p>`
   return html`<${Action} label="Revert" scope="write" about=${about} run=${run} said=${said} again=${again} />`
 }

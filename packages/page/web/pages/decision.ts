@@ -21,7 +21,7 @@ function HintWords(hint: Remedy) {
   if (how === 'cost') return html`a cost of ${count(most)} or less${assumed}`
   if (how === 'plan') return html`the plan <${Part} kind="plans" name=${plan} />${assumed}`
   const also = others.length === 0 ? '' : `, together with more of ${others.join(', ')}`
-  return html`a ${how} of <${Part} kind="limits" name=${limit} /> of ${count(least)} or more${also}${assumed}`
+  return html`a ${how} of ${count(least)} or more for <${Part} kind="limits" name=${limit} />${also}${assumed}`
 }
 
 /** What would have helped: each by itself, and of plans the first. */
@@ -29,7 +29,7 @@ function Hints({ hints }: { readonly hints: readonly Remedy[] }) {
   const plans = hints.filter(({ how }) => how === 'plan')
   const shown = [...hints.filter(({ how }) => how !== 'plan'), ...plans.slice(0, plansShown)]
   const more = plans.length - plansShown
-  return html`<p>Would have helped: ${shown.map((one, at) => html`${at > 0 && ' · '}<${HintWords} ...${one} />`)}${more > 0 && ` · ${counted(more, 'more plan')}`}</p>`
+  return html`<p>Would have allowed it: ${shown.map((one, at) => html`${at > 0 && ' · '}<${HintWords} ...${one} />`)}${more > 0 && ` · ${counted(more, 'more plan')}`}</p>`
 }
 
 const countedBy = 'Counted by'
@@ -45,7 +45,7 @@ const limitColumns: readonly Column<ExplainedLimit>[] = [
     isPlain: true,
     cell: ({ used, size }) =>
       used === null
-        ? html`<span class="quiet">not said</span>`
+        ? html`<span class="quiet">not recorded</span>`
         : html`<span class="row tight"><${Meter} used=${used} size=${size} />${count(used)} of ${count(size)}</span>`,
   },
   { name: 'Needed', isNumber: true, cell: ({ needed }) => count(needed) },
@@ -73,7 +73,7 @@ function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']
   return html`<div class="stack">
     <p>
       ${exact ? 'The policy at the time' : 'Probably the policy at the time'}:
-      ${change === undefined ? ' older than the history goes back.' : html` <a href=${hrefOf(`/changes/${change}`)}>change ${change.slice(0, 13)}…</a> ${at !== undefined && html`of <${Time} at=${at} />`}`}
+      ${change === undefined ? ' older than the history.' : html` <a href=${hrefOf(`/changes/${change}`)}>change ${change.slice(0, 13)}…</a> ${at !== undefined && html`of <${Time} at=${at} />`}`}
     </p>
     ${
       changed.length === 0
@@ -89,11 +89,11 @@ function Facts({ data }: { readonly data: Explanation }) {
   return html`<dl class="facts">
     <dt>Subject</dt><dd><${Subject} id=${data.subject} /></dd>
     <dt>Route</dt><dd>${data.route === '*' ? valueName('route', data.route) : html`<${Part} kind="routes" name=${data.route} />`}${data.method !== '' && !data.route.startsWith(data.method) && ` (${data.method})`}</dd>
-    <dt>Cost</dt><dd>${counted(data.cost, 'unit')}${data.count > 1 && `; the record stands for ${count(data.count)} equal requests of its second`}</dd>
+    <dt>Cost</dt><dd>${counted(data.cost, 'unit')}${data.count > 1 && `; the record stands for ${count(data.count)} identical requests in that second`}</dd>
     <dt>Plan</dt><dd>${data.plan === '' ? '–' : html`<${Part} kind="plans" name=${data.plan} />`}</dd>
     <dt>Key</dt><dd>${data.key_id === '' ? '–' : html`<code>${data.key_id}</code>`}</dd>
     <dt>Address</dt><dd>${data.ip || 'not recorded'}</dd>
-    <dt>Answer</dt><dd>${answered ? `${answered.status} after ${length(answered.duration_ms)} ${answered.error}` : 'none was recorded'}</dd>
+    <dt>Response</dt><dd>${answered ? `${answered.status} after ${length(answered.duration_ms)} ${answered.error}` : 'not recorded'}</dd>
     ${data.corrections.length > 0 && html`<dt>Corrected</dt><dd>${data.corrections.map(({ adjustment }) => `${adjustment > 0 ? '+' : ''}${adjustment} units`).join(', ')}</dd>`}
     ${data.alerts.length > 0 && html`<dt>Alerts</dt><dd>${data.alerts.map((id) => html`<a key=${id} href=${hrefOf(`/alerts/${id}`)}>${id.slice(0, 8)}…</a> `)}</dd>`}
   </dl>`
@@ -101,10 +101,10 @@ function Facts({ data }: { readonly data: Explanation }) {
 
 function Now({ data }: { readonly data: Explanation }) {
   if (data.now === null)
-    return html`<p class="quiet">Redis or the policy cannot be asked, or there is no such subject.</p>`
+    return html`<p class="quiet">Redis or the policy is unreachable, or the subject no longer exists.</p>`
   const { allowed, denied_by: by, limits } = data.now
   return html`<div class="stack">
-    <p>${allowed === null ? 'Not known.' : allowed ? html`The same request <span class="word allowed">✓ would be allowed</span>.` : html`The same request <span class="word refused">✕ would be refused</span> by ${by}.`}</p>
+    <p>${allowed === null ? 'Unknown.' : allowed ? html`The same request <span class="word allowed">✓ would be allowed</span>.` : html`The same request <span class="word refused">✕ would be refused</span> by ${by}.`}</p>
     ${limits.map(({ name, used, capacity }) => html`<div class="row" key=${name}><b>${name}</b> ${used !== null && html`<${Meter} used=${used} size=${capacity} />`} ${count(used)} of ${count(capacity)}</div>`)}
   </div>`
 }
@@ -138,10 +138,10 @@ export function DecisionPage({ id }: { readonly id: string }) {
       data !== undefined &&
       html`<div class="grid">
         <section class="panel third" aria-label="Request"><header><h2>Request</h2></header><${Facts} data=${data} /></section>
-        <section class="panel third" aria-label="Policy at the time"><header><h2>Policy at the time</h2></header>${data.policy === null ? html`<p class="quiet">Not known.</p>` : html`<${Policy} policy=${data.policy} />`}</section>
-        <section class="panel third" aria-label="Now"><header><h2>Now</h2>${may('read') && data.now !== null && html`<a class="small" href=${hrefOf(`/subjects/${encodeURIComponent(data.subject)}`, { tab: 'limits' })}>All its limits</a>`}</header><${Now} data=${data} /></section>
+        <section class="panel third" aria-label="Policy at the time"><header><h2>Policy at the time</h2></header>${data.policy === null ? html`<p class="quiet">Unknown.</p>` : html`<${Policy} policy=${data.policy} />`}</section>
+        <section class="panel third" aria-label="Now"><header><h2>Now</h2>${may('read') && data.now !== null && html`<a class="small" href=${hrefOf(`/subjects/${encodeURIComponent(data.subject)}`, { tab: 'limits' })}>All limits</a>`}</header><${Now} data=${data} /></section>
       </div>`
     }
-    ${asked.error?.status === 404 && html`<p class="note">Each answer of the ingress carries its decision’s id in the header <code>Weir-Decision</code>.</p>`}
+    ${asked.error?.status === 404 && html`<p class="note">Every ingress response carries its decision id in the header <code>Weir-Decision</code>.</p>`}
   `
 }

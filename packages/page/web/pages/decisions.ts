@@ -87,7 +87,7 @@ export function DecisionList(props: {
   const asked = useAnswer<DecisionPage>(path)
   const empty = ({ rows }: DecisionPage) =>
     rows.length === 0
-      ? html`<${NothingHere} what="No decisions in this span with these filters." mostMs=${isNarrow ? narrowMs : dayMs} />`
+      ? html`<${NothingHere} what="No decisions match these filters in this period." mostMs=${isNarrow ? narrowMs : dayMs} />`
       : undefined
   // What is the same in every row has no column.
   const same = Object.keys(fixed).map((one) => columnNames[one])

@@ -24,8 +24,8 @@ function Test({ endpoint: { name, body } }: { readonly endpoint: Entity }) {
   const said = ({ id }: { readonly id: string }) =>
     html`<p>Sent. <a href=${hrefOf(`/alerts/${id}`)}>Open the alert</a> to see its delivery.</p>`
   const about = html`<p>Sends a test alert to ${name}. A disabled endpoint that accepts it is enabled again.</p>
-    ${isOfSubjects && html`<${Field} label="To the contact of" suggest="subject" required value=${subject} onValue=${setSubject} />`}`
-  return html`<${Action} label="Send a test" scope="write" about=${about} run=${run} said=${said} />`
+    ${isOfSubjects && html`<${Field} label="Contact of" suggest="subject" required value=${subject} onValue=${setSubject} />`}`
+  return html`<${Action} label="Send test" scope="write" about=${about} run=${run} said=${said} />`
 }
 
 /** Shows the secret that Weir makes for a webhook that names none. */
@@ -43,19 +43,19 @@ function State({ endpoint: { name, body }, held }: { readonly endpoint: Entity; 
   const addresses = held.filter((one) => one.endpoint === name).map((one) => one.addresses)
   if (addresses.length === 0) return null
   const where = body.type === 'subject' ? ` at ${counted(Math.max(...addresses), 'address', 'addresses')}` : ''
-  return html`<a class="word refused" href=${notDeliveredHref(name)} title="It failed five times in a row or more. It is tried again within ten minutes, and what waits is then sent.">✕ fails${where}: deliveries held back</a>`
+  return html`<a class="word refused" href=${notDeliveredHref(name)} title="Failed at least five times in a row. Weir retries within ten minutes, then sends the waiting alerts.">✕ failing${where}: deliveries held back</a>`
 }
 
 const endpointColumns = (held: Status['held_back']): readonly Column<Entity>[] => [
   { name: 'Endpoint', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="endpoints" name=${name} /></b>` },
   { name: 'Kind', isPlain: true, cell: ({ body }) => String(body.type ?? 'webhook') },
   {
-    name: 'Where',
+    name: 'Target',
     cell: ({ body }) =>
-      html`<code>${String(body.url ?? body.urlEnv ?? body.secretEnv ?? inline(body.to ?? 'the contact of the subject'))}</code>`,
+      html`<code>${String(body.url ?? body.urlEnv ?? body.secretEnv ?? inline(body.to ?? 'the subject’s contact'))}</code>`,
   },
   {
-    name: 'Which alerts',
+    name: 'Alerts',
     isMinor: true,
     cell: ({ body }) => {
       const only: unknown[] = Object.values(Object(body.only)).flat()
@@ -81,11 +81,11 @@ function NewSilence({ again }: { readonly again: () => void }) {
     types: type === '' ? undefined : [type],
   }
   const about = html`
-    <p>Matching alerts are still listed, but sent to no endpoint.</p>
+    <p>Matching alerts are still listed but not sent.</p>
     <${Field} label="Subject" suggest="subject" placeholder="any" required=${type === ''} value=${subject} onValue=${setSubject} />
     <${Field} label="Type" options=${{ '': 'any', ...alertTypeNames }} value=${type} onValue=${setType} />
     <${Field} label="For" options=${{ '1h': 'an hour', '2h': 'two hours', '24h': 'a day', '7d': 'a week' }} value=${length} onValue=${setLength} />
-    <${Field} label="Why" value=${reason} onValue=${setReason} />`
+    <${Field} label="Reason (optional)" value=${reason} onValue=${setReason} />`
   return html`<${Action} label="New silence" scope="write" about=${about} run=${() => send('POST', '/v1/silences', body)} again=${again} />`
 }
 
@@ -96,17 +96,17 @@ function Silences() {
       name: 'Alerts',
       isPlain: true,
       cell: ({ subjects = [] }) =>
-        subjects.length === 0 ? 'everybody' : subjects.map((one) => html`<${Subject} key=${one} id=${one} /> `),
+        subjects.length === 0 ? 'all subjects' : subjects.map((one) => html`<${Subject} key=${one} id=${one} /> `),
     },
     {
-      name: 'Which',
+      name: 'Types',
       isPlain: true,
       cell: ({ types = [], limits = [] }) =>
         [...types.map((type) => alertTypeNames[type] ?? type), ...limits].join(', ') || 'all alerts',
     },
     { name: 'Until', cell: ({ until }) => html`<${Time} at=${until} />` },
     { name: 'By', isMinor: true, cell: ({ by }) => by },
-    { name: 'Why', cell: ({ reason = '' }) => reason },
+    { name: 'Reason', cell: ({ reason = '' }) => reason },
     {
       name: 'State',
       isPlain: true,
@@ -120,7 +120,7 @@ function Silences() {
         html`<${Action} label="End" scope="write" isDisabled=${state === 'ended'} about="Ends the silence: new alerts are sent again." run=${() => send('DELETE', `/v1/silences/${name}`)} again=${asked.again} />`,
     ),
   ]
-  const empty = ({ items }: Page<Silence>) => (items.length === 0 ? 'No alert is silenced.' : undefined)
+  const empty = ({ items }: Page<Silence>) => (items.length === 0 ? 'No silences.' : undefined)
   return html`<${Panel} title="Silences" asked=${asked} path="/v1/silences" empty=${empty} tools=${html`<${NewSilence} again=${asked.again} />`}>
     ${({ items }: Page<Silence>) => html`<${Table} caption="Silences" columns=${columns} rows=${items} keyOf=${({ name }: Silence) => name} />`}
   <//>`
@@ -131,7 +131,7 @@ export function EndpointsPage() {
   const asked = useAnswer<Page<Entity>>('/v1/endpoints')
   const held = useAnswer<Status>('/v1/status', 15_000).data?.held_back ?? []
   const empty = ({ items }: Page<Entity>) =>
-    items.length === 0 ? 'Alerts go to no endpoint: the policy has none.' : undefined
+    items.length === 0 ? 'No endpoints in the policy: alerts are not sent.' : undefined
   return html`
     <h1>Endpoints</h1>
     <${Tabs} of=${alertTabs} label="Alerts" />

@@ -4,7 +4,7 @@ import { Field } from '../parts/field.ts'
 import { KeyList } from '../parts/key-list.ts'
 import { Tabs } from '../parts/tabs.ts'
 
-export const credentialTabs = { '/keys': 'Keys of subjects', '/tokens': 'Tokens of this API' }
+export const credentialTabs = { '/keys': 'Subject keys', '/tokens': 'API tokens' }
 
 /** The keys of all subjects. New ones are made on a subject's page. */
 export function KeysPage() {

@@ -32,11 +32,11 @@ export function LivePage() {
     </div>
     <${Filters} names=${filters} />
     <${Lost} connection=${connection} />
-    <section class="panel" aria-label="Decisions a second">
+    <section class="panel" aria-label="Decisions per second">
       <header>
-        <h2>Decisions a second</h2>
+        <h2>Decisions per second</h2>
         <div class="row small quiet">
-          ${dropped > 0 && html`<span>${count(dropped)} not listed: more than 200 a second</span>`}
+          ${dropped > 0 && html`<span>${count(dropped)} not listed: more than 200 per second</span>`}
           ${gaps > 0 && html`<span class="word refused">✕ ${count(gaps)} gaps</span>`}
           <${CopyCommand} path=${path} />
         </div>
@@ -46,12 +46,12 @@ export function LivePage() {
           <span class="figure"><b>${count(last?.allowed ?? null)}</b>allowed/s</span>
           <span class="figure"><b>${count(last?.denied ?? null)}</b>refused/s</span>
         </div>
-        <${Chart} title="Decisions a second" ...${liveChart(seen)} />
+        <${Chart} title="Decisions per second" ...${liveChart(seen)} />
       </div>
     </section>
-    <section class="panel" aria-label="The last decisions">
-      <header><h2>The last decisions${isPaused && ', paused'}</h2></header>
-      ${lines.length === 0 ? html`<p class="empty">Waiting for decisions.</p>` : html`<${Table} caption="The last decisions" columns=${liveColumns} rows=${lines} keyOf=${({ id }: ListedDecision) => id} />`}
+    <section class="panel" aria-label="Latest decisions">
+      <header><h2>Latest decisions${isPaused && ', paused'}</h2></header>
+      ${lines.length === 0 ? html`<p class="empty">Waiting for decisions.</p>` : html`<${Table} caption="Latest decisions" columns=${liveColumns} rows=${lines} keyOf=${({ id }: ListedDecision) => id} />`}
     </section>
   `
 }

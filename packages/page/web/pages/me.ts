@@ -16,7 +16,7 @@ export function MePage({ subjects }: { readonly subjects: readonly string[] }) {
   return html`
     <div class="head">
       <h1>${id}</h1>
-      ${subjects.length > 1 && html`<${Field} isTool label="Of" options=${all} value=${id} onValue=${(one: string) => setParams({ of: one })} />`}
+      ${subjects.length > 1 && html`<${Field} isTool label="Subject" options=${all} value=${id} onValue=${(one: string) => setParams({ of: one })} />`}
     </div>
     <${OwnLimits} id=${id} key=${id} />
     <${SubjectUse} id=${id} isOwn key=${id} />

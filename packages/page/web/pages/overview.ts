@@ -54,7 +54,7 @@ function FirstStart({ ingress }: { readonly ingress: string | null }) {
   const chosen = subject || subjects[0]
   const command = `curl -i ${ingress ?? 'http://INGRESS:8080'}/ -H 'X-API-Key: ${key}'`
   return html`<div class="stack">
-    <p>No decisions in this span yet. Create a key, then send a request through the ingress.</p>
+    <p>No decisions in this period yet. Create a key, then send a request through the ingress.</p>
     ${
       chosen === undefined
         ? html`<p>The policy has no subject yet. <a href=${hrefOf('/policy/change')}>Add one</a>.</p>`
@@ -77,7 +77,7 @@ function Now() {
         <span class="figure"><b>${count(last?.allowed ?? null)}</b>allowed/s</span>
         <span class="figure"><b>${count(last?.denied ?? null)}</b>refused/s</span>
       </div>
-      <${Chart} height=${110} title="Decisions a second" ...${liveChart(seen)} />
+      <${Chart} height=${110} title="Decisions per second" ...${liveChart(seen)} />
     </div>
   </section>`
 }
@@ -90,7 +90,7 @@ function NeedsAttention() {
   const blocks = useAnswer<Page<Block>>('/v1/blocks', freshMs).data?.items ?? []
   const hasFailed = ({ deliveries }: ListedAlert) => Object.values(deliveries).some(isFailed)
   const empty = ({ items }: Page<ListedAlert>) =>
-    items.length + blocks.length === 0 ? 'No alerts in this span.' : undefined
+    items.length + blocks.length === 0 ? 'No alerts in this period.' : undefined
   return html`<${Panel} title=${`Needs attention, ${label}`} asked=${alerts} path=${path} empty=${empty} tools=${html`<a class="small" href=${notDeliveredHref()}>Not delivered</a><a class="small" href=${hrefOf('/alerts')}>All</a>`}>
     ${({ items }: Page<ListedAlert>) => html`<ul class="news">
       ${blocks.length > 0 && html`<li><span class="small quiet">now</span><a href=${hrefOf('/blocks')}>${counted(blocks.length, 'caller')} blocked</a></li>`}
@@ -137,7 +137,7 @@ export function Overview() {
       rows.length === 0 ? words : undefined
   return html`
     <h1 class="hidden">Overview</h1>
-    <${Panel} class="strip" title="Is all well?" asked=${status} path="/v1/status" rows=${1}>
+    <${Panel} class="strip" title="Status" asked=${status} path="/v1/status" rows=${1}>
       ${(data: Status) => html`<${Health} status=${data} />`}
     <//>
     <div class="grid">
@@ -152,7 +152,7 @@ export function Overview() {
         </div>`}
       <//>
       <div class="third stack ends"><${Now} /><${NeedsAttention} /></div>
-      <${Panel} class="half" title="Most units" asked=${most} path=${topPath} rows=${9} empty=${nothing('Nothing in this span.')} tools=${html`<a class="small" href=${hrefOf('/usage', { by: 'subject', compare: 'previous' })}>All</a>`}>
+      <${Panel} class="half" title="Most units" asked=${most} path=${topPath} rows=${9} empty=${nothing('Nothing in this period.')} tools=${html`<a class="small" href=${hrefOf('/usage', { by: 'subject', compare: 'previous' })}>All</a>`}>
         ${({ rows }: Usage) => html`<${MostUnits} rows=${rows} />`}
       <//>
       <${Panel} class="half" title="Refused by limit" asked=${denied} path=${deniedPath} rows=${9} empty=${nothing('Nothing was refused.')} tools=${html`<a class="small" href=${hrefOf('/usage', { by: 'denied_by', outcome: 'deny', order: '-denied', measure: 'denied' })}>All</a>`}>

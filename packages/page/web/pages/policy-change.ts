@@ -33,7 +33,7 @@ function Overtaken(props: {
   const { since, onLoad, onKeep } = props
   const last = since[0]
   return html`<div class="fault stack" role="alert">
-    <p><b>${last?.by} has changed the policy meanwhile</b>${last !== undefined && html`, <${Time} at=${last.at} />`}. Nothing of yours was applied. Theirs:</p>
+    <p><b>${last?.by} changed the policy in the meantime</b>${last !== undefined && html`, <${Time} at=${last.at} />`}. Your changes were not applied. Theirs:</p>
     ${since.map(
       (change) => html`<div class="stack" key=${change.id}>
       <${Differences} of=${change.entities} />

@@ -36,7 +36,7 @@ export function PolicyPart({ kind, name }: { readonly kind: string; readonly nam
   return html`${hasLine && html`<${LimitLine} name=${name} settings=${data} again=${again} />`}<${Panel} title=${name} asked=${asked} path=${path} rows=${6} tools=${tools}>
     ${({ body }: Settings) => html`<dl class="facts">
       ${kind === 'subjects' && html`<dt>Subject</dt><dd><${Subject} id=${name} /></dd>`}
-      ${kind === 'endpoints' && html`<dt>Alerts</dt><dd><a href=${hrefOf('/alerts', { endpoint: name })}>its deliveries</a></dd>`}
+      ${kind === 'endpoints' && html`<dt>Alerts</dt><dd><a href=${hrefOf('/alerts', { endpoint: name })}>deliveries</a></dd>`}
       ${Object.entries(body).map(([setting, value]) => html`<dt key=${setting}>${setting}</dt><dd><code>${inline(value)}</code></dd>`)}
       ${Object.keys(body).length === 0 && html`<dt>Settings</dt><dd class="quiet">none (defaults)</dd>`}
     </dl>`}

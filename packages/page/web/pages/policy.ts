@@ -9,7 +9,7 @@ import { Parts, Tabs } from '../parts/tabs.ts'
 import { Part, Subject } from '../parts/words.ts'
 import { PolicyPart } from './policy-part.ts'
 
-export const policyTabs = { '/policy': 'In force', '/policy/change': 'Edit', '/changes': 'History' }
+export const policyTabs = { '/policy': 'Current', '/policy/change': 'Edit', '/changes': 'History' }
 
 const kinds = {
   limits: 'Limits',
@@ -38,11 +38,11 @@ function PartList({ kind }: { readonly kind: keyof typeof kinds }) {
     {
       name: 'From',
       isPlain: true,
-      cell: ({ origin }) => html`<span class="quiet">${origin === 'file' ? 'the file' : 'this API'}</span>`,
+      cell: ({ origin }) => html`<span class="quiet">${origin === 'file' ? 'file' : 'API'}</span>`,
     },
     { name: 'Settings', isPlain: true, cell: ({ body }) => html`<code>${inline(body)}</code>` },
   ]
-  return html`<${ListPanel} title=${kinds[kind]} asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${14} none=${`There are no ${kind}.`} caption=${kind} columns=${columns} keyOf=${({ name }: Entity) => name} />`
+  return html`<${ListPanel} title=${kinds[kind]} asked=${useAnswer<Page<Entity>>(path)} path=${path} rows=${14} none=${`No ${kind}.`} caption=${kind} columns=${columns} keyOf=${({ name }: Entity) => name} />`
 }
 
 /** What is in force, part by part. */

@@ -35,14 +35,14 @@ const tierText = ({ up_to: to, unit_amount: unit, flat_amount: flat = '0' }: Tie
 
 const lineColumns: readonly Column<Line>[] = [
   { name: 'Line', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
-  { name: 'Counts', cell: ({ measure }) => measure },
-  { name: 'Of', isMinor: true, cell: ({ routes }) => routes?.join(', ') ?? 'all other routes' },
+  { name: 'Measure', cell: ({ measure }) => measure },
+  { name: 'Routes', isMinor: true, cell: ({ routes }) => routes?.join(', ') ?? 'all other routes' },
   { name: 'Included', isNumber: true, cell: ({ included = 0 }) => count(included) },
   {
     name: 'Prices',
     cell: ({ tiers, mode, per, round = 'up' }) => {
       const packages = per === undefined ? '' : `, per ${round === 'up' ? 'started' : 'full'} ${count(per)}`
-      return `${tiers.map(tierText).join(', then ')}${packages}${mode === 'volume' ? ' (all at the last)' : ''}`
+      return `${tiers.map(tierText).join(', then ')}${packages}${mode === 'volume' ? ' (all at the last price)' : ''}`
     },
   },
 ]
@@ -57,7 +57,7 @@ function QuoteOf({ name, lines }: { readonly name: string; readonly lines: reado
     }))
     return send('POST', `/v1/prices/${encodeURIComponent(name)}/quote`, { usage })
   }
-  const about = html`<p>What a month costs by ${name}:</p>
+  const about = html`<p>Prices a month with ${name}:</p>
     ${lines.map(({ name: line, measure }) => html`<${Field} key=${line} label=${`${line}, ${measure}`} type="number" min="0" step="1" value=${given[line] ?? '0'} onValue=${(value: string) => setGiven({ ...given, [line]: value })} />`)}`
   return html`<${Action} label="Quote" scope="billing" about=${about} run=${run} said=${(quote: Quote) => html`<${QuoteTable} quote=${quote} />`} />`
 }
@@ -70,7 +70,7 @@ export function PricesPage() {
   const columns: readonly Column<Entity>[] = [
     { name: 'List', isPlain: true, cell: ({ name }) => html`<b><${Part} kind="prices" name=${name} /></b>` },
     {
-      name: 'Each month',
+      name: 'Monthly',
       isPlain: true,
       cell: ({ body }) =>
         `${String(body.flat ?? '0')} ${String(body.currency)}${body.minimum === undefined ? '' : `, at least ${String(body.minimum)}`}`,

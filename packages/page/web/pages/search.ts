@@ -27,12 +27,12 @@ function hrefOfFound({ kind, name }: Found): string {
 }
 
 /** What stands where a kind leads to something else than its name. */
-const leadsTo: Readonly<Record<string, string>> = { key: 'what was asked with it' }
+const leadsTo: Readonly<Record<string, string>> = { key: 'its decisions' }
 
 const columns: readonly Column<Found>[] = [
   { name: 'What', isPlain: true, cell: ({ kind }) => kind },
   { name: 'Name', isPlain: true, cell: (one) => html`<a href=${hrefOfFound(one)}>${one.name}</a>` },
-  { name: 'Leads to', isPlain: true, cell: ({ kind }) => leadsTo[kind] ?? (kind in idPages ? '' : 'its settings') },
+  { name: 'Opens', isPlain: true, cell: ({ kind }) => leadsTo[kind] ?? (kind in idPages ? '' : 'its settings') },
 ]
 
 /** Everything of one name. Of a single thing it is the way there. */
@@ -53,8 +53,8 @@ export function SearchPage() {
   if (path === undefined) return html`<h1>Search</h1><p>Finds names, ids and addresses.</p>`
   return html`
     <h1>Search</h1>
-    <${Panel} title=${`Named ${q}`} asked=${asked} path=${path} empty=${empty}>
-      ${() => html`<${Table} caption="Found" columns=${columns} rows=${items} keyOf=${({ kind }: Found) => kind} />`}
+    <${Panel} title=${`Results for ${q}`} asked=${asked} path=${path} empty=${empty}>
+      ${() => html`<${Table} caption="Results" columns=${columns} rows=${items} keyOf=${({ kind }: Found) => kind} />`}
     <//>
   `
 }

@@ -29,7 +29,7 @@ const columns = (isRunning: boolean): readonly Column<Row>[] => [
   { name: 'Subject', isPlain: true, cell: ({ subject }) => html`<${Subject} id=${subject} />` },
   { name: 'Plan', isMinor: true, cell: ({ plan }) => plan },
   { name: 'Amount', isNumber: true, cell: ({ amount, currency }) => html`<b>${money(amount)}</b> ${currency}` },
-  { name: 'Month before', isNumber: true, cell: ({ previous }) => money(previous) },
+  { name: 'Previous month', isNumber: true, cell: ({ previous }) => money(previous) },
   { name: 'Change', isNumber: true, cell: (row) => change(row.change) },
   ...(isRunning
     ? [{ name: 'Forecast', isNumber: true, cell: ({ forecast }: Row) => (forecast === null ? '–' : money(forecast)) }]

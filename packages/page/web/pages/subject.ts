@@ -38,7 +38,7 @@ function PortalLink({ id }: { readonly id: string }) {
     about: html`Anyone with this link can view ${id}’s usage until <${Time} at=${end} />. Revoke it under Keys. You’ll see it only once:`,
     secret: `${location.origin}/me#${token}`,
   })
-  const about = html`<p>A read-only page of ${id}: usage, limits, decisions, alerts and spend.</p>
+  const about = html`<p>Links to a read-only page of ${id}: usage, limits, decisions, alerts and spend.</p>
     <${Field} label="Expires after" options=${lengths} value=${length} onValue=${setLength} />`
   return html`<${Action} label="Portal link" scope="keys" about=${about} run=${() => send('POST', path, { expires_in: length })} said=${said} />`
 }
@@ -46,7 +46,7 @@ function PortalLink({ id }: { readonly id: string }) {
 function EndPortalLinks({ id }: { readonly id: string }) {
   const end = () => send('DELETE', `/v1/subjects/${encodeURIComponent(id)}/portal`)
   const about = html`<p>Revokes every portal link of ${id} and signs its readers out.</p>`
-  return html`<${Action} label="End portal links" isDanger scope="keys" about=${about} run=${end} said=${() => html`<p>Portal links revoked.</p>`} />`
+  return html`<${Action} label="Revoke portal links" isDanger scope="keys" about=${about} run=${end} said=${() => html`<p>Portal links revoked.</p>`} />`
 }
 
 const about = (id: string, entity: Entity['body'] | undefined, isUnknown: boolean) => {
@@ -82,7 +82,7 @@ function Suspend({
     await send('PUT', path, isOff ? rest : { ...rest, suspended: reason }, { 'If-Match': etag })
   }
   const about = isOff
-    ? html`<p>Serves ${id} again.</p>`
+    ? html`<p>Resumes service for ${id}.</p>`
     : html`<p>Refuses all requests of ${id} with 403 until you resume it. Its callers see the reason.</p><${Field} label="Reason" required maxlength="200" value=${reason} onValue=${setReason} />`
   return html`<${Action} label=${isOff ? 'Resume' : 'Suspend'} scope="write" isDanger=${!isOff} about=${about} run=${run} again=${again} />`
 }

@@ -157,8 +157,8 @@ export function SubjectsPage() {
   const { path, asked, seen } = useSubjects(order, share, comparison?.compare ?? 'previous', { given, begins })
   const whoElse = () =>
     share === ''
-      ? html`No requests in this span. <a class="button" href=${hrefOf('/subjects', { span: '365d' })}>Show the last year</a>`
-      : 'Nobody used 80% of a limit in this span.'
+      ? html`No requests in this period. <a class="button" href=${hrefOf('/subjects', { span: '365d' })}>Show the last year</a>`
+      : 'No subject used 80% of a limit in this period.'
   const narrow = (event: Event) =>
     setParams({ share_from: (event.currentTarget as HTMLInputElement).checked ? '0.8' : undefined })
   const columns = columnsFor(comparison?.label ?? 'before', asked.again)
@@ -167,7 +167,7 @@ export function SubjectsPage() {
     <div class="head">
       <h1>Subjects</h1>
       <div class="row">
-        <${Field} isTool label="Name begins with" on="change" suggest="subject" value=${prefix} onValue=${(one: string) => setParams({ subject_prefix: one })} />
+        <${Field} isTool label="Name starts with" on="change" suggest="subject" value=${prefix} onValue=${(one: string) => setParams({ subject_prefix: one })} />
         <label><input type="checkbox" checked=${share !== ''} onChange=${narrow} /> at least 80%</label>
         <${ExportCsv} name=${`subjects ${label}`} columns=${columns} rows=${seen} />
       </div>
@@ -175,7 +175,7 @@ export function SubjectsPage() {
     <${Panel} title=${`Subjects, ${label}`} asked=${asked} path=${path} rows=${22} empty=${() => (seen.length > 0 ? undefined : whoElse())}>
       ${() => html`<div class="stack">
         <${Table} caption="Subjects" columns=${columns} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
-        <p class="quiet small">Subjects without requests in this span are not listed: use the search or the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a> lists them.</p>
+        <p class="quiet small">Subjects without requests in this period are not listed: use search or the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a>.</p>
       </div>`}
     <//>
   `

@@ -12,14 +12,14 @@ import { Tabs } from '../parts/tabs.ts'
 import { credentialTabs } from './keys.ts'
 
 const scopes: Readonly<Record<string, string>> = {
-  read: 'the policy, alerts, blocks, the audit',
-  usage: 'usage and decisions of all',
-  billing: 'prices and spend',
-  check: 'decisions for any subject, at the ingress',
+  read: 'read the policy, alerts, blocks and changes',
+  usage: 'read usage and decisions of all subjects',
+  billing: 'read prices and spend',
+  check: 'make decisions for any subject at the ingress',
   write: 'change the policy',
-  keys: 'make and end keys, portal links',
+  keys: 'create and revoke keys and portal links',
   limits: 'reset limits, lift blocks',
-  admin: 'everything, tokens included',
+  admin: 'everything, including tokens',
 }
 
 function NewToken({ again }: { readonly again: () => void }) {
@@ -32,22 +32,22 @@ function NewToken({ again }: { readonly again: () => void }) {
   const only = subjects.split(/[\s,]+/).filter((one) => one !== '')
   const body = { name, scopes: chosen, subjects: only.length === 0 ? undefined : only, expires: endOfDay(last) }
   const said = ({ token }: { readonly token: string }) => ({
-    about: `The token ${name}. It is shown this once:`,
+    about: `Token ${name}. Copy it now: you won’t see it again.`,
     secret: token,
   })
   const about = html`
     <${Field} label="Name" required pattern="[A-Za-z0-9._\\-]{1,64}" value=${name} onValue=${setName} />
-    <fieldset><legend>May</legend>
+    <fieldset><legend>Scopes</legend>
       ${Object.entries(scopes).map(([scope, what]) => html`<label key=${scope}><input type="checkbox" checked=${chosen.includes(scope)} onChange=${toggle(scope)} /><b>${scope}</b><span class="quiet small">${what}</span></label>`)}
     </fieldset>
-    <${Field} label="Only these subjects (scopes usage and billing)" placeholder="everybody" value=${subjects} onValue=${setSubjects} />
+    <${Field} label="Limit to subjects (scopes usage and billing)" placeholder="all subjects" value=${subjects} onValue=${setSubjects} />
     <${Field} label="Expires (UTC, optional)" type="date" value=${last} onValue=${setLast} />`
   return html`<${Action} label="New token" scope="admin" about=${about} run=${() => send('POST', '/v1/tokens', body)} said=${said} again=${again} />`
 }
 
 function Revoke({ name, again }: { readonly name: string; readonly again: () => void }) {
   const run = () => send('DELETE', `/v1/tokens/${encodeURIComponent(name)}`)
-  const about = html`<p>Requests with this token are refused, and browsers that signed in with it are signed out.</p>`
+  const about = html`<p>Rejects requests with this token and signs out browsers that use it.</p>`
   return html`<${Action} label="Revoke" isDanger scope="admin" about=${about} run=${run} again=${again} confirm=${name} />`
 }
 
@@ -58,18 +58,18 @@ export function TokensPage() {
   const { again } = asked
   const columns: readonly Column<ListedToken>[] = [
     { name: 'Token', isPlain: true, cell: ({ name }) => html`<b>${name}</b>` },
-    { name: 'May', cell: (token) => token.scopes.join(', ') },
+    { name: 'Scopes', cell: (token) => token.scopes.join(', ') },
     {
       name: 'Subjects',
       isMinor: true,
-      cell: ({ subjects }) => subjects?.join(', ') ?? html`<span class="quiet">everybody</span>`,
+      cell: ({ subjects }) => subjects?.join(', ') ?? html`<span class="quiet">all subjects</span>`,
     },
-    { name: 'Ends', cell: ({ expires }) => html`<${Ends} at=${expires} />` },
+    { name: 'Expires', cell: ({ expires }) => html`<${Ends} at=${expires} />` },
     actionsOf(({ name }) => html`<${Revoke} name=${name} again=${again} />`),
   ]
   return html`
     <div class="head"><h1>Tokens</h1><${NewToken} again=${again} /></div>
     <${Tabs} of=${credentialTabs} label="Credentials" />
-    <${ListPanel} title="Tokens" asked=${asked} path=${path} rows=${6} none="Only the admin token of the environment exists." caption="Tokens" columns=${columns} keyOf=${({ name }: ListedToken) => name} />
+    <${ListPanel} title="Tokens" asked=${asked} path=${path} rows=${6} none="No tokens yet, only the admin token from the environment." caption="Tokens" columns=${columns} keyOf=${({ name }: ListedToken) => name} />
   `
 }

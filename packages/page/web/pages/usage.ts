@@ -82,7 +82,7 @@ function Tools({ by, top, measure, compare, isSplit }: Question) {
   return html`<div class="row">
     <${Field} isTool label="Measure" options=${measureNames} value=${measure} onValue=${set('measure')} />
     <${Field} isTool label="By" options=${groupings} value=${by} onValue=${set('by')} />
-    <${Field} isTool label="How many" options=${tops} value=${top} onValue=${set('top')} />
+    <${Field} isTool label="Top" options=${tops} value=${top} onValue=${set('top')} />
     <${Field} isTool label="Compare to" options=${comparisons} value=${compare} onValue=${set('compare')} />
     <label><input type="checkbox" checked=${isSplit} disabled=${measure === 'decisions' || by.includes(',')} onChange=${check('split', undefined, 'off')} />split</label>
   </div>`
@@ -132,7 +132,7 @@ function DecisionsView({ question }: { readonly question: Question }) {
   const title = `${upper(measure === 'decisions' ? measure : measureNames[measure])}${isByLine ? ` ${groupings[by]}` : ''}, ${span.label}`
   const nothing = ({ totals }: Usage) =>
     totals.count === '0'
-      ? html`Nothing in this span with these filters. <a class="button" href=${hrefOf('/usage', { span: '365d' })}>Show the last year</a>`
+      ? html`Nothing matches these filters in this period. <a class="button" href=${hrefOf('/usage', { span: '365d' })}>Show the last year</a>`
       : undefined
   const columns = by.split(',')
   const shown = usageColumns(columns, comparison?.label, groups.asked.data?.totals.cost ?? '0')

@@ -52,9 +52,9 @@ export function ApplySize({ name, settings: { body, etag }, size, subjects, agai
   }
   const yaml = `limits:\n  ${name}: ${JSON.stringify({ ...body, size })}\n`
   return html`
-    <${Action} label=${`Apply ${count(size)}`} scope="write" isDisabled=${isSame} about=${html`<p>Sets the size of ${name} from ${count(Number(body.size))} to ${count(size)} for everybody without a size of their own. Counts stay.</p>`} run=${apply} said=${said} again=${again} />
-    <${Action} label="Apply in shadow" scope="write" isDisabled=${isSame} about=${html`<p>Adds the limit ${shadow} beside ${name}. It counts and reports whom it would refuse, and refuses nobody.</p>`} run=${inShadow} said=${said} again=${again} />
-    <${Action} label="Only for these" scope="write" isDisabled=${isSame || subjects.length === 0} about=${html`<p>Gives ${counted(subjects.length, 'customer')} a size of ${count(size)} of their own: ${subjects.join(', ')}.</p>`} run=${onlyFor} said=${said} again=${again} />
+    <${Action} label=${`Apply ${count(size)}`} scope="write" isDisabled=${isSame} about=${html`<p>Changes the size of ${name} from ${count(Number(body.size))} to ${count(size)} for every customer without an override. Counts are kept.</p>`} run=${apply} said=${said} again=${again} />
+    <${Action} label="Apply in shadow" scope="write" isDisabled=${isSame} about=${html`<p>Adds the shadow limit ${shadow} next to ${name}. It reports the requests it would refuse but refuses none.</p>`} run=${inShadow} said=${said} again=${again} />
+    <${Action} label="Apply to these" scope="write" isDisabled=${isSame || subjects.length === 0} about=${html`<p>Overrides the size with ${count(size)} for ${counted(subjects.length, 'customer')}: ${subjects.join(', ')}.</p>`} run=${onlyFor} said=${said} again=${again} />
     <${Copy} text=${yaml} label="Copy YAML" kind="" />
   `
 }

@@ -35,6 +35,6 @@ export function BlockCaller({ by = 'ip', value = '', label = 'Block', again }: B
     <${Field} label="Who" required value=${who} onValue=${setWho} suggest=${kind === 'subject' ? 'subject' : undefined} readonly=${value !== ''} />
     <${Field} label="For" options=${lengths} value=${length} onValue=${setLength} />
     <${Field} label="Reason (optional)" maxlength="200" value=${reason} onValue=${setReason} />
-    <p class="quiet">${isExempt ? 'No block of this address and no limit by address applies to it.' : 'Requests are refused with 403 within a second.'}</p>`
+    <p class="quiet">${isExempt ? 'Exempts the address from blocks and limits by address.' : 'Requests are refused with 403 within a second.'}</p>`
   return html`<${Action} label=${label} scope="limits" about=${about} run=${() => send('POST', '/v1/blocks', body)} said=${said} again=${again} />`
 }

@@ -199,7 +199,7 @@ export function Chart(props: ChartProps) {
       ? ''
       : `${step.title}: ${step.values.map(({ name, text }) => `${text} ${name}`).join(', ')}${step.happened.map(({ name }) => `; ${name}`).join('')}`
   const left = at === undefined || isTable ? 0 : (plot.current?.leftOf(at) ?? 0)
-  const help = `${title}. Arrow keys read its values${onSpan === undefined ? '' : ', with Shift they choose a span, Enter goes to it'}.`
+  const help = `${title}. Arrow keys read its values${onSpan === undefined ? '' : '; with Shift they select a period, and Enter zooms in'}.`
   return html`<div class="stack chart-frame">
     <div class=${`drawn ${height < 150 ? 'low' : ''}`}>
       ${

@@ -78,7 +78,7 @@ export function Filters({ names }: { readonly names: readonly string[] }) {
       </form>
       ${chips.map(
         (one) =>
-          html`<a key=${`${one.name} ${one.text}`} class="button chip" title="Take this filter away" href=${change(
+          html`<a key=${`${one.name} ${one.text}`} class="button chip" title="Remove filter" href=${change(
             params,
             path,
             one.name,

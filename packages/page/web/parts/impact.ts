@@ -16,7 +16,7 @@ const columns: readonly Column<Impact['limits'][number]>[] = [
   { name: 'Refused', isNumber: true, cell: ({ before }) => count(before) },
   { name: 'Would be', isNumber: true, cell: ({ after }) => count(after) },
   {
-    name: 'Who',
+    name: 'Customers',
     cell: ({ subjects }) => {
       const left = subjects.length - shownMax
       return html`${subjects.slice(0, shownMax).map(
@@ -36,9 +36,9 @@ function Told({ impact }: { readonly impact: Impact }) {
   const { exact, assumptions, subjects, decisions, share, limits } = impact
   const part = share === null ? '' : `, ${percent(share, 1)} of all`
   return html`<div class="stack">
-    <p>Decided again: ${counted(decisions, 'decision')} of ${counted(subjects, 'subject')}${part}.</p>
+    <p>Replayed: ${counted(decisions, 'decision')} of ${counted(subjects, 'subject')}${part}.</p>
     ${limits.every(isSame) ? html`<p>Nobody would be refused more or less often.</p>` : html`<${Table} caption="Impact" columns=${columns} rows=${limits.filter((one) => !isSame(one))} keyOf=${({ limit }: Impact['limits'][number]) => limit} />`}
-    <details class="small quiet"><summary>${exact ? 'It assumes:' : 'An estimate. It assumes:'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
+    <details class="small quiet"><summary>${exact ? 'Assumptions' : 'An estimate. Assumptions'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
   </div>`
 }
 
@@ -66,7 +66,7 @@ export function ImpactPanel({ text }: { readonly text: string }) {
     const timer = setTimeout(ask, restMs)
     return () => clearTimeout(timer)
   }, [of])
-  const tools = html`<${Field} isTool label="Span" options=${spans} value=${from} onValue=${setFrom} />
+  const tools = html`<${Field} isTool label="Period" options=${spans} value=${from} onValue=${setFrom} />
     <${Field} isTool label="Subject" on="change" suggest="subject" value=${subject} onValue=${setSubject} />`
   const own = answer?.of === of ? answer : {}
   return html`<${Panel} title="Impact" tools=${tools} asked=${{ ...own, again: ask }}>

@@ -15,23 +15,23 @@ import { Subject, Time } from './words.ts'
 /** When a credential ends. */
 export const Ends = ({ at }: { readonly at: string | null | undefined }) => {
   if (!at) return html`<span class="quiet">never</span>`
-  return Date.parse(at) <= Date.now() ? html`<span class="word degraded">ended</span>` : html`<${Time} at=${at} />`
+  return Date.parse(at) <= Date.now() ? html`<span class="word degraded">expired</span>` : html`<${Time} at=${at} />`
 }
 
 /** The last second of a chosen day, as the API takes it; undefined for none. */
 export const endOfDay = (date: string) => (date === '' ? undefined : `${date}T23:59:59Z`)
 
-const overlaps = { '0s': 'at once', '1h': 'in an hour', '24h': 'in a day', '168h': 'in a week' }
+const overlaps = { '0s': 'immediately', '1h': 'in an hour', '24h': 'in a day', '168h': 'in a week' }
 
 function Rotate({ id, again }: { readonly id: string; readonly again: () => void }) {
   const [overlap, setOverlap] = useState('24h')
   const run = () => send('POST', `/v1/keys/${encodeURIComponent(id)}/rotate`, { overlap })
   const said = (made: MadeKey) => ({
-    about: `The key ${made.id} takes the place of ${id}. It is shown this once:`,
+    about: `Key ${made.id} replaces ${id}. Copy it now: you won’t see it again.`,
     secret: made.key,
   })
   const about = html`<p>Creates another key for the same subject. You’ll see it only once.</p>
-    <${Field} label=${`${id} ends`} options=${overlaps} value=${overlap} onValue=${setOverlap} />`
+    <${Field} label=${`${id} expires`} options=${overlaps} value=${overlap} onValue=${setOverlap} />`
   return html`<${Action} label="Rotate" scope="keys" about=${about} run=${run} said=${said} again=${again} />`
 }
 
@@ -111,5 +111,5 @@ export function KeyList({ subject = '' }: { readonly subject?: string }) {
     actionsOf(({ id }) => html`<${Rotate} id=${id} again=${again} /><${Revoke} id=${id} again=${again} />`),
   ]
   const tools = subject !== '' && html`<${NewKey} subject=${subject} again=${again} />`
-  return html`<${ListPanel} title=${subject === '' ? 'Keys of subjects' : 'Keys'} asked=${asked} path=${path} rows=${8} tools=${tools} none="No keys yet." caption="Keys" columns=${columns} keyOf=${({ id }: Key) => id} />`
+  return html`<${ListPanel} title=${subject === '' ? 'Subject keys' : 'Keys'} asked=${asked} path=${path} rows=${8} tools=${tools} none="No keys yet." caption="Keys" columns=${columns} keyOf=${({ id }: Key) => id} />`
 }

@@ -67,14 +67,14 @@ export function useKeys(): void {
 }
 
 const rows: readonly (readonly [keys: string, what: string])[] = [
-  ['/', 'search by name, id or address, or for a time: acme 10:05'],
+  ['/', 'search for a name, id, address or time: acme 10:05'],
   ...Object.entries(targets).map(([key, [, name]]) => [`g ${key}`, `go to ${name}`] as const),
-  ['j, k', 'to the next row of a list, and back'],
-  ['Enter', 'open what the row leads to'],
+  ['j, k', 'next or previous row'],
+  ['Enter', 'open the row'],
   ['x', 'press the first button of the row'],
-  ['[, ]', 'the span before, and behind'],
-  ['t', 'the chart as a table, and back'],
-  ['←, →', 'along the chart that has the focus: its values are read out'],
+  ['[, ]', 'previous or next period'],
+  ['t', 'switch between chart and table'],
+  ['←, →', 'move along the focused chart and read its values'],
   ['Esc', 'close a dialog'],
 ]
 
@@ -88,12 +88,12 @@ export function Help() {
     setOff(isNowOff)
   }
   return html`
-    <button class="bare help" aria-label="Keys and help" title="Keys and help" onClick=${() => dialog.current?.showModal()}>?</button>
-    <dialog ref=${dialog} aria-label="Keys">
+    <button class="bare help" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick=${() => dialog.current?.showModal()}>?</button>
+    <dialog ref=${dialog} aria-label="Keyboard shortcuts">
       <div class="stack">
-        <h2>Keys</h2>
+        <h2>Keyboard shortcuts</h2>
         <dl class="facts">${rows.filter(([keys]) => !(isOwn() && areOperators(keys.slice(0, 1)))).map(([keys, what]) => html`<dt key=${keys}>${keys.split(/,? /).map((one) => html`<kbd>${one}</kbd> `)}</dt><dd>${what}</dd>`)}</dl>
-        <label><input type="checkbox" checked=${!isOff} onChange=${set} />single keys act</label>
+        <label><input type="checkbox" checked=${!isOff} onChange=${set} />enable shortcuts</label>
         <div><button class="main" onClick=${() => dialog.current?.close()}>Done</button></div>
       </div>
     </dialog>

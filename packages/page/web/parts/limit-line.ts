@@ -154,7 +154,7 @@ export function LimitLine({
     if (given >= 1) setWanted(given)
   }
   const empty = ({ rows: all }: { rows: readonly UtilizationRow[] }) =>
-    all.length === 0 ? 'Nobody met this limit in 7 days.' : undefined
+    all.length === 0 ? 'No requests met this limit in 7 days.' : undefined
   return html`<${Panel} title="Peaks, last 7 days" asked=${asked} path=${path} rows=${8} empty=${empty}>
     ${() => html`<div class="stack">
       <${Peaks} rows=${rows} size=${size} wanted=${wanted} onSize=${setWanted} />
@@ -169,7 +169,7 @@ export function LimitLine({
           ? 'Type a size or drag the line to see whom it would refuse.'
           : told.impact === undefined
             ? told.error === undefined && 'Replaying…'
-            : `${limitSentence(told.impact, wanted)}${told.isWhole === true ? '' : ' Replaying others…'}${told.isExact === false ? ' An estimate.' : ''}`
+            : `${limitSentence(told.impact, wanted)}${told.isWhole === true ? '' : ' Still replaying…'}${told.isExact === false ? ' An estimate.' : ''}`
       }</p>
       ${
         subjects.length > 0 &&

@@ -13,7 +13,7 @@ export function limitSentence({ before, after, subjects, routes }: LimitImpact, 
   if (more === 0) return `At ${count(size)}, nobody would be refused more or less often.`
   const touched = subjects.filter((one) => (more > 0 ? one.after > one.before : one.after < one.before))
   const [route] = routes
-  const where = route === undefined ? '' : `, mostly on ${route.route === '*' ? 'no route of the policy' : route.route}`
+  const where = route === undefined ? '' : `, mostly on ${route.route === '*' ? 'no matching route' : route.route}`
   const who = names(touched.map(({ subject }) => subject))
   const times = more > 0 ? counted(more, 'more time', 'more times') : counted(-more, 'fewer time', 'fewer times')
   return `At ${count(size)}, ${who} would be refused ${times} in 7 days${where}.`

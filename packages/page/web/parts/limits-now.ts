@@ -27,7 +27,7 @@ function Resets({ ms }: { readonly ms: number }) {
 
 const state = ({ blocked_ms: blocked, reset_ms: reset, mode, remaining, used: units }: LimitState) => {
   if (blocked !== null && blocked > 0) return html`<span class="word refused">✕ blocked for ${length(blocked)}</span>`
-  if (mode === 'shadow') return html`<span class="word shadow">◌ in shadow</span>`
+  if (mode === 'shadow') return html`<span class="word shadow">◌ shadow</span>`
   if (remaining === 0)
     return html`<span class="word refused">✕ used up</span>${reset !== null && html`, <${Resets} ms=${reset} />`}`
   if (reset === null) return ''
@@ -56,7 +56,7 @@ interface LimitAction {
 /** Forgets what a limit of a subject counted. */
 function Reset({ id, limit, again }: LimitAction) {
   const run = () => send('POST', `${pathOfSubject(id)}/limits/reset`, { limit: limit.name })
-  const about = html`<p>${limit.used === null ? 'All' : count(limit.used)} units of ${limit.name} are given back, and its block is lifted. The history records it.</p>`
+  const about = html`<p>Resets ${limit.used === null ? 'all' : count(limit.used)} used units of ${limit.name} and lifts its block. The history records it.</p>`
   return html`<${Action} label="Reset" scope="limits" about=${about} run=${run} again=${again} />`
 }
 
@@ -113,7 +113,7 @@ export function RaiseLimit({ id, limit, onDone }: RaiseProps) {
     }
     await send('PUT', pathOfSubject(id), { ...body, limits }, { 'If-Match': etag })
   }
-  const said = () => html`<p>${chosen?.name} of ${id} is now ${count(Number(size))}. What was counted stays.</p>`
+  const said = () => html`<p>${chosen?.name} of ${id} is now ${count(Number(size))}. Its count is kept.</p>`
   const about = html`
     <p>${id} gets a size of its own; the plan, and others of it, stay as they are.</p>
     <${Field} label="Limit" options=${Object.fromEntries(own.map((one) => [one.name, `${one.name}: ${count(one.size)} now`]))} value=${chosen?.name ?? ''} onValue=${setName} />

@@ -13,8 +13,8 @@ export function Lost({ connection: { state, retryAtMs } }: { readonly connection
   if (state === 'open') return null
   const words = {
     connecting: 'Connecting to the stream…',
-    resting: 'The stream rests while nobody looks.',
-    lost: 'The stream is lost; connecting again',
+    resting: 'Paused while this tab is hidden.',
+    lost: 'Connection lost; reconnecting',
   }[state]
   const waitS = Math.max(0, Math.ceil((retryAtMs - nowMs) / 1_000))
   return html`<p class="note"><span role="status">${words}</span>${state === 'lost' && ` in ${waitS} s`}</p>`

@@ -26,7 +26,7 @@ function Waiting({ rows }: { readonly rows: number }) {
 
 const wordOf = ({ status, type, body, retryAfterS }: Refusal) => {
   if (type === 'scope-missing') return `Your token lacks the scope ${body.scope}.`
-  if (status === 404) return retryAfterS > 0 ? 'Not there yet; asking again.' : 'There is no such thing.'
+  if (status === 404) return retryAfterS > 0 ? 'Not available yet; retrying.' : 'Not found.'
   if (status === 401) return 'Signed out.'
   return status >= 400 && status < 500 ? 'Refused.' : 'No answer.'
 }
@@ -106,5 +106,5 @@ export const CopyCommand = ({ path }: { readonly path: string }) =>
     text=${`curl -H "Authorization: Bearer $TOKEN" '${location.origin}${path}'`}
     label="as curl"
     kind="bare small as-curl"
-    title="Copy this question as a command"
+    title="Copy this request as a command"
   />`

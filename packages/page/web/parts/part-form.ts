@@ -36,13 +36,13 @@ function LimitFields({ body, set }: FieldsProps) {
       <${Field} label="Size" type="number" min="0" step="1" required value=${textOf(body.size)} onValue=${(value: string) => set('size', Number(value))} />
     </div>
     <div class="row">
-      <${Field} label="Each" options=${periods} value=${period} onValue=${text('period')} />
+      <${Field} label="Period" options=${periods} value=${period} onValue=${text('period')} />
       ${period === '' && html`<${Field} label="Window" placeholder="1m" value=${textOf(body.window)} onValue=${text('window')} />`}
       ${typeof body.block !== 'object' && html`<${Field} label="Block for (optional)" placeholder="10m" value=${textOf(body.block)} onValue=${text('block')} />`}
     </div>
     <div class="row">
       <${Field} label="Mode" options=${{ '': 'enforce', shadow: 'shadow: report only' }} value=${body.mode === 'shadow' ? 'shadow' : ''} onValue=${text('mode')} />
-      <${Field} label="Applies to" options=${{ '': 'plans and routes that name it', all: 'everybody' }} value=${textOf(body.applies)} onValue=${text('applies')} />
+      <${Field} label="Applies to" options=${{ '': 'plans and routes that name it', all: 'all subjects' }} value=${textOf(body.applies)} onValue=${text('applies')} />
     </div>`
 }
 
@@ -65,7 +65,7 @@ function parsed(text: string): object {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new Refusal(400, { detail: `The settings are no JSON: ${(error as Error).message}.` })
+    throw new Refusal(400, { detail: `The settings are not valid JSON: ${(error as Error).message}.` })
   }
 }
 

@@ -23,7 +23,7 @@ export function AlertsOf({ id, isOwn = false }: { readonly id: string; readonly 
     { name: 'When', isPlain: true, cell: ({ time }) => html`<${Time} at=${time} />` },
   ]
   const empty = ({ items }: Page<ListedAlert>) =>
-    items.length === 0 ? html`<${NothingHere} what="No alerts in this span." />` : undefined
+    items.length === 0 ? html`<${NothingHere} what="No alerts in this period." />` : undefined
   return html`<${Panel} title=${`${isOwn ? 'Your alerts' : 'Alerts'}, ${label}`} asked=${useAnswer<Page<ListedAlert>>(path, 15_000)} path=${path} rows=${6} empty=${empty}>
     ${({ items, next }: Page<ListedAlert>) => (isOwn ? html`<${Table} caption="Alerts" columns=${columns} rows=${items} keyOf=${({ id: name }: ListedAlert) => name} />` : html`<${PagedTable} caption="Alerts" columns=${columns} rows=${items} next=${next} keyOf=${({ id: name }: ListedAlert) => name} />`)}
   <//>`

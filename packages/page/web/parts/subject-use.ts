@@ -33,7 +33,7 @@ export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonl
   const list = useAnswer<Usage>(listPath, everyMs)
   const before = useAnswer<Usage>(chosen === undefined ? undefined : beforePath)
   const empty = ({ totals }: Usage) =>
-    totals.count === '0' ? html`<${NothingHere} what="No usage in this span." />` : undefined
+    totals.count === '0' ? html`<${NothingHere} what="No usage in this period." />` : undefined
   const tools = html`<${Field} isTool class="small" label="Compare to" options=${comparisons} value=${params.get('compare') ?? ''} onValue=${(one: string) => setParams({ compare: one })} />`
   const listTools = html`<${Field} isTool class="small" label="By" options=${groupings} value=${by} onValue=${(one: string) => setParams({ by: one })} />
     <a class="small" href=${csvPath} download="usage.csv">CSV</a>`

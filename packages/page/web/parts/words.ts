@@ -7,7 +7,7 @@ import { isOwn, may } from '../session.ts'
 export function Verdict(of: { readonly outcome: string; readonly mode: string; readonly reason: string }) {
   const { outcome, mode, reason } = of
   if (outcome === 'deny') return html`<span class="word refused">✕ refused</span>`
-  if (mode === 'shadow') return html`<span class="word shadow">◌ allowed, in shadow refused</span>`
+  if (mode === 'shadow') return html`<span class="word shadow">◌ allowed, refused in shadow</span>`
   if (reason === 'unavailable') return html`<span class="word degraded">▽ allowed without Redis</span>`
   if (reason !== 'ok') return html`<span class="word degraded">▽ allowed, degraded</span>`
   return html`<span class="word allowed">✓ allowed</span>`
@@ -20,7 +20,7 @@ export function Time(props: { readonly at: string; readonly isLong?: boolean; re
 }
 
 /** Subjects that no customer has the name of. */
-const meant: Readonly<Record<string, string>> = { '': 'nobody', _unauthenticated: 'no valid key', _all: 'everybody' }
+const meant: Readonly<Record<string, string>> = { '': 'none', _unauthenticated: 'no valid key', _all: 'everyone' }
 
 /** A subject's name, which leads to it; customers are where it would lead. */
 export function Subject({ id }: { readonly id: string }) {
@@ -34,7 +34,7 @@ export const nameOf = (id: string): string => meant[id] ?? id
 /** How a value of a column of usage is called. */
 export function valueName(column: string, value: string): string {
   if (column === 'subject') return nameOf(value)
-  return column === 'route' && value === '*' ? 'no route of the policy' : value
+  return column === 'route' && value === '*' ? 'no matching route' : value
 }
 
 /** A part of the policy by its name, which leads to its settings. */
