@@ -64,7 +64,7 @@ export async function openQuotaRestorer(
       if (why === 'new') mayBeNew = true
       else noteLoss(why)
     },
-    onFault: (error) => log.warn({ err: error }, 'quotas cannot be watched or restored now, trying again'),
+    onFault: (error) => log.warn({ err: error }, 'quotas not watched or restored, retrying'),
   })
   await run.own('quota restorer', detector, (one) => one.stop())
   return counters

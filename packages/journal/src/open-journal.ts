@@ -81,7 +81,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     log,
     onPartitions(topic, partitions) {
       const name = topics[topic]?.name
-      log.warn({ topic: name, partitions }, 'the topic has another partition count; new records are spread over it')
+      log.warn({ topic: name, partitions }, 'the topic has a new partition count; new records are spread over it')
       writer.setPartitions(topic, partitions)
     },
     onCorrections: (corrections) => options.onCorrections?.(corrections),
@@ -212,7 +212,7 @@ export async function stopJournal(
   deadlineMs: number,
 ): Promise<boolean> {
   const isWritten = await writer.close()
-  if (!isWritten) log.error('the disk did not take the last records: the next process to start here ends this journal')
+  if (!isWritten) log.error('the disk did not accept the last records: the next process closes this journal')
   const isDrained = isWritten && (await supervisor.drain(deadlineMs))
   await supervisor.end()
   await directory.release()

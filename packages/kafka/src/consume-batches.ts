@@ -191,7 +191,7 @@ export class BatchConsumer {
         if (!isTransient(error)) return this.#crash(error)
         this.#assignment.wait(`Kafka at ${this.#options.brokers.join(',')}: ${reasonOf(error)}`)
       }
-      log.warn({ groupId, failures, waitingFor: this.#assignment.waitingFor }, 'consumer not running, trying again')
+      log.warn({ groupId, failures, waitingFor: this.#assignment.waitingFor }, 'consumer not running, retrying')
       await delay(retryDelayMs(failures), undefined, { signal: this.#stopping.signal }).catch(() => undefined)
       if (this.#stopping.signal.aborted) return
     }

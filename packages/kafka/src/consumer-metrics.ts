@@ -40,22 +40,22 @@ export function registerConsumers(
   const labels = ['group', 'topic', 'partition']
   registerScraped(register, {
     weir_consumer_lag_records: {
-      help: 'Records in Kafka that were not handled at the last fetch',
+      help: 'Records in Kafka not yet handled at the last fetch',
       labels,
       cells: lagsOf(consumers, ({ lag }) => lag, sum),
     },
     weir_consumer_lag_seconds: {
-      help: 'Since the broker appended the oldest of them',
+      help: 'Age of the oldest record not yet handled',
       labels,
       cells: lagsOf(consumers, secondsOf, Math.max),
     },
     weir_consumer_members_lost_total: {
-      help: 'Times that this process had lost its place in the group',
+      help: 'Times this process lost its place in the group',
       labels: ['group'],
       cells: byGroup(({ status }) => status.membersLost),
     },
     weir_consumer_stopped_partitions: {
-      help: 'Partitions that wait for a person',
+      help: 'Partitions stopped until an operator acts',
       labels: ['group'],
       cells: byGroup(({ status }) => status.stopped.length),
     },

@@ -56,7 +56,7 @@ export class TopicFollower {
   #onFailure(error: unknown, failures: number, isLogged: boolean): void {
     const { topic, log } = this.#options
     this.problem = `${topic} is not followed: ${reasonOf(error)}`
-    if (isLogged) log.warn({ topic, failures, problem: this.problem }, 'topic not followed, trying again')
+    if (isLogged) log.warn({ topic, failures, problem: this.problem }, 'topic not followed, retrying')
   }
 
   /** One connection, until it breaks or the follower is closed. */

@@ -113,7 +113,7 @@ export interface HandlingOptions {
 /** The same batch comes again, in seconds: it is said once. */
 function deny({ topic, partition }: RecordBatch, reason: string, { assignment, log }: HandlingOptions): void {
   const denied = { topic, partition, reason }
-  if (assignment.deny(denied)) log.warn(denied, 'batch not worked off, trying again')
+  if (assignment.deny(denied)) log.warn(denied, 'batch not processed, retrying')
 }
 
 /**

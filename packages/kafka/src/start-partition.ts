@@ -85,7 +85,7 @@ export async function startPartition(assigned: TopicPartition, options: StartOpt
       if (isFenced()) return undefined
       if (error instanceof WeirError && error.code === 'PARTITION_STOPPED') return error.message
       if (!mayPass(error)) throw error
-      log.warn({ ...assigned, reason: reasonOf(error), failures }, 'partition not started, trying again')
+      log.warn({ ...assigned, reason: reasonOf(error), failures }, 'partition not started, retrying')
       await delay(retryDelayMs(failures))
     }
   }

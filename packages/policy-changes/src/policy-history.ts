@@ -58,7 +58,7 @@ export class PolicyHistory {
     // Before the first change there is nothing to copy.
     this.problem = isMissingTopic(error) ? undefined : `not copied to ClickHouse: ${reasonOf(error)}`
     if (this.problem === undefined || !isLogged) return
-    this.#options.log.warn({ err: error, failures }, 'policy history not followed, trying again')
+    this.#options.log.warn({ err: error, failures }, 'policy history not followed, retrying')
   }
 
   /** One connection, until it breaks or the history is closed. */

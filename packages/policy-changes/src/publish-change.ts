@@ -138,7 +138,7 @@ export class ChangePublisher {
         await this.publish(by, { changes: [], lines: [] }, { after: this.lastChange() })
       }
     } catch (error) {
-      this.#log.warn({ err: error }, 'parts of changes that were left out stay in the topic until the next change')
+      this.#log.warn({ err: error }, 'leftover parts of skipped changes stay in the topic until the next change')
     }
   }
 

@@ -246,7 +246,7 @@ export class PolicyFeed {
       return
     }
     if (isOvertaken(change, this.#checkpoint)) {
-      this.#options.log.info({ change: change.audit.id }, 'policy change left out: another came first')
+      this.#options.log.info({ change: change.audit.id }, 'policy change skipped: another came first')
       this.#rejected.overtake(change.changes)
       this.#advanceTo(change.checkpoint, [])
       return
@@ -312,7 +312,7 @@ export class PolicyFeed {
       this.#snapshot.changed([])
     } else if (this.#source === 'topic' || this.#source === 'snapshot') {
       const { log } = this.#options
-      log.error({ topic: this.#topic }, 'the policy topic is empty; the policy before stays in force')
+      log.error({ topic: this.#topic }, 'the policy topic is empty; the previous policy stays in force')
     }
   }
 

@@ -63,7 +63,7 @@ export class RejectedChanges {
     const reason = problems[0] === undefined ? 'it does not fit' : `${problems[0].path}: ${problems[0].message}`
     this.#log.error(
       { change: audit.id, by: audit.by, entities: changes.length, problems: problems.slice(0, problemsLogged) },
-      'policy change left out: it does not fit what is in force',
+      'policy change skipped: it does not fit the current policy',
     )
     for (const { kind, name } of changes) this.#leave({ kind, name }, reason)
     this.#problemsOf.set(audit.id, problems)
@@ -74,7 +74,7 @@ export class RejectedChanges {
   /** Subjects and keys that do not fit the definitions. */
   leftOut(faults: readonly PolicyFault[]): void {
     if (faults.length === 0) return
-    this.#log.error({ parts: faults.length, problems: faults.slice(0, problemsLogged) }, 'parts of the policy left out')
+    this.#log.error({ parts: faults.length, problems: faults.slice(0, problemsLogged) }, 'parts of the policy skipped')
     for (const { path, message } of faults) this.#add(path, message)
   }
 

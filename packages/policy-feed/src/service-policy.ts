@@ -75,11 +75,11 @@ export async function ownPolicyFeed(
   checkReady('policy', () => policyReadiness(feed, rule, policyFile))
   registerScraped(metrics, {
     weir_policy_confirmed_timestamp_seconds: {
-      help: 'When Kafka last said that this is the whole policy, in seconds since 1970; 0 for never',
+      help: 'When Kafka last confirmed that the policy is complete, in seconds since 1970; 0: never',
       read: () => Math.max(0, Date.now() - feed.status.ageMs) / 1_000,
     },
     weir_policy_changes_total: {
-      help: 'Changes of the policy, by what was done with them',
+      help: 'Policy changes by result',
       label: 'result',
       readAll: () => {
         const { changes: applied, refusedChanges: refused, unreadableRecords: unreadable } = feed.counters

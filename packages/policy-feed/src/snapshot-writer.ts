@@ -68,7 +68,7 @@ export class SnapshotWriter {
   }
 
   #leave(fields: object): undefined {
-    this.#log.warn({ path: this.#path, ...fields }, 'policy snapshot left out')
+    this.#log.warn({ path: this.#path, ...fields }, 'policy snapshot skipped')
   }
 
   /** After a change was taken over. */

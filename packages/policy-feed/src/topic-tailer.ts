@@ -52,7 +52,7 @@ export class TopicTailer {
       ? `topic ${topic}, which does not exist`
       : `Kafka at ${brokers.join(',')}: ${reasonOf(error)}`
     if (missing) onMissing()
-    if (isLogged) log.warn({ topic, failures, waitingFor: this.waitingFor }, 'policy not followed, trying again')
+    if (isLogged) log.warn({ topic, failures, waitingFor: this.waitingFor }, 'policy not followed, retrying')
   }
 
   /** One connection, until it breaks or the tailer is closed. */

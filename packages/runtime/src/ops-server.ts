@@ -48,7 +48,7 @@ function watchReadiness(server: Server, metrics: Registry, look: () => Promise<R
   let last: Report = { isReady: false, lines: [], warnings: 0 }
   registerScraped(metrics, {
     weir_ready: { help: 'Whether /readyz last answered that the service is ready', read: () => Number(last.isReady) },
-    weir_ready_warnings: { help: 'Warnings that it showed', read: () => last.warnings },
+    weir_ready_warnings: { help: 'Warnings in the last /readyz answer', read: () => last.warnings },
   })
   const lookNow = async () => {
     last = await look()

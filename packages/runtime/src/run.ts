@@ -19,7 +19,7 @@ export function createRun(log: Logger) {
 
   const fail = (error: unknown) => {
     // An error that the stop caused is no failure of its own.
-    if (stopping.signal.aborted) return log.debug({ err: error }, 'broke off')
+    if (stopping.signal.aborted) return log.debug({ err: error }, 'aborted by the stop')
     log.fatal({ err: error }, 'failed')
     stop({ exitCode: 1, why: 'failure' })
   }

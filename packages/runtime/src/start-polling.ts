@@ -23,7 +23,7 @@ export function startPolling<T>(
   const { everyMs, deadlineMs, ask } = question
   const polled: { answer: T | undefined; problem: string | undefined } = { answer: undefined, problem: undefined }
   const fail = (problem: string) => {
-    if (problem !== polled.problem && !run.stopping.aborted) log.warn({ what, problem }, 'a metric is not known now')
+    if (problem !== polled.problem && !run.stopping.aborted) log.warn({ what, problem }, 'metric unavailable')
     Object.assign(polled, { answer: undefined, problem })
   }
   const askOnce = async () => {

@@ -42,7 +42,7 @@ function createMetrics(): Registry {
   for (const what of ['handles', 'requests', 'resources']) metrics.removeSingleMetric(`nodejs_active_${what}_total`)
   const running = [[version, process.version], 1] as const
   registerScraped(metrics, {
-    weir_build_info: { help: 'What runs here', labels: ['version', 'node'], cells: () => [running] },
+    weir_build_info: { help: 'Running versions', labels: ['version', 'node'], cells: () => [running] },
   })
   return metrics
 }

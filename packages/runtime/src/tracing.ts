@@ -144,7 +144,7 @@ export async function openTracing(
 ): Promise<Tracing | undefined> {
   const counts = { exported: 0, failed: 0, dropped: 0 }
   registerScraped(metrics, {
-    weir_spans_total: { help: 'Spans of traces, by what became of them', label: 'result', readAll: () => counts },
+    weir_spans_total: { help: 'Trace spans by result', label: 'result', readAll: () => counts },
   })
   if (config.otlpEndpoint === '' && config.otlpTracesEndpoint === '') return undefined
   const [
@@ -166,7 +166,7 @@ export async function openTracing(
       otlp.export(spans, (result) => {
         waiting -= spans.length
         counts[result.code === 0 ? 'exported' : 'failed'] += spans.length
-        if (result.code !== 0 && !isFailing) log.warn({ err: result.error }, 'the collector does not take spans')
+        if (result.code !== 0 && !isFailing) log.warn({ err: result.error }, 'the collector does not accept spans')
         isFailing = result.code !== 0
         done(result)
       }),

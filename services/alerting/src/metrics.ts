@@ -58,19 +58,19 @@ export function registerMetrics(
   registerScraped(register, {
     weir_decisions_watched_total: { help: 'Decision records read by alerting', read: () => counters.read },
     // Metering keeps them as dead letters.
-    weir_decisions_unreadable_total: { help: 'Of them, those that could not be read', read: () => counters.unreadable },
+    weir_decisions_unreadable_total: { help: 'Unreadable decision records', read: () => counters.unreadable },
     weir_alerts_raised_total: { help: 'Alerts published', label: 'type', readAll: () => counters.raised },
     weir_alerts_suppressed_total: {
-      help: 'Alerts that nobody is notified of',
+      help: 'Alerts that were not sent to anyone',
       label: 'cause',
       readAll: () => counters.suppressed,
     },
     weir_alert_delay_seconds: {
-      help: 'From a decision until Kafka has the alert about it',
+      help: 'Time from a decision until Kafka has its alert',
       histogram: counters.alertSeconds,
     },
     weir_deliveries_total: {
-      help: 'Deliveries, by their results',
+      help: 'Deliveries by result',
       labels: ['type', 'result'],
       cells: () =>
         byType.flatMap(([type, { results }]) =>
@@ -78,17 +78,17 @@ export function registerMetrics(
         ),
     },
     weir_delivery_delay_seconds: {
-      help: 'From an alert until an endpoint took it',
+      help: 'Time from an alert until an endpoint accepted it',
       labels: ['type'],
       histograms: histograms(({ delaySeconds }) => delaySeconds),
     },
     weir_delivery_attempt_duration_seconds: {
-      help: 'How long an attempt took',
+      help: 'Duration of a delivery attempt',
       labels: ['type'],
       histograms: histograms(({ attemptSeconds }) => attemptSeconds),
     },
     weir_deliveries_recreated_total: {
-      help: 'Deliveries that the queue had lost, queued again',
+      help: 'Deliveries lost by the queue and queued again',
       read: () => counters.recreated,
     },
     weir_deliveries_waiting: {
@@ -97,12 +97,12 @@ export function registerMetrics(
       readAll: () => now.queue.answer?.waiting ?? {},
     },
     weir_deliveries_oldest_ready_seconds: {
-      help: 'Since the oldest that is ready was due',
+      help: 'Age of the oldest delivery that is due',
       labels: [],
       cells: () => (now.queue.answer === undefined ? [] : [[[], now.queue.answer.oldestReadyMs / 1_000]]),
     },
     weir_endpoint_circuits_open: {
-      help: 'Endpoints left alone for a while',
+      help: 'Endpoints whose deliveries are held back',
       label: 'endpoint',
       readAll: now.circuitsOpen,
     },

@@ -83,7 +83,7 @@ function registerRedis(register: Service['metrics'], known: () => readonly Redis
       cells: () => known().map(({ server, role, fields }) => [[server, role], Number(fields !== undefined)]),
     },
     weir_redis_cpu_seconds_total: {
-      help: 'Processor time of Redis',
+      help: 'CPU time of Redis',
       labels: [...labels, 'mode'],
       cells: cellsOf((fields) => [
         [['user'], Number(fields.get('used_cpu_user'))],
@@ -91,7 +91,7 @@ function registerRedis(register: Service['metrics'], known: () => readonly Redis
       ]),
     },
     weir_redis_network_bytes_total: {
-      help: 'Bytes that Redis received and sent',
+      help: 'Bytes received and sent by Redis',
       labels: [...labels, 'direction'],
       cells: cellsOf((fields) => [
         [['in'], Number(fields.get('total_net_input_bytes'))],
@@ -99,27 +99,27 @@ function registerRedis(register: Service['metrics'], known: () => readonly Redis
       ]),
     },
     weir_redis_persistence_ok: {
-      help: 'Whether Redis could write its data the last time',
+      help: 'Whether Redis last wrote its data successfully',
       labels,
       cells: cellsOf((fields) => [[[], Number(isPersistent(fields))]]),
     },
     weir_redis_replica_lag_bytes: {
-      help: 'What the replica furthest behind has not confirmed',
+      help: 'Bytes not yet confirmed by the slowest replica',
       labels,
       cells: cellsOf((fields) => replicaLag(fields).map((lag) => [[], lag])),
     },
     weir_redis_ping_seconds: {
-      help: 'How long a command without work took from the console, there and back',
+      help: 'Round-trip time of an empty command from the console',
       labels,
       cells: cellsOf((_, pingSeconds) => [[[], pingSeconds]]),
     },
     weir_redis_command_seconds_total: {
-      help: 'Time in commands, on the server',
+      help: 'Server time spent in commands',
       labels: [...labels, 'command'],
       cells: cellsOf((fields) => commandTimes(fields).map(([command, { seconds }]) => [[command], seconds])),
     },
     weir_redis_command_calls_total: {
-      help: 'Commands that took it',
+      help: 'Commands executed',
       labels: [...labels, 'command'],
       cells: cellsOf((fields) => commandTimes(fields).map(([command, { calls }]) => [[command], calls])),
     },
@@ -130,34 +130,34 @@ function registerRedis(register: Service['metrics'], known: () => readonly Redis
 export function registerMetrics(register: Service['metrics'], { semaphores, live, monitor, restores }: Measured): void {
   registerScraped(register, {
     weir_topic_partitions: {
-      help: 'Partitions with less than all copies',
+      help: 'Under-replicated partitions',
       labels: ['topic', 'state'],
       cells: () => monitor.topics().map(([topic, state, count]) => [[topic, state], count]),
     },
     weir_clickhouse_parts_max: {
-      help: 'Active parts of the partition of a table that has most',
+      help: 'Active parts of the fullest partition of a table',
       label: 'table',
       readAll: () => monitor.clickhouse()?.partsMax ?? {},
     },
     weir_clickhouse_disk_free_ratio: {
-      help: 'Free share of a disk of ClickHouse',
+      help: 'Free share of a ClickHouse disk',
       label: 'disk',
       readAll: () => monitor.clickhouse()?.diskFreeRatio ?? {},
     },
     weir_clickhouse_replica_delay_seconds: {
-      help: 'How far this server is behind, of replicated tables',
+      help: 'Replication delay of this server, by replicated table',
       label: 'table',
       readAll: () => monitor.clickhouse()?.replicaDelaySeconds ?? {},
     },
     weir_usage_complete_timestamp_seconds: {
-      help: 'Until when all that was decided is counted',
+      help: 'Time until which all decisions are counted',
       label: 'rows',
       readAll: () => monitor.completeness(),
     },
   })
   registerScraped(register, {
     weir_places_taken: {
-      help: 'Permits of questions, exports and live streams that are taken',
+      help: 'Slots in use by queries, exports and live streams',
       label: 'kind',
       readAll: () => ({ questions: semaphores.questions.taken, exports: semaphores.exports.taken, live: live.taken }),
     },
@@ -165,8 +165,8 @@ export function registerMetrics(register: Service['metrics'], { semaphores, live
   if (restores === undefined) return
   registerRedis(register, monitor.redis)
   registerScraped(register, {
-    weir_redis_losses_total: { help: 'Times that Redis was found empty or restarted', read: () => restores.losses },
-    weir_quota_restores_total: { help: 'Looks at all quota counts after a loss', read: () => restores.restores },
+    weir_redis_losses_total: { help: 'Times Redis was found empty or restarted', read: () => restores.losses },
+    weir_quota_restores_total: { help: 'Checks of all quota counts after a loss', read: () => restores.restores },
     weir_quotas_raised_total: { help: 'Quota counts raised to what ClickHouse shows', read: () => restores.raised },
   })
 }

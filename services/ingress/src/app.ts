@@ -80,7 +80,7 @@ export async function buildApps(
     app.addHook('preClose', async () => void decisionService.delays.drain(drainMs))
     app.addHook('onClose', async () => {
       const left = corrections.close()
-      if (left > 0) logger.error({ left }, 'corrections are lost: the journal does not take them')
+      if (left > 0) logger.error({ left }, 'corrections lost: the journal does not accept them')
     })
   }
   const grpc = createGrpcListener(ports, decisionService, adminTokenSha256, logger, tls.grpc)

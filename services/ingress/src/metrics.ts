@@ -27,28 +27,28 @@ export function registerMetrics(
   const { counters: callers } = authenticator
   registerScraped(register, {
     weir_credentials_rejected_total: {
-      help: 'Keys and tokens that belong to no subject, or were not looked up after too many of those',
+      help: 'Rejected keys and tokens: unknown, or not looked up after too many unknown ones',
       label: 'cause',
       readAll: () => ({ unknown: callers.wrong, throttled: callers.throttled }),
     },
-    weir_token_verifications_total: { help: 'Signatures of tokens verified', read: () => callers.tokensVerified },
+    weir_token_verifications_total: { help: 'Token signatures verified', read: () => callers.tokensVerified },
     weir_signing_key_fetches_total: {
-      help: 'Requests to issuers for their keys',
+      help: 'Requests to issuers for signing keys',
       label: 'result',
       readAll: () => ({ ok: callers.keysFetched, failed: callers.keyFetchesFailed }),
     },
     weir_redis_call_duration_seconds: {
-      help: 'Script calls, sent until replied',
+      help: 'Duration of script calls, from send to reply',
       histogram: store.counters.callDuration,
     },
-    weir_redis_call_decisions: { help: 'Requests in a script call', histogram: store.counters.callSize },
-    weir_redis_servers_gone: { help: 'Redis servers that are not asked', read: () => store.serversDown },
+    weir_redis_call_decisions: { help: 'Requests per script call', histogram: store.counters.callSize },
+    weir_redis_servers_gone: { help: 'Redis servers considered down', read: () => store.serversDown },
     weir_redis_breaker_opened_total: {
-      help: 'Times that one was found gone',
+      help: 'Times a Redis server was found down',
       read: () => store.counters.breakerOpened,
     },
     weir_redis_errors_total: {
-      help: "Calls that failed, by Redis's error code",
+      help: 'Failed calls by Redis error code',
       label: 'code',
       readAll: () => store.counters.scriptErrors,
     },
@@ -56,12 +56,9 @@ export function registerMetrics(
       help: 'Calls answered after their deadline',
       read: () => store.counters.lateReplies,
     },
-    weir_redis_late_refunds_total: { help: 'Charges of late calls given back', read: () => store.counters.lateRefunds },
-    weir_limits_rebased_total: {
-      help: 'Counts that began again before their time',
-      read: () => store.counters.rebased,
-    },
-    weir_lease_units_total: { help: 'Units taken beforehand', read: () => layers.counters.leasedUnits },
+    weir_redis_late_refunds_total: { help: 'Refunded charges of late calls', read: () => store.counters.lateRefunds },
+    weir_limits_rebased_total: { help: 'Counts that restarted early', read: () => store.counters.rebased },
+    weir_lease_units_total: { help: 'Units leased in advance', read: () => layers.counters.leasedUnits },
     weir_addresses_overflowed_total: {
       help: 'Requests of new addresses counted under a shared one',
       read: () => layers.counters.overflowedAddresses,
@@ -80,7 +77,7 @@ export function registerApps(
   registerDecisions(register, decisionService.metrics, policy)
   registerScraped(register, {
     weir_http_request_duration_seconds: {
-      help: 'From the head of a request until the end of its answer',
+      help: 'Time from the head of a request until the end of its response',
       labels: ['entry_point', 'code'],
       histograms: () =>
         Object.entries(answers).flatMap(([name, { byCode }]) =>
@@ -88,7 +85,7 @@ export function registerApps(
         ),
     },
     weir_upstream_duration_seconds: {
-      help: 'From the sending of a request to its upstream until the end of the answer',
+      help: 'Time from sending a request to its upstream until the end of the response',
       labels: ['upstream'],
       histograms: () => {
         for (const name of policy().upstreams.keys()) upstreams.of(name)
@@ -96,28 +93,28 @@ export function registerApps(
       },
     },
     weir_denials_summed_total: {
-      help: 'Denials from memory and of unknown callers that share a record',
+      help: 'Denials from memory and of unknown callers, coalesced into shared records',
       read: () => decisionService.recorder.counters.coalesced,
     },
     weir_admission_marks_lost_total: {
-      help: 'Recorded admissions under idempotency keys whose repeats will not know',
+      help: 'Recorded admissions with an idempotency key that repeats will not find',
       read: () => idempotencyRecords.marksLost,
     },
     weir_limit_exceeded_actions_total: {
-      help: 'Requests beyond a limit, by what was done with them',
+      help: 'Requests that exceeded a limit, by action',
       label: 'action',
       readAll: () => decisionService.exceeded,
     },
     weir_requests_waiting: {
-      help: 'Requests that wait for capacity in a limit',
+      help: 'Requests waiting for capacity in a limit',
       read: () => decisionService.delays.waiting,
     },
     weir_corrections_total: {
-      help: 'Correction records of decisions that were settled or given back',
+      help: 'Correction records of settled or refunded decisions',
       read: () => settling.counters.recorded,
     },
     weir_corrections_lost_total: {
-      help: 'Charges given back whose correction record the journal did not take',
+      help: 'Refunds whose correction record the journal rejected',
       read: () => settling.counters.lost,
     },
   })
@@ -147,7 +144,7 @@ function registerDecisions(register: Registry, metrics: DecisionMetrics, policy:
   }
   registerScraped(register, {
     weir_decisions_total: {
-      help: 'Decisions, peeks left out',
+      help: 'Decisions, excluding peeks',
       labels: ['entry_point', 'outcome', 'reason'],
       cells: () =>
         Object.entries(entryPoints).flatMap(([name, cell]) =>
@@ -156,23 +153,23 @@ function registerDecisions(register: Registry, metrics: DecisionMetrics, policy:
           ),
         ),
     },
-    weir_decision_source_total: { help: 'Decisions by where they were made', label: 'source', readAll: () => sources },
+    weir_decision_source_total: { help: 'Decisions by source', label: 'source', readAll: () => sources },
     weir_decisions_without_redis_ratio: {
-      help: 'Share of the decisions of the last five minutes that Redis did not count',
+      help: 'Share of decisions in the last five minutes that Redis did not count',
       read: () => uncounted.ratio,
     },
     weir_decision_duration_seconds: {
-      help: 'From the head of a request until its decision is recorded, without the time in which it waited for capacity',
+      help: 'Time from the head of a request until its decision is recorded, excluding waits for capacity',
       labels: ['entry_point'],
       histograms: () => Object.entries(entryPoints).map(([name, { duration }]) => [[name], duration] as const),
     },
     weir_limit_decisions_total: {
-      help: 'Decisions that asked a limit; deny for the one that refused',
+      help: 'Decisions by limit; deny counts only for the limit that refused',
       labels: ['limit', 'outcome'],
       cells: () => seriesOf(named().limits, outcomes),
     },
     weir_limit_utilization_ratio: {
-      help: 'Used part of a limit after each decision that asked it',
+      help: 'Used share of a limit after each of its decisions',
       labels: ['limit'],
       histograms: () => seriesOf(named().limits, (name, { utilization }) => [[[name], utilization]]),
     },
@@ -196,41 +193,35 @@ export function registerJournal(register: Registry, journal: Journal, names: rea
     readAll: () => Object.fromEntries(names.map((name, at) => [name, journal.countsOf(at)[count]])),
   })
   registerScraped(register, {
-    weir_journal_records_appended_total: { help: 'Records taken', ...byTopic('appended') },
+    weir_journal_records_appended_total: { help: 'Records appended', ...byTopic('appended') },
     weir_journal_records_sent_total: { help: 'Records acknowledged by Kafka', ...byTopic('sent') },
-    weir_journal_records_refused_total: { help: 'Records that the journal did not take', ...byTopic('refused') },
-    weir_journal_records_quarantined_total: { help: 'Records that Kafka refused for good', ...byTopic('quarantined') },
-    weir_journal_records_waiting: { help: 'Records not acknowledged yet', read: () => journal.backlog.records },
+    weir_journal_records_refused_total: { help: 'Records rejected by the journal', ...byTopic('refused') },
+    weir_journal_records_quarantined_total: { help: 'Records permanently refused by Kafka', ...byTopic('quarantined') },
+    weir_journal_records_waiting: { help: 'Records not yet acknowledged', read: () => journal.backlog.records },
     weir_journal_oldest_waiting_seconds: {
-      help: 'Age of the oldest of them',
+      help: 'Age of the oldest unacknowledged record',
       read: () => {
         const { oldestAppendMs } = journal.backlog
         return oldestAppendMs === undefined ? 0 : Math.max(0, Date.now() - oldestAppendMs) / 1_000
       },
     },
-    weir_journal_write_duration_seconds: { help: 'Writes to the disk', histogram: journal.durations.write },
+    weir_journal_write_duration_seconds: { help: 'Duration of disk writes', histogram: journal.durations.write },
     weir_journal_publish_duration_seconds: {
-      help: "From the append of a batch's oldest record until Kafka has the batch",
+      help: "Time from appending a batch's oldest record until Kafka has the batch",
       histogram: journal.durations.publish,
     },
     weir_journal_publish_failures_total: {
-      help: 'Batches not acknowledged, each sent again',
+      help: 'Unacknowledged batches sent again',
       read: () => journal.counters.failedAttempts,
     },
     weir_journal_bytes: { help: 'Bytes of the journal on disk', read: () => journal.backlog.bytes },
-    weir_journal_max_bytes: { help: 'Bytes it may have', read: () => journal.maxBytes },
+    weir_journal_max_bytes: { help: 'Maximum bytes of the journal', read: () => journal.maxBytes },
     weir_journal_gaps_total: {
       help: 'Decisions answered without a record, each counted in a gap',
       read: () => journal.counters.gaps,
     },
-    weir_journal_slow_writes_total: {
-      help: 'Writes that the disk was slow at',
-      read: () => journal.counters.slowWrites,
-    },
-    weir_journal_failed_writes_total: {
-      help: 'Writes that the disk refused',
-      read: () => journal.counters.failedWrites,
-    },
+    weir_journal_slow_writes_total: { help: 'Slow disk writes', read: () => journal.counters.slowWrites },
+    weir_journal_failed_writes_total: { help: 'Failed disk writes', read: () => journal.counters.failedWrites },
     weir_journals_adopted: { help: 'Journals of dead processes being sent', read: () => journal.adopted },
   })
 }

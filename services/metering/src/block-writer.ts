@@ -106,13 +106,13 @@ export class BlockWriter {
     if (rows > 0 || rollups.length > 0) {
       log.warn(
         { ...where, rows, rollups },
-        'ClickHouse was killed while it took a block, and did not have it once in every table: repaired',
+        'ClickHouse was killed while inserting a block and did not have it exactly once in every table: repaired',
       )
     }
     if (undetermined.length > 0) {
       log.error(
         { ...where, undetermined },
-        'ClickHouse was restarted and is too busy, or a replica too silent, to compare: run weir audit --repair',
+        'ClickHouse was restarted, and the block could not be compared (busy, or a replica is silent): run weir audit --repair',
       )
     }
   }
@@ -139,7 +139,7 @@ export class BlockWriter {
     const result = await retryWhileOwned(this.#ownership, this.#options, attempt, (err, failures, pauseMs) => {
       isWaiting = true
       this.#wait(err.message.slice(0, 200))
-      log.warn({ err, partitions: this.#partitions, failures, pauseMs }, 'a call to ClickHouse failed, retrying')
+      log.warn({ err, partitions: this.#partitions, failures, pauseMs }, 'call to ClickHouse failed, retrying')
     })
     if (isWaiting) this.#wait(undefined)
     return result

@@ -194,7 +194,7 @@ export class PartitionMeter {
     counters.duplicates += built.duplicates
     for (const missing of built.missing) {
       counters.lost += missing.count
-      log.error({ partition, ...missing }, 'numbers that never came')
+      log.error({ partition, ...missing }, 'sequence numbers never arrived')
     }
   }
 

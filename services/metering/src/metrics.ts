@@ -30,24 +30,24 @@ export function registerMetrics(register: Registry, byTopic: ReadonlyMap<string,
       [...byTopic].map(([topic, counters]) => [[topic], read(counters)] as const)
   registerScraped(register, {
     weir_insert_duration_seconds: {
-      help: 'How long ClickHouse took over an insert of records',
+      help: 'Duration of record inserts into ClickHouse',
       labels,
       histograms: of((one) => one.insertSeconds),
     },
-    weir_insert_rows: { help: 'Records of such an insert', labels, histograms: of((one) => one.insertRows) },
-    weir_insert_retries_total: { help: 'Inserts that failed', labels, cells: of((one) => one.insertRetries) },
-    weir_dead_letters_total: { help: 'Records that could not be read', labels, cells: of((one) => one.deadLetters) },
+    weir_insert_rows: { help: 'Records per insert', labels, histograms: of((one) => one.insertRows) },
+    weir_insert_retries_total: { help: 'Failed inserts', labels, cells: of((one) => one.insertRetries) },
+    weir_dead_letters_total: { help: 'Unreadable records', labels, cells: of((one) => one.deadLetters) },
     weir_duplicate_records_total: {
-      help: 'Records dropped by their number',
+      help: 'Records dropped as duplicates by sequence number',
       labels,
       cells: of((one) => one.duplicates),
     },
-    weir_lost_records_total: { help: 'Numbers that never came', labels, cells: of((one) => one.lost) },
-    weir_expired_records_total: { help: 'Offsets that Kafka deleted unread', labels, cells: of((one) => one.expired) },
-    weir_block_recoveries_total: {
-      help: 'Declared blocks inserted once more',
+    weir_lost_records_total: { help: 'Sequence numbers that never arrived', labels, cells: of((one) => one.lost) },
+    weir_expired_records_total: {
+      help: 'Offsets that Kafka deleted before they were read',
       labels,
-      cells: of((one) => one.recoveries),
+      cells: of((one) => one.expired),
     },
+    weir_block_recoveries_total: { help: 'Declared blocks inserted again', labels, cells: of((one) => one.recoveries) },
   })
 }

@@ -74,7 +74,7 @@ export class BlockRecovery {
     const plan = planRecovery(facts)
     const { isFinished, rebuilt } = plan
     const found = { block: encodeRanges(intent.ranges), isFinished, rebuilt: rebuilt.length }
-    log.info({ partition: this.#lead, ...found }, 'finishing a block that was declared')
+    log.info({ partition: this.#lead, ...found }, 'finishing a declared block')
     let written: { readonly block: JointBlock; readonly held: ReadonlyMap<number, WeirError> } | undefined
     if (plan.rebuilt.length > 0) {
       const block = await this.#rebuild(plan.rebuilt)
@@ -169,7 +169,7 @@ export class BlockRecovery {
       built.missing.length > 0 &&
       ranges.some((one) => one.partition === partition && (one.lastInserted ?? -1n) < from - 1n)
     if (this.#found.intent.isInserted || !block.parts.some(isHole) || (await block.isInserted())) return false
-    this.#options.log.warn({ partition: this.#lead }, 'ClickHouse lacks what was committed before a block: read again')
+    this.#options.log.warn({ partition: this.#lead }, 'ClickHouse lacks records before a block: reading again')
     return true
   }
 

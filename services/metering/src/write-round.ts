@@ -74,7 +74,7 @@ export class RoundWriter {
     const cause = error instanceof WeirError ? error.cause : undefined
     if (!isMetadataTooLarge(cause) || ranges <= 1) return error
     this.#rangesMax.ranges = Math.max(1, Math.floor(ranges / 2))
-    this.#options.log.warn({ ...this.#rangesMax }, 'Kafka allows less metadata than a block needs: blocks get smaller')
+    this.#options.log.warn({ ...this.#rangesMax }, 'Kafka allows too little metadata for a block: using smaller ones')
     return new WeirError('KAFKA_UNAVAILABLE', 'the metadata of a block was too large; a smaller block is tried', cause)
   }
 

@@ -66,6 +66,6 @@ describe('a block that is not in every table once is repaired when it is inserte
     const { raw } = (await totals()) ?? {}
     expect(await totals()).toEqual({ raw, total: raw, numbered: '0' })
     await Promise.all([heir.kill('SIGTERM'), other.kill('SIGTERM')])
-    expect(heir.said() + other.said()).not.toContain('numbers that never came')
+    expect(heir.said() + other.said()).not.toContain('sequence numbers never arrived')
   })
 })

@@ -90,7 +90,7 @@ describe('A block of six partitions whose process is killed is finished by two o
     const heirs = await startHeirs()
     await expectOnce(journals, 80)
     await Promise.all(heirs.map((heir) => heir.kill('SIGTERM')))
-    expect(heirs.map((heir) => heir.said()).join()).not.toContain('numbers that never came')
+    expect(heirs.map((heir) => heir.said()).join()).not.toContain('sequence numbers never arrived')
   })
 })
 

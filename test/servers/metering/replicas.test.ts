@@ -112,7 +112,7 @@ test.each(['before', 'after'] as const)(
     expect(await settledAt(journal.subject, 200)).toMatchObject(onceEach(200))
     await send(journal.take(100, 0), 0)
     expect(await settledAt(journal.subject, 300)).toMatchObject(onceEach(300))
-    expect(metering.said()).toContain('a call to ClickHouse failed, retrying')
+    expect(metering.said()).toContain('call to ClickHouse failed, retrying')
     await metering.kill('SIGTERM')
   },
   120_000,

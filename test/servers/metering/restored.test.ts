@@ -53,5 +53,5 @@ test('ClickHouse is restored from a copy older than a declared block: what the c
   await expectAll(350)
   await send(50)
   await expectAll(400)
-  expect(after.said()).not.toContain('numbers that never came')
+  expect(after.said()).not.toContain('sequence numbers never arrived')
 })

@@ -76,7 +76,7 @@ export class CorrectionAckQueue {
       if (performance.now() > warnAtMs) {
         warnAtMs = Number.POSITIVE_INFINITY
         const left = this.#pending.size
-        this.#log.warn({ left }, 'Redis does not answer about corrections that are written: retrying')
+        this.#log.warn({ left }, 'Redis does not confirm written corrections, retrying')
       }
       await this.#pause()
     }

@@ -201,7 +201,7 @@ test('a disk that rejects the acknowledged position keeps the segments, is logge
   const inTheWay = join(directory.path, 'acked.new')
   mkdirSync(inTheWay)
   for (let times = 0; times < 3; times += 1) sending.sender.save()
-  expect(sending.errors).toEqual(['what Kafka has could not be written down; no segment is deleted'])
+  expect(sending.errors).toEqual(['progress of sending not saved; no segment is deleted'])
   expect([segmentsIn(directory.path)[0], writer.state.get('firstSegment')]).toEqual([1, 1])
   rmdirSync(inTheWay)
   sending.sender.save()

@@ -217,8 +217,7 @@ export class JournalSender {
       this.#isSaved = true
     } catch (error) {
       const fields = { path: this.path, reason: String(error) }
-      if (!this.#isRefused)
-        this.#options.log.error(fields, 'what Kafka has could not be written down; no segment is deleted')
+      if (!this.#isRefused) this.#options.log.error(fields, 'progress of sending not saved; no segment is deleted')
     }
     this.#isRefused = !this.#isSaved
     this.#options.state?.set('firstSegment', this.reader.firstSegment)

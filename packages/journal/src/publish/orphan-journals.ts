@@ -62,7 +62,7 @@ export class OrphanJournals {
       } catch (error) {
         // The others go on; this one is opened again at the next poll.
         this.#forget(path, sender)
-        this.#options.log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be sent on')
+        this.#options.log.error({ path, reason: String(error) }, 'journal of a dead process not sent')
       }
     }
   }
@@ -87,14 +87,14 @@ export class OrphanJournals {
       const taken = await adoptOrphans(this.#options.base, this.#options.into, this.#options.crash)
       if (taken.length > 0) this.#options.log.info({ journals: taken.length }, 'took over journals of dead processes')
     } catch (error) {
-      this.#options.log.error({ reason: String(error) }, 'journals of dead processes cannot be taken over')
+      this.#options.log.error({ reason: String(error) }, 'journals of dead processes not taken over')
     }
     // Those that were taken over before are sent, whatever is wrong with others.
     try {
       await this.#reportCorrections()
       this.#openNext()
     } catch (error) {
-      this.#options.log.error({ reason: String(error) }, 'journals that were taken over cannot be read')
+      this.#options.log.error({ reason: String(error) }, 'journals taken over cannot be read')
     } finally {
       this.#isPolling = false
     }
@@ -121,7 +121,7 @@ export class OrphanJournals {
         this.#open.set(path, sender)
         this.#options.publisher.add(sender)
       } catch (error) {
-        this.#options.log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be read')
+        this.#options.log.error({ path, reason: String(error) }, 'journal of a dead process cannot be read')
       }
     }
   }
@@ -136,7 +136,7 @@ export class OrphanJournals {
     this.#options.crash('adopted_sent')
     removeDirectory(path, this.#options.crash)
     this.#reported.delete(path)
-    this.#options.log.info({ journal: sender.reader.journal }, 'sent the journal of a dead process to its end')
+    this.#options.log.info({ journal: sender.reader.journal }, 'journal of a dead process sent completely')
     this.#openNext()
   }
 

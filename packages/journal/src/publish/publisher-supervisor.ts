@@ -112,7 +112,7 @@ export class PublisherSupervisor {
     if (this.#isEnding) return
     this.#deaths = performance.now() - this.#startedMs > soundMs ? 1 : this.#deaths + 1
     const inMs = retryDelayMs(this.#deaths)
-    this.#options.log.error({ code, reason, inMs }, 'the publisher died; another one goes on from the journal')
+    this.#options.log.error({ code, reason, inMs }, 'the publisher died; a new one continues from the journal')
     this.#restart = setTimeout(() => this.#launch(), inMs)
   }
 

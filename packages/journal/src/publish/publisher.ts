@@ -139,7 +139,7 @@ export class Publisher {
     if (reason === undefined) this.#complaints.delete(place)
     else this.#complaints.set(place, reason)
     if (reason !== undefined && isNew)
-      this.#options.log.warn({ place, reason }, 'Kafka does not take records of the journal')
+      this.#options.log.warn({ place, reason }, 'Kafka does not accept journal records')
     this.#options.onTrouble([...new Set(this.#complaints.values())].join('; '))
   }
 
@@ -230,7 +230,7 @@ export class Publisher {
     queue.replaceFirst(substitute.record)
     this.#options.state.add('quarantined', 1, queue.topic)
     const { partition, seq } = culprit
-    this.#options.log.error({ topic, partition, seq, reason, file: substitute.path }, 'Kafka refuses a record for good')
+    this.#options.log.error({ topic, partition, seq, reason, file: substitute.path }, 'record refused for good')
   }
 
   #fail(sender: JournalSender, queue: PartitionQueue, nowMs: number, reason: string): void {

@@ -221,7 +221,7 @@ export class JournalWriter {
     this.#ended = 'taken-away'
     this.#stopTimers()
     const fields = { journal: this.journal }
-    this.#options.log.error(fields, 'the journal was taken away while this process lives; it takes nothing more')
+    this.#options.log.error(fields, 'another process took over the journal; it accepts no more records')
     this.#options.onTakenAway?.()
   }
 

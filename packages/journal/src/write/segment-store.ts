@@ -87,7 +87,7 @@ export class SegmentStore {
 
   #outOfSpace(error: unknown): void {
     if (this.#spare !== 'failed')
-      this.#options.log.error({ reason: String(error) }, 'no room for the next journal segment')
+      this.#options.log.error({ reason: String(error) }, 'no space for the next journal segment')
     this.#spare = 'failed'
   }
 

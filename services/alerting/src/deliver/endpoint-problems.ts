@@ -19,7 +19,7 @@ export function createProblemFinder(options: {
   return function findProblems() {
     const missing = [...policyInForce().endpoints.values()].flatMap((one) => findProblem(one, environment) ?? [])
     const problems = [...missing, ...templates.findProblems()]
-    if (problems.length > 0 && problems.join() !== logged) log.warn({ problems }, 'endpoints lack something')
+    if (problems.length > 0 && problems.join() !== logged) log.warn({ problems }, 'endpoints are incomplete')
     logged = problems.join()
     return problems
   }

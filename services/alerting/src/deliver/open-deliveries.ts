@@ -69,7 +69,7 @@ export function openDeliveries(options: DeliveriesOptions) {
   const queue = createDispatcher({ deliver, redis: queueRedis, clock, log })
   const { queueAlerts, requeue, sweep } = createQueueing({ ...options, queue, record })
   const swept = repeatUntilStopped(async () => {
-    await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweep failed, trying again'))
+    await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweep failed, retrying'))
     return sweepEveryMs
   }, stopping)
   return {

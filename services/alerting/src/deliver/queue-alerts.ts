@@ -136,7 +136,7 @@ export function createQueueing(options: {
         if (lost.length === 0) continue
         await queue.enqueue(lost)
         counters.recreated += lost.length
-        log.warn({ jobs: lost.length }, 'deliveries that the queue had lost are queued again')
+        log.warn({ jobs: lost.length }, 'deliveries lost by the queue are queued again')
       }
     },
   }

@@ -72,7 +72,7 @@ export function createAlertHistory(client: ClickHouseClient, log: Logger) {
       try {
         return await knownOf(alerts, questionMs)
       } catch (error) {
-        log.warn({ err: error, alerts: alerts.length }, 'not known whether alerts were raised before: raised')
+        log.warn({ err: error, alerts: alerts.length }, 'unknown whether alerts were already raised: raised')
         return new Set()
       }
     },

@@ -49,7 +49,7 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Wat
       if (evaluation.kind === 'evaluated') await raise(evaluation.changes)
       problem = evaluation.kind === 'unknown' ? `${watch.name}: ${evaluation.why}` : undefined
       if (evaluation.kind === 'evaluated' && evaluation.changes.length >= changesMax) {
-        log.warn({ watch: watch.name }, 'more subjects have changed than are alerted together')
+        log.warn({ watch: watch.name }, 'too many subjects changed to alert together')
       }
       // Only now: after a crash before this, the next process evaluates the same window again.
       await lock.storeEvaluated(watch.name, endMs)
@@ -70,7 +70,7 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Wat
     const found: string[] = []
     for (const watch of watches) {
       const problem = await evaluate(watch, evaluated.get(watch.name), complete, newestMs).catch((error: unknown) => {
-        log.warn({ err: error, watch: watch.name }, 'watch not evaluated, trying again')
+        log.warn({ err: error, watch: watch.name }, 'watch not evaluated, retrying')
         return `${watch.name}: the last evaluation failed, see the log`
       })
       if (problem !== undefined) found.push(problem)

@@ -133,7 +133,7 @@ export function registerAddressLinks(app: FastifyInstance, sources: Sources, cha
         if (found === undefined) return unknown(reply)
         const changed = await changer.change(purpose, (state) => plan(state, found))
         if (changed.kind === 'problem') {
-          log.error({ problem: changed.problem, subject: found.subject, purpose }, 'a link of a mail did nothing')
+          log.error({ problem: changed.problem, subject: found.subject, purpose }, 'link from a mail had no effect')
           return send(reply, 503, 'Try again later', '<p>Nothing was changed. Try again, or ask the sender.</p>')
         }
         return send(reply, 200, done[0], `<p>${escapeText(done[1](found.subject))}</p>`)

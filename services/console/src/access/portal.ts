@@ -54,7 +54,7 @@ export function registerPortal(app: FastifyInstance, sources: Sources, changer: 
     const after = state.policy.portals.get(id) ?? ''
     const token = await tokens.sign({ subject: id, after }, nowMs, untilMs)
     if (token === undefined) return answerProblem(reply, portalUnavailable)
-    log.info({ by, subject: id, until: new Date(untilMs).toISOString() }, 'a portal token was made')
+    log.info({ by, subject: id, until: new Date(untilMs).toISOString() }, 'portal token created')
     reply.code(201).header('cache-control', 'no-store')
     return { subject: id, token, expires_at: new Date(untilMs).toISOString() }
   })

@@ -33,7 +33,7 @@ export function registerSession(
       if (found.kind === 'refused') return answerRefused(reply, found)
       sessions.end(request.headers)
       const { id, session } = sessions.open(found)
-      request.log.info({ by: found.caller.by }, 'a browser signed in')
+      request.log.info({ by: found.caller.by }, 'browser signed in')
       reply.code(201).header('set-cookie', sessions.cookieOf(id))
       return shown(found.caller, session, vendor)
     },

@@ -41,7 +41,7 @@ export function registerDecisions(app: FastifyInstance, sources: Sources): void 
     const related = await decisions.related({ reach, hiddenLimits: hiddenIn(policyThen, now?.policy, reach) }, row)
     const stands = await standsNow({ policy: now?.policy, peekLimits: sources.limits?.peek }, row, reach).catch(
       (error: unknown) => {
-        request.log.warn({ err: error }, 'how limits stand now cannot be said')
+        request.log.warn({ err: error }, 'current state of limits unavailable')
         return null
       },
     )

@@ -28,7 +28,7 @@ const mayBeHalf = 'Redis did not answer. What was done may be half of it; it is 
 /** Only the log gets Redis's own words: they may hold an address or a user. */
 export function redisProblem(error: unknown, log: FastifyBaseLogger, detail = mayBeHalf): Problem {
   if (!(error instanceof WeirError) && !isRedisFault(error)) throw error
-  log.error({ err: error }, 'limits could not be reached')
+  log.error({ err: error }, 'limits not reachable')
   return limitsUnavailable(detail)
 }
 
@@ -86,7 +86,7 @@ export async function answerCountChange<T extends object>(
     }
   })
   if (changed.kind === 'problem' && result !== undefined) {
-    log.warn({ by, lines }, 'limits were changed without an entry in the audit')
+    log.warn({ by, lines }, 'limits changed without an audit entry')
     return answerProblem(reply, policyUnavailable(unaudited))
   }
   if (changed.kind === 'done') for (const { name } of lines) unconfirmed.delete(`${subject} ${name}`)

@@ -49,7 +49,7 @@ export async function answerStream(
     const stream = request.method === 'HEAD' ? undefined : await open(signal, completeThroughMs)
     if (stream !== undefined) {
       finished(stream, (error) => {
-        if (error && !left.signal.aborted) request.log.error({ err: error }, 'a stream was cut off in its middle')
+        if (error && !left.signal.aborted) request.log.error({ err: error }, 'stream broke off')
       })
     }
     if (completeThroughMs !== undefined) {
@@ -65,7 +65,7 @@ export async function answerStream(
   } catch (error) {
     permit.leave()
     if (left.signal.aborted) return reply
-    request.log.error({ err: error }, 'a question could not be answered')
+    request.log.error({ err: error }, 'query failed')
     return answerProblem(reply, questionFailure(error, { msMax, isLate: deadline.aborted, unavailable }))
   }
 }

@@ -211,7 +211,7 @@ function register<Dimension extends string>(
   sources: Sources,
   route: RollupRoute<Dimension>,
 ): void {
-  const unanswered = { what: 'a question could not be answered', problem: route.unavailable }
+  const unanswered = { what: 'query failed', problem: route.unavailable }
   serveQuestion(app, route.get, unanswered, async (request, reply) =>
     answerQuestion(sources, route, { given: request.query as GivenParameters, request, reply }),
   )

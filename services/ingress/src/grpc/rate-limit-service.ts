@@ -74,7 +74,7 @@ export function createShouldRateLimit(
       (error: unknown) => {
         trace?.end({}, true)
         log.error({ err: error }, 'ShouldRateLimit failed')
-        answer({ code: status.INTERNAL, details: 'The request could not be decided; the log says why.' })
+        answer({ code: status.INTERNAL, details: 'The request could not be decided. The log has the reason.' })
       },
     )
   }

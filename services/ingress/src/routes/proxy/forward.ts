@@ -190,7 +190,7 @@ function recordOutcome(
 /** Refunds the charge where the route says so. */
 function refund({ settling }: ForwardPorts, { charged, route }: ProxiedRequest, { status }: ProxyOutcome, log: Logger) {
   if (charged === undefined || route.refundOn?.includes(status) !== true) return
-  settling?.refund(charged).catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
+  settling?.refund(charged).catch((error: unknown) => log.error({ err: error }, 'charge not refunded'))
 }
 
 const queryFor = (query: string, carriedIn: CredentialLocation | undefined) =>
