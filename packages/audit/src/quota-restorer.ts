@@ -50,7 +50,7 @@ export async function openQuotaRestorer(
     servers,
     async restore(pass) {
       const inForce = policy()
-      if (inForce === undefined) throw new Error('the policy was not read yet: nobody knows what the quotas are')
+      if (inForce === undefined) throw new Error('the policy was not read yet: the quotas are unknown')
       const { summable, unsummable } = quotasOf(inForce)
       const done = await restoring.run(summable, pass)
       // One that a further loss has ended is repeated.

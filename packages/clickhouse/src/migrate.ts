@@ -41,7 +41,7 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
       const match = fileName.exec(file)
       const number = Number(match?.[1])
       if (match === null || number !== index + 1) {
-        throw new Error(`${join(folder, file)}: migrations are named 0001_what.sql and numbered without a hole`)
+        throw new Error(`${join(folder, file)}: name migrations 0001_what.sql and number them without gaps`)
       }
       const text = await readFile(join(folder, file), 'utf8')
       const checksum = createHash('sha256').update(text).digest('hex')

@@ -44,7 +44,7 @@ function turnStatement(statement: string, target: ClusterTarget): string {
   // Rows are replicated by the table itself. It runs on the shard of the server that migrates.
   if (local.startsWith('INSERT ')) return local
   const [head, , table = ''] = begins.exec(local) ?? []
-  if (head === undefined) throw new Error(`a cluster has no form of this statement: ${statement.slice(0, 100)}`)
+  if (head === undefined) throw new Error(`no cluster form of this statement: ${statement.slice(0, 100)}`)
   return `${head} ON CLUSTER '${target.cluster}'${local.slice(head.length)}`
     .replace(engine, (_, kind: string, parameters?: string) => {
       const replica = `'${keeperPath(target, table)}', '{replica}'`

@@ -264,7 +264,7 @@ describe('other questions', () => {
   })
 
   it('are as wrong as their durations', async () => {
-    await expect(open().check({ wait: Number.NaN })).rejects.toThrow('no duration')
-    await expect(open().pause({ limit: 'minute', for: -1 })).rejects.toThrow('no duration')
+    await expect(open().check({ wait: Number.NaN })).rejects.toThrow('not a duration')
+    await expect(open().pause({ limit: 'minute', for: -1 })).rejects.toThrow('not a duration')
   })
 })

@@ -13,7 +13,7 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
 export function durationMs(duration: Duration): number {
   const [, digits, unit = ''] = /^(\d+)(ms|s|m|h|d)$/.exec(String(duration)) ?? []
   const ms = typeof duration === 'number' ? duration : Number(digits) * (unitsMs.get(unit) ?? Number.NaN)
-  if (!Number.isFinite(ms) || ms < 0) throw new TypeError(`${duration} is no duration; write 1500 (ms) or "1500ms"`)
+  if (!Number.isFinite(ms) || ms < 0) throw new TypeError(`${duration} is not a duration; write 1500 (ms) or "1500ms"`)
   return ms
 }
 

@@ -29,7 +29,7 @@ export const unreadable: Refusal = {
     type: 'urn:weir:problem:bad-request',
     title: 'Bad request',
     status: 400,
-    detail: 'The path, the address or an attribute of this request is too long, or cannot be read in one way only.',
+    detail: 'The path, the address or an attribute of this request is too long or ambiguous.',
   },
 }
 
@@ -48,7 +48,7 @@ function problemOf({ reason, deniedBy, challenge, suspended, headers }: CheckRes
         type: 'urn:weir:problem:cost-exceeds-limit',
         title: 'Cost exceeds limit',
         status: 403,
-        detail: `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`,
+        detail: `This request costs more units than the limit ${deniedBy} can ever admit; waiting does not help.`,
         'violated-policies': [deniedBy],
       }
     case 'unavailable':
@@ -71,7 +71,7 @@ function problemOf({ reason, deniedBy, challenge, suspended, headers }: CheckRes
           type: 'urn:weir:problem:too-many-open',
           title: 'Too many open decisions',
           status: 429,
-          detail: `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`,
+          detail: `This subject has too many open idempotency keys and unsettled decisions. Try again in ${seconds} s, or without them.`,
           'violated-policies': [deniedBy],
         }
       }
@@ -81,7 +81,7 @@ function problemOf({ reason, deniedBy, challenge, suspended, headers }: CheckRes
         status: 429,
         detail:
           reason === 'blocked'
-            ? `The limit ${deniedBy} was exceeded and blocks a subject that exceeds it. Try again in ${seconds} s; trying before does not make it longer.`
+            ? `The limit ${deniedBy} was exceeded, and the caller is blocked. Try again in ${seconds} s; earlier attempts do not extend the block.`
             : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
         'violated-policies': [deniedBy],
         ...(challenge === undefined ? {} : { challenge }),

@@ -74,7 +74,7 @@ export class Turns {
   async take(turn: Turn, isSecond: boolean): Promise<CheckResult> {
     turn.signal?.throwIfAborted()
     if (!isSecond && this.#queue.length >= this.#lengthMax) {
-      throw new WeirClientError('queue_full', `${this.#lengthMax} calls wait already`)
+      throw new WeirClientError('queue_full', `${this.#lengthMax} calls are already waiting`)
     }
     const left = new AbortController()
     const { promise, resolve, reject } = Promise.withResolvers<CheckResult>()

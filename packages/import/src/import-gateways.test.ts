@@ -71,7 +71,7 @@ test.each([
   ['nginx', '\nlimit_req_zone $x zone=z;', 'file:2  limit_req_zone must have a key'],
   ['nginx', 'limit_req_zone $remote_addr zone=z:1m rate=0r/s;', 'file:1  limit_req_zone must have a key'],
   ['nginx', `${zone} server { limit_req zone=z burst=many; }`, 'file:1  burst and delay must be whole numbers'],
-  ['kong', 'hello: world', 'file:1  must be a declarative configuration of Kong'],
+  ['kong', 'hello: world', 'file:1  must be a declarative Kong configuration'],
   ['kong', 'plugins:\n- { name: rate-limiting, config: { minute: many } }', 'file:2  `minute` must be a whole number'],
   [
     'kong',
@@ -79,7 +79,7 @@ test.each([
     'file:2  `limit` and',
   ],
   ['kong', 'services: {}', 'file:1  must be a list'],
-  ['traefik', 'hello: world', 'file:1  must be a dynamic configuration of Traefik'],
+  ['traefik', 'hello: world', 'file:1  must be a dynamic Traefik configuration'],
   ['traefik', limited('average: 1, period: soon'), 'file:1  `period` must be a duration'],
   ['traefik', limited('average: -1'), 'file:1  `average` must be a whole number'],
   ['traefik', 'http: {}\n---\nhttp: []', 'file:3  must be a map'],

@@ -43,7 +43,7 @@ class KongImport extends HttpPolicy {
 
   #read(root: Entry): void {
     if (!sections.some((name) => root.fields.has(name)))
-      root.problem('must be a declarative configuration of Kong: services, routes, plugins, consumers')
+      root.problem('must be a declarative Kong configuration: services, routes, plugins, consumers')
     for (const one of root.items('services')) {
       const service = this.#nameOf(one, 'service')
       this.#readPlugins(one, { service })
@@ -196,7 +196,7 @@ class KongImport extends HttpPolicy {
       config.texts(name).map((text) => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN)),
     )
     if (sizes.length === 0 || sizes.length !== seconds.length || [...sizes, ...seconds].some((one) => !(one > 0)))
-      return spot.problem('`limit` and `window_size` must be lists of as many whole numbers') ?? []
+      return spot.problem('`limit` and `window_size` must be lists of whole numbers of the same length') ?? []
     const isSliding = config.text('window_type') !== 'fixed'
     if (isSliding) this.changed(spot, 'refused requests do not count in a sliding window, as with disable_penalty')
     return sizes.map((size, at) => {

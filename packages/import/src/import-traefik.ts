@@ -24,7 +24,7 @@ class TraefikImport extends HttpPolicy {
   #read(document: Entry): void {
     const [kind, http] = [document.text('kind'), document.at('http')]
     const isKnown = kind !== '' || document.isEmpty || sections.some((name) => document.fields.has(name))
-    if (!isKnown) document.problem('must be a dynamic configuration of Traefik, or resources of Kubernetes')
+    if (!isKnown) document.problem('must be a dynamic Traefik configuration or Kubernetes resources')
     if (kind !== '') this.#readResource(kind, document)
     for (const [name, body] of this.done(http.at('middlewares')).entries()) this.#middlewares.set(name, body)
     for (const [, router] of http.at('routers').entries()) this.#addRouter(router, router.text('rule'), '')

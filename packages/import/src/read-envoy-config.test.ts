@@ -33,18 +33,21 @@ descriptors:
 test.each([
   ['a: [', 'rl.yaml:1  is not valid YAML: '],
   ['- a', 'rl.yaml:1  must be a configuration of envoyproxy/ratelimit: `domain` and `descriptors`'],
-  ['descriptors: []', 'rl.yaml:1  needs a `domain` that is not empty'],
-  ['domain: a\n---\ndomain: b', 'rl.yaml:3  is not valid YAML: a configuration is one document; another begins here'],
+  ['descriptors: []', 'rl.yaml:1  needs a non-empty `domain`'],
+  [
+    'domain: a\n---\ndomain: b',
+    'rl.yaml:3  is not valid YAML: a configuration is a single document; another begins here',
+  ],
   ['domain: d\ndescriptors: {}', 'rl.yaml:2  must be a list of descriptors'],
   ['domain: d\ndescriptors: [a]', 'rl.yaml:2  must be a descriptor: a map with a `key`'],
-  ['domain: d\ndescriptors: [{ value: x }]', 'rl.yaml:2  needs a `key` that is not empty'],
+  ['domain: d\ndescriptors: [{ value: x }]', 'rl.yaml:2  needs a non-empty `key`'],
   ['domain: d\ndomain: e', 'rl.yaml:2  domain is written twice'],
   [limit('{ unit: fortnight, requests_per_unit: 1 }'), 'rl.yaml:4  the unit must be one of second, minute, hour, day'],
   [limit('{ requests_per_unit: 1 }'), 'rl.yaml:4  the unit must be one of'],
   [limit('{ unit: day, requests_per_unit: -1 }'), 'rl.yaml:4  `requests_per_unit` must be a whole number from 0 to'],
   [limit('{ unit: day, requests_per_unit: 4294967296 }'), 'rl.yaml:4  `requests_per_unit` must be a whole number'],
   [limit('{ unit: day, requests_per_unit: 010 }'), 'rl.yaml:4  `requests_per_unit` is 010, which that server reads as'],
-  [limit('{ unit: day, name: "\\ud800" }'), 'rl.yaml:4  `name` has half of a character in it'],
+  [limit('{ unit: day, name: "\\ud800" }'), 'rl.yaml:4  `name` contains half a character'],
   [limit('{ unit: day, <<: {}, <<: {} }'), 'rl.yaml:4  << is written twice'],
   [
     limit('{ unit: day, requests_per_unit: 5, <<: { requests_per_unit: 9 } }'),
@@ -54,11 +57,11 @@ test.each([
     'domain: d\ndescriptors:\n- { <<: { rate_limit: { unit: day, requests_per_unit: 5 } }, key: a, rate_limit: { unit: hour } }',
     'rl.yaml:3  rate_limit comes from `<<` too, and that server mixes both',
   ],
-  [limit('{ unit: day, unlimited: true }'), 'rl.yaml:4  has a `unit` beside `unlimited`; a limit has only one of them'],
+  [limit('{ unit: day, unlimited: true }'), 'rl.yaml:4  has `unit` and `unlimited`; a limit has only one of them'],
   [limit('{ unlimited: maybe, unit: day }'), 'rl.yaml:4  `unlimited` must be true or false, but is maybe'],
   [limit('{ unit: day, replaces: [{}] }'), 'rl.yaml:4  needs the `name` of a limit'],
   [limit('{ unit: day, name: n, replaces: [{ name: n }] }'), 'rl.yaml:4  a limit cannot replace itself'],
-  ['&a { domain: d, descriptors: [{ key: k, descriptors: [*a] }] }', 'rl.yaml:1  needs a `key` that is not empty'],
+  ['&a { domain: d, descriptors: [{ key: k, descriptors: [*a] }] }', 'rl.yaml:1  needs a non-empty `key`'],
 ])('%j is refused with its line', (text, problem) => {
   expect(problemsOf(text)[0]).toContain(problem)
 })

@@ -24,7 +24,7 @@ const knownInLimit = /^(?:unit|requests_per_unit|unlimited|name|replaces)$/
  * to load is a problem of the file.
  */
 export function readEnvoyConfig({ file, documents: [root, second] }: YamlFile, notes: Notes): EnvoyConfig | undefined {
-  second?.problem('is not valid YAML: a configuration is one document; another begins here')
+  second?.problem('is not valid YAML: a configuration is a single document; another begins here')
   return root === undefined ? undefined : new ConfigReader(notes).config(new Entry(file, root, rootIs))
 }
 
@@ -39,7 +39,7 @@ class ConfigReader {
   config(root: Entry): EnvoyConfig {
     this.#notes.nameUnknown(root.fields, /^(?:domain|descriptors)$/, 'the configuration')
     const domain = root.text('domain')
-    if (root.isMap && domain === '') root.problem('needs a `domain` that is not empty')
+    if (root.isMap && domain === '') root.problem('needs a non-empty `domain`')
     return { file: root.file, line: root.line, domain, descriptors: this.#descriptors(root, 1) }
   }
 
@@ -58,7 +58,7 @@ class ConfigReader {
     if (this.#count > descriptorsMax) return undefined
     this.#notes.nameUnknown(item.fields, knownInDescriptor, 'a descriptor')
     const [key, value] = [item.text('key'), item.text('value')]
-    if (item.isMap && key === '') item.problem('needs a `key` that is not empty')
+    if (item.isMap && key === '') item.problem('needs a non-empty `key`')
     const limit = this.#limit(
       item.at('rate_limit', 'a rate limit: `unit` and `requests_per_unit`, or `unlimited: true`'),
     )
@@ -98,7 +98,7 @@ class ConfigReader {
     const text = limit.text('unit').toLowerCase()
     const unit = unitNames.find((one) => one === text)
     const at = limit.at('unit')
-    if (unlimited && unit !== undefined) at.problem('has a `unit` beside `unlimited`; a limit has only one of them')
+    if (unlimited && unit !== undefined) at.problem('has `unit` and `unlimited`; a limit has only one of them')
     if (limit.isMap && !unlimited && unit === undefined)
       at.problem(`the unit must be one of ${unitNames.join(', ')}, but is ${text === '' ? 'missing' : text}`)
     return unit

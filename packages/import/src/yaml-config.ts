@@ -66,7 +66,7 @@ export class Entry implements ForeignValue {
     if (!isScalar(this.node)) return this.problem(`\`${name}\` must be a text`) ?? ''
     const { value, source } = this.node
     const text = typeof value === 'string' ? value : (source ?? String(value))
-    return text.isWellFormed() ? text : (this.problem(`\`${name}\` has half of a character in it`) ?? '')
+    return text.isWellFormed() ? text : (this.problem(`\`${name}\` contains half a character`) ?? '')
   }
 
   texts(name: string): readonly string[] {

@@ -110,7 +110,7 @@ export async function ensureTopics(options: KafkaOptions, specs: readonly TopicS
     if (!(await waitUntil(isReady, { deadlineMs: leadersDeadlineMs }))) {
       const names = missing.map(({ name }) => name).join(', ')
       const what = `${names} had no leaders ${leadersDeadlineMs / 1_000} s after they were created`
-      throw new WeirError('KAFKA_UNAVAILABLE', `${what}; try again, and see whether all brokers are up`)
+      throw new WeirError('KAFKA_UNAVAILABLE', `${what}; check that all brokers are up, and try again`)
     }
     const differences =
       present.length === 0

@@ -89,6 +89,6 @@ export function kafkaFault(what: string, error: unknown): WeirError {
   }
   if (isDenied(error)) return new WeirError('KAFKA_DENIED', `${what}: ${reason}`, error)
   return isTransient(error)
-    ? new WeirError('KAFKA_UNAVAILABLE', `${what}: ${reason}; try again, and see whether the brokers are up`, error)
+    ? new WeirError('KAFKA_UNAVAILABLE', `${what}: ${reason}; check that the brokers are up, and try again`, error)
     : new WeirError('KAFKA_REFUSED', `${what}: ${reason}; trying again will not help`, error)
 }

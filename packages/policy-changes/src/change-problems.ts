@@ -15,5 +15,5 @@ interface ChangeFault extends PolicyFault {
 export function changeRejected(problems: readonly ChangeFault[]): Problem {
   const faults = problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
   const detail = `Nothing was changed. ${faults.join('; ')}`
-  return { ...problem('policy-refused', 'The policy would not be right', 422, detail), problems }
+  return { ...problem('policy-refused', 'Invalid policy', 422, detail), problems }
 }

@@ -43,7 +43,7 @@ function parseSnapshot(bytes: Buffer): Snapshot {
   const bodyAt = bytes.indexOf(10) + 1
   const { heardMs } = head
   const { offset, id, lines, later } = foot
-  if (head.v !== 1 || typeof heardMs !== 'number') throw new Error('its first line is not that of a snapshot')
+  if (head.v !== 1 || typeof heardMs !== 'number') throw new Error('its first line is not a snapshot header')
   if (typeof offset !== 'string' || typeof id !== 'string' || typeof lines !== 'number' || typeof later !== 'number') {
     throw new Error('its last line is missing')
   }

@@ -154,7 +154,7 @@ export function connectRedis(source: RedisSource, options: ConnectOptions): Redi
   const { kind, servers } = login.address
   const [server] = servers
   if (kind === 'sentinel') return connectSentinel(login, options)
-  if (kind === 'cluster' || server === undefined) throw new Error('a Cluster will not do here: name one Redis')
+  if (kind === 'cluster' || server === undefined) throw new Error('a Cluster is not supported: name a single Redis')
   return connectSingle(server, login, options)
 }
 

@@ -62,7 +62,7 @@ export function openLogin(
   const read = (url: string): Credentials => {
     const now = addressOf(url)
     if (serverText(now) !== serverText(address)) {
-      throw new Error(`${secret.variable} names another Redis than at the start: restart this process to use it`)
+      throw new Error(`${secret.variable} names a different Redis than at the start: restart this process to use it`)
     }
     const { username, password, isTls } = now
     return {

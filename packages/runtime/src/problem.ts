@@ -53,7 +53,7 @@ const headersMax = 200
 
 /** Returns the problem of a request with more headers, or more bytes of them, than a listener accepts. */
 export const headersTooLarge = (bytesMax: number): Problem => {
-  const detail = `There must be no more than ${headersMax} headers, of ${bytesMax} bytes together.`
+  const detail = `Send at most ${headersMax} headers, of ${bytesMax} bytes in total.`
   return problem('headers-too-large', 'Headers too large', 431, detail)
 }
 
@@ -61,7 +61,7 @@ export const headersTooLarge = (bytesMax: number): Problem => {
 export const hasTooManyHeaders = ({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean =>
   rawHeaders.length > 2 * headersMax
 
-const compressed = badRequest('The body is compressed (Content-Encoding). Send it as it is.', 415)
+const compressed = badRequest('The body is compressed (Content-Encoding). Send it uncompressed.', 415)
 
 /**
  * Refuses requests with too many headers, before any header is used, and compressed bodies, which nobody here unpacks.
@@ -85,9 +85,9 @@ export const joinDuplicateHeaders = true
 
 function headProblem(code: string | undefined, headerBytesMax: number): Problem {
   if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge(headerBytesMax)
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return badRequest('The head of the request did not come in time.', 408)
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return badRequest('The request headers did not arrive in time.', 408)
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return badRequest('The chunk extensions are too long.', 413)
-  return badRequest('This is no HTTP/1.1 request that can be read in one way only.')
+  return badRequest('This is not a valid, unambiguous HTTP/1.1 request.')
 }
 
 /** Returns the answer, head and body, to bytes that Node's parser refuses: there is no response object then. */
@@ -138,7 +138,7 @@ export function answerErrors(app: FastifyInstance, answerUnrouted?: Answerer): v
     if (request.is404 && answerUnrouted !== undefined) return answerUnrouted(request, reply)
     const status = error.statusCode ?? 500
     if (status >= 500) request.log.error({ err: error, request_id: request.id }, 'request failed')
-    const detail = status >= 500 ? `The request could not be served; the log names it ${request.id}.` : error.message
+    const detail = status >= 500 ? `The request failed. The log has the reason under ${request.id}.` : error.message
     const found = status >= 500 ? problem('internal', 'Internal error', status, detail) : badRequest(detail, status)
     return sendProblem(reply, found)
   })

@@ -184,5 +184,5 @@ const shown = (name: string, value: string) =>
 export function readConfig<V extends Variables>(variables: V, environment: Environment): Config<V> {
   const result = checkConfig(variables, environment)
   if (result.kind === 'config') return result.config
-  throw new WeirError('CONFIG_INVALID', `The environment is not right:\n  ${result.problems.join('\n  ')}`)
+  throw new WeirError('CONFIG_INVALID', `The environment is invalid:\n  ${result.problems.join('\n  ')}`)
 }

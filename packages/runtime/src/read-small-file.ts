@@ -11,7 +11,7 @@ export function readSmallFile(file: string): string {
   const open = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const found = fstatSync(open)
-    if (!found.isFile()) throw new Error(`${file} is no regular file`)
+    if (!found.isFile()) throw new Error(`${file} is not a regular file`)
     if (found.size > bytesMax) throw new Error(`${file} has more than ${bytesMax} bytes`)
     return readFileSync(open, 'utf8')
   } finally {

@@ -54,8 +54,8 @@ it('has problems that name the variable and never the text', () => {
 
 it.for<[why: string, make: (file: string) => void]>([
   ['is empty', (file) => writeFileSync(file, '\n')],
-  ['is no regular file', (file) => mkdirSync(file)],
-  ['is no regular file', (file) => execFileSync('mkfifo', [file])],
+  ['is not a regular file', (file) => mkdirSync(file)],
+  ['is not a regular file', (file) => execFileSync('mkfifo', [file])],
   [
     'has more than 1048576 bytes',
     (file) => {

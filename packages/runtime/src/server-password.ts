@@ -11,7 +11,7 @@ export function serverPassword(dir: string) {
   try {
     const text = readFileSync(file, 'utf8').trim()
     if (!/^[\w-]{20,}$/.test(text))
-      throw new Error(`${file} holds no password; delete it, and the next start makes one`)
+      throw new Error(`${file} holds no password; delete it, and the next start generates one`)
     chmodSync(file, 0o600)
     return { file, text }
   } catch (error) {

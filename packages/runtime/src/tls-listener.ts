@@ -105,11 +105,11 @@ function readPair({ cert, key, clientCa }: TlsFiles) {
   }
   // Node would take a certificate without a key, and then refuse every handshake.
   if (read.key === '') throw new Error(`${key.variable} names an empty file`)
-  if (/ENCRYPTED/.test(read.key)) throw new Error(`${key.variable} names a key with a passphrase: it must have none`)
+  if (/ENCRYPTED/.test(read.key)) throw new Error(`${key.variable} names a key with a passphrase; remove it`)
   try {
     createSecureContext(read)
   } catch (error) {
-    throw new Error(`${key.variable} names no key that fits ${cert.variable} (${(error as Error).message})`)
+    throw new Error(`${key.variable} names no key that matches ${cert.variable} (${(error as Error).message})`)
   }
   const clients = { requestCert: clientCa.path !== '', rejectUnauthorized: true }
   // As without TLS, a client that has ended its side still gets its answer.
@@ -137,7 +137,7 @@ function certificatesIn(file: NamedFile): string {
     for (const one of certificates) new X509Certificate(one)
     return all
   } catch (error) {
-    throw new Error(`${file.variable} names a file without whole certificates in PEM (${(error as Error).message})`)
+    throw new Error(`${file.variable} names a file without complete certificates in PEM (${(error as Error).message})`)
   }
 }
 

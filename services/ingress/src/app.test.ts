@@ -68,7 +68,7 @@ describe('the reverse proxy', () => {
     expect(first?.headers.ratelimit).toBe('"region";r=1;t=60, "per-ip";r=49;t=50')
     expect([refused?.headers['retry-after'], blocked?.headers['retry-after']]).toEqual(['120', '120'])
     expect(blocked?.json()).toMatchObject({ status: 429, 'violated-policies': ['region'] })
-    expect(blocked?.json().detail).toContain('blocks a subject')
+    expect(blocked?.json().detail).toContain('the caller is blocked')
     expect(decisions.records.map(({ mode, reason }) => [mode, reason])).toEqual([
       ['enforce', 'ok'],
       ['shadow', 'limit'],

@@ -175,7 +175,7 @@ export class BlockWriter {
   /** Two requests with the same token at the same time could get past ClickHouse's list of tokens. */
   async #refuseWhileInserting(dedupToken: string): Promise<void> {
     if (await this.#options.store.isInsertRunning(dedupToken, this.#shard))
-      throw new Error(`ClickHouse still works on ${dedupToken}`)
+      throw new Error(`ClickHouse is still inserting ${dedupToken}`)
   }
 
   /** Waits until no insert runs whose token begins so. */

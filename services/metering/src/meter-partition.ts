@@ -144,7 +144,7 @@ export class PartitionMeter {
    */
   async restart(ownership: PartitionOwnership): Promise<void> {
     const lead = await this.#settle(ownership)
-    if (lead !== undefined) throw new WeirError('KAFKA_UNAVAILABLE', `${waitsFor(lead)}; the round is tried again`)
+    if (lead !== undefined) throw new WeirError('KAFKA_UNAVAILABLE', `${waitsFor(lead)}; retrying the round`)
     const [known, before] = [this.#insertedUpTo, this.#next]
     const start = await this.#resolve(ownership)
     if (start.kind === 'stop') throw stopped(start.reason)

@@ -79,7 +79,7 @@ test('A declared block goes to the shard that it was declared for, a new one to 
   expect([store.shards?.count, await store.shards?.nameFor(3), await store.shards?.nameFor(4)]).toEqual([3, 'a', 'b'])
   await store.insert({ ...rows, shard: 'c' }, signal)
   expect(replicas.map(({ asked }) => asked)).toEqual([[], [], ['insert']])
-  await expect(store.insert({ ...rows, shard: 'gone' }, signal)).rejects.toThrow('is one of shard gone')
+  await expect(store.insert({ ...rows, shard: 'gone' }, signal)).rejects.toThrow('belongs to shard gone')
 })
 
 test('While a shard does not answer, a block of a shard that may be that one waits, and others go on', async () => {

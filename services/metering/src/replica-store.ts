@@ -28,7 +28,7 @@ export function shardOfReplicas(replicas: readonly Replica[]): Shard {
     const name = await replica.shardName()
     known ??= name
     if (name !== known)
-      throw new Error(`WEIR_CLICKHOUSE_URL has a server of shard ${name} among those of shard ${known}`)
+      throw new Error(`WEIR_CLICKHOUSE_URL lists a server of shard ${name} among those of shard ${known}`)
     isOfShard.add(replica)
   }
   const on = async <T>(work: (store: UsageStore) => Promise<T>): Promise<T> => {
@@ -79,7 +79,7 @@ export function storeOfShards(shards: readonly Shard[]): UsageStore {
     if (asked !== undefined) return asked
     const silent = names.find((one) => one.status === 'rejected')
     if (silent !== undefined) throw silent.reason
-    throw new Error(`no address of WEIR_CLICKHOUSE_URL is one of shard ${wanted}, for which a block was declared`)
+    throw new Error(`no address of WEIR_CLICKHOUSE_URL belongs to shard ${wanted}, for which a block was declared`)
   }
   return {
     shards: { count: shards.length, nameFor: (partition) => shardFor(partition).name() },

@@ -75,7 +75,7 @@ export class RoundWriter {
     if (!isMetadataTooLarge(cause) || ranges <= 1) return error
     this.#rangesMax.ranges = Math.max(1, Math.floor(ranges / 2))
     this.#options.log.warn({ ...this.#rangesMax }, 'Kafka allows too little metadata for a block: using smaller ones')
-    return new WeirError('KAFKA_UNAVAILABLE', 'the metadata of a block was too large; a smaller block is tried', cause)
+    return new WeirError('KAFKA_UNAVAILABLE', 'the metadata of a block was too large; trying a smaller block', cause)
   }
 
   /** Builds the parts; a partition with too many bad records stops here and is left out. */
@@ -158,7 +158,7 @@ export class RoundWriter {
       for (const { owner } of refused) this.#stop(owner, fault)
       // What rests is not committed, and comes again.
       for (const { owner } of parts) if (!this.faults.has(owner)) owner.doubt()
-      if (refused.length < parts.length) throw new WeirError('KAFKA_UNAVAILABLE', 'a block beside it was refused')
+      if (refused.length < parts.length) throw new WeirError('KAFKA_UNAVAILABLE', 'another block was refused')
       return
     }
     this.#options.log.warn(

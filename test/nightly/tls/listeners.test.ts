@@ -212,7 +212,7 @@ describe('a certificate', () => {
       const said = `${await ready(opsOf('api'))}${await ready(opsOf('console'))}`
       return (said.match(/certificate: warning: WEIR_TLS.*/g) ?? []).filter((one) => wanted.test(one)).length === count
     }
-    const misfit = warnings(/WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT /, listeners.length)
+    const misfit = warnings(/WEIR_TLS_KEY names no key that matches WEIR_TLS_CERT /, listeners.length)
     await until(misfit, 20_000)
     for (const name of listeners) expect(await servedBy(name, ports[name])).toBe(before)
     await writeFile(key, '')
@@ -337,19 +337,19 @@ describe('variables', () => {
   const own = 'API_TLS_CERT=client.crt'
   test.each([
     ['', ''],
-    ['TLS_KEY=client.key', 'WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT'],
+    ['TLS_KEY=client.key', 'WEIR_TLS_KEY names no key that matches WEIR_TLS_CERT'],
     ['TLS_KEY=', 'WEIR_TLS_CERT is set without WEIR_TLS_KEY'],
     ['TLS_CERT=', 'WEIR_TLS_KEY is set without WEIR_TLS_CERT'],
     ['TLS_CERT= TLS_KEY=', 'WEIR_TLS_CLIENT_CA is set without WEIR_TLS_CERT'],
     ['TLS_CERT=nowhere.crt', 'WEIR_TLS_CERT names a file that cannot be read'],
-    ['TLS_CLIENT_CA=weir.yaml', 'WEIR_TLS_CLIENT_CA names a file without whole certificates'],
-    ['TLS_CLIENT_CA=half.crt', 'WEIR_TLS_CLIENT_CA names a file without whole certificates'],
+    ['TLS_CLIENT_CA=weir.yaml', 'WEIR_TLS_CLIENT_CA names a file without complete certificates'],
+    ['TLS_CLIENT_CA=half.crt', 'WEIR_TLS_CLIENT_CA names a file without complete certificates'],
     ['TLS_KEY=empty.key', 'WEIR_TLS_KEY names an empty file'],
     ['TLS_KEY=secret.key', 'WEIR_TLS_KEY names a key with a passphrase'],
     [`${none} GRPC_TLS_CERT=client.crt GRPC_TLS_KEY=client.key`, ''],
     ['API_TLS_CERT=none', ''],
     ['API_TLS_CERT=none API_TLS_CLIENT_CA=clients.crt', 'WEIR_API_TLS_CLIENT_CA is set without WEIR_API_TLS_CERT'],
-    [own, 'WEIR_TLS_KEY names no key that fits WEIR_API_TLS_CERT'],
+    [own, 'WEIR_TLS_KEY names no key that matches WEIR_API_TLS_CERT'],
     [`${own} API_TLS_KEY=client.key API_TLS_CLIENT_CA=none`, ''],
   ])('with %j: %j', async (more, wanted) => {
     const pem = await readFile(clients.caFile, 'utf8')
@@ -378,9 +378,9 @@ describe('variables', () => {
 
   test('that cannot be right end the start with 2, and weir up does not take them', async () => {
     const wrong = { ...environment, WEIR_TLS_KEY: `${dir}/client.key` }
-    await expect(startIngress(wrong)).rejects.toThrow('The environment is not right:\n  WEIR_TLS_KEY names no key')
+    await expect(startIngress(wrong)).rejects.toThrow('The environment is invalid:\n  WEIR_TLS_KEY names no key')
     const checked = await runWeir(['check'], { ...wrong, WEIR_JOURNAL_DIR: dir })
-    expect([checked.code, checked.stderr]).toEqual([2, expect.stringContaining('WEIR_TLS_KEY names no key that fits')])
+    expect([checked.code, checked.stderr]).toEqual([2, expect.stringContaining('WEIR_TLS_KEY names no key that')])
     const up = await runWeir(['up'], { WEIR_API_TLS_CERT: `${dir}/server.crt` })
     expect([up.code, up.stderr]).toEqual([
       2,

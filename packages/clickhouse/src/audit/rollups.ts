@@ -88,7 +88,7 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
   ])
   const views = tables.map(readView).filter((view) => view !== undefined)
   // ClickHouse silently leaves out what its user may not see: compared with no view, every rollup would be right.
-  if (views.length === 0) throw new Error(`no views are to be seen: GRANT SHOW TABLES ON ${client.database}.*`)
+  if (views.length === 0) throw new Error(`no views are visible: GRANT SHOW TABLES ON ${client.database}.*`)
   return tables.flatMap(({ name, create_table_query: create }) => {
     const own = columns.filter(({ table }) => table === name)
     const keys = own.filter((column) => column.is_in_sorting_key === 1).map((column) => column.name)

@@ -93,7 +93,7 @@ async function waitForDeletes(session: RepairSession): Promise<void> {
     return running.length === 0
   }
   const isOver = await waitUntil(areDone, { deadlineMs: deletesMsMax, everyMs: 200 })
-  if (isOver !== true) throw new Error('ClickHouse still deletes rows: see system.mutations')
+  if (isOver !== true) throw new Error('ClickHouse is still deleting rows: see system.mutations')
 }
 
 /** Unauthenticated callers: their records come by every partition, also while rows of only one are there. */
@@ -142,7 +142,7 @@ export async function repairBlock(
   const rows = rowsOf(months)
   if (rows.length === 0) return { rows: 0, rollups: [], undetermined: [] }
   // What an attempt before has begun must be over before anything is counted.
-  if (await isInsertRunning(client, dedupToken)) throw new Error(`ClickHouse still works on ${dedupToken}`)
+  if (await isInsertRunning(client, dedupToken)) throw new Error(`ClickHouse is still inserting ${dedupToken}`)
   const session = new RepairSession(client, dedupToken, options)
   await waitForDeletes(session)
   await session.catchUp()

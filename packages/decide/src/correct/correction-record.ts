@@ -9,7 +9,7 @@ import type { DecisionContext } from '../types.ts'
 export function parseContext(text: string): DecisionContext {
   const { tsMs, keyId, plan, route, method }: DecisionContext = JSON.parse(text)
   if (typeof tsMs !== 'number' || [keyId, plan, route, method].some((one) => typeof one !== 'string')) {
-    throw new TypeError('what was kept about a decision cannot be read')
+    throw new TypeError('the stored context of a decision cannot be read')
   }
   return { tsMs, keyId, plan, route, method }
 }

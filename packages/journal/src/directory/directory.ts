@@ -102,7 +102,7 @@ export async function createDirectory(
   } catch (error) {
     throw new WeirError(
       'JOURNAL_UNUSABLE',
-      `cannot make a journal in ${base}: ${String(error)}. Give this user a directory on a disk of its own with WEIR_JOURNAL_DIR.`,
+      `cannot create a journal in ${base}: ${String(error)}. Give this user a directory on a disk of its own with WEIR_JOURNAL_DIR.`,
       error,
     )
   }
@@ -209,7 +209,7 @@ export function refuseEphemeral(
   } catch (error) {
     throw new WeirError(
       'JOURNAL_UNUSABLE',
-      `cannot make ${base}: ${String(error)}. Set WEIR_JOURNAL_DIR to a directory that this user may write.`,
+      `cannot create ${base}: ${String(error)}. Set WEIR_JOURNAL_DIR to a directory that this user may write.`,
       error,
     )
   }
@@ -217,6 +217,6 @@ export function refuseEphemeral(
   if (name === undefined || isAllowed) return
   throw new WeirError(
     'JOURNAL_UNUSABLE',
-    `${base} is on ${name}, which is gone with the container or the machine, and with it every decision that Kafka does not have yet. Mount a disk there, or accept that with WEIR_JOURNAL_EPHEMERAL=1.`,
+    `${base} is on ${name}, which is lost with the container or the machine, along with every decision not yet in Kafka. Mount a disk there, or accept the loss with WEIR_JOURNAL_EPHEMERAL=1.`,
   )
 }

@@ -20,7 +20,7 @@ const aliveMs = 10_000
 const unreadable = (path: string) =>
   new WeirError(
     'JOURNAL_UNUSABLE',
-    `${path}: the disk has lost records that were read before. It is read from its start.`,
+    `${path}: the disk lost records that were already read. Reading from the start again.`,
   )
 
 interface JournalSenderOptions {

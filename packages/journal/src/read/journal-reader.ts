@@ -90,7 +90,7 @@ export class JournalReader {
     if (topics === undefined)
       throw new WeirError(
         'JOURNAL_UNUSABLE',
-        `${directory} has no readable topics.json, which says what its records are. Put back the one of ${dirname(directory)}.`,
+        `${directory} has no readable topics.json, which identifies its records. Restore the one of ${dirname(directory)}.`,
       )
     const acked = readAcked(directory)
     this.journal = basename(directory)

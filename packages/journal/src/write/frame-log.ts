@@ -47,7 +47,7 @@ export async function openFirstSegment(options: FrameLogOptions) {
   const segment = store.next(1)
   if (segment === undefined) {
     const text = `no room for a segment of ${options.segmentBytes} bytes in ${options.directory}`
-    throw new WeirError('JOURNAL_UNUSABLE', `${text}. Make room there, or lower WEIR_JOURNAL_MAX_BYTES.`)
+    throw new WeirError('JOURNAL_UNUSABLE', `${text}. Free some space there, or lower WEIR_JOURNAL_MAX_BYTES.`)
   }
   await store.fillSpare()
   options.state.commit(segment.number, segmentHeadBytes)

@@ -45,11 +45,11 @@ function planCreate(
 ): Exclude<ChangePlan<MadeKey>, { kind: 'nothing' }> {
   if (state.get('subject', subject) === undefined) return reject(noEntity(state, 'subject', subject))
   if (id !== undefined && state.keyOfId(id) !== undefined) {
-    return reject(conflict(`There is, or was, a key with the id ${JSON.stringify(id)}.`))
+    return reject(conflict(`The key id ${JSON.stringify(id)} is or was in use. Choose another id.`))
   }
   const expiresAtMs = expires === undefined ? undefined : parseTimeMs(expires)
   if (expires !== undefined && (expiresAtMs === undefined || expiresAtMs <= nowMs)) {
-    return reject(badRequest('expires must be a time to come, such as 2030-01-31T00:00:00Z'))
+    return reject(badRequest('expires must be a time in the future, such as 2030-01-31T00:00:00Z'))
   }
   const { secret, sha256 } = makeCredential('weir_')
   const issue = { at: new Date(nowMs).toISOString(), prefix: secret.slice(0, shownCharacters) }
@@ -119,7 +119,7 @@ export function registerKeys(app: FastifyInstance, sources: Sources, changer: Po
       return answerProblem(reply, noEntity(state, 'subject', subject))
     }
     const found = pageOfKeys(state, subject, after, limit)
-    return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
+    return found ?? answerProblem(reply, badRequest('`after` must be `next` of an earlier page'))
   })
 
   serveChange(app, changer, createKey, (state, { params: { id }, body }) =>

@@ -25,7 +25,7 @@ function planCreate(
   { name, ...given }: NewToken,
 ): ChangePlan<NewToken & { readonly token: string }> {
   if (name === rootName || state.get('token', name) !== undefined) {
-    return reject(conflict(`There is a token ${name}. Delete it first, or choose another name.`))
+    return reject(conflict(`The token ${name} already exists. Delete it first, or choose another name.`))
   }
   const { secret, sha256 } = makeCredential('weir_token_')
   const entity: Entity = { kind: 'token', name, origin: 'admin', position: undefined, body: { sha256, ...given } }

@@ -56,7 +56,7 @@ export function answerRefused(reply: FastifyReply, { problem, retryAfterS }: Fou
 
 /** The problem of a caller who is limited to subjects and asks for more. It says nothing of anybody else. */
 export const subjectForbidden = ({ by }: FastifyRequest): Problem =>
-  problem('subject-forbidden', 'Forbidden', 403, `${by} may read what its own subjects used, and nothing else.`)
+  problem('subject-forbidden', 'Forbidden', 403, `${by} may only read the usage of its own subjects.`)
 
 /**
  * Admits each caller to the routes that its scopes name; one that is limited to subjects to those with reach `own`,

@@ -54,7 +54,7 @@ const tooManyWrong: Problem = {
   type: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
   title: 'Too many wrong credentials',
   status: 429,
-  detail: 'Too many wrong credentials came from this address. A right one is accepted at any time.',
+  detail: 'Too many wrong credentials from this address. A valid credential is accepted at any time.',
 }
 const twoCredentials = badRequest('Send one credential: Authorization or X-API-Key, not both.')
 

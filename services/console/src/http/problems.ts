@@ -72,13 +72,13 @@ export const unknownDecision = (isMetered: boolean): Problem =>
 
 /** As many streams are open as there may be. */
 export function tooManyStreams(of: StreamRefusal): Problem {
-  const detail = `There are as many streams ${of} as there may be. End one, or try again after Retry-After.`
+  const detail = `The maximum number of streams ${of} is open. Close one, or try again after Retry-After.`
   return problem('too-many-streams', 'Too many streams', 429, detail)
 }
 
 /** The limit of concurrent questions is reached, or they come too fast. */
 export const tooManyQuestions = (detail: string): Problem =>
-  problem('too-many-questions', 'Too many questions', 429, detail)
+  problem('too-many-questions', 'Too many queries', 429, detail)
 
 /** Sends a problem; a 503 and a 429 carry Retry-After. */
 export function answerProblem(reply: FastifyReply, problem: Problem): FastifyReply {

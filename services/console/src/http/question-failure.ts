@@ -7,14 +7,14 @@ import { type Handler, serve } from './serve.ts'
 
 const questionTooLarge = problem(
   'question-too-large',
-  'The question is too large',
+  'Query too large',
   422,
   `The answer has more than ${streamRowsMax} rows, or reads too much. Ask for a shorter span, a longer step or fewer columns in \`by\`.`,
 )
 const questionTimedOut = (msMax: number) =>
   problem(
     'question-timed-out',
-    'The question took too long',
+    'Query timed out',
     504,
     `ClickHouse did not answer within ${msMax / 1_000} seconds. Ask for a shorter span, or a longer step.`,
   )

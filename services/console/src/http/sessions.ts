@@ -36,7 +36,7 @@ const sessionsMax = 10_000
 const ownMax = 10
 
 const forged = (detail: string): Problem => problem('csrf', 'Forbidden', 403, detail)
-const isOver = problem('unauthorized', 'Unauthorized', 401, 'The session is over. Sign in again.')
+const isOver = problem('unauthorized', 'Unauthorized', 401, 'The session has ended. Sign in again.')
 
 /** The host name of a `Host` header, which may have a port. */
 const nameOf = (host: string) => host.replace(/:\d+$/, '')

@@ -62,7 +62,7 @@ export function registerBlocks(app: FastifyInstance, sources: Sources): void {
     const { ipv6Prefix } = known.identity
     const address = asked.ip === undefined ? undefined : networkScope(asked.ip, ipv6Prefix)
     if (address === '') {
-      return answerProblem(reply, badRequest(`ip takes an IPv4 or IPv6 address, not ${JSON.stringify(asked.ip)}`))
+      return answerProblem(reply, badRequest(`ip must be an IPv4 or IPv6 address, not ${JSON.stringify(asked.ip)}`))
     }
     const pages = openPages(request, listBlocks.path, asked, clock.nowMs())
     if (pages.isAstray()) return answerProblem(reply, cursorInvalid)

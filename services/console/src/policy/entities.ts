@@ -31,7 +31,7 @@ function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
 /** Returns the problem that no entity has this name, with the name that was probably meant. */
 export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
   kind === 'identity'
-    ? { ...unknownName(kind, name), detail: 'The policy says nothing about identity: the defaults are in force.' }
+    ? { ...unknownName(kind, name), detail: 'The policy does not set identity: the defaults apply.' }
     : unknownName(kind, name, didYouMean(name, namesOf(state, kind)))
 
 /** Weir.yaml repeats a route's name in it, and a subject's keys; the entity has neither. */

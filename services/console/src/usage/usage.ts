@@ -235,7 +235,7 @@ export function registerUsage(app: FastifyInstance, sources: Sources): void {
     askTotals: sources.usage.askUsageTotals,
     async price(reach, query, rows) {
       const { state } = sources.policy
-      if (state === undefined) throw new Error('the policy was not read yet, so that there are no prices')
+      if (state === undefined) throw new Error('the policy was not read yet, so there are no prices')
       return priceRows({ ask: sources.usage.askUsage, policy: state.policy, reach, query }, rows)
     },
   })

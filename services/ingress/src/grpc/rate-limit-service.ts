@@ -110,5 +110,5 @@ const missing = {
 }
 const unknown = {
   code: status.UNAUTHENTICATED,
-  details: 'The token in the metadata authorization is no token of this Weir.',
+  details: 'The token in the metadata authorization is unknown to this Weir.',
 }

@@ -55,6 +55,6 @@ const counted = 'A limit of this request counts by its JSON body'
 
 /** The problems of a body that could not be counted by, and only the upstream could read. */
 export const countedBodyProblems = {
-  encoded: badRequest(`${counted}, which must come without Content-Encoding.`, 415),
+  encoded: badRequest(`${counted}, which must not have a Content-Encoding.`, 415),
   long: badRequest(`${counted}, which must not exceed ${readBodyBytesMax} bytes.`, 413),
 }

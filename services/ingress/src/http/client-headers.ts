@@ -82,7 +82,7 @@ export function createReadHeaders({ routes, limits, identity }: Pick<Policy, 'ro
 
 const namedByConnection = (name: string): Problem =>
   badRequest(
-    `Connection names ${name}, which is for the whole way and not for one connection (RFC 9110 section 7.6.1). Leave it out there.`,
+    `Connection names ${name}, which is an end-to-end header (RFC 9110 section 7.6.1). Remove it from Connection.`,
   )
 
 /** The headers that a policy reads, compiled. */

@@ -99,13 +99,13 @@ export function denialProblem(
     return problem('unauthorized', 'Unauthorized', 401, detail)
   }
   if (reason === 'cost_exceeds_limit') {
-    const detail = `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`
+    const detail = `This request costs more units than the limit ${deniedBy} can ever admit; waiting does not help.`
     const title = 'Cost exceeds limit'
     return { ...problem('cost-exceeds-limit', title, costStatus, detail), 'violated-policies': [deniedBy] }
   }
   reply.header('retry-after', seconds)
   if (reason === 'unauthorized') {
-    const detail = 'Too many wrong credentials came from this address. A right one is accepted at any time.'
+    const detail = 'Too many wrong credentials from this address. A valid credential is accepted at any time.'
     return draftProblem('abnormal-usage-detected', 'Too many wrong credentials', 429, detail, '')
   }
   if (reason === 'unavailable' || reason === 'journal_full') {
@@ -114,7 +114,7 @@ export function denialProblem(
     return draftProblem('temporary-reduced-capacity', 'Temporarily reduced capacity', 503, detail, deniedBy)
   }
   if (deniedBy === markersName) {
-    const detail = `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`
+    const detail = `This subject has too many open idempotency keys and unsettled decisions. Try again in ${seconds} s, or without them.`
     return { ...problem('too-many-open', 'Too many open decisions', 429, detail), 'violated-policies': [deniedBy] }
   }
   const onExceed = onExceedOf(decision, recorded.limits)
@@ -122,7 +122,7 @@ export function denialProblem(
   if (challenge !== undefined) reply.header(challengeHeader, challenge.challenge)
   const detail =
     reason === 'blocked'
-      ? `The limit ${deniedBy} was exceeded and blocks a subject that exceeds it. Try again in ${seconds} s; trying before does not make it longer.`
+      ? `The limit ${deniedBy} was exceeded, and the caller is blocked. Try again in ${seconds} s; earlier attempts do not extend the block.`
       : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`
   return { ...draftProblem('quota-exceeded', 'Quota exceeded', 429, detail, deniedBy), ...challenge }
 }

@@ -133,7 +133,7 @@ function readQuestion(view: PolicyView, request: FastifyRequest) {
   const rawPath = url.split('?', 1)[0] ?? ''
   const normal = normalizePath(rawPath)
   if (normal.kind === 'refused') return unreadable(badRequest(`The path ${normal.why}.`))
-  if (dotSegment.test(rawPath)) return unreadable(badRequest('The path has . or .. segments in it.'))
+  if (dotSegment.test(rawPath)) return unreadable(badRequest('The path has . or .. segments.'))
   return { view, method: original.method, url, path: normal.path, options }
 }
 
@@ -147,7 +147,7 @@ const dotSegment = /\/(?:\.|%2e){1,2}(?:\/|$)/i
 const refusedUnrecorded = (refusal: Problem): Problem => ({
   ...refusal,
   status: 429,
-  detail: 'The request was refused, and that could not be recorded. Try again later.',
+  detail: 'The request was refused, but the refusal could not be recorded. Try again later.',
 })
 
 const costInBody = costUnreadable(

@@ -29,7 +29,7 @@ const checkBodyBytesMax = 81_920
 /** 100 checks of 2.6 kB, ten times a usual one. Reading them blocks the event loop for some 2 ms. */
 const batchBodyBytesMax = 262_144
 
-const noWaiting = badRequest('A check of a batch does not wait: leave out wait, or ask on its own.')
+const noWaiting = badRequest('A check in a batch cannot wait: omit wait, or send the check on its own.')
 
 /**
  * `POST /v1/check`, a decision without a proxied request, and `POST /v1/check/batch`, many of them, each decided for

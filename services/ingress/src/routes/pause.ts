@@ -43,13 +43,13 @@ export function addPauseRoute(
     const body = read.value
     const ms = parseDurationMs(body.for)
     if (ms === undefined || ms > pauseMsMax)
-      return sendProblem(reply, badRequest('for is a duration of at most 31d, such as 30s.'))
+      return sendProblem(reply, badRequest('for must be a duration of at most 31d, such as 30s.'))
     const who = checkedSubject(view, principal, body, ports.clock.nowMs())
-    if (who === 'unauthenticated') return sendProblem(reply, badRequest('key is no valid key.'))
+    if (who === 'unauthenticated') return sendProblem(reply, badRequest('key is not a valid key.'))
     if (isProblem(who)) return sendProblem(reply, who)
     const { subject, keyId } = who
     if (principal.kind === 'subject' && ms > ownPauseMsMax)
-      return sendProblem(reply, badRequest('A subject pauses its own limits for at most 1h.'))
+      return sendProblem(reply, badRequest('A subject may pause its own limits for at most 1h.'))
     const limit = findLimit(view, subject, body.limit)
     if (!('wrong' in limit) && keyId === '' && limit.by.some(({ kind }) => kind === 'key'))
       return sendProblem(reply, badRequest(`The limit ${limit.name} counts by key: give key instead of subject.`))

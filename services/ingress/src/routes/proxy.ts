@@ -59,7 +59,7 @@ export function createProxy(
   }
 }
 
-const internal = problem('internal', 'Internal error', 500, 'The request could not be served; the log says why.')
+const internal = problem('internal', 'Internal error', 500, 'The request could not be served. The log has the reason.')
 
 /** Serves requests that never come over the listener: tests hand them to Fastify itself. */
 function injectInto(app: FastifyInstance, serveRequest: ServeRequest): void {

@@ -14,18 +14,18 @@ const retryAfterSecondsMax = 60
 const unavailableRetrySeconds = 1
 
 const ownChecksOnly = forbidden(
-  'A subject settles with its own credential only what it asked for itself, by a check with settle. A token with the scope check settles all others.',
+  'With its own credential, a subject may only settle its own checks that asked for settle. Use a token with the scope check for all others.',
 )
 
 const tooMuch = (settleMax: number): Problem => {
-  const detail = `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to settleMax of the route, without one up to the size of the largest limit.`
+  const detail = `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to the settleMax of the route, or else the size of the largest limit.`
   return { ...problem('settlement-too-high', 'Settlement too high', 403, detail), cost_max: settleMax }
 }
 
-const ownDecisionsOnly = forbidden('This credential may settle decisions of its own subject only.')
+const ownDecisionsOnly = forbidden('This credential may only settle decisions of its own subject.')
 
 const unknownDecision = (id: string): Problem => {
-  const detail = `There is no decision ${id} of this subject that could be settled: it did not ask for that (settle), was not charged, or its time is over.`
+  const detail = `This subject has no decision ${id} to settle: it is unknown, did not ask for settle, was not charged, or its time has expired.`
   return problem('unknown-decision', 'Unknown decision', 404, detail)
 }
 
@@ -40,7 +40,7 @@ const otherCost = (cost: number): Problem => ({
 })
 
 const unfinished = (why: string): Problem => {
-  const detail = `${why} Repeat the request: what was done is found, and nothing is done twice.`
+  const detail = `${why} Repeat the request: it is safe, nothing is done twice.`
   return problem('settlement-unavailable', 'Settlement unavailable', 503, detail)
 }
 

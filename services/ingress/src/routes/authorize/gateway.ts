@@ -27,17 +27,17 @@ export function readGatewayOptions(query: string, originalUrl: string): GatewayO
   if (query === '' || originalUrl.endsWith(`?${query}`)) return noOptions
   const found = new Map<string, string>()
   for (const [name, value] of new URLSearchParams(query)) {
-    if (found.has(name)) return badRequest(`${name} is there twice.`)
+    if (found.has(name)) return badRequest(`${name} is given twice.`)
     found.set(name, value)
   }
   const [denyStatus, requestId] = [found.get('deny_status'), found.get('request_id')]
-  if (denyStatus !== undefined && denyStatus !== '403') return badRequest('deny_status can be 403 only.')
+  if (denyStatus !== undefined && denyStatus !== '403') return badRequest('deny_status can only be 403.')
   if (requestId !== undefined && !requestIdPattern.test(requestId)) {
     return badRequest('request_id must have 8 to 128 letters, digits, or any of . : _ -')
   }
   for (const name of found.keys()) {
     if (name !== 'deny_status' && name !== 'request_id') {
-      return badRequest(`There is no option ${JSON.stringify(name)}; there are deny_status and request_id.`)
+      return badRequest(`Unknown option ${JSON.stringify(name)}; the options are deny_status and request_id.`)
     }
   }
   return { denyStatus: denyStatus === undefined ? undefined : 403, requestId }

@@ -34,7 +34,7 @@ export function originalRequest(
     if (claimedMethod === undefined && claimedUrl === undefined) continue
     if (!isTrusted()) return untrustedProxy(claimedUrl === undefined ? methodName : urlName, address)
     if (claimedUrl === undefined) continue
-    if (claimedMethod === undefined) return badRequest(`The gateway sent ${urlName}, but not ${methodName}.`)
+    if (claimedMethod === undefined) return badRequest(`The gateway sent ${urlName} but not ${methodName}.`)
     claims.push({ from: urlName, method: String(claimedMethod), url: withoutOrigin(String(claimedUrl)) })
   }
   if (rest !== '') claims.push({ from: 'the request line', method, url: rest })
@@ -47,7 +47,7 @@ export function originalRequest(
     )
   }
   // Node joins a header that came twice by a comma and a blank, which neither a method nor an address may hold.
-  if (!isMethod(first.method)) return badRequest(`${first.from} came with a method that HTTP does not have.`)
+  if (!isMethod(first.method)) return badRequest(`${first.from} came with an unknown HTTP method.`)
   if (!/^\/[^\s]*$/.test(first.url)) return badRequest(`${first.from} must hold one path that begins with a slash.`)
   return { method: first.method, url: first.url }
 }

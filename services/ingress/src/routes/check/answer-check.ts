@@ -33,8 +33,8 @@ export const forbidden = (detail: string): Problem => problem('forbidden', 'Forb
 /** After a longer wait the caller has given up. */
 const waitMsMax = 60_000
 
-const tooLongToWait = badRequest('wait is a duration of at most 60s, such as 5s.')
-const tooLongToSettle = badRequest('settle is a duration of at most 24h, such as 15m.')
+const tooLongToWait = badRequest('wait must be a duration of at most 60s, such as 5s.')
+const tooLongToSettle = badRequest('settle must be a duration of at most 24h, such as 15m.')
 
 /** What a check is decided with. */
 export interface CheckParts {
@@ -150,12 +150,12 @@ function matchAsked(
   const space = text.indexOf(' ')
   const ofRoute = space === -1 ? '' : text.slice(0, space).toUpperCase()
   const method = (body.method ?? ofRoute).toUpperCase()
-  if (ofRoute !== '' && ofRoute !== method) return badRequest('method and the method in route are not the same.')
+  if (ofRoute !== '' && ofRoute !== method) return badRequest('method and the method in route differ.')
   if (ofRoute.length > 32) return badRequest('route is a path, or a method and a path.')
   const raw = text.slice(space + 1)
   if (raw === '' || raw === '*') return { route: unmatchedRoute, method: recordedMethod(method) }
   const path = normalizePath(raw)
-  if (path.kind === 'refused') return badRequest(`The path in route cannot be read in one way only: it ${path.why}.`)
+  if (path.kind === 'refused') return badRequest(`The path in route is ambiguous: it ${path.why}.`)
   const route = matchRoute(matchedMethod(method), path.path) ?? unmatchedRoute
   return { route, method: recordedMethod(method), path: path.path }
 }
@@ -166,7 +166,7 @@ interface CheckedSubject {
   readonly keyId: string
 }
 
-const ownSubjectOnly = forbidden('This credential may ask about its own subject only.')
+const ownSubjectOnly = forbidden('This credential may only check its own subject.')
 
 /** The subject that a check is about. A subject's credential checks that subject, a token any. */
 export function checkedSubject(

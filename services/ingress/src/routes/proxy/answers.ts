@@ -25,17 +25,17 @@ export const busyRetrySeconds = 1
 /** How an upstream failed, in the words of the outcome and of the problem. */
 export function upstreamFailure(error: Error & { code?: string }, upstream: Upstream): [OutcomeError, Problem] {
   if (/TIMEOUT|ETIMEDOUT/.test(error.code ?? '')) {
-    const detail = `The upstream gave no answer within ${upstream.timeoutMs / 1000} s.`
+    const detail = `The upstream did not answer within ${upstream.timeoutMs / 1000} s.`
     return ['timeout', problem('upstream-timeout', 'Gateway timeout', 504, detail)]
   }
-  const detail = 'The upstream could not be reached or broke off.'
+  const detail = 'The upstream was unreachable or closed the connection.'
   return ['unreachable', problem('upstream-unreachable', 'Bad gateway', 502, detail)]
 }
 
 const busy = (why: string) =>
   problem('upstream-busy', 'Upstream busy', 503, `${why}. Try again in ${busyRetrySeconds} s.`)
 /** The refusal of a request that finds no slot with its upstream. */
-export const upstreamBusy = busy('Too many requests wait for this upstream already')
+export const upstreamBusy = busy('Too many requests are already waiting for this upstream')
 /** The refusal of a body that is read before the decision, while too many of those are. */
 export const bodiesBusy = busy('Too many bodies are being read for what they cost or count by')
 

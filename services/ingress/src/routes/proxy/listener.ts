@@ -36,8 +36,8 @@ export const listenerBounds = {
 /** The bounds of one listener. */
 export type ListenerBounds = Readonly<typeof listenerBounds>
 
-const upgradeWithBody = badRequest('A request to switch protocols has no body.')
-const noTunnels = badRequest('CONNECT is not served. Send the request itself.')
+const upgradeWithBody = badRequest('A request to switch protocols must not have a body.')
+const noTunnels = badRequest('CONNECT is not supported. Send the request itself.')
 const nothing = () => undefined
 
 /**

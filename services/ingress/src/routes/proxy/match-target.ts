@@ -33,8 +33,8 @@ export function matchTarget(view: PolicyView, method: string, headers: IncomingH
 }
 
 const severalRoutes = badRequest(
-  'The path has "%2F", ";" or "//", and is one route of the policy or another by how that is read.',
+  'The path has "%2F", ";" or "//" and could match different routes, depending on how it is read.',
 )
 const oddPathOfRoute = badRequest(
-  'The path has an escaped control character or bytes that are not UTF-8, without which some servers would read it as a route of the policy.',
+  'The path has an escaped control character or invalid UTF-8; servers that drop these would match a route of the policy.',
 )

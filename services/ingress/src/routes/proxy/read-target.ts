@@ -63,12 +63,12 @@ function headProblem(request: IncomingMessage): Problem | undefined {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
   }
   if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0) || !hostForm.test(headers.host ?? '')) {
-    return badRequest('There must be one Host, a name with or without a port.')
+    return badRequest('Send exactly one Host header: a name with or without a port.')
   }
   const coding = headers['transfer-encoding']
   // Any other coding would be taken off or left on by guess; HTTP/1.0 has none.
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersionMinor === 0)) {
-    return badRequest('Of transfer codings only "chunked" is understood, and only in HTTP/1.1.')
+    return badRequest('Only the transfer coding "chunked" is supported, and only in HTTP/1.1.')
   }
   return undefined
 }
