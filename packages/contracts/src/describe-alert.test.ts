@@ -14,8 +14,8 @@ test('A sudden change says which requests it counted, and which way they changed
   })
   expect(texts).toEqual([
     ['acme is refused far more often than usual', 'Refused: 1,200, usually 12.5'],
-    ['Far more requests of acme than usual', 'Accepted: 1,200, usually 12.5'],
-    ['Far fewer requests of acme than usual', 'Accepted: 1,200, usually 12.5'],
+    ['Far more requests from acme than usual', 'Accepted: 1,200, usually 12.5'],
+    ['Far fewer requests from acme than usual', 'Accepted: 1,200, usually 12.5'],
   ])
 })
 
@@ -26,7 +26,7 @@ test('A reached budget says what the month costs so far, of how much', () => {
   expect(describeAlert({ ...about, type: 'weir.budget.reached', data })).toEqual({
     title: 'acme has reached 80% of its budget',
     lines: [
-      'Costs so far: 17.00 of 20.00 EUR, by the price list api',
+      'Cost so far: 17.00 of 20.00 EUR (price list api)',
       'Period: 1 Nov 2026, 00:00 UTC to 1 Dec 2026, 00:00 UTC',
     ],
   })

@@ -10,7 +10,7 @@ function time(rfc3339?: string): string {
   return `${written('date', 'UTC', at)}, ${written('minute', 'UTC', at)} UTC`
 }
 
-/** Returns how a subject reads before *refused* and after *of*. */
+/** Returns how a subject reads before *refused* and after *from*. */
 function namesOf(subject: string): readonly [who: string, whose: string] {
   if (subject === '_all') return ['All subjects together are', 'all subjects']
   if (subject === '_unauthenticated') return ['Callers without a valid key are', 'callers without a valid key']
@@ -26,7 +26,7 @@ function describeBudget({ subject: named, data }: AlertOf<'weir.budget.reached'>
   return {
     title: `${unlinked(named)} has reached ${percent}% of its budget`,
     lines: [
-      `Costs so far: ${amount} of ${budget} ${currency}, by the price list ${prices}`,
+      `Cost so far: ${amount} of ${budget} ${currency} (price list ${prices})`,
       `Period: ${time(period_start)} to ${time(period_end)}`,
     ],
   }
@@ -66,12 +66,12 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       const isForecast = alert.type === 'weir.quota.forecast'
       return {
         title: isForecast
-          ? `At this pace ${subject} has used up its limit ${limit} before the period ends`
+          ? `At this rate, ${subject} will use up its limit ${limit} before the period ends`
           : `${subject} has used ${alert.data.percent}% of its limit ${limit}`,
         lines: [
           `Used: ${number(used)} of ${number(size)}`,
           ...countedBy(by),
-          ...(isForecast ? [`Used up: about ${time(alert.data.runs_out)}`] : []),
+          ...(isForecast ? [`Runs out: about ${time(alert.data.runs_out)}`] : []),
           `Period: ${time(period_start)} to ${time(period_end)}`,
           `Decision: ${decision_id}`,
         ],
@@ -83,18 +83,13 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       const { limit, size, until, decision_id, by, more } = alert.data
       if (more !== undefined) {
         return {
-          title: `The limit ${limit} has blocked ${number(more)} more of ${subject} than alerts were sent for`,
-          lines: [`In the hour until ${time(until)}`, `The last of them: decision ${decision_id}`],
+          title: `Further blocks of ${subject} by the limit ${limit}: ${number(more)}`,
+          lines: [`In the hour until ${time(until)}`, `Latest decision: ${decision_id}`],
         }
       }
       return {
         title: `${subject} is blocked by the limit ${limit}`,
-        lines: [
-          ...countedBy(by),
-          `Until: ${time(until)}`,
-          `Size of the limit: ${number(size)}`,
-          `Decision: ${decision_id}`,
-        ],
+        lines: [...countedBy(by), `Until: ${time(until)}`, `Limit size: ${number(size)}`, `Decision: ${decision_id}`],
       }
     }
     case 'weir.denied_rate.high':
@@ -105,11 +100,13 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       const isDenied = alert.type === 'weir.denied_rate.high'
       const change = alert.type === 'weir.allowed.dropped' ? 'fewer' : 'more'
       return {
-        title: isDenied ? `${who} refused far more often than usual` : `Far ${change} requests of ${whose} than usual`,
+        title: isDenied
+          ? `${who} refused far more often than usual`
+          : `Far ${change} requests from ${whose} than usual`,
         lines: [
           `${isDenied ? 'Refused' : 'Accepted'}: ${number(count)}, usually ${average(usual)}`,
           `From ${time(window_start)} to ${time(window_end)}`,
-          `Found by the watch ${watch}`,
+          `Watch: ${watch}`,
         ],
       }
     }
@@ -117,13 +114,13 @@ export function describeAlert(alert: AlertV1): { readonly title: string; readonl
       return describeDigest(alert)
     case 'weir.endpoint.disabled':
       return {
-        title: `The endpoint ${alert.data.endpoint} is disabled: it gets no more alerts`,
-        lines: [`It said: ${alert.data.reason}`, 'weir alerts test-endpoint enables it once it takes a test.'],
+        title: `The endpoint ${alert.data.endpoint} is disabled and receives no more alerts`,
+        lines: [`Reason: ${alert.data.reason}`, 'weir alerts test-endpoint enables it again if the test succeeds.'],
       }
     case 'weir.endpoint.test':
       return {
-        title: `A test of the endpoint ${alert.data.endpoint}`,
-        lines: ['Somebody asked whether alerts arrive.'],
+        title: `Test of the endpoint ${alert.data.endpoint}`,
+        lines: ['This is a test alert. No action is needed.'],
       }
   }
 }

@@ -111,7 +111,7 @@ export function createAlertTemplates(options: {
     // Folders that the policy no longer names leave.
     for (const name of folders.keys()) if (!wanted.includes(name)) folders.delete(name)
     if (dir !== '') return [...new Set(wanted)].flatMap((name) => folderOf(name).problems)
-    return wanted.length > 0 ? ['WEIR_TEMPLATES_DIR is not set, and endpoints have templates'] : []
+    return wanted.length > 0 ? ['WEIR_TEMPLATES_DIR is not set, but endpoints have templates'] : []
   }
   return {
     /**

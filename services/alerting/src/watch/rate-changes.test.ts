@@ -91,7 +91,7 @@ describe('an evaluation', () => {
 
   it('takes a cut-off journal for no fall while its decisions are in the usual rate; a rise is found all the same', async () => {
     const cutOff = (sinceMs: number): Completeness => ({ ...complete, silent: [{ journal: 'j', sinceMs }] })
-    expect(await whyNot(fall, source(), cutOff(firstMs), endMs)).toMatch(/^journal j is cut off since/)
+    expect(await whyNot(fall, source(), cutOff(firstMs), endMs)).toMatch(/^journal j has been cut off since/)
     expect(await whyNot(fall, source(), cutOff(firstMs - 1), endMs)).toBe('evaluated')
     expect(await whyNot(rise, source(), cutOff(firstMs), endMs)).toBe('evaluated')
   })
@@ -103,9 +103,9 @@ describe('an evaluation', () => {
     ]
     expect(await whyNot(rise, source({ presence: away(75_000) }), complete, endMs)).toBe('evaluated')
     expect(await whyNot(rise, source({ presence: away(76_000) }), complete, endMs)).toMatch(
-      /no ingress was there for 76 s/,
+      /no ingress was running for 76 s/,
     )
-    expect(await whyNot(fall, source({ presence: [] }), complete, endMs)).toMatch(/no ingress was there for 3900 s/)
+    expect(await whyNot(fall, source({ presence: [] }), complete, endMs)).toMatch(/no ingress was running for 3900 s/)
     expect(await whyNot(fall, source({ isMissing: true }), complete, endMs)).toMatch(/table gaps/)
   })
 })

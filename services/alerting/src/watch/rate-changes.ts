@@ -100,16 +100,16 @@ export async function evaluateWindow(
   // Its decisions are in the usual rate, and not in the window.
   const cutOff = silent.find(({ sinceMs }) => sinceMs >= question.firstMs)
   if (cutOff !== undefined && !question.isRise) {
-    return { kind: 'unknown', why: `journal ${cutOff.journal} is cut off since ${timeOf(cutOff.sinceMs)}` }
+    return { kind: 'unknown', why: `journal ${cutOff.journal} has been cut off since ${timeOf(cutOff.sinceMs)}` }
   }
   const absenceMs = longestAbsenceMs(await source.presence(during.fromMs), during)
   // A restart is shorter.
   if (absenceMs > watch.windowMs / 4) {
-    const what = `no ingress was there for ${Math.round(absenceMs / 1_000)} s`
+    const what = `no ingress was running for ${Math.round(absenceMs / 1_000)} s`
     return { kind: 'unknown', why: `${what} between ${timeOf(during.fromMs)} and ${timeOf(endMs)}` }
   }
   if (await source.hasGaps(during)) {
-    return { kind: 'unknown', why: `decisions are missing since ${timeOf(during.fromMs)} (table gaps)` }
+    return { kind: 'unknown', why: `decisions have been missing since ${timeOf(during.fromMs)} (table gaps)` }
   }
   const rows = await source.changed(question)
   return { kind: 'evaluated', changes: rows.map((row) => changeOf(watch, row, endMs)) }

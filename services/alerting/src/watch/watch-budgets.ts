@@ -95,5 +95,5 @@ export async function startBudgetWatch(options: WatchOptions<BudgetReached>) {
     if (hasBudgets(policyInForce()) && (await hasLock())) await round()
     return undefined
   }
-  return startRounds(turn, { what: 'budgets not looked at', stopping, log })
+  return startRounds(turn, { what: 'budgets not evaluated', stopping, log })
 }

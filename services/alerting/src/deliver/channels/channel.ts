@@ -90,7 +90,7 @@ const answerBytesMax = 1_024
 
 function errorOf(status: number): string | undefined {
   if (status >= 200 && status < 300) return undefined
-  if (status >= 300 && status < 400) return `answered ${status}, and redirects are not followed`
+  if (status >= 300 && status < 400) return `answered ${status}; redirects are not followed`
   return `answered ${status}`
 }
 

@@ -112,7 +112,7 @@ test('a template says it in its own words, with values escaped in its HTML; what
   expect(first).toContain(`Subject: Hello a'<b>/c`)
   expect(first).toContain(`a'<b>/c is blocked by the limit minute: https://portal.example/a'%3Cb%3E%2Fc`)
   expect(first).toMatch(/href=(3D)?"https:\/\/portal.example\/a&#39;%3Cb%3E%2Fc" title=(3D)?'a&#39;&lt;b&gt;\/c'/)
-  expect(first).toContain('Until: 21 Nov 2026, 13:00 UTC<br>Size of the limit: 1,000')
+  expect(first).toContain('Until: 21 Nov 2026, 13:00 UTC<br>Limit size: 1,000')
   expect(second).toContain('Subject: 80% used')
   expect(second).toContain('Of day: 1000.')
   expect(second).not.toContain('text/html')

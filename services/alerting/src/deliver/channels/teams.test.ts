@@ -56,7 +56,7 @@ describe('sending to Microsoft Teams', () => {
     expect(texts).toEqual([
       'acme is blocked by the limit minute',
       'Until: 21 Nov 2026, 13:00 UTC',
-      'Size of the limit: 1,000',
+      'Limit size: 1,000',
       'Decision: d',
       `weir.limit.blocked ${alert.id}`,
     ])
