@@ -90,7 +90,7 @@ type JournalHealth = Pick<Journal, 'trouble' | 'isOutOfSpace' | 'backlog' | 'max
  * where they are admitted all the same.
  */
 export function healthOf({ trouble, isOutOfSpace, backlog, maxBytes, unsentFor, lacksCopies }: JournalHealth) {
-  if (trouble !== undefined) return { warning: `the journal takes nothing: ${trouble}` }
+  if (trouble !== undefined) return { warning: `the journal accepts no records: ${trouble}` }
   if (isOutOfSpace)
     return {
       warning:
@@ -98,8 +98,8 @@ export function healthOf({ trouble, isOutOfSpace, backlog, maxBytes, unsentFor, 
         'Free some space there',
     }
   if (backlog.bytes > maxBytes * warnAtPart)
-    return { warning: `the journal is nearly full: Kafka does not take its records${unsentFor && `: ${unsentFor}`}` }
-  if (unsentFor !== '') return { warning: `Kafka does not take the journal's records: ${unsentFor}` }
+    return { warning: `the journal is nearly full: Kafka does not accept its records${unsentFor && `: ${unsentFor}`}` }
+  if (unsentFor !== '') return { warning: `Kafka does not accept the journal's records: ${unsentFor}` }
   if (lacksCopies)
     return { warning: 'Kafka has several brokers and keeps one copy of records: weir topics names the topics' }
   return undefined

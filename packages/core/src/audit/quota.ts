@@ -33,7 +33,7 @@ export function quotasOf({ limits }: { readonly limits: ReadonlyMap<string, Limi
     if (span.kind !== 'period' || span.unit === 'minute') continue
     const unknown = by.filter((part) => !isRecorded(part)).map(partText)
     if (unknown.length === 0) summable.push({ limit, unit: span.unit })
-    else unsummable.push({ name, because: `counts by ${unknown.join(' and ')}, which records do not hold` })
+    else unsummable.push({ name, because: `counts by ${unknown.join(' and ')}, which records do not contain` })
   }
   return { summable, unsummable }
 }

@@ -20,10 +20,10 @@ export class Doubts {
 
 /** What may make a replay differ from what would have been. */
 export const doubtful = {
-  coalesced: 'Equal refusals of a second that share a record are decided at the time of the first',
-  corrected: 'Corrections of costs take effect before the next decision that their process recorded',
+  coalesced: 'Identical refusals that share a record within a second are replayed at the time of the first',
+  corrected: 'Cost corrections take effect before the next decision recorded by the same process',
   descriptors: 'Descriptors with values or costs of their own are decided as one request',
-  prefix: 'Addresses that were recorded as a group of 256 count as one',
+  prefix: 'Addresses recorded as a group of 256 count as one',
   lease: (limit: string) => `No unit of ${limit} is left over in a lease`,
   delay: (limit: string) => `Requests beyond ${limit} are decided at once instead of waiting`,
   shared: (limit: string) => `${limit} counts the requests of other subjects, too, which are not decided again`,

@@ -66,8 +66,8 @@ export const unknownDecision = (isMetered: boolean): Problem =>
     'Not found',
     404,
     isMetered
-      ? 'There is no decision of this id.'
-      : 'There is no decision of this id yet: it is not metered yet, if it was made. Ask again after Retry-After.',
+      ? 'No decision has this id.'
+      : 'No decision has this id yet: if it was made, it is not metered yet. Try again after Retry-After.',
   )
 
 /** As many streams are open as there may be. */

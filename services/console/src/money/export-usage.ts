@@ -35,7 +35,7 @@ function readAsked({ from, since: sinceText, until: untilText }: QueryOf<typeof 
     if (from !== undefined) return '`from` is of a first export: leave it out with `since` or `until`'
     const isBehind = since !== undefined && (known.fromMs !== since.fromMs || known.toMs < since.toMs)
     return isBehind
-      ? '`until` is of another export than `since`, or of one before'
+      ? '`until` belongs to a different or an earlier export than `since`'
       : { since, until, fromMs: known.fromMs }
   }
   if (from === undefined) return 'needs `from`, or `since`: the cursor of the export before'
@@ -43,7 +43,7 @@ function readAsked({ from, since: sinceText, until: untilText }: QueryOf<typeof 
   const readMs = readTime('from', from, { timeZone: 'UTC', nowMs }, wrong)
   if (readMs === undefined) return wrong.join('; ')
   const fromMs = Math.floor(readMs / hourMs) * hourMs
-  return fromMs === readMs || from.startsWith('now') ? { since, until, fromMs } : '`from` must be a full hour of UTC'
+  return fromMs === readMs || from.startsWith('now') ? { since, until, fromMs } : '`from` must be a full hour in UTC'
 }
 
 /** The price lists of all these subjects, in force or as they were when the subject was deleted. */

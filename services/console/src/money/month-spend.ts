@@ -18,7 +18,7 @@ import { shownCompleteness } from '../usage/completeness.ts'
 import type { MoneySource } from './money-source.ts'
 
 const unanswered = {
-  what: 'what customers spend could not be read',
+  what: 'spend could not be read',
   problem: usageUnavailable('ClickHouse did not answer. Ask again later.'),
 }
 /** Zones with first days of months: two statements each. */

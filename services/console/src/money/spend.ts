@@ -12,13 +12,13 @@ import type { Sources } from '../sources.ts'
 import { shownCompleteness } from '../usage/completeness.ts'
 
 const unanswered = {
-  what: 'what a month costs could not be read',
+  what: 'month costs could not be read',
   problem: usageUnavailable('ClickHouse did not answer. Ask again later.'),
 }
 
 /** Routes of closed invoices, which releases before 0.11 had, and what to use instead. */
 const retiredRoutes = {
-  '/v1/invoices/preview': 'GET /v1/spend says what the running month costs.',
+  '/v1/invoices/preview': 'GET /v1/spend returns the cost of the current month.',
   '/v1/invoices': 'GET /v1/usage/export has what to invoice; the table weir.invoices has what was closed.',
   '/v1/invoices/*': 'GET /v1/usage/export has what to invoice; the table weir.invoices has what was closed.',
 }

@@ -20,8 +20,8 @@ export function registerChange(app: FastifyInstance, { changes: { audit, findCha
     const found = isUuid(id) ? await findChange({ id, entitiesMax }) : undefined
     if (found === undefined) {
       const words = audit.has(id)
-        ? `The change ${id} is not in weir.policy_history: it was not copied yet, or was made before there was one.`
-        : 'There is no change of this id; GET /v1/changes lists them.'
+        ? `The change ${id} is not in weir.policy_history: it is not copied yet, or is older than the history.`
+        : 'No change has this id; GET /v1/changes lists all changes.'
       return answerProblem(reply, unknown(words))
     }
     return {

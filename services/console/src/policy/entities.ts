@@ -36,7 +36,7 @@ export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
 
 /** Weir.yaml repeats a route's name in it, and a subject's keys; the entity has neither. */
 function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | string {
-  if (kind === 'subject' && 'keys' in sent) return `keys are made by POST /v1/subjects/${encodeURIComponent(name)}/keys`
+  if (kind === 'subject' && 'keys' in sent) return `create keys with POST /v1/subjects/${encodeURIComponent(name)}/keys`
   if (kind !== 'route' || !('match' in sent)) return sent
   const { match, ...body } = sent
   return match === name ? body : `match must be the name of the route, ${JSON.stringify(name)}, or left out`
@@ -57,9 +57,9 @@ function brokenCondition(entity: Entity | undefined, { headers }: FastifyRequest
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   const tag = entity === undefined ? undefined : entityTag(entity)
   if (ifMatch !== undefined && !lists(ifMatch, tag)) {
-    return tag === undefined ? 'It is not there any more.' : `Somebody has changed it: its ETag is ${tag} by now.`
+    return tag === undefined ? 'It no longer exists.' : `It was changed in the meantime: its ETag is now ${tag}.`
   }
-  return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It is there, with the ETag ${tag}.` : undefined
+  return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It already exists, with the ETag ${tag}.` : undefined
 }
 
 function planPut(

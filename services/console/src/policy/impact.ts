@@ -27,7 +27,7 @@ const atOnce: SemaphoreBounds = { all: 2, perCredential: 2 }
 
 const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
 const unanswered = {
-  what: 'the impact of an edit could not be told',
+  what: 'the impact of an edit could not be computed',
   problem: usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.'),
   msMax: impactMsMax,
 }

@@ -39,7 +39,7 @@ const counted = (count: number | string, [one, more]: readonly [one: string, mor
 const deliveries = ['delivery', 'deliveries'] as const
 
 const heldBackWords = ([endpoint, addresses]: readonly [string, number]) =>
-  `deliveries to ${endpoint} are held back, since it fails${addresses > 1 ? ` at ${addresses} addresses` : ''}: weir alerts ls --endpoint ${endpoint}`
+  `deliveries to ${endpoint} are held back because it fails${addresses > 1 ? ` at ${addresses} addresses` : ''}: weir alerts ls --endpoint ${endpoint}`
 
 function ofUsage({ completeThroughMs, silent }: Completeness, nowMs: number): string[] {
   const words = silent.map(

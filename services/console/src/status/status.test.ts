@@ -99,8 +99,8 @@ test('every part that is not as it should be has its sentence, and no other', as
     'metering: 1 partition waits for a person: weir dlq, weir metering seek',
     'metering: 2 servers of Redis are gone',
     'metering: 5.3% of the decisions of the last 5 minutes were made without Redis',
-    'metering: deliveries to ops are held back, since it fails: weir alerts ls --endpoint ops',
-    'metering: deliveries to customers are held back, since it fails at 3 addresses: weir alerts ls --endpoint customers',
+    'metering: deliveries to ops are held back because it fails: weir alerts ls --endpoint ops',
+    'metering: deliveries to customers are held back because it fails at 3 addresses: weir alerts ls --endpoint customers',
     'metering: redis: warning: it may evict counts',
   ])
 })

@@ -16,7 +16,7 @@ import { type UtilizationRow, utilizationBucketMs } from './utilization-queries.
 
 /** How fast quotas are used is the mean of so long. */
 const paceMs = 7 * 86_400_000
-const unanswered = { what: 'how near limits are could not be read', problem: usageUnavailable(askAgain) }
+const unanswered = { what: 'utilization could not be read', problem: usageUnavailable(askAgain) }
 
 /** `GET /v1/utilization`: the most that each subject used of each limit, what was refused, and when quotas run out. */
 export function registerUtilization(app: FastifyInstance, sources: Sources): void {

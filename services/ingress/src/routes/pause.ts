@@ -70,9 +70,9 @@ function findLimit({ policy }: PolicyView, subject: Subject, name: string): Limi
     return { wrong: `The policy has no limit ${JSON.stringify(name)}${didYouMean(name, policy.limits.keys())}.` }
   }
   if (limit.onExceed.kind !== 'delay')
-    return { wrong: `The limit ${name} has no \`onExceed: delay\`, and cannot be paused.` }
+    return { wrong: `The limit ${name} has no \`onExceed: delay\`, so it cannot be paused.` }
   const isSaid = limit.by.every(({ kind }) => kind === 'subject' || kind === 'key')
-  if (!isSaid) return { wrong: `The limit ${name} counts by more than subject and key, and cannot be paused for one.` }
+  if (!isSaid) return { wrong: `The limit ${name} counts by more than subject and key: it cannot be paused for one.` }
   if (explainLimits(policy, subject, undefined).every((one) => one.limit.name !== name)) {
     return { wrong: `The limit ${name} does not apply to ${subject.id}.` }
   }

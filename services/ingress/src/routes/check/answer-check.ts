@@ -188,7 +188,7 @@ export function checkedSubject(
   if (subject !== undefined) return { subject, keyId: '' }
   const isNone = policy.identity.unknownPlan === undefined
   const why = `The policy has no subject ${JSON.stringify(id)}`
-  return badRequest(isNone ? `${why}.` : `${why}, and it is no name for one: ${subjectRule}.`)
+  return badRequest(isNone ? `${why}.` : `${why}, and it is not a valid subject id: ${subjectRule}.`)
 }
 
 const needsToken = (detail: string) => forbidden(`${detail}, or ask with a token that has the scope check.`)
