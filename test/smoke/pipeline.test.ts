@@ -73,7 +73,9 @@ describe('the whole pipeline', () => {
       [],
       ['ingress', 'metering', 'alerting', 'console'],
     ])
-    expect((await runWeir(['changes', '--data', weir.dir])).stdout).toMatch(/^TIME .*\n.* root +apply a file: \d+ changes/)
+    expect((await runWeir(['changes', '--data', weir.dir])).stdout).toMatch(
+      /^TIME .*\n.* root +apply a file: \d+ changes/,
+    )
   })
 
   it('shows the metrics of each service in a form that promtool finds nothing wrong with, and among them all that the documents say to watch', async () => {

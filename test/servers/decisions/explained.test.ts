@@ -251,7 +251,10 @@ test('weir why takes an id, a pasted answer, or the newest refusal of a subject'
       SELECT '${topics.decisions}', generateUUIDv4(), 0, now64(3) + 600, 1, now64(3), 0`,
   })
   expect((await last).stdout).toBe((await why([newest])).stdout)
-  expect(await why(['-'], 'nothing')).toMatchObject({ code: 2, stderr: expect.stringContaining('has no Weir-Decision header') })
+  expect(await why(['-'], 'nothing')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('has no Weir-Decision header'),
+  })
   for (const wrong of [[], [id, '--last'], ['--subject', 'caller'], [id, '--subject', 'caller', '--last']]) {
     expect((await why(wrong)).code).toBe(2)
   }
