@@ -9,9 +9,8 @@ import { addUsageCommands } from './commands/add-usage.ts'
 import type { ImportFormat } from './commands/import.ts'
 import { offsetOrClickhouse, wholeNumber } from './option-values.ts'
 import { inProject } from './project.ts'
-import { readPolicyPath } from './read-state-file.ts'
 import { refuseRetired } from './retired.ts'
-import { dataDirOfUp, ownDataDir } from './running-up.ts'
+import { dataDirOfUp, ownDataDir, policyOfUp } from './running-up.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
 const ingressMax = 64
@@ -52,7 +51,8 @@ const services = ['ingress', 'metering', 'alerting', 'console']
 const file = (flags: string, about: string) => new Option(flags, about).argParser(inCwd)
 const policyOption = () => file('--policy <file>', 'the policy').default(inProject('weir.yaml'), 'weir.yaml')
 /** Of a command that looks at an edited file: the one that the `weir up` that runs was started with. */
-const editedPolicy = process.env.WEIR_POLICY_FILE || readPolicyPath(dataDirOfUp()) || inProject('weir.yaml')
+const policyOfThisUp = process.env.WEIR_CONSOLE_URL ? undefined : policyOfUp()
+const editedPolicy = process.env.WEIR_POLICY_FILE || (policyOfThisUp ?? inProject('weir.yaml'))
 const editedPolicyOption = () => policyOption().default(editedPolicy, 'that of the weir up that runs, or weir.yaml')
 const policyInForceOption = () => file('--policy <file>', "the policy; the console's if none is named")
 const dataOption = () => file('--data <dir>', 'where data, logs and keys are kept').default(ownDataDir)

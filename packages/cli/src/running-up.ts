@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { inProject } from './project.ts'
-import { readLauncher } from './read-state-file.ts'
+import { readLauncher, readPolicyPath } from './read-state-file.ts'
 
 /** Where a `weir up` keeps its data unless it is told otherwise. */
 export const ownDataDir = inProject('.weir', 'data')
@@ -25,6 +25,11 @@ export function rememberUp(dataDir: string, file = lastUpFile): void {
   } catch {}
 }
 
+function runs(dir: string | undefined): boolean {
+  const launcher = dir === undefined ? undefined : readLauncher(dir)
+  return launcher !== undefined && isAlive(launcher)
+}
+
 function lastUp(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim()
@@ -35,10 +40,12 @@ function lastUp(file: string): string | undefined {
 
 /** Returns the data directory of the `weir up` that runs: the usual one, else the last that was named with --data. */
 export function dataDirOfUp(usual = ownDataDir, file = lastUpFile): string {
-  const runs = (dir: string | undefined) => {
-    const launcher = dir === undefined ? undefined : readLauncher(dir)
-    return launcher !== undefined && isAlive(launcher)
-  }
   const last = runs(usual) ? undefined : lastUp(file)
   return last !== undefined && runs(last) ? last : usual
+}
+
+/** Returns the policy file that the `weir up` that runs was started with; undefined where none runs. */
+export function policyOfUp(): string | undefined {
+  const dir = dataDirOfUp()
+  return runs(dir) ? readPolicyPath(dir) : undefined
 }

@@ -46,13 +46,16 @@ export interface AppliedFile {
 }
 
 /**
- * A deleted subject takes all of its keys along; a key that the file has under another subject moves there unchanged.
+ * A deleted subject takes what its customer has chosen, and all of its keys along; a key that the file has under
+ * another subject moves there unchanged.
  */
 function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): readonly EntityChange[] {
   const keys = new Map(diff.filter(({ kind }) => kind === 'key').map((change) => [change.name, change]))
   const ofGone = new Map<string, EntityChange>()
+  const own: EntityChange[] = []
   for (const { kind, name, entity } of diff) {
     if (kind !== 'subject' || entity !== undefined) continue
+    if (state.get('ownAlerts', name) !== undefined) own.push(deleteEntity('ownAlerts', name))
     for (const sha256 of state.keysOf(name)) {
       const [key, next] = [state.get('key', sha256), keys.get(sha256)?.entity]
       const subject = next?.body.subject
@@ -61,8 +64,10 @@ function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): read
       else if (isKept(key)) ofGone.set(sha256, putEntity(moved))
     }
   }
-  if (ofGone.size === 0) return diff
-  return [...diff.filter(({ kind, name }) => kind !== 'key' || !ofGone.has(name)), ...ofGone.values()]
+  if (ofGone.size + own.length === 0) return diff
+  const isPlanned = ({ kind, name }: EntityChange) => kind === 'ownAlerts' && own.some((one) => one.name === name)
+  const rest = diff.filter((one) => !(one.kind === 'key' && ofGone.has(one.name)) && !isPlanned(one))
+  return [...rest, ...ofGone.values(), ...own]
 }
 
 /** Each stays whose it is; a new one is the admin API's. */

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
-import type { Endpoint, EndpointOf, Policy, Target } from './policy.ts'
+import { type Endpoint, type EndpointOf, hasOwnAlerts, type OwnAlerts, type Policy, type Target } from './policy.ts'
+
+type PendingAddress = OwnAlerts['pending'][number]
 
 /** Digits of the hash: one contact has some addresses, and rows of deliveries must not repeat them. */
 const digits = 12
@@ -13,13 +15,21 @@ const targetName = ({ name }: Endpoint, kind: 'email' | 'webhook' | 'confirm', a
 
 /** Returns the addresses of mail of a subject, its own choice included, with what they are named by. */
 export const addressesOf = (
-  { contacts, ownAlerts }: Pick<Policy, 'contacts' | 'ownAlerts'>,
+  policy: Pick<Policy, 'contacts' | 'ownAlerts' | 'subjects'>,
   subject: string,
-): readonly { readonly address: string; readonly hash: string }[] =>
-  [...new Set([...(contacts.get(subject)?.email ?? []), ...(ownAlerts.get(subject)?.email ?? [])])].map((address) => ({
+): readonly { readonly address: string; readonly hash: string }[] => {
+  const own = ownAlertsOf(policy, subject)?.email ?? []
+  return [...new Set([...(policy.contacts.get(subject)?.email ?? []), ...own])].map((address) => ({
     address,
     hash: hashOf(address),
   }))
+}
+
+/** Returns what a customer has chosen, while it may choose; undefined for nothing. */
+export function ownAlertsOf(policy: Pick<Policy, 'ownAlerts' | 'subjects'>, subject: string): OwnAlerts | undefined {
+  const known = policy.subjects.get(subject)
+  return known !== undefined && hasOwnAlerts(known) ? policy.ownAlerts.get(subject) : undefined
+}
 
 /** Returns the hash in the name of a target that is an address of mail of a contact; undefined for another name. */
 export const mailHashOf = (target: string): string | undefined => /\/email-([0-9a-f]+)$/.exec(target)?.[1]
@@ -28,13 +38,16 @@ export const mailHashOf = (target: string): string | undefined => /\/email-([0-9
 export const confirmHashOf = (target: string): string | undefined => /\/confirm-([0-9a-f]+)$/.exec(target)?.[1]
 
 /** Returns the name of the target that gets a link to confirm its address. */
-export const confirmTarget = (endpoint: Endpoint, address: string): string =>
-  targetName(endpoint, 'confirm', hashOf(address))
+export const confirmTarget = (endpoint: Endpoint, pending: PendingAddress): string =>
+  targetName(endpoint, 'confirm', confirmHash(pending))
+
+/** What the link of an unconfirmed address is for: this address, added at this time. Whole, so that none collide. */
+export const confirmHash = ({ email, atMs }: PendingAddress): string => hash('sha256', `${email} ${atMs}`, 'hex')
 
 /** Returns the endpoint's name of a target's name, which may be that of the endpoint itself. */
 export const endpointNameOf = (target: string): string => target.split('/', 1)[0] ?? target
 
-type TargetSources = Pick<Policy, 'contacts' | 'unsubscribed' | 'ownAlerts'>
+type TargetSources = Pick<Policy, 'contacts' | 'unsubscribed' | 'ownAlerts' | 'subjects'>
 
 /**
  * Returns the addresses of a subject's contact that get alerts, each as an endpoint of its own: named
@@ -69,6 +82,8 @@ export function findTarget(
   if (endpoint === undefined || endpoint.type !== 'subject') return endpoint?.name === name ? endpoint : undefined
   const unconfirmed = confirmHashOf(name)
   if (unconfirmed === undefined) return targetsOf(endpoint, policy, subject).find((one) => one.name === name)
-  const pending = policy.ownAlerts.get(subject)?.pending.find(({ email }) => hashOf(email) === unconfirmed)
+  const pending = ownAlertsOf(policy, subject)?.pending.find(
+    (one) => !one.isRemoved && confirmHash(one) === unconfirmed,
+  )
   return pending && { ...endpoint, name, type: 'email', to: [pending.email] }
 }

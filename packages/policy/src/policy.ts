@@ -333,7 +333,12 @@ export interface OwnAlerts {
   /** Confirmed; each gets a mail of its own, as an address of the contact does. */
   readonly email: readonly string[]
   /** Not confirmed yet: they get nothing but the mail with the link. */
-  readonly pending: readonly { readonly email: string; readonly atMs: number }[]
+  readonly pending: readonly {
+    readonly email: string
+    readonly atMs: number
+    /** It is counted for its day, and gets nothing. */
+    readonly isRemoved: boolean
+  }[]
   /** Of each calendar limit, in addition to its thresholds. */
   readonly percents: readonly number[]
 }

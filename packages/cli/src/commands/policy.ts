@@ -35,8 +35,12 @@ function fileToSend(options: PolicyOptions, context: CommandContext) {
   return { body: own?.text ?? text, revision: own?.revision }
 }
 
-async function send(options: PolicyOptions, context: CommandContext, how: HowApplied): Promise<Applied> {
-  const { body, revision } = fileToSend(options, context)
+async function send(
+  options: PolicyOptions,
+  context: CommandContext,
+  how: HowApplied,
+  { body, revision } = fileToSend(options, context),
+): Promise<Applied> {
   return consoleAnswer(context, options, { method: 'PUT', path: '/v1/policy', query: { ...how, revision }, body })
 }
 
@@ -68,12 +72,17 @@ interface ApplyOptions extends PolicyOptions {
 export async function applyPolicy(options: ApplyOptions, context: CommandContext): Promise<void> {
   const { dryRun, json, policy, yes } = options
   const how = { dry_run: dryRun, if_changed: options.ifChanged }
-  const plan = dryRun || yes ? undefined : await send(options, context, { ...how, dry_run: true })
+  const file = fileToSend(options, context)
+  const planned = () => send(options, context, { ...how, dry_run: true }, file)
+  const plan = dryRun || yes ? undefined : await planned()
   if (plan !== undefined && plan.deleted > 0) {
     if (!json) showPlan(plan, context)
     await confirm(`${policy} destroys ${counted(plan.deleted, 'part')} of the policy.`, context)
+    // A person has read this plan and no other.
+    if (JSON.stringify((await planned()).changes) !== JSON.stringify(plan.changes))
+      throw new WeirError('CONSOLE_REFUSED', 'The policy was changed meanwhile, and so the plan. Run it again.')
   }
-  const result = await send(options, context, how)
+  const result = await send(options, context, how, file)
   if (json) return context.print(JSON.stringify(result))
   if (!result.changed) return context.report(`${policy} is already in force`)
   if (dryRun) return showPlan(result, context)

@@ -13,7 +13,7 @@ const styles: readonly (readonly [RegExp, Style])[] = [
 
 /** Breaks prose between words; a table and JSON stay as they are. */
 function wrapped(line: string, columns: number): string {
-  if (line.length <= columns || /^[{[]|\S {2,}\S/.test(line)) return line
+  if (columns === 0 || line.length <= columns || /^[{[]|\S {2,}\S/.test(line)) return line
   const indent = `${/^ */.exec(line)?.[0]}  `
   const lines: string[] = []
   let own = ''

@@ -70,7 +70,7 @@ export function OwnAlerts({ id }: { readonly id: string }) {
       isPlain: true,
       cell: ({ state }) => html`<span class=${`word ${states[state][0]}`}>${states[state][1]}</span>`,
     },
-    actionsOf(({ email, state }) => state !== 'pending' && html`<${Remove} ...${act} email=${email} />`),
+    actionsOf(({ email }) => html`<${Remove} ...${act} email=${email} />`),
   ]
   const tools = html`<${Percents} ...${act} /><${AddAddress} ...${act} />`
   return html`<${Panel} title="Alert settings" asked=${asked} path=${path} rows=${2} tools=${tools}>

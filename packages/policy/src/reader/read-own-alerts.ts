@@ -12,6 +12,7 @@ const percentsMax = 5
 const pending = t.object('an unconfirmed address', {
   email: t.required('The address.', t.matching('an address such as ops@example.com', addressForm)),
   at: t.required('When the address was added; it expires a day later.', t.time),
+  removed: t.withDefault('Whether the customer has taken it back.', t.boolean, false),
 })
 
 const ownAlerts = t.object("a customer's own alerts", {
@@ -40,5 +41,9 @@ export const readOwnAlerts = (reader: PolicyReader, at: SourcePosition) =>
     const found = ownAlerts.read(reader, field)
     if (found === undefined) return undefined
     const { email = [], pending: unconfirmed = [], percents = [] } = found
-    return { email, pending: unconfirmed.map((one) => ({ email: one.email, atMs: one.at })), percents }
+    return {
+      email,
+      pending: unconfirmed.map((one) => ({ email: one.email, atMs: one.at, isRemoved: one.removed })),
+      percents,
+    }
   })

@@ -183,7 +183,12 @@ test('the address of a contact that is removed before its delivery gets nothing;
   const { deliver, rows, disabled, moveTo } = open([
     { status: 410, error: 'answered 410', verdict: 'gone', answer: '' },
   ])
-  const known = { contacts: new Map([['acme', acmes]]), unsubscribed: new Map(), ownAlerts: new Map() }
+  const known = {
+    contacts: new Map([['acme', acmes]]),
+    unsubscribed: new Map(),
+    ownAlerts: new Map(),
+    subjects: new Map(),
+  }
   const [target] = targetsOf(customers, known, 'acme')
   const toContact = { ...job, endpoint: target?.name ?? '' }
   moveTo(startMs + 120_000)

@@ -27,7 +27,7 @@ const policy = requirePolicy(
       carl: { plan: 'free', contact: { email: ['carl@a.example', 'ops@a.example'], webhook: { url, secretEnv: 'C' } } },
       full: { plan: 'free', contact: { email: ['full@a.example'] } },
       plain: { plan: 'free' },
-      own: { plan: 'free' },
+      own: { plan: 'free', ownAlerts: true },
       trier: { plan: 'free', limits: { own: { mode: 'shadow' } }, contact: { email: ['trier@a.example'] } },
     },
     ownAlerts: { own: { email: ['own@a.example'], pending: [{ email: 'new@a.example', at: '2026-11-21T12:00:00Z' }] } },
@@ -118,10 +118,11 @@ test('an address that a customer has added gets alerts once it is confirmed; bef
   expect(addresses).toMatchObject([{ type: 'email', to: ['own@a.example'] }])
   const customers = policy.endpoints.get('customers')
   if (customers === undefined) throw new Error('no endpoint')
-  const link = confirmTarget(customers, 'new@a.example')
+  const added = { email: 'new@a.example', atMs: Date.parse('2026-11-21T12:00:00Z'), isRemoved: false }
+  const link = confirmTarget(customers, added)
   const test: AlertV1 = { ...attributes, type: 'weir.endpoint.test', subject: 'own', data: { endpoint: link } }
   expect(choose(test)).toEqual([link])
   expect(findTarget(policy, link, 'own')).toMatchObject({ to: ['new@a.example'] })
   expect(findTarget(policy, link, 'plain')).toBeUndefined()
-  expect(findTarget(policy, confirmTarget(customers, 'own@a.example'), 'own')).toBeUndefined()
+  expect(findTarget(policy, confirmTarget(customers, { ...added, atMs: added.atMs + 1 }), 'own')).toBeUndefined()
 })

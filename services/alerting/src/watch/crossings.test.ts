@@ -12,7 +12,7 @@ limits:
 subjects:
   acme: { plan: free, timeZone: Asia/Kathmandu }
   own: { plan: free, timeZone: Asia/Kathmandu, limits: { day: { size: 10, thresholds: [50%] } } }
-  chooser: { plan: free, timeZone: Asia/Kathmandu }
+  chooser: { plan: free, timeZone: Asia/Kathmandu, ownAlerts: true }
 ownAlerts: { chooser: { percents: [50%, 80%] } }
 `,
   'weir.yaml',

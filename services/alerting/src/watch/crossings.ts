@@ -5,6 +5,7 @@ import { runsOutMs } from '@weir/core/alerts/forecast.ts'
 import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import { isOfOneSubject, type Limit, type PeriodUnit, type Threshold } from '@weir/core/limits/limit.ts'
+import { ownAlertsOf } from '@weir/policy/contact-targets.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { Crossing } from '../types.ts'
 
@@ -58,13 +59,16 @@ const lengthOfBlock = ({ blockMs, blockLengths }: Limit, resetMs: number): numbe
   blockLengths === undefined ? blockMs : (blockLengths.findLast((ms) => ms <= resetMs) ?? blockLengths[0] ?? blockMs)
 
 /** The thresholds that a customer has chosen for its calendar limits. */
-function chosenFor(limit: Limit, { ownAlerts }: Policy, subject: string): readonly Threshold[] {
-  const isIts = limit.span.kind === 'period' && limit.mode === 'enforce' && isOfOneSubject(limit.by)
-  const chosen = isIts ? (ownAlerts.get(subject)?.percents ?? []) : []
+function chosenFor(limit: Limit, policy: Policy, subject: string): readonly Threshold[] {
+  const isIts = hasChosen(limit.span) && limit.mode === 'enforce' && isOfOneSubject(limit.by)
+  const chosen = isIts ? (ownAlertsOf(policy, subject)?.percents ?? []) : []
   return chosen
     .filter((percent) => !limit.thresholds.some((one) => 'percent' in one && one.percent === percent))
     .map((percent) => ({ percent }))
 }
+
+/** Whether customers choose percentages for limits of this span. A minute is over before anybody reads a mail. */
+export const hasChosen = (span: Limit['span']): boolean => span.kind === 'period' && span.unit !== 'minute'
 
 /**
  * Returns what a decision crossed, for every limit with thresholds or a block, by the subject's own version of the

@@ -6,7 +6,7 @@ import type { RecordBatch } from '@weir/kafka/consume-batches.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import type { Counters } from '../metrics.ts'
 import type { Crossing } from '../types.ts'
-import { findCrossings } from './crossings.ts'
+import { findCrossings, hasChosen } from './crossings.ts'
 import { createThresholdPrefilter, type LowestAlert } from './threshold-prefilter.ts'
 
 /** The parts of a Kafka record that alerting reads. */
@@ -34,10 +34,12 @@ const noAlert: LowestAlert = { percent: Number.POSITIVE_INFINITY, units: Number.
 /** Returns the lowest use from which each limit may alert, over all subjects. */
 function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
   const lowest = new Map<string, LowestAlert>()
-  const chosen = [...policy.ownAlerts.values()].flatMap(({ percents }) => percents.map((percent) => ({ percent })))
+  let percent = noAlert.percent
+  for (const { percents } of policy.ownAlerts.values()) percent = Math.min(percent, ...percents)
+  const chosen = percent === noAlert.percent ? [] : [{ percent }]
   for (const versions of [policy.limits, ...ownLimitSetsOf(policy)]) {
     for (const { name, thresholds: own, blockMs, forecast, span } of versions.values()) {
-      const thresholds = span.kind === 'period' ? [...own, ...chosen] : own
+      const thresholds = hasChosen(span) ? [...own, ...chosen] : own
       if (thresholds.length === 0 && blockMs === 0 && forecast === undefined) continue
       const before = lowest.get(name) ?? noAlert
       lowest.set(name, {

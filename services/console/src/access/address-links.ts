@@ -1,6 +1,6 @@
 import { confirmAddress, showConfirm, showUnsubscribe, unsubscribe } from '@weir/api/access.ts'
 import { type AddressClaim, type LinkPurpose, verifyAddress } from '@weir/policy/address-token.ts'
-import { addressesOf, hashOf } from '@weir/policy/contact-targets.ts'
+import { addressesOf, confirmHash, ownAlertsOf } from '@weir/policy/contact-targets.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { ChangePlan, PolicyChanger } from '@weir/policy-changes/change-policy.ts'
@@ -46,20 +46,19 @@ function planUnsubscribe(state: PolicyState, { subject, addressHash }: AddressCl
   }
 }
 
-/** Whether an address of the subject waits for its link, or was confirmed already. */
-function isAwaited({ policy }: PolicyState, { subject, addressHash }: AddressClaim, nowMs: number): boolean {
-  const { email = [], pending = [] } = policy.ownAlerts.get(subject) ?? {}
-  const waiting = pending.filter((one) => isAlive(one, nowMs)).map((one) => one.email)
-  return [...email, ...waiting].some((address) => hashOf(address) === addressHash)
-}
+/** The address that waits for this very link. */
+const awaited = ({ policy }: PolicyState, { subject, addressHash }: AddressClaim, nowMs: number) =>
+  ownAlertsOf(policy, subject)?.pending.find(
+    (one) => isAlive(one, nowMs) && !one.isRemoved && confirmHash(one) === addressHash,
+  )
 
 /** Moves an address that waits for its link to those that are confirmed. */
-function planConfirm(state: PolicyState, { subject, addressHash }: AddressClaim): ChangePlan<undefined> {
-  const own = state.policy.ownAlerts.get(subject)
-  const found = own?.pending.find(({ email }) => hashOf(email) === addressHash)
+function planConfirm(state: PolicyState, claim: AddressClaim, nowMs: number): ChangePlan<undefined> {
+  const own = state.policy.ownAlerts.get(claim.subject)
+  const found = awaited(state, claim, nowMs)
   if (own === undefined || found === undefined) return { kind: 'nothing', answer: undefined }
   const pending = own.pending.filter((one) => one !== found)
-  return planOwnAlerts(state, subject, { ...own, email: [...own.email, found.email], pending }, undefined)
+  return planOwnAlerts(state, claim.subject, { ...own, email: [...own.email, found.email], pending }, undefined)
 }
 
 /** What a link of a mail does. */
@@ -72,7 +71,7 @@ interface Link {
   readonly about: (subject: string) => string
   readonly done: readonly [title: string, about: (subject: string) => string]
   readonly isKnown: (state: PolicyState, claim: AddressClaim, nowMs: number) => boolean
-  readonly plan: (state: PolicyState, claim: AddressClaim) => ChangePlan<undefined>
+  readonly plan: (state: PolicyState, claim: AddressClaim, nowMs: number) => ChangePlan<undefined>
 }
 
 const links: readonly Link[] = [
@@ -96,7 +95,7 @@ const links: readonly Link[] = [
       'Confirmed',
       (subject) => `This address gets alerts about ${subject}. Every mail has a link to unsubscribe.`,
     ],
-    isKnown: isAwaited,
+    isKnown: (...claimed) => awaited(...claimed) !== undefined,
     plan: planConfirm,
   },
 ]
@@ -109,7 +108,7 @@ const links: readonly Link[] = [
 export function registerAddressLinks(app: FastifyInstance, sources: Sources, changer: PolicyChanger): void {
   const { access, clock, policy } = sources
   const unknown = (reply: FastifyReply) =>
-    send(reply, 404, 'Link not found', '<p>The link is incomplete or has expired. Ask the sender for a new one.</p>')
+    send(reply, 404, 'Link not found', '<p>The link is incomplete, expired, or was used already.</p>')
   app.register(async (pages) => {
     pages.removeAllContentTypeParsers()
     pages.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: bodyBytesMax }, (_request, _body, done) =>
@@ -131,7 +130,7 @@ export function registerAddressLinks(app: FastifyInstance, sources: Sources, cha
       const acting: Handler<typeof act> = async ({ params: { token }, log }, reply) => {
         const found = read(token)
         if (found === undefined) return unknown(reply)
-        const changed = await changer.change(purpose, (state) => plan(state, found))
+        const changed = await changer.change(purpose, (state) => plan(state, found, clock.nowMs()))
         if (changed.kind === 'problem') {
           log.error({ problem: changed.problem, subject: found.subject, purpose }, 'link from a mail had no effect')
           return send(reply, 503, 'Try again later', '<p>Nothing was changed. Try again, or ask the sender.</p>')

@@ -27,10 +27,10 @@ const ownRate = { size: 10, capacity: 20, span: { kind: 'window', ms: 1_000 }, b
 const askersMax = 10_000
 
 /** Returns the wait until a customer may ask again, after which this question counts if it is 0. */
-function createOwnRate(nowMs: () => number): (by: string) => number {
+export function createRate(nowMs: () => number, rate: Parameters<typeof tokenBucket.plan>[1]): (by: string) => number {
   const buckets = new LRUCache<string, TokenBucketState>({ max: askersMax })
   return (by) => {
-    const { waitMs, next } = tokenBucket.plan(buckets.get(by), ownRate, 1, nowMs() * 1_000)
+    const { waitMs, next } = tokenBucket.plan(buckets.get(by), rate, 1, nowMs() * 1_000)
     if (next !== undefined) buckets.set(by, next)
     return waitMs
   }
@@ -59,7 +59,7 @@ function shown({ explained, now }: Found, subject: Subject) {
 
 /** `GET /v1/subjects/{id}/limits`: how much is left of each, and when it comes back. Looks at no other count. */
 export function registerSubjectLimits(app: FastifyInstance, sources: Sources): void {
-  const waitMs = createOwnRate(() => sources.clock.nowMs())
+  const waitMs = createRate(() => sources.clock.nowMs(), ownRate)
   serve(app, getLimits, async (request, reply) => {
     const { id } = request.params
     const { reach, log } = request

@@ -98,7 +98,9 @@ function planDelete(
   const broken = brokenCondition(before, request)
   if (broken !== undefined) return reject(preconditionFailed(broken))
   const keys = kind === 'subject' ? state.keysOf(name) : []
-  const changes: EntityChange[] = [...keys.map((key) => deleteEntity('key', key)), deleteEntity(kind, name)]
+  // What its customer has chosen must not be the next customer's of this name.
+  const own = kind === 'subject' && state.get('ownAlerts', name) !== undefined ? [deleteEntity('ownAlerts', name)] : []
+  const changes: EntityChange[] = [...keys.map((key) => deleteEntity('key', key)), ...own, deleteEntity(kind, name)]
   const missing = missingChangeScope(request, state, changes)
   if (missing !== undefined) return reject(missing)
   return { kind: 'change', changes, lines: [{ what: 'delete', kind, name }], answer: undefined }
