@@ -51,7 +51,7 @@ const printed: Readonly<Record<string, readonly string[]>> = {
     ...[13, 12, 11].map((last) => `* UTC  example-otp  shop-* ip=127.0.0.${last} * 1 *`),
     'nginx has the list: 127.0.0.12 -> 403, without a question to Weir',
     '$ ./weir blocks lift * --forget',
-    'example-otp: the block is lifted',
+    'example-otp: block lifted',
     'example-otp: counts reset',
     '127.0.0.12 -> 200 again, and the others are blocked until two minutes have passed',
     'Try it: curl -X POST *',

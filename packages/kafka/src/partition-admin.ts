@@ -91,7 +91,7 @@ export class PartitionAdmin {
 
   /** What the group has committed for partitions, in this order; those without a commit are left out. */
   committed(topic: string, partitions: readonly number[]): Promise<ReadonlyMap<number, Committed>> {
-    const what = `asking for offsets of ${topic}`
+    const what = `fetching offsets for ${topic}`
     return this.#ask(what, (cluster) => this.#committed(cluster, topic, partitions))
   }
 

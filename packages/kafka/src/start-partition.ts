@@ -56,7 +56,7 @@ async function askOnce(assigned: TopicPartition, options: StartOptions): Promise
     isFenced,
     readRange: (other, from, to) => admin.readRange(topic, other, from, to),
     async commitAll(commits) {
-      if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its owner reads it again`)
+      if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its new owner will reread it`)
       try {
         await commit(topic, commits)
       } catch (error) {

@@ -102,7 +102,7 @@ test('one key guessed from three addresses: three alerts, nginx refuses the addr
 
   const listed = await runWeir(['blocks', '--ip', '127.0.0.12', '--json'], desk.environment)
   const [{ id }]: [{ id: string }] = JSON.parse(listed.stdout)
-  expect((await runWeir(['blocks', 'lift', id, '--forget'], desk.environment)).stdout).toContain('the block is lifted')
+  expect((await runWeir(['blocks', 'lift', id, '--forget'], desk.environment)).stdout).toContain('block lifted')
   await poll()
   const isAdmitted = async () => (await otp('127.0.0.12')).status === 200
   await until(isAdmitted, 10_000)

@@ -30,7 +30,7 @@ export function addLoadCommand({ program, common, context, file, exitUnless }: C
     .option('--for <duration>', 'duration (default: 30s)')
     .addOption(file('--keys <file>', 'for the proxy: a line "acme: KEY" for each subject'))
     .addOption(file('--policy <file>', "the policy whose limits are checked; the console's if none is named"))
-    .addOption(file('--compare <file>', 'what an earlier --json has printed: what changed since'))
+    .addOption(file('--compare <file>', 'output of an earlier --json run to compare with'))
     .action(async (options) => exitUnless((await (await import('./load.ts')).load(options, context)).isHeld))
   withExamples(command, [
     ['load --rate 100 --for 10s', "the policy's subjects and routes, by the check API"],

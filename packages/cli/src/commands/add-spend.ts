@@ -7,14 +7,16 @@ export function addSpendCommands(usage: Command, { program, common, context, fil
   const exported = common(usage.command('export'))
     .description('Print usage of whole hours by price line, for billing systems.')
     .option('--from <time>', 'first hour of a first export: RFC 3339, a date, or now-24h')
-    .addOption(file('--state <file>', 'goes on where the last export with this file ended; replaced each time'))
+    .addOption(file('--state <file>', 'resume where the last export with this file stopped; replaced each time'))
     .option('--again', 'with --state: repeat the last export with the same ids', false)
     .addOption(
       new Option('--to <system>', 'stripe: CSV of meter events; lago: a request body a line; plain CSV without it')
         .choices(['stripe', 'lago'])
         .conflicts('json'),
     )
-    .addOption(file('--customers <file>', 'JSON: what the system calls each subject; its own name without it'))
+    .addOption(
+      file('--customers <file>', 'JSON that maps subjects to their names in the billing system (default: their own)'),
+    )
     .action(async (options) => (await import('./export-usage.ts')).exportUsage(options, context))
   withExamples(exported, [
     ['usage export --from now-7d', 'the last week, as CSV'],

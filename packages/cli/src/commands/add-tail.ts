@@ -10,8 +10,8 @@ export function addTailCommand({ program, common, context }: CommandParts): void
     .option('--route <template...>', 'only of these routes')
     .description('Print decisions as they happen, one a line.')
     .option('--since <duration>', 'start this long ago, such as 5m')
-    .option('--from <time>', 'start here, such as 2030-01-31T10:00:00Z or now-2h')
-    .option('--to <time>', 'stop here')
+    .option('--from <time>', 'start time, such as 2030-01-31T10:00:00Z or now-2h')
+    .option('--to <time>', 'end time')
     .option('--no-follow', 'print past decisions only (default: the last 5 minutes)')
     .action(async (options) => (await import('./tail.ts')).tailDecisions(options, context))
   withExamples(tail, [

@@ -22,7 +22,7 @@ export function addUsageCommands(parts: CommandParts): void {
   const usage = common(program.command('usage'))
     .description('Show who used what: units, decisions and refusals, by any dimension.')
     .option('--from <time>', 'RFC 3339, a date in the time zone, or now-24h (default: 24 hours before --to)')
-    .option('--to <time>', 'end, in the same forms (default: now)')
+    .option('--to <time>', 'end, in the same formats (default: now)')
     .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, separated by commas`, '')
     .option('--step <step>', querySteps.join(', '), 'total')
     .option(

@@ -57,7 +57,7 @@ function FirstStart({ ingress }: { readonly ingress: string | null }) {
     <p>No decisions in this period yet. Create a key, then send a request through the ingress.</p>
     ${
       chosen === undefined
-        ? html`<p>The policy has no subject yet. <a href=${hrefOf('/policy/change')}>Add one</a>.</p>`
+        ? html`<p>The policy has no subjects yet. <a href=${hrefOf('/policy/change')}>Add one</a>.</p>`
         : html`<div class="row"><${Field} isTool label="Subject" options=${Object.fromEntries(subjects.map((one) => [one, one]))} value=${chosen} onValue=${setSubject} /><${NewKey} subject=${chosen} onMade=${setKey} /></div>`
     }
     <pre>${command}</pre>

@@ -30,7 +30,7 @@ export const isAlive = ({ atMs }: OwnAlerts['pending'][number], nowMs: number): 
 const unseen = /\p{C}/u
 /** Changes are batches of the policy, which every process reads. */
 const choiceRate = { size: 10, capacity: 10, span: { kind: 'window', ms: 60_000 }, boundaries: undefined } as const
-const tooManyChoices = tooManyQuestions('Alerts are chosen 10 times a minute at most.')
+const tooManyChoices = tooManyQuestions('You can change your alert settings at most 10 times a minute.')
 
 /** Makes the policy say what a customer has chosen. */
 export function planOwnAlerts<T>(
