@@ -228,7 +228,10 @@ it('the first subjects stand with their largest routes below them, each route co
   await rows.filter({ hasText: 'acme' }).waitFor()
   const texts = await rows.allTextContents()
   const at = texts.findIndex((text) => text.startsWith('acme'))
-  expect([texts[at], texts[at + 1]]).toEqual([expect.stringMatching(/^acmeall/), expect.stringMatching(/^no matching route/)])
+  expect([texts[at], texts[at + 1]]).toEqual([
+    expect.stringMatching(/^acmeall/),
+    expect.stringMatching(/^no matching route/),
+  ])
   expect(faults).toEqual([])
   await close()
 })
