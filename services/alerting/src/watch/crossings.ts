@@ -58,13 +58,14 @@ const isBlockedBy = ({ name, blockMs }: Limit, { outcome, reason, denied_by }: D
 const lengthOfBlock = ({ blockMs, blockLengths }: Limit, resetMs: number): number =>
   blockLengths === undefined ? blockMs : (blockLengths.findLast((ms) => ms <= resetMs) ?? blockLengths[0] ?? blockMs)
 
-/** The thresholds that a customer has chosen for its calendar limits. */
-function chosenFor(limit: Limit, policy: Policy, subject: string): readonly Threshold[] {
+/** The thresholds of a limit, with those that the customer has chosen for its calendar limits. */
+function thresholdsOf(limit: Limit, policy: Policy, subject: string): readonly Threshold[] {
   const isIts = hasChosen(limit.span) && limit.mode === 'enforce' && isOfOneSubject(limit.by)
-  const chosen = isIts ? (ownAlertsOf(policy, subject)?.percents ?? []) : []
-  return chosen
-    .filter((percent) => !limit.thresholds.some((one) => 'percent' in one && one.percent === percent))
-    .map((percent) => ({ percent }))
+  const chosen = isIts ? ownAlertsOf(policy, subject)?.percents : undefined
+  // Nearly every decision: nothing is made for it.
+  if (chosen === undefined) return limit.thresholds
+  const added = chosen.filter((percent) => !limit.thresholds.some((one) => 'percent' in one && one.percent === percent))
+  return [...limit.thresholds, ...added.map((percent) => ({ percent }))]
 }
 
 /** Whether customers choose percentages for limits of this span. A minute is over before anybody reads a mail. */
@@ -96,7 +97,7 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
       crossings.push({ kind: 'blocked', ...about, startMs: tsMs, endMs, lifetimeMs, isRecurring: true, thresholds })
     }
     if (reason === 'blocked') continue
-    const reached = reachedThresholds({ size, used }, [...limit.thresholds, ...chosenFor(limit, policy, subject)])
+    const reached = reachedThresholds({ size, used }, thresholdsOf(limit, policy, subject))
     if (reached.length === 0 && limit.forecast === undefined) continue
     const { times, periodStart } = timesOf(limit, known ?? zoneOfUnknown, tsMs, resetMs)
     const outMs = limit.forecast === undefined ? undefined : runsOutMs({ size, used }, times, tsMs)

@@ -22,7 +22,8 @@ const pendingMs = 86_400_000
 const linkDelayMs = 5_000
 
 const none: OwnAlerts = { email: [], pending: [], percents: [] }
-const ownAlertsOf = (policy: Policy, subject: string) => policy.ownAlerts.get(subject) ?? none
+/** What a customer has chosen, though it may be no longer allowed to: it can take it back. */
+const recordedOf = (policy: Policy, subject: string) => policy.ownAlerts.get(subject) ?? none
 
 /** Whether an unconfirmed address is still counted, and its link valid unless it was removed. */
 export const isAlive = ({ atMs }: OwnAlerts['pending'][number], nowMs: number): boolean => nowMs < atMs + pendingMs
@@ -60,7 +61,7 @@ export function planOwnAlerts<T>(
 }
 
 function shown({ policy }: PolicyState, id: string, nowMs: number): OwnAlertsAnswer {
-  const { email, pending, percents } = ownAlertsOf(policy, id)
+  const { email, pending, percents } = recordedOf(policy, id)
   const out = policy.unsubscribed.get(id) ?? []
   const subject = subjectNamed(policy, id)
   return {
@@ -95,7 +96,7 @@ function planChoice(
   if (!mayChoose && addresses.length + percents.length > 0) {
     return refused(`Neither ${subject} nor its plan may choose alerts: set ownAlerts: true.`)
   }
-  const before = ownAlertsOf(policy, subject)
+  const before = recordedOf(policy, subject)
   const email = before.email.filter((one) => addresses.includes(one))
   const waiting = before.pending
     .filter((one) => isAlive(one, nowMs))
