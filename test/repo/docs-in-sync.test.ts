@@ -2,6 +2,7 @@ import { retired } from '@weir/cli/retired.ts'
 import { errorFacts } from '@weir/core/errors.ts'
 import { isPage, parts } from '@weir/docs/pages.ts'
 import { describe, expect, test } from 'vitest'
+import { clientReasons, upstreamReasons } from '../nightly/gateways/odd-peers/reasons.ts'
 import { tierWords } from '../runner/tiers.ts'
 import { readConfigs } from './read-configs.ts'
 import { textOf, tree } from './read-tree.ts'
@@ -19,6 +20,12 @@ const shownDefault = (fallback: string | undefined) => {
   if (fallback === undefined) return 'required'
   return fallback === '' ? 'empty' : fallback
 }
+
+test('docs/proxy.md gives each reason for which Weir serves an odd peer otherwise than others do', () => {
+  const page = textOf('docs/proxy.md')
+  const reasons = [...Object.keys(clientReasons), ...Object.keys(upstreamReasons)]
+  expect(reasons.filter((reason) => !page.includes(reason))).toEqual([])
+})
 
 describe('docs/configuration.md', async () => {
   const configs = await readConfigs()

@@ -93,7 +93,7 @@ test('An address that is another one, a file that is gone and certificates that 
     await untilReady(redis)
   }
   await writeFile(file, urlOf('old', 1))
-  await reconnects('WEIR_REDIS_URL_FILE names another Redis than at the start: restart')
+  await reconnects('WEIR_REDIS_URL_FILE names a different Redis than at the start: restart')
   await rm(file)
   await reconnects('WEIR_REDIS_URL_FILE names a file that cannot be read')
   await writeFile(file, urlOf('old'))

@@ -2,7 +2,7 @@
  * Rows that Weir need not serve as others do, by what docs/proxy.md says of them, word for word.
  */
 export const clientReasons: Readonly<Record<string, readonly string[]>> = {
-  'A path is brought into one form': [
+  'Weir normalizes a path once': [
     '%00 in the path',
     '%2F in the path',
     'a broken escape in the path',
@@ -36,8 +36,8 @@ export const clientReasons: Readonly<Record<string, readonly string[]>> = {
   ],
   'HTTP/1.2': ['HTTP/1.2'],
   'Bytes beyond ASCII in the target': ['UTF-8 in the path', 'UTF-8 in the query'],
-  'other characters than letters, digits': ['Host with !', 'Host of UTF-8', 'Host with a path'],
-  'An absolute form with another scheme than `http` or `https`, or with a user': [
+  'characters other than letters, digits': ['Host with !', 'Host of UTF-8', 'Host with a path'],
+  'An absolute form with a scheme other than `http` or `https`, or with a user': [
     'absolute form of ftp',
     'absolute form with a user',
   ],
@@ -48,9 +48,9 @@ export const clientReasons: Readonly<Record<string, readonly string[]>> = {
 
 /** The same of odd upstreams. */
 export const upstreamReasons: Readonly<Record<string, readonly string[]>> = {
-  'A 100 is dropped': ['100 unasked', '100 with headers', '100 to Expect'],
-  'A 101 that was not asked for': ['101 unasked', '101 to odd unasked'],
-  'A status line of another form': [
+  'An unwanted 100': ['100 unasked', '100 with headers', '100 to Expect'],
+  'An unrequested 101': ['101 unasked', '101 to odd unasked'],
+  "A status line that is not in RFC 9112's form": [
     'HTTP/1.2',
     'ICY 200 OK',
     'two spaces before the status',
@@ -65,7 +65,7 @@ export const upstreamReasons: Readonly<Record<string, readonly string[]>> = {
     'line feed at the end of the head',
     'chunks with line feeds alone',
   ],
-  'Header names that are no tokens, folded headers, control characters': [
+  'Header names that are not tokens, folded headers, control characters': [
     'a header name of UTF-8',
     'a header name with a slash',
     'a header with a space in its name',
@@ -86,5 +86,5 @@ export const upstreamReasons: Readonly<Record<string, readonly string[]>> = {
     'a length and chunks',
     'identity and a length',
   ],
-  'Spaces behind the size of a chunk': ['spaces after the chunk size'],
+  'Spaces after a chunk size': ['spaces after the chunk size'],
 }
