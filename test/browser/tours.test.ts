@@ -171,7 +171,7 @@ it('point 8: an error of the policy is shown at its line; the second of two writ
 
   await own?.fill(text.replace('size: 50,', 'size: 60,'))
   const impact = first.page.getByRole('region', { name: 'Impact' })
-  await impact.getByText('Nobody would be refused more or less often.').waitFor()
+  await impact.getByText('No subject would be refused more or less often.').waitFor()
   await impact.getByText(/^Replayed: [\d,]+ decisions? of \d+ subjects?, (?:< )?\d+% of all\.$/).waitFor()
   await other?.fill(text.replace('size: 50,', 'size: 70,'))
   for (const { page } of [first, second]) {

@@ -34,7 +34,7 @@ const inCwd = (path: string) => resolve(context.cwd, path)
 
 // Each command is loaded when it is called: none waits for the libraries of the others.
 const program = new Command('weir')
-  .description('Decides, records, meters and alerts on API usage.')
+  .description('Limits, records, meters and alerts on API usage.')
   .version(version)
   .showHelpAfterError('(./weir help lists the commands)')
   // The subcommands inherit it. What it throws has the exit code of what is mistyped.
@@ -68,11 +68,11 @@ program
   .description('Start everything on this machine and keep it running.')
   .addOption(policyOption())
   .addOption(dataOption())
-  .addOption(new Option('--ports <mode>', 'fixed ports, or free ones').choices(['fixed', 'auto']).default('fixed'))
+  .addOption(new Option('--ports <mode>', 'use default or free ports').choices(['fixed', 'auto']).default('fixed'))
   .option('--ingress <n>', 'number of ingress processes', wholeNumber(1, ingressMax), 1)
-  .option('--json', 'print one line of JSON when all is ready', false)
+  .option('--json', 'print one line of JSON when everything is ready', false)
   .option('--watch', 'restart a service when its sources change', false)
-  .option('--timings', 'report what the start spent its time on', false)
+  .option('--timings', 'print how long each step of the start took', false)
   .action(async (options) => {
     await (await import('./commands/up.ts')).up(options, context)
     hasStoppedInOrder = true
@@ -91,13 +91,13 @@ program
   .command('check')
   .description('Check the policy and the environment without starting anything.')
   .addOption(editedPolicyOption())
-  .addOption(new Option('--service <name>', 'check the environment of this service only').choices(services))
+  .addOption(new Option('--service <name>', 'only check the environment of this service').choices(services))
   .option('--json', 'print {ok, problems}', false)
   .action(async (options) => exitUnless((await import('./commands/check.ts')).check(options, context).ok, 2))
 
 const importCommand = program
   .command('import')
-  .description("Convert another program's limits to a policy, and list what has no equivalent.")
+  .description("Convert another product's limits to a policy, and list settings that have no equivalent.")
 const importable = {
   envoy: 'configuration files of envoyproxy/ratelimit, or a ConfigMap with them',
   nginx: "limit_req and its zones in nginx's files, or in the output of nginx -T",
@@ -109,7 +109,7 @@ for (const format of Object.keys(importable) as ImportFormat[]) {
     .command(format)
     .description(`Convert ${importable[format]}, and print the policy.`)
     .argument('<file...>')
-    .option('--shadow', 'make shadow limits, which count and report but refuse nothing', false)
+    .option('--shadow', 'create limits in shadow mode: they count and report, but allow all requests', false)
     .option('--json', 'print {policy, notes}', false)
     .action(async (files: string[], options) => {
       const { importFrom } = await import('./commands/import.ts')
@@ -122,12 +122,12 @@ for (const format of Object.keys(importable) as ImportFormat[]) {
 const aboutLimits = (command: Command) =>
   common(command)
     .requiredOption('--subject <id>', 'the subject')
-    .option('--key-id <id>', 'for limits counted by key: the id of the key')
-    .option('--ip <address>', 'for limits counted by address')
+    .option('--key-id <id>', 'key id, for limits that count per key')
+    .option('--ip <address>', 'IP address, for limits that count per address')
     .addOption(policyInForceOption())
 
 aboutLimits(program.command('explain'))
-  .description('Show which limits apply to a request, why, and how much is left.')
+  .description('Show which limits apply to a request, why, and how much of each is left.')
   .requiredOption('--route <request>', 'method and path, such as "POST /v1/search"')
   .action(async (options) => (await import('./commands/limits.ts')).explain(options, context))
 
@@ -135,9 +135,9 @@ const limits = program.command('limits').description('Show or reset the limits o
 const limitsCommand = (name: string, what: string) =>
   aboutLimits(limits.command(name))
     .description(what)
-    .option('--route <request>', 'only limits of this request: method and path')
+    .option('--route <request>', 'only limits that apply to this request: method and path')
     .option('--limit <name>', 'only this limit')
-limitsCommand('peek', 'Show what is used and left.').action(async (options) =>
+limitsCommand('peek', 'Show how much is used and left.').action(async (options) =>
   (await import('./commands/limits.ts')).peekLimits(options, context),
 )
 limitsCommand('reset', 'Reset counts and lift blocks.').action(async (options) =>
@@ -153,18 +153,18 @@ limitsCommand('unblock', 'Lift blocks and keep the counts.').action(async (optio
 const withFile = (command: Command) => common(command).addOption(editedPolicyOption())
 
 withFile(program.command('apply'))
-  .description('Apply a policy file. Parts made through the admin API stay.')
+  .description('Apply a policy file. Anything created through the admin API is kept.')
   .option('--dry-run', 'show the plan and change nothing', false)
-  .option('--if-changed', 'skip the file that was applied last', false)
+  .option('--if-changed', 'do nothing if this file was applied last', false)
   .option('--yes', 'delete without asking', false)
   .action(async (options) => (await import('./commands/policy.ts')).applyPolicy(options, context))
 
 withFile(program.command('diff'))
-  .description('Show what a policy file would change. Exit code 0: nothing, 1: something, 2: an error.')
+  .description('Show what a policy file would change. Exit code 0: no changes, 1: changes, 2: error.')
   .option('--impact', 'replay the requests of the last 7 days', false)
   .option('--subject <id>', 'with --impact: only this subject')
   .option('--top <n>', 'with --impact: the N busiest subjects, up to 100 (default: 20)')
-  .option('--from <time>', 'with --impact: start here instead, such as now-24h')
+  .option('--from <time>', 'with --impact: start of the replay, such as now-24h')
   .action(async (options) => {
     exitCodeOfTrouble = 2
     exitUnless(!(await (await import('./commands/policy.ts')).diffPolicy(options, context)).differs)
@@ -184,7 +184,7 @@ common(keys.command('create'))
 common(keys.command('rotate'))
   .description('Replace a key. The old one stays valid for a while.')
   .argument('<id>')
-  .option('--overlap <duration>', 'how long the old key stays valid; 0s: not at all', '24h')
+  .option('--overlap <duration>', 'how long the old key stays valid; 0s revokes it now', '24h')
   .option('--new-id <id>', 'name of the new key in records')
   .option('--expires <time>', 'expiry of the new key')
   .action(async (id: string, options) => (await import('./commands/keys.ts')).rotateKey(id, options, context))
@@ -209,8 +209,8 @@ common(program.command('status'))
 common(program.command('changes'))
   .description('List changes of the policy and of counts, newest first, or show one change.')
   .option('--limit <n>', 'most rows', wholeNumber(1, 1_000), 20)
-  .option('--after <id>', 'only changes older than this one')
-  .argument('[id]', 'one change, before and after')
+  .option('--after <id>', 'only changes before this one')
+  .argument('[id]', 'show one change, before and after')
   .action(async (id: string | undefined, options) => {
     const { listChanges, showChange } = await import('./commands/changes.ts')
     await (id === undefined ? listChanges(options, context) : showChange(id, options, context))
@@ -233,7 +233,7 @@ const dlq = program.command('dlq').description('List, show and replay records th
 const dlqCommand = (name: string, what: string) =>
   common(dlq.command(name))
     .description(what)
-    .option('--topic <name>', 'topic of the record (default: weir.decisions.v1; ls: all)')
+    .option('--topic <name>', 'topic of the record (default: weir.decisions.v1; for ls: all topics)')
 const ofOneLetter = (command: Command) =>
   command
     .requiredOption('--partition <n>', 'its partition', wholeNumber(0, 65_535))
@@ -258,7 +258,7 @@ const ofAlerts = (command: Command) =>
     .option('--to <time>', 'end')
 ofAlerts(common(alerts.command('ls').alias('list')))
   .description('List alerts, newest first, with their deliveries.')
-  .option('--outcome <outcome...>', 'only alerts with such a delivery: failed, given_up, dropped, delivered, …')
+  .option('--outcome <outcome...>', 'only deliveries in this state: failed, given_up, dropped, delivered, …')
   .option('--limit <n>', 'most rows', wholeNumber(1, 1_000), 50)
   .action(async (options) => (await import('./commands/alerts.ts')).listAlerts(options, context))
 common(alerts.command('show'))
@@ -266,7 +266,7 @@ common(alerts.command('show'))
   .argument('<id>')
   .action(async (id: string, options) => (await import('./commands/alerts.ts')).showAlert(id, options, context))
 ofAlerts(common(alerts.command('redeliver')))
-  .description('Deliver an alert again, or all that were given up or dropped since --from.')
+  .description('Deliver an alert again, or all alerts that were given up or dropped since --from.')
   .argument('[id]')
   .action(async (id: string | undefined, options) => {
     if (id === undefined && options.from === undefined)
@@ -278,7 +278,7 @@ common(alerts.command('test-endpoint'))
     'Send a test alert. Exit code 1 if the endpoint rejects it; a disabled endpoint that accepts it is enabled.',
   )
   .argument('<name>')
-  .option('--subject <id>', 'for an endpoint of type subject: whose contact')
+  .option('--subject <id>', 'for an endpoint of type subject: the subject to contact')
   .action(async (name: string, options) =>
     exitUnless(await (await import('./commands/alerts.ts')).testEndpoint(name, options, context)),
   )
@@ -298,14 +298,14 @@ common(blocks.command('list', { isDefault: true }).alias('ls'))
 common(blocks.command('add'))
   .description('Block a subject, a key or an address, or exempt an address. Prints the id of the block.')
   .option('--subject <id>', 'the subject')
-  .option('--key <id>', 'or the id of a key')
-  .option('--ip <address>', 'or an address, or a network such as 198.51.100.0/24')
+  .option('--key <id>', 'block this key id instead')
+  .option('--ip <address>', 'block this address or network instead, such as 198.51.100.0/24')
   .option('--exempt', 'exempt the address from blocks and from limits by address', false)
   .requiredOption('--for <duration>', 'how long: 1m to 366d')
   .option('--reason <text>', 'a note for your team')
   .action(async (options) => (await import('./commands/blocks.ts')).addBlock(options, context))
 common(blocks.command('lift'))
-  .description('Lift a block; what was counted stays.')
+  .description('Lift a block and keep the counts.')
   .argument('<id>', 'from the list')
   .option('--forget', 'reset the counts, too', false)
   .action(async (id: string, options) => (await import('./commands/blocks.ts')).liftBlock(id, options, context))
@@ -359,7 +359,7 @@ metering
     'an offset of Kafka, or clickhouse: after the last that ClickHouse has',
     offsetOrClickhouse,
   )
-  .option('--outcomes', 'for weir.outcomes.v1 instead of weir.decisions.v1', false)
+  .option('--outcomes', 'use weir.outcomes.v1 instead of weir.decisions.v1', false)
   .action(async (options) => {
     const { findClickhouse, kafkaFrom } = await import('./find-servers.ts')
     const servers = { kafka: kafkaFrom(process.env, 'weir-seek'), clickhouse: findClickhouse(context.environment) }

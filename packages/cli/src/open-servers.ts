@@ -97,7 +97,7 @@ async function withLimiter<T>(
   use: (connection: ReturnType<typeof connectLimiter>) => Promise<T>,
 ): Promise<T> {
   const config = readRedisConfig(context.environment, dataDir)
-  let last = `no answer within ${readyDeadlineMs / 1_000} s`
+  let last = `no response within ${readyDeadlineMs / 1_000} s`
   const connection = connectLimiter(config.redisUrl, {
     tls: config,
     use: 'console',

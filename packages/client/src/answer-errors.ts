@@ -48,7 +48,7 @@ export const closedError = (cause?: unknown): WeirClientError =>
 export function failed(path: string, timeoutMs: number, error: unknown): unknown {
   const fail = (code: WeirClientErrorCode, why: string) =>
     new WeirClientError(code, `Weir could not be asked for ${path}: ${why}`, { cause: error })
-  if (error === timeIsOver) return fail('unavailable', `no answer within ${timeoutMs} ms`)
+  if (error === timeIsOver) return fail('unavailable', `no response within ${timeoutMs} ms`)
   if (error instanceof WeirClientError || !(error instanceof Error)) return error
   if (error.name === 'HTTPParserError') return fail('unexpected_answer', 'what answered speaks no HTTP')
   if (!('code' in error)) return error

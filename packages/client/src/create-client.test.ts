@@ -167,7 +167,7 @@ describe('while Weir is unavailable', () => {
     const client = open({ timeoutMs: 50 })
     const waiting = client.check({ wait: '20s' })
     await expect.poll(() => weir.asked.length).toBe(1)
-    await expect(client.check()).rejects.toThrow('no answer within 50 ms')
+    await expect(client.check()).rejects.toThrow('no response within 50 ms')
     admit()
     expect(await waiting).toMatchObject({ allowed: true, reason: 'ok' })
   })
@@ -187,7 +187,7 @@ describe('the time of a check', () => {
     const address = silent.address()
     const url = `https://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
     const client = createClient({ url, key: 'secret', timeoutMs: 30_000 })
-    await expect(client.check({}, { timeoutMs: 50 })).rejects.toThrow('no answer within 50 ms')
+    await expect(client.check({}, { timeoutMs: 50 })).rejects.toThrow('no response within 50 ms')
     const signal = AbortSignal.timeout(50)
     await expect(client.check({}, { signal })).rejects.toThrow('timeout')
   })

@@ -48,7 +48,7 @@ function problemOf({ reason, deniedBy, challenge, suspended, headers }: CheckRes
         type: 'urn:weir:problem:cost-exceeds-limit',
         title: 'Cost exceeds limit',
         status: 403,
-        detail: `This request costs more units than the limit ${deniedBy} can ever admit; waiting does not help.`,
+        detail: `This request costs more units than the limit ${deniedBy} can ever allow. Waiting does not help.`,
         'violated-policies': [deniedBy],
       }
     case 'unavailable':

@@ -57,7 +57,7 @@ export function createSigningKeys(issuer: JwtIssuer, parts: TokenParts): JWTVeri
     } catch (error) {
       counters.keyFetchesFailed += 1
       hasFailed = true
-      const consequence = keys === undefined ? 'its tokens are refused' : 'the keys from before are used'
+      const consequence = keys === undefined ? 'its tokens are refused' : 'using the previous keys'
       log.warn({ issuer: issuer.issuer, err: error, consequence }, 'signing keys not fetched')
       return false
     } finally {

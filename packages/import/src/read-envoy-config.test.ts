@@ -57,7 +57,7 @@ test.each([
     'domain: d\ndescriptors:\n- { <<: { rate_limit: { unit: day, requests_per_unit: 5 } }, key: a, rate_limit: { unit: hour } }',
     'rl.yaml:3  rate_limit comes from `<<` too, and that server mixes both',
   ],
-  [limit('{ unit: day, unlimited: true }'), 'rl.yaml:4  has `unit` and `unlimited`; a limit has only one of them'],
+  [limit('{ unit: day, unlimited: true }'), 'rl.yaml:4  has `unit` and `unlimited`; a limit supports only one of them'],
   [limit('{ unlimited: maybe, unit: day }'), 'rl.yaml:4  `unlimited` must be true or false, but is maybe'],
   [limit('{ unit: day, replaces: [{}] }'), 'rl.yaml:4  needs the `name` of a limit'],
   [limit('{ unit: day, name: n, replaces: [{ name: n }] }'), 'rl.yaml:4  a limit cannot replace itself'],

@@ -98,7 +98,7 @@ class ConfigReader {
     const text = limit.text('unit').toLowerCase()
     const unit = unitNames.find((one) => one === text)
     const at = limit.at('unit')
-    if (unlimited && unit !== undefined) at.problem('has `unit` and `unlimited`; a limit has only one of them')
+    if (unlimited && unit !== undefined) at.problem('has `unit` and `unlimited`; a limit supports only one of them')
     if (limit.isMap && !unlimited && unit === undefined)
       at.problem(`the unit must be one of ${unitNames.join(', ')}, but is ${text === '' ? 'missing' : text}`)
     return unit

@@ -55,7 +55,7 @@ export class TopicFollower {
 
   #onFailure(error: unknown, failures: number, isLogged: boolean): void {
     const { topic, log } = this.#options
-    this.problem = `${topic} is not followed: ${reasonOf(error)}`
+    this.problem = `${topic} cannot be read: ${reasonOf(error)}`
     if (isLogged) log.warn({ topic, failures, problem: this.problem }, 'topic not followed, retrying')
   }
 

@@ -68,7 +68,7 @@ export function isTransient(error: unknown): boolean {
 /** One line for people: what the root of the fault said. */
 export function reasonOf(error: unknown): string {
   const root = rootOf(error)
-  if (typeOf(root) === otherVersion) return 'processes of another version are in the group: stop them first'
+  if (typeOf(root) === otherVersion) return 'the consumer group has members of another version: stop them first'
   if (typeOf(root) === metadataTooLarge) {
     return 'the broker stores too little metadata with an offset: set its offset.metadata.max.bytes to 256 or more'
   }
@@ -90,5 +90,5 @@ export function kafkaFault(what: string, error: unknown): WeirError {
   if (isDenied(error)) return new WeirError('KAFKA_DENIED', `${what}: ${reason}`, error)
   return isTransient(error)
     ? new WeirError('KAFKA_UNAVAILABLE', `${what}: ${reason}; check that the brokers are up, and try again`, error)
-    : new WeirError('KAFKA_REFUSED', `${what}: ${reason}; trying again will not help`, error)
+    : new WeirError('KAFKA_REFUSED', `${what}: ${reason}; a retry will not help`, error)
 }

@@ -91,9 +91,9 @@ function explainTls(error: NodeError, where: string, { ca, cert }: Tls, isSecure
   const { code = '', reason = error.message } = error
   if (unknownAuthority.test(code))
     return `the certificate of ${where} is not signed by what ${ca === '' ? 'the system trusts, see WEIR_KAFKA_TLS_CA' : 'WEIR_KAFKA_TLS_CA holds'} (${error.message})`
-  if (code.startsWith('CERT_')) return `the certificate of ${where} is not valid now (${reason})`
+  if (code.startsWith('CERT_')) return `the certificate of ${where} has expired or is not valid yet (${reason})`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
-    return `the certificate of ${where} is for another name, see WEIR_KAFKA_TLS_SERVER_NAME (${reason})`
+    return `the certificate of ${where} is for a different host name: set WEIR_KAFKA_TLS_SERVER_NAME (${reason})`
   if (clientRefused.test(code)) {
     return cert === ''
       ? `${where} asks for a certificate of ours: see WEIR_KAFKA_TLS_CERT and WEIR_KAFKA_TLS_KEY (${reason})`
@@ -119,7 +119,7 @@ function explainEnd(socket: Socket, where: string, security: KafkaSecurity | und
     if (performance.now() - sinceMs > greetingMs) return undefined
     if (!isOpen()) return security?.tls === undefined ? undefined : noTls(where)
     if (security?.tls === undefined && (answers === 0 || isAlert))
-      return `${where} closed the connection before it answered: if it speaks TLS, set WEIR_KAFKA_TLS`
+      return `${where} closed the connection before it answered: if it uses TLS, set WEIR_KAFKA_TLS`
     if (security?.sasl === undefined && answers < 2)
       return `${where} closed the connection after its first answer: if it asks for a password, set WEIR_KAFKA_SASL_MECHANISM`
     return undefined

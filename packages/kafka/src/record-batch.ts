@@ -70,7 +70,7 @@ function openBatch(
   const what = `partition ${partition} of ${topic}`
   const isFenced = () => !isStillAssigned(batch)
   const refuseIfStale = () => {
-    if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its owner reads it again`)
+    if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its new owner will reread it`)
   }
   const commitAll = async (commits: readonly OffsetCommit[]) => {
     refuseIfStale()

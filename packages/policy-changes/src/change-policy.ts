@@ -61,13 +61,13 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
-const away = 'Kafka did not take the change. Nothing was changed partially; try again when it is back.'
+const away = 'Kafka did not accept the change, so nothing was changed. Try again when Kafka is back.'
 const awayBetween =
   'Kafka did not take all of this change: its first batches are in force. Make the same change again when Kafka is back; it then changes only the rest.'
-const unread = 'The policy was not read yet: Kafka does not answer, and there is no copy of an earlier time.'
+const unread = 'The policy has not been read yet: Kafka does not respond, and there is no earlier copy.'
 const unseen =
   'The change is stored, but was not read back in time. It takes effect by itself unless another console was faster; look before you repeat it.'
-const overtaken = 'Other consoles have changed the policy each time before this change could be stored. Try again.'
+const overtaken = 'Another console changed the policy before this change could be stored. Try again.'
 const misfit =
   'A part of this change does not fit the policy by itself. That part was left out, and what came before it is in force. Make the change in smaller steps.'
 const noPolicy =
@@ -103,7 +103,7 @@ export class PolicyChanger {
    * changes. It runs again where another console was faster. Rejects only with a bug.
    */
   async change<T>(by: string, plan: MakePlan<T>): Promise<Changed<T>> {
-    if (this.#waiting >= waitingMax) return reject(policyUnavailable(`${waitingMax} changes are waiting already.`))
+    if (this.#waiting >= waitingMax) return reject(policyUnavailable(`${waitingMax} changes are already waiting.`))
     this.#waiting += 1
     const mine = this.#last.then(() => this.#run(by, plan))
     this.#last = mine.catch(() => undefined)
@@ -187,7 +187,7 @@ export class PolicyChanger {
 function problemOf(error: unknown, log: Logger): Problem {
   if (!(error instanceof WeirError)) throw error
   log.error({ err: error }, 'the policy was not changed')
-  if (error.code === 'KAFKA_DENIED') return policyUnavailable(`${error.message}. Nothing was changed partially.`)
+  if (error.code === 'KAFKA_DENIED') return policyUnavailable(`${error.message}. Nothing was changed.`)
   if (error.retryable) return policyUnavailable(away)
   return problem('internal', 'Internal error', 500, error.message)
 }

@@ -26,7 +26,7 @@ export class FileParser {
   /** Parses as `entitiesOf` does, one file at a time; a file beyond the capacity or the deadline is `unavailable`. */
   async parse(text: string): Promise<ParsedFile> {
     if (text.length <= shortMax) return entitiesOf(text, 'weir.yaml')
-    if (this.#files >= filesMax) return { kind: 'unavailable', why: `${filesMax} policy files are being read already.` }
+    if (this.#files >= filesMax) return { kind: 'unavailable', why: `${filesMax} policy files are already being read.` }
     this.#files += 1
     const mine = this.#last.then(() => parseOnThread(text))
     this.#last = mine

@@ -56,7 +56,7 @@ export class PolicyHistory {
 
   #onFailure(error: unknown, failures: number, isLogged: boolean): void {
     // Before the first change there is nothing to copy.
-    this.problem = isMissingTopic(error) ? undefined : `not copied to ClickHouse: ${reasonOf(error)}`
+    this.problem = isMissingTopic(error) ? undefined : `changes are not copied to ClickHouse: ${reasonOf(error)}`
     if (this.problem === undefined || !isLogged) return
     this.#options.log.warn({ err: error, failures }, 'policy history not followed, retrying')
   }

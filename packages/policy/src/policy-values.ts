@@ -158,7 +158,7 @@ export function parseCidr(text: string): ParsedCidr {
   const family = isIpv4 ? ipaddr.IPv4 : ipaddr.IPv6
   const bits = isIpv4 ? 32 : 128
   const prefix = prefixText === undefined ? bits : Number(prefixText)
-  if (prefix > bits) return { kind: 'wrong', why: `has a prefix of at most ${bits} bits` }
+  if (prefix > bits) return { kind: 'wrong', why: `must have a prefix of at most ${bits} bits` }
   if (family.networkAddressFromCIDR(`${plain}/${prefix}`).toString() !== family.parse(plain).toString()) {
     return { kind: 'wrong', why: `has bits set beyond its prefix of ${prefix}: write the first address of the network` }
   }

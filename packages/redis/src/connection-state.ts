@@ -181,7 +181,7 @@ const explanations: readonly (readonly [RegExp, string])[] = [
   [/WRONGPASS|NOAUTH|invalid password/, ' refuses the user USER (SAID): see VARIABLE'],
   [/self-signed|unable to (?:get|verify)/, ': its certificate is not signed by what WEIR_REDIS_TLS_CA holds (SAID)'],
   [/altnames/, ': its certificate is for another host name than VARIABLE gives (SAID)'],
-  [/certificate (?:has expired|is not yet valid)/, ': its certificate is not valid now (SAID)'],
+  [/certificate (?:has expired|is not yet valid)/, ': its certificate has expired or is not valid yet (SAID)'],
   [/certificate required/, ' wants a client certificate (SAID): set WEIR_REDIS_TLS_CERT and WEIR_REDIS_TLS_KEY'],
   [/alert |handshake failure/, ' does not accept the certificate of WEIR_REDIS_TLS_CERT (SAID)'],
   [/wrong version number/, ' speaks no TLS (SAID): VARIABLE must begin with redis instead of rediss'],
@@ -209,7 +209,7 @@ function explainFault({ message }: Error, context: FaultContext): string {
   // OpenSSL's own words: `…:SSL routines:FUNCTION:WORDS:FILE:LINE:…`.
   const said = /SSL routines:[^:]*:([^:]+)/.exec(words)?.[1] ?? words.trim()
   const isUnknown = ofSentinels !== null && /NOAUTH/.test(said)
-  const text = isUnknown ? ' want a password (SAID), and are asked without one' : explanationFor(said, context)
+  const text = isUnknown ? ' need a password (SAID), but none is set' : explanationFor(said, context)
   const server = ofSentinels === null ? `Redis at ${context.where}` : `The Sentinels of ${context.where}`
   return `${server}${text}`
     .replace('VARIABLE', context.variable)

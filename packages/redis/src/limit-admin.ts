@@ -136,7 +136,7 @@ function whyLeft({ by }: Limit, { ip, limit }: LimitQuery): string | undefined {
   if (isOfOneSubject(by)) return undefined
   const isByAddress = by.some(({ kind }) => kind === 'ip')
   if (isByAddress) return ip === undefined ? unnamedAddress : undefined
-  return limit === undefined ? 'counts all subjects together: name the limit' : undefined
+  return limit === undefined ? 'counts all subjects together: add the name of the limit' : undefined
 }
 
 /** Counts that are looked at after an unblock; with more, that some are used up is all that a person wants to know. */

@@ -84,7 +84,7 @@ function clockWarning([seconds, micros]: readonly (number | string)[], sentMs: n
 function evictionWarning(info: string): string | undefined {
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1]
   if (policy === undefined || policy === 'noeviction') return undefined
-  return `may evict counts (maxmemory-policy ${policy}), and then admits what the limit refuses: set noeviction`
+  return `may evict counts (maxmemory-policy ${policy}), so requests above the limit would be allowed: set noeviction`
 }
 
 /** Returns what reports how Redis is, for readiness. Without requests for that it sends Redis nothing. */
@@ -103,7 +103,7 @@ export function createHealthCheck(
     const isKnown = status === 'ready' || all.some(({ problem }) => problem !== undefined)
     const last = counts.refused
     const isRecent = last !== undefined && performance.now() - last.atMs < refusedToldMs
-    const refusal = isRecent && isAboutRedis(last.message) ? `it refused a call: ${last.message}` : undefined
+    const refusal = isRecent && isAboutRedis(last.message) ? `it rejected a call: ${last.message}` : undefined
     return {
       problem: joined([
         isKnown ? undefined : `Redis is ${status}`,

@@ -63,7 +63,7 @@ export function parseRedisUrl(url: string): Parsed {
   if (username === undefined || password === undefined || masterName === undefined || db === undefined || !isWhole) {
     return { problem: forms }
   }
-  if (kind === 'sentinel' && masterName === '') return { problem: `${forms}; the name of the master is missing` }
+  if (kind === 'sentinel' && masterName === '') return { problem: `${forms}; the master's name is missing` }
   if (kind === 'cluster' && path !== '') return { problem: `${forms}; a Cluster has no databases` }
   return { address: { kind, servers: known, masterName, isTls: tls === 's', username, password, db } }
 }

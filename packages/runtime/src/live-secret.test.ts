@@ -39,7 +39,7 @@ test('a secret follows its file; while that is unreadable or malformed the last 
   writeFileSync(file, `${second}\n`)
   await becomes(second, undefined)
   writeFileSync(file, 'not a hash')
-  await becomes(second, warningOf('whose text must be a SHA-256'))
+  await becomes(second, warningOf('whose content must be a SHA-256'))
   expect(JSON.stringify(await check())).not.toContain('not a hash')
   rmSync(file)
   await becomes(second, warningOf('that cannot be read'))

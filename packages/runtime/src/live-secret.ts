@@ -19,7 +19,7 @@ export async function ownSecret(
   let warning: string | undefined
   const read = () => {
     const found = readSecretOf(file, variable)
-    const problem = 'problem' in found ? `${found.problem}; what it held before stays in use` : undefined
+    const problem = 'problem' in found ? `${found.problem}; the previous value stays in use` : undefined
     if (problem !== undefined && problem !== warning) log.warn(problem)
     warning = problem
     if (!('value' in found) || found.value.text === text) return

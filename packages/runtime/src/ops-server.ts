@@ -84,7 +84,7 @@ export async function startOpsServer(options: {
     if (path === '/metrics') {
       return { status: 200, type: options.metrics.contentType, body: await render() }
     }
-    if (path !== '/readyz') return { status: 404, body: 'There are /livez, /readyz and /metrics.\n' }
+    if (path !== '/readyz') return { status: 404, body: 'Available paths: /livez, /readyz and /metrics.\n' }
     const { isReady, lines } = await lookNow()
     const text = isReady ? ['ok', ...lines] : lines
     return { status: isReady ? 200 : 503, body: `${text.join('\n')}\n` }

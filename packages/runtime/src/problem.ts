@@ -138,7 +138,7 @@ export function answerErrors(app: FastifyInstance, answerUnrouted?: Answerer): v
     if (request.is404 && answerUnrouted !== undefined) return answerUnrouted(request, reply)
     const status = error.statusCode ?? 500
     if (status >= 500) request.log.error({ err: error, request_id: request.id }, 'request failed')
-    const detail = status >= 500 ? `The request failed. The log has the reason under ${request.id}.` : error.message
+    const detail = status >= 500 ? `The request failed. See the log entry with the id ${request.id}.` : error.message
     const found = status >= 500 ? problem('internal', 'Internal error', status, detail) : badRequest(detail, status)
     return sendProblem(reply, found)
   })

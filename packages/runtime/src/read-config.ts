@@ -99,7 +99,7 @@ export const addresses = (named: Named): Variable<readonly string[]> => ({
   parse: (value) => {
     const list = value.split(',').map((one) => one.trim())
     if (list.every((one) => /^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(one))) return { value: list }
-    return { problem: 'must be host:port, several separated by commas' }
+    return { problem: 'must be host:port, or several of them separated by commas' }
   },
 })
 
@@ -170,7 +170,7 @@ export function readSecretOf(
     const text = readSecretFile(file)
     const parsed = parse(text)
     if ('value' in parsed) return { value: { variable, file, text } }
-    return { problem: `${variable} names a file whose text ${parsed.problem}, but is something else` }
+    return { problem: `${variable} names a file whose content ${parsed.problem}, but is something else` }
   } catch (error) {
     return { problem: `${variable} names a file that cannot be read (${(error as Error).message})` }
   }

@@ -3,7 +3,7 @@ import { secret, text, type Variable } from './read-config.ts'
 /** As long as an HMAC-SHA-256 is, and as RFC 7518 asks for. */
 const keyBytesMin = 32
 
-/** The keys in the text of a variable: none, one, or two with a comma between them. The first signs, all verify. */
+/** The keys in the text of a variable: none, one, or two keys separated by a comma. The first signs, all verify. */
 export const signingKeysOf = (keys: string): readonly string[] => (keys === '' ? [] : keys.split(','))
 
 /** Declares a variable of keys that sign; empty is none, and right. */
@@ -13,7 +13,7 @@ export const signingKey = (named: Pick<Variable<string>, 'name' | 'about'>) =>
     parse: (value) => {
       const keys = signingKeysOf(value)
       if (keys.length <= 2 && keys.every((key) => Buffer.byteLength(key) >= keyBytesMin)) return { value }
-      return { problem: `must be a key of at least ${keyBytesMin} characters, or two with a comma between them` }
+      return { problem: `must be one key of at least ${keyBytesMin} characters, or two keys separated by a comma` }
     },
   })
 

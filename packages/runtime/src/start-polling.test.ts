@@ -15,7 +15,7 @@ test('What is not answered in time, or with an error, is not known; it is asked 
     return question.promise
   }
   const polled = startPolling('numbers', { everyMs: 1, deadlineMs: 500, ask }, { run, log })
-  const late = 'no answer within 500 ms'
+  const late = 'no response within 500 ms'
   await vi.waitFor(() => expect(polled).toEqual({ answer: undefined, problem: late }))
   expect(questions.length).toBe(1)
   questions[0]?.resolve(7)

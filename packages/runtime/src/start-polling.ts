@@ -37,7 +37,7 @@ export function startPolling<T>(
   const step = async () => {
     const asked = askOnce()
     if (await withTimeout(asked, deadlineMs, false)) return
-    fail(`no answer within ${deadlineMs} ms`)
+    fail(`no response within ${deadlineMs} ms`)
     await asked // nothing is asked beside it, and a late answer is one
   }
   const repeat = async () => {

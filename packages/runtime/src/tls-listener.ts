@@ -150,7 +150,7 @@ export async function followCertificates(
   { run, log, metrics, checkReady }: Service,
 ): Promise<void> {
   const ends: Record<string, number> = {}
-  const help = 'When the certificate of a listener ends, in seconds since 1970'
+  const help = 'Expiry of the listener certificate, in seconds since 1970'
   registerScraped(metrics, {
     weir_tls_certificate_expiry_timestamp_seconds: { help, label: 'listener', readAll: () => ends },
   })
@@ -163,7 +163,7 @@ export async function followCertificates(
     let timer: NodeJS.Timeout | undefined
     ends[listener] = endOf(inUse.cert)
     const warn = (problem: string) => {
-      if (warning !== problem) log.warn({ listener }, `${problem}; the certificate before it stays in use`)
+      if (warning !== problem) log.warn({ listener }, `${problem}; the previous certificate stays in use`)
       warning = problem
     }
     const look = () => {
@@ -187,7 +187,7 @@ export async function followCertificates(
     checkReady(`${listener} certificate`, () => {
       if (warning !== undefined) return { warning }
       const hasEnded = (ends[listener] ?? 0) * 1_000 < Date.now()
-      return hasEnded ? { warning: `${cert.variable} names a certificate that has ended` } : undefined
+      return hasEnded ? { warning: `${cert.variable} names a certificate that has expired` } : undefined
     })
   }
 }

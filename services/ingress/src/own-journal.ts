@@ -101,6 +101,8 @@ export function healthOf({ trouble, isOutOfSpace, backlog, maxBytes, unsentFor, 
     return { warning: `the journal is nearly full: Kafka does not accept its records${unsentFor && `: ${unsentFor}`}` }
   if (unsentFor !== '') return { warning: `Kafka does not accept the journal's records: ${unsentFor}` }
   if (lacksCopies)
-    return { warning: 'Kafka has several brokers and keeps one copy of records: weir topics names the topics' }
+    return {
+      warning: 'Kafka has several brokers but keeps one copy of some records: run weir topics to list the topics',
+    }
   return undefined
 }

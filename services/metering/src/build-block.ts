@@ -181,7 +181,7 @@ class BlockBuilder {
     if (mark === undefined) return 'a mark that cannot be read'
     const { journal, seq, end } = mark
     if (!/^[0-9a-f-]{36}$/.test(journal) || (parseTs(mark.mark) ?? 0) > record.timestampMs + watermarkAheadMsMax) {
-      return 'a mark of no journal, or of a time to come'
+      return 'a mark without a journal, or with a time in the future'
     }
     const { topic, partition } = this.#topicPartition()
     this.#watermarks.set(journal, { topic, partition, journal, mark: mark.mark, seq, end })

@@ -169,7 +169,7 @@ export class JointBlock {
     const refusal = await this.#insert(mode)
     this.#trace?.insertEnded()
     if (refusal === undefined || this.#encoder === 'slow') return refusal
-    log.warn({ err: refusal, block: this.#dedupToken }, 'block refused, checking each of its records')
+    log.warn({ err: refusal, block: this.#dedupToken }, 'block rejected, checking each of its records')
     this.rollBack()
     this.#encoder = 'slow'
     const rowsOf = { topicId: this.#topicId, receivedAtMs: this.#receivedAtMs }

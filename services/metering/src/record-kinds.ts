@@ -45,7 +45,7 @@ function readDecision(value: Buffer): SlowRow {
   const { id, ts, count, journal, seq, corrects } = parsed.decision
   if (!isUuid(id) || !isUuid(journal)) return unreadable('id or journal is not a UUID')
   if (corrects !== undefined && !isUuid(corrects)) return unreadable('corrects is not a UUID')
-  if (!isInOurTime(ts)) return unreadable('ts is not of this century')
+  if (!isInOurTime(ts)) return unreadable('ts is not in this century')
   if ((count === 0) !== (corrects !== undefined)) return unreadable('count is wrong')
   const limits = parsed.decision.limits.map((limit) => pick(limit, limitColumns))
   const fields = pick({ ...parsed.decision, limits }, storedColumns)

@@ -99,6 +99,6 @@ export function expiredRow({ topic, topicId, partition }: TopicIdPartition, { fr
     count: Number(to - from) + 1,
     from_ts: unknown,
     to_ts: unknown,
-    detail: 'the log began behind what was committed',
+    detail: 'the log starts after the committed offset',
   }
 }

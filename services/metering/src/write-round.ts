@@ -163,7 +163,7 @@ export class RoundWriter {
     }
     this.#options.log.warn(
       { err: refusal, ranges: block.parts.length },
-      'block refused, inserting each partition alone',
+      'block rejected, inserting each partition alone',
     )
     await block.dissolve()
     for (const { owner, range, records, sequences } of parts) {

@@ -66,7 +66,7 @@ test('an admin token whose file is replaced opens console and ingress within sec
   ] as const) {
     await expect
       .poll(() => readyz(ops), soon)
-      .toContain('warning: WEIR_ADMIN_TOKEN_SHA256_FILE names a file whose text')
+      .toContain('warning: WEIR_ADMIN_TOKEN_SHA256_FILE names a file whose content')
     expect(await readyz(ops)).toMatch(/^ok\n(?!.*second-token)/s)
     expect(await ask('second-token')).toBe(200)
   }

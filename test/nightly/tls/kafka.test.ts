@@ -243,7 +243,7 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
   [
     'The server has another name',
     () => ({ ...scram(file({ text: password })), WEIR_KAFKA_TLS_SERVER_NAME: 'kafka.example' }),
-    /the certificate of 127\.0\.0\.1:\d+ is for another name, see WEIR_KAFKA_TLS_SERVER_NAME/,
+    /the certificate of 127\.0\.0\.1:\d+ is for a different host name: set WEIR_KAFKA_TLS_SERVER_NAME/,
   ],
   [
     'The authority is none that the system trusts',
@@ -267,7 +267,7 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
   [
     'Plain text on a port for TLS',
     () => ({ WEIR_KAFKA_BROKERS: kafka.tlsAddress }),
-    /closed the connection before it answered: if it speaks TLS, set WEIR_KAFKA_TLS/,
+    /closed the connection before it answered: if it uses TLS, set WEIR_KAFKA_TLS/,
   ],
   [
     'TLS on a port for plain text',

@@ -225,7 +225,7 @@ describe('a certificate', () => {
     onTestFinished(() => copyFile(`${cert}.kept`, cert))
     await promisify(execFile)('openssl', ['x509', '-in', cert, '-signkey', key, '-days', '-1', '-out', ended])
     await copyFile(ended, cert)
-    const hasEnded = warnings(/WEIR_TLS_CERT names a certificate that has ended/, listeners.length)
+    const hasEnded = warnings(/WEIR_TLS_CERT names a certificate that has expired/, listeners.length)
     await until(hasEnded, 20_000)
   })
 

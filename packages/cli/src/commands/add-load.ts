@@ -14,11 +14,11 @@ export function addLoadCommand({ program, common, context, file, exitUnless }: C
     .description(
       'Load a Weir, and say how fast it answers and whether every limit holds: exit code 1 if one is broken.',
     )
-    .addOption(file('--profile <file>', 'the load, in YAML; flags stand above it'))
+    .addOption(file('--profile <file>', 'load profile in YAML; flags override it'))
     .addOption(new Option('--via <way>', 'what is asked: check').choices(['check', 'proxy', 'grpc']))
     .option('--target <url>', 'URL of the Weir to load (default: the weir up on this machine)')
     .option('--subject <id...>', "subjects, such as acme or customer-{1..1000} (default: the policy's)")
-    .option('--skew <s>', 'skew of traffic: 0 equal, 1 the second subject half as often as the first', number)
+    .option('--skew <s>', 'skew of traffic: 0 spreads it evenly, 1 gives the second subject half of the first', number)
     .option('--route <request...>', 'requests, such as "POST /v1/search" (default: the policy\'s routes)')
     .option('--rate <n>', 'requests a second, regardless of response times', wholeNumber(1, 100_000))
     .addOption(
@@ -29,7 +29,7 @@ export function addLoadCommand({ program, common, context, file, exitUnless }: C
     .option('--think <duration>', 'how long a user waits after an answer, such as 500ms')
     .option('--for <duration>', 'duration (default: 30s)')
     .addOption(file('--keys <file>', 'for the proxy: a line "acme: KEY" for each subject'))
-    .addOption(file('--policy <file>', "the policy whose limits are checked; the console's if none is named"))
+    .addOption(file('--policy <file>', 'policy file to compare the results with (default: the policy in force)'))
     .addOption(file('--compare <file>', 'output of an earlier --json run to compare with'))
     .action(async (options) => exitUnless((await (await import('./load.ts')).load(options, context)).isHeld))
   withExamples(command, [

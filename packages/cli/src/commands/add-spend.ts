@@ -6,9 +6,9 @@ import { withExamples } from '../help-examples.ts'
 export function addSpendCommands(usage: Command, { program, common, context, file }: CommandParts): void {
   const exported = common(usage.command('export'))
     .description('Print usage of whole hours by price line, for billing systems.')
-    .option('--from <time>', 'first hour of a first export: RFC 3339, a date, or now-24h')
-    .addOption(file('--state <file>', 'resume where the last export with this file stopped; replaced each time'))
-    .option('--again', 'with --state: repeat the last export with the same ids', false)
+    .option('--from <time>', 'start of the first export: RFC 3339, a date, or now-24h')
+    .addOption(file('--state <file>', 'file that remembers where the last export stopped'))
+    .option('--again', 'with --state: repeat the last export, with the same ids', false)
     .addOption(
       new Option('--to <system>', 'stripe: CSV of meter events; lago: a request body a line; plain CSV without it')
         .choices(['stripe', 'lago'])

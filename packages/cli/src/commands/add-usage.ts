@@ -33,11 +33,11 @@ export function addUsageCommands(parts: CommandParts): void {
       '--time-zone <zone>',
       "zone of dates, days, weeks and months (default: UTC; with --period the subject's own)",
     )
-    .option('--top <n>', 'the N largest groups, and one row for the rest', wholeNumber(1, 1_000))
-    .option('--order <measure>', `${orders.join(', ')}; prefix - for largest first`)
-    .option('--fill <how>', 'zero: a row for every group and step')
+    .option('--top <n>', 'show the N largest groups and one row for the rest', wholeNumber(1, 1_000))
+    .option('--order <measure>', `${orders.join(', ')}; add the prefix - to sort in descending order`)
+    .option('--fill <how>', 'zero: add a row for every group and step')
     .option('--no-other', 'omit the row for the rest')
-    .option('--compare [time]', 'compare with the previous span, or with the one that starts here')
+    .option('--compare [time]', 'compare with the previous period, or with the period that starts at this time')
     .option('--price', 'cost of whole months by subject, with --step month or total', false)
     .option('--limit <n>', 'most rows', wholeNumber(1, 1_000_000), 1_000)
     .addOption(
@@ -45,8 +45,8 @@ export function addUsageCommands(parts: CommandParts): void {
         .choices(['csv', 'jsonl', 'parquet'])
         .conflicts('json'),
     )
-    .addOption(file('--output <file>', 'write it to this file once it is complete (default: standard output)'))
-    .option('--exact', "with --format csv: no ' before texts that a spreadsheet takes for formulas", false)
+    .addOption(file('--output <file>', 'write the answer to this file (default: standard output)'))
+    .option('--exact', 'with --format csv: do not escape values that a spreadsheet would run as formulas', false)
   for (const name of usageDimensions.map(inOption)) {
     usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
   }
@@ -66,8 +66,8 @@ export function addUsageCommands(parts: CommandParts): void {
   addSpendCommands(usage, parts)
 
   const why = common(program.command('why'))
-    .description('Explain a decision: what decided it, and what would have allowed it.')
-    .argument('[id]', 'the Weir-Decision header; - reads a pasted answer from standard input')
+    .description('Explain a decision: which limit refused it, and what would have allowed it.')
+    .argument('[id]', 'value of the Weir-Decision header; - reads a pasted response from standard input')
     .option('--subject <id>', 'with --last: the subject')
     .option('--last', 'the newest refusal of --subject')
     .action(async (id: string | undefined, options) => (await import('./why.ts')).explainDecision(id, options, context))

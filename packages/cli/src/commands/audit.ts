@@ -70,7 +70,7 @@ async function run(options: AuditOptions, context: CommandContext, ports: AuditP
     const now = { left: left.findings, above: left.above, compared: left.compared }
     context.print(JSON.stringify({ findings, repaired, ...now }))
   } else {
-    context.report(left.findings.length === 0 ? 'all of it is repaired' : 'what is left:')
+    context.report(left.findings.length === 0 ? 'all discrepancies are repaired' : 'what is left:')
     if (left.findings.length > 0) print(left, context)
   }
   return left.findings.length === 0

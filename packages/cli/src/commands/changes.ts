@@ -43,5 +43,5 @@ export async function showChange(id: string, options: CommonOptions, context: Co
   }
   const isShown = (kind: string, name: string) => entities.some((one) => one.kind === kind && one.name === name)
   for (const { what, kind, name } of summary) if (!isShown(kind, name)) context.print(`  ${what} ${kind} ${name}`)
-  if (total > summary.length) context.report(`${total} lines; the first are shown`)
+  if (total > summary.length) context.report(`${total} lines; only the first are shown`)
 }

@@ -88,7 +88,7 @@ export async function showDeadLetter(options: LetterOptions, context: CommandCon
 const namespace = '6f6b0b0e-6d0e-4c55-9a1e-5d1a4f1f7c52'
 
 const refused = (why: string) => {
-  const how = 'Correct the text that weir dlq show prints, and give it with --value FILE'
+  const how = 'Save the text that weir dlq show prints, correct it, and pass the file with --value FILE'
   return new WeirError('REPLAY_REFUSED', `It is still no record: ${why}. ${how}`)
 }
 

@@ -92,7 +92,7 @@ function createPrinter({ json, to, customers: file }: ExportOptions, { print }: 
     const unnamed = items.find(({ subject }) => customers !== undefined && !Object.hasOwn(customers, subject))
     if (unnamed !== undefined) {
       const subject = JSON.stringify(unnamed.subject)
-      const hint = 'What was printed is right but not all: add it, and run the command with --again.'
+      const hint = 'The printed rows are correct but incomplete. Add them, then run the command with --again.'
       throw new WeirError('COMMAND_INVALID', `${file} names no customer for ${subject}. ${hint}`)
     }
     if (to === undefined) {
@@ -137,6 +137,6 @@ export async function exportUsage(options: ExportOptions, context: CommandContex
     page = await ask({ since: range.since, until: page.cursor, after: page.next })
   }
   context.report(`${rows} rows until ${momentCell(page.to)}`)
-  if (unpriced > 0n) context.report(`${unpriced} decisions match no price line and are left out`)
-  if (page.silent.length > 0) context.report('a journal is silent: its records will be in a later export')
+  if (unpriced > 0n) context.report(`${unpriced} decisions match no price line and are not exported`)
+  if (page.silent.length > 0) context.report('a journal has stopped reporting: a later export will include its records')
 }

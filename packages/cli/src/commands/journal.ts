@@ -40,7 +40,7 @@ export async function listJournals(options: JournalCommandOptions, context: Comm
     report.problem === undefined ? countCell(report.waiting) : '?',
     momentCell(report.oldestMs),
     countCell(report.bytes),
-    isSound(report) ? stateOf(report) : `${stateOf(report)}; not sound: see weir journal verify`,
+    isSound(report) ? stateOf(report) : `${stateOf(report)}; damaged: run weir journal verify`,
   ])
   context.print(textTable([head, ...rows]))
 }

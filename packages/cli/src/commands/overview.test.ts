@@ -27,6 +27,6 @@ test('weir alone says that nothing runs, that it is stopped, or that it starts, 
   expect(await say({ ready: false, launcher: process.pid })).toMatch(/^Weir is starting \(process \d+\)\./)
   const ended = { ready: true, launcher: 2 ** 22 + 1, console: 'http://127.0.0.1:1', adminToken: 'x' }
   expect(await say(ended)).toBe(
-    `Weir is stopped. Its data is in ${dir}.\n\nNext:\n  ./weir up      start everything on this machine\n  ./weir --help  every command`,
+    `Weir is stopped. Its data is in ${dir}.\n\nNext:\n  ./weir up      Start everything on this machine\n  ./weir --help  every command`,
   )
 })

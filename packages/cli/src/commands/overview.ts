@@ -33,7 +33,7 @@ export async function showOverview(dataDir: string, context: CommandContext): Pr
   const stopped = isNamed ? undefined : withoutConsole(dataDir)
   if (stopped !== undefined) {
     context.print(printable(stopped))
-    context.print(next([['./weir up', 'start everything on this machine'], help]))
+    context.print(next([['./weir up', 'Start everything on this machine'], help]))
     return true
   }
   const address = requireConsole(context.environment, dataDir)

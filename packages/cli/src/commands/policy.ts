@@ -87,7 +87,7 @@ export async function applyPolicy(options: ApplyOptions, context: CommandContext
   if (!result.changed) return context.report(`${policy} is already in force`)
   if (dryRun) return showPlan(result, context)
   if (plan === undefined || plan.deleted === 0) for (const line of changeLines(result)) context.print(line)
-  context.report(`${policy} is in force: ${countsText(result)}`)
+  context.report(`${policy} is now in force: ${countsText(result)}`)
 }
 
 interface DiffOptions extends PolicyOptions {

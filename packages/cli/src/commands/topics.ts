@@ -7,8 +7,8 @@ export async function createTopics(kafka: KafkaOptions, report: (line: string) =
   const changes = await ensureTopics(kafka, await readTopics())
   report(changes.created.length === 0 ? 'topics are there' : `topics: created ${changes.created.join(', ')}`)
   if (changes.replicationFactor === 1)
-    report('Kafka has one broker and so one copy of each record: losing the broker loses the records')
+    report('Kafka has a single broker, so each record has one copy. If the broker is lost, so are the records')
   for (const { topic, what, wanted, found } of changes.differences) {
-    report(`topic ${topic}: ${what} is ${found}, and infra/kafka/topics.json says ${wanted}`)
+    report(`topic ${topic}: ${what} is ${found}, but infra/kafka/topics.json has ${wanted}`)
   }
 }

@@ -51,7 +51,7 @@ const lateJournals = (silent: number) =>
 
 /** More than 100 are not counted. */
 function reportGaps(gaps: number, { report }: CommandContext): void {
-  if (gaps > 0) report(`${gaps} gaps: some decisions of this time are missing for good, see weir.gaps`)
+  if (gaps > 0) report(`${gaps} gaps: some decisions of this period are permanently missing, see weir.gaps`)
 }
 
 /** Writes the whole answer as the console streams it, to a file or to standard output. */
@@ -124,7 +124,7 @@ export async function showUsage(
   const span = `${momentCell(page.from)} to ${momentCell(page.to)}`
   context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}, from ${span}`)
   for (const { since } of page.silent)
-    context.report(`a journal is silent since ${momentCell(since)}: its records come later`)
+    context.report(`no reports from a journal since ${momentCell(since)}: its records come later`)
   reportGaps(page.gaps.length, context)
-  if (page.next !== null) context.report(`more rows: --limit is ${limit}`)
+  if (page.next !== null) context.report(`there are more rows: raise --limit, now ${limit}`)
 }

@@ -51,7 +51,7 @@ async function lastRefusal(subject: string, options: CommonOptions, context: Com
   context.progress.tell('waiting until requests of this second are counted')
   const { page, isComplete } = await untilCounted(ask)
   const until = momentCell(page.complete_through, 'an unknown time')
-  if (!isComplete) context.report(`Requests are counted until ${until}: a newer refusal may be missing.`)
+  if (!isComplete) context.report(`Requests have been counted up to ${until}: a newer refusal may be missing.`)
   const [row] = page.rows
   if (row !== undefined) return row.id
   throw new WeirError('CONSOLE_REFUSED', `No request of ${JSON.stringify(subject)} was refused in the last 30 days.`)

@@ -82,7 +82,7 @@ function whyUnreachable(error: unknown, waitedMs: number): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
   if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message
-  return error.name === 'TimeoutError' ? `no answer within ${waitedMs / 1_000} s` : error.message
+  return error.name === 'TimeoutError' ? `no response within ${waitedMs / 1_000} s` : error.message
 }
 
 /** The error of a console that does not answer, or not to the end. */

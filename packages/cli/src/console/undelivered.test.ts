@@ -16,8 +16,8 @@ const policy = requirePolicy(JSON.stringify({ version: 1, endpoints }), 'weir.ya
 
 it('a policy’s endpoints that get nothing are named with the reason: a variable that is missing, a private address', () => {
   const addresses = [
-    'endpoint inside: 10.0.0.7 is a private address, so nothing is delivered to it. Add allowPrivate: true.',
-    'endpoint six: [::1] is a private address, so nothing is delivered to it. Add allowPrivate: true.',
+    'endpoint inside: 10.0.0.7 is a private address, so alerts are not delivered. Add allowPrivate: true.',
+    'endpoint six: [::1] is a private address, so alerts are not delivered. Add allowPrivate: true.',
   ]
   expect(undelivered(policy, undefined)).toEqual(addresses)
   const set = ['OPS_SECRET', 'CHAT_URL_FILE', 'WEIR_SMTP_URL']

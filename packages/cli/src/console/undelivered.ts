@@ -37,7 +37,7 @@ export function undelivered(
     return [
       ...missing.map((variable) => `endpoint ${name}: ${variable} is not set, so nothing is delivered to it.`),
       ...(isPrivate
-        ? [`endpoint ${name}: ${host} is a private address, so nothing is delivered to it. Add allowPrivate: true.`]
+        ? [`endpoint ${name}: ${host} is a private address, so alerts are not delivered. Add allowPrivate: true.`]
         : []),
     ]
   })

@@ -34,6 +34,6 @@ test('a table says of every limit what it is, why it applies and how it stands',
   expect(table.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' | '))).toEqual([
     'LIMIT | SOURCE | ALGORITHM | ADMITS | USED | LEFT | FREE IN | BLOCKED | KEY',
     'minute | plan free, own version | token_bucket, shadow | 10 in 1 min, burst 30 | 3 | 27 | 18 s | no | weir:1:{acme}:minute',
-    'per-ip | plan free, own version | token_bucket | 10 in 1 min, burst 30 | ? | ? | ? | counts by address: name it with --ip',
+    'per-ip | plan free, own version | token_bucket | 10 in 1 min, burst 30 | ? | ? | ? | counts requests per IP address: add --ip ADDRESS',
   ])
 })

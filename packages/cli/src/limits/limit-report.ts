@@ -81,7 +81,7 @@ function sizeText({ size, capacity, window_ms, period, algorithm }: LimitReport)
 }
 
 function stateTexts(limit: LimitReport, one: ReturnType<typeof countReport> | undefined): string[] {
-  if (limit.counts === null) return ['?', '?', '?', '', 'counts by address: name it with --ip']
+  if (limit.counts === null) return ['?', '?', '?', '', 'counts requests per IP address: add --ip ADDRESS']
   if (one === undefined) return ['', '', '', '', 'no count yet']
   const { used, remaining, reset_ms, blocked_ms, key } = one
   const blocked = blocked_ms > 0 ? `for ${wait(blocked_ms)}` : 'no'

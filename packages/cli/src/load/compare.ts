@@ -38,5 +38,5 @@ export function readLoadReport(text: string, name: string): LoadReport {
   const found = parseJson(text) as Partial<LoadReport> | null | undefined
   const isReport = Array.isArray(found?.decisions) && typeof found?.total?.answered_per_second === 'number'
   if (isReport) return found as LoadReport
-  throw new WeirError('COMMAND_INVALID', `${name} is not what weir load --json has printed.`)
+  throw new WeirError('COMMAND_INVALID', `${name} is not the output of weir load --json.`)
 }

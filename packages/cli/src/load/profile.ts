@@ -47,14 +47,17 @@ const requestText = t.text('a method and a path such as POST /v1/search', (text)
 const route = t.object('a route', {
   route: t.required('Method and path.', requestText),
   share: t.withDefault('How often, beside the others.', t.integer(1, 1_000_000), 1),
-  cost: t.optional('Units, where the request says its own cost.', t.integer(0, 1_000_000_000)),
+  cost: t.optional('Units of each request, if the request states its own cost.', t.integer(0, 1_000_000_000)),
 })
 
 const step = t.checked(
   t.object('a step', {
     rate: t.optional('Requests a second.', t.integer(1, ratePerSecondMax)),
-    users: t.optional('Users who each wait for their answer.', t.integer(1, underWayMax)),
-    think: t.optional('How long a user waits after an answer.', t.duration('1ms', '1h')),
+    users: t.optional(
+      'Concurrent users. Each waits for a response before the next request.',
+      t.integer(1, underWayMax),
+    ),
+    think: t.optional('Pause of a user after each response.', t.duration('1ms', '1h')),
     for: t.required('How long.', t.duration('1s', '24h')),
   }),
   ({ rate, users, think, for: forMs }, reader, at): LoadStep | undefined => {
@@ -76,7 +79,7 @@ function expanded(written: string): readonly string[] | undefined {
 
 const members = {
   via: t.withDefault('How decisions are asked for.', t.oneOf(ways), 'check'),
-  target: t.optional('Where: a URL, of this machine unless --target names the same.', t.anyText('a URL')),
+  target: t.optional('URL to load. Must be on this machine, unless --target repeats the URL.', t.anyText('a URL')),
   subjects: t.optional(
     'Who asks.',
     t.list('a list of subjects', t.text('a subject, or several such as customer-{1..1000}', expanded), { min: 1 }),

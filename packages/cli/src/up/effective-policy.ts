@@ -65,10 +65,10 @@ export async function putPolicyInForce(options: {
   const path = `/v1/policy?if_changed=true&revision=${policy.revision}`
   const { body, change } = await askConsole<Applied>(console, { method: 'PUT', path, body: policy.text })
   if (change !== undefined) {
-    report(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
+    report(body.changed ? `the policy is now in force: ${countsText(body)}` : 'the policy in force is unchanged')
     return
   }
-  report('policy unchanged since the last start; edits by the admin API stay')
+  report('policy file unchanged since the last start; edits made through the admin API are kept')
   if (before === undefined || before === policy.text) return
   const [then, now]: readonly unknown[] = [parse(before), parse(policy.text)]
   for (const [section, name] of demoEntities) {

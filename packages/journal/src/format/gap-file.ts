@@ -60,7 +60,7 @@ export function gapOpenLine({ count, fromMs, toMs }: Gap): string {
     count,
     fromMs,
     toMs,
-    detail: 'answered while the journal took no records',
+    detail: 'answered while the journal accepted no records',
   })
 }
 

@@ -46,7 +46,7 @@ export async function openFirstSegment(options: FrameLogOptions) {
   await store.fillSpare()
   const segment = store.next(1)
   if (segment === undefined) {
-    const text = `no room for a segment of ${options.segmentBytes} bytes in ${options.directory}`
+    const text = `no space for a segment of ${options.segmentBytes} bytes in ${options.directory}`
     throw new WeirError('JOURNAL_UNUSABLE', `${text}. Free some space there, or lower WEIR_JOURNAL_MAX_BYTES.`)
   }
   await store.fillSpare()

@@ -62,7 +62,7 @@ export function BlocksPage() {
     <div class="row">${tools.map((name) => html`<${Field} key=${name} isTool label=${columnNames[name]} on="change" suggest=${name === 'subject' ? name : undefined} value=${params.get(name) ?? ''} onValue=${set(name)} />`)}</div>
     <${Panel} title="Active blocks" asked=${asked} path=${path} rows=${8} empty=${({ items }: Page<Block>) => (items.length === 0 ? 'No active blocks.' : undefined)}>
       ${({ items, next, complete }: Page<Block> & { complete: boolean }) => html`<div class="stack">
-        ${!complete && html`<p class="note">This list may be incomplete: some Redis servers did not answer in time.</p>`}
+        ${!complete && html`<p class="note">This list may be incomplete: some Redis servers did not respond in time.</p>`}
         <${PagedTable} caption="Blocks" columns=${columns} rows=${items} next=${next} keyOf=${({ id }: Block) => id} />
       </div>`}
     <//>

@@ -175,7 +175,7 @@ export function SubjectsPage() {
     <${Panel} title=${`Subjects, ${label}`} asked=${asked} path=${path} rows=${22} empty=${() => (seen.length > 0 ? undefined : whoElse())}>
       ${() => html`<div class="stack">
         <${Table} caption="Subjects" columns=${columns} rows=${seen} keyOf=${({ subject }: Seen) => subject} order=${order} onOrder=${sort} />
-        <p class="quiet small">Subjects without requests in this period are not listed: use search or the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a>.</p>
+        <p class="quiet small">Only subjects with requests in this period are listed. For others, use search or the <a href=${hrefOf('/policy', { kind: 'subjects' })}>policy</a>.</p>
       </div>`}
     <//>
   `

@@ -37,7 +37,7 @@ function Told({ impact }: { readonly impact: Impact }) {
   const part = share === null ? '' : `, ${percent(share, 1)} of all`
   return html`<div class="stack">
     <p>Replayed: ${counted(decisions, 'decision')} of ${counted(subjects, 'subject')}${part}.</p>
-    ${limits.every(isSame) ? html`<p>Nobody would be refused more or less often.</p>` : html`<${Table} caption="Impact" columns=${columns} rows=${limits.filter((one) => !isSame(one))} keyOf=${({ limit }: Impact['limits'][number]) => limit} />`}
+    ${limits.every(isSame) ? html`<p>No subject would be refused more or less often.</p>` : html`<${Table} caption="Impact" columns=${columns} rows=${limits.filter((one) => !isSame(one))} keyOf=${({ limit }: Impact['limits'][number]) => limit} />`}
     <details class="small quiet"><summary>${exact ? 'Assumptions' : 'An estimate. Assumptions'}</summary><ul>${assumptions.map((one) => html`<li key=${one}>${one}</li>`)}</ul></details>
   </div>`
 }

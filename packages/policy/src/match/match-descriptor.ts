@@ -121,7 +121,7 @@ export function readDescriptorPath(path: string): { readonly path: string } | { 
   for (const [at, segment] of segments.entries()) {
     const isValue = at > 0 && at % 2 === 0
     const isPattern = segment.startsWith(':') || (segment.endsWith('*') && segment.length > 1)
-    if (isPattern && !isValue) return { why: `has the pattern ${segment} in place of a key or the domain` }
+    if (isPattern && !isValue) return { why: `has the pattern ${segment} instead of a key or the domain` }
     const text = decodeEscapes(segment.startsWith(':') || !isPattern ? segment : segment.slice(0, -1))
     if (text === undefined) return { why: 'has a broken percent-escape' }
     if (segment.startsWith(':')) read.push(segment)

@@ -21,8 +21,8 @@ test.each([
   ['# only a comment\n', '1:1  must be a policy (a map of its keys), but is empty'],
   ['[]', '1:1  must be a policy (a map of its keys), but is a list'],
   ['plans: {}', '1:1  needs `version`'],
-  ['version: 2', '1:10  version: must be 1, the only version there is'],
-  ['version: "1"', '1:10  version: must be 1, the only version there is'],
+  ['version: 2', '1:10  version: must be 1, the only supported version'],
+  ['version: "1"', '1:10  version: must be 1, the only supported version'],
 ])('%j is not a policy', (text, problem) => {
   const parsed = parsePolicy(text, 'weir.yaml')
   expect(parsed.kind === 'problems' && parsed.problems.map(formatProblem)).toEqual([`weir.yaml:${problem}`])

@@ -27,7 +27,7 @@ export function isWithinBounds(reader: PolicyReader, at: SourcePosition, fields:
   const { algorithm, size, span, lease } = limit
   // Nobody leases from what admits nothing; a subject's own size may be 0.
   if (lease > size && size > 0)
-    return refuse('lease', `must be at most the size, ${size}: a process cannot hold more units than the limit has`)
+    return refuse('lease', `must not exceed the size, ${size}: a process cannot hold more units than the limit has`)
   return span.kind === 'period' || bounds[algorithm](limit, span.ms, refuse)
 }
 
@@ -38,7 +38,7 @@ const bounds: Readonly<Record<Algorithm, (limit: Limit, windowMs: number, refuse
   fixed_window: () => true,
   sliding_window(_, windowMs, refuse) {
     if (windowMs <= slidingWindowMsMax) return true
-    const reason = 'longer windows could not be counted exactly'
+    const reason = 'longer windows cannot be counted exactly'
     return refuse('window', `a sliding_window is at most ${inDays(slidingWindowMsMax)} long: ${reason}`)
   },
   sliding_log({ size }, _, refuse) {
@@ -46,7 +46,7 @@ const bounds: Readonly<Record<Algorithm, (limit: Limit, windowMs: number, refuse
     return refuse('size', `a sliding_log has at most ${slidingLogSizeMax} units: it stores the time of each unit`)
   },
   token_bucket({ size, capacity }, windowMs, refuse) {
-    const reason = 'larger sizes could not be counted exactly'
+    const reason = 'larger sizes cannot be counted exactly'
     if (size > tokenBucketUnitsMax) {
       return refuse('size', `a token_bucket has a size of at most ${tokenBucketUnitsMax}: ${reason}`)
     }

@@ -40,7 +40,7 @@ const thresholds = t.checked(
       const isAbove = 'percent' in value ? value.percent > last.percent : value.units > last.units
       if (!isAbove) {
         const before = 'percent' in value ? `${last.percent}%` : String(last.units)
-        reader.problem(at, `must be above the ${before} before it`)
+        reader.problem(at, `must be higher than the ${before} before it`)
         return []
       }
       Object.assign(last, value)
@@ -64,7 +64,7 @@ const blockLengths = t.checked(
   (found, reader): readonly number[] => {
     for (const [index, { value, at }] of found.entries()) {
       const before = found[index - 1]?.value
-      if (before !== undefined && value <= before) reader.problem(at, 'must be longer than the one before it')
+      if (before !== undefined && value <= before) reader.problem(at, 'must be longer than the previous duration')
     }
     return found.map(({ value }) => value)
   },
@@ -137,12 +137,12 @@ export function checkSettings(
     reader.refuseKey(fields, 'burst', `only a ${algorithmsWith('hasBurst')} has a \`burst\`; this is a ${of.algorithm}`)
   }
   if (mode === 'shadow') {
-    reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` blocks nobody; remove it')
+    reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` never blocks; remove it')
   }
   if (thresholdsAt !== undefined && (values.thresholds?.length ?? 0) > 0) {
-    if (size === 0) reader.problem(thresholdsAt, 'are never reached with a `size` of 0; remove them')
+    if (size === 0) reader.problem(thresholdsAt, 'can never be reached with a `size` of 0; remove them')
     else if (of.span?.kind === 'window' && of.cooldownMs === 0) {
-      const why = 'otherwise they would alert endlessly'
+      const why = 'otherwise they would send alerts endlessly'
       reader.problem(thresholdsAt, `need a \`period\`, or a \`cooldown\` with a \`window\`: ${why}`)
     }
   }

@@ -150,7 +150,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   if (fields === undefined) return undefined
   const version = fields.get('version')
   if (version !== undefined && reader.scalar(version) !== 1)
-    reader.problem(version, 'must be 1, the only version there is')
+    reader.problem(version, 'must be 1, the only supported version')
   // A section that is empty, say because all of it is commented out, is as good as one left out.
   const section = <T, N = T>(name: string, read: (reader: PolicyReader, at: SourcePosition) => T, none: N): T | N => {
     const field = fields.get(name)

@@ -37,7 +37,7 @@ export const readBlocks = (reader: PolicyReader, at: SourcePosition) =>
     }
     const exemptAt = found.fields.get('exempt')
     if (isExempt && network === undefined && exemptAt !== undefined) {
-      return reader.problem(exemptAt, 'goes with `ip`: only addresses are exempt')
+      return reader.problem(exemptAt, 'needs `ip`: only addresses can be exempt')
     }
     return untilMs === undefined ? undefined : { name, subject, keyId, network, isExempt, untilMs }
   })

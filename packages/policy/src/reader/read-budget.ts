@@ -15,7 +15,7 @@ const thresholds = t.checked(
   (found, reader): readonly number[] => {
     for (const [index, { value, at }] of found.entries()) {
       const before = found[index - 1]?.value ?? 0
-      if (value <= before) reader.problem(at, `must be above the ${before}% before it`)
+      if (value <= before) reader.problem(at, `must be higher than the ${before}% before it`)
     }
     return found.map(({ value }) => value)
   },
@@ -41,7 +41,7 @@ export function budgetOn(
   const digits = list === undefined ? undefined : prices.get(list)?.digits
   const fine = digits === undefined ? undefined : tooFine(written.amount, digits)
   if (list === undefined) reader.problemAtKey(at, 'needs a price list: its amount is in the currency of `prices`')
-  else if (written.amount === 0n) reader.problem(at, 'has the amount 0; for no budget, remove `budget`')
+  else if (written.amount === 0n) reader.problem(at, 'must not be 0; if there is no budget, remove `budget`')
   else if (fine !== undefined) reader.problem(at, `its amount ${fine}`)
   return { budget: written }
 }

@@ -41,7 +41,7 @@ const headerName = t.checked(
   (written, reader, at) => {
     const name = written.toLowerCase()
     if (cookies.includes(name)) {
-      const why = 'so any page could call on behalf of its visitors'
+      const why = 'so any website could send requests on behalf of its visitors'
       return reader.problem(at, `browsers send cookies automatically, ${why}`)
     }
     if (framing.includes(name)) return reader.problem(at, `the header ${name} describes the connection, not the caller`)
@@ -102,9 +102,9 @@ export const identity = t.object('identity', {
     t.integer(32, 64),
     defaultIdentity.ipv6Prefix,
   ),
-  anonymous: t.orEmpty('Plan of callers without a credential. Default: they are refused.', planName),
+  anonymous: t.orEmpty('Plan for callers without a credential. Default: their requests are refused.', planName),
   unknown: t.orEmpty(
-    'Plan of subjects that are not in the policy but named with a token, at the check API or over gRPC. Default: they are refused.',
+    'Plan for subjects that are not in the policy, when a token names them at the check API or over gRPC. Default: their requests are refused.',
     planName,
   ),
 })

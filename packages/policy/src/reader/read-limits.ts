@@ -238,7 +238,7 @@ function readSpan(
   const [window, period] = [fields.get('window'), fields.get('period')]
   if (window !== undefined && period !== undefined) {
     const note = reader.lineNote(window)
-    return reader.problemAtKey(period, `conflicts with \`window\`${note}; a limit has only one of them`)
+    return reader.problemAtKey(period, `conflicts with \`window\`${note}; a limit supports only one of them`)
   }
   if (window !== undefined) return ms === undefined ? undefined : { kind: 'window', ms }
   const mayHavePeriod = algorithm === undefined || algorithmFacts[algorithm].resetsAtOnce
@@ -256,9 +256,8 @@ function checkPeriod(reader: PolicyReader, fields: Fields, by: readonly ScopePar
   if (span?.kind !== 'period') return
   const byAt = fields.get('by')
   if (byAt !== undefined && by.length > 0 && !isOfOneSubject(by)) {
-    const missing = 'calendar periods over several subjects (whose time zone would apply?)'
-    const instead = 'add subject or key to `by`'
-    reader.problem(byAt, `this version of Weir does not have ${missing}; ${instead}`)
+    const why = "a calendar period needs one subject, because it uses the subject's time zone"
+    reader.problem(byAt, `${why}; add subject or key to \`by\``)
   }
   const why = 'only a limit with a `window` has a `cooldown`'
   reader.refuseKey(fields, 'cooldown', `a limit with a \`period\` alerts once per period; ${why}`)
@@ -268,10 +267,10 @@ function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algo
   const block = fields.get('block')
   if (algorithm === undefined) return
   if (!algorithmFacts[algorithm].resetsAtOnce) {
-    const why = `a ${algorithm} counts every unit by the time at which it is used`
+    const why = `a ${algorithm} counts every unit at the time it is used`
     reader.refuseKey(fields, 'lease', `only a ${algorithmsWith('resetsAtOnce')} has a \`lease\`: ${why}`)
   } else if (block !== undefined) {
-    const why = 'a process that holds units would admit blocked subjects'
+    const why = 'a process with leased units would admit blocked subjects'
     reader.refuseKey(fields, 'lease', `conflicts with \`block\`${reader.lineNote(block)}: ${why}`)
   }
 }

@@ -40,7 +40,7 @@ function readMap(reader: PolicyReader, at: SourcePosition): OnExceed | undefined
   if (fields === undefined) return undefined
   const challengeAt = fields.get('challenge')
   if (challengeAt !== undefined && (fields.has('delay') || fields.has('queue'))) {
-    return reader.problemAtKey(challengeAt, 'conflicts with `delay` or `queue`; a limit does only one of them')
+    return reader.problemAtKey(challengeAt, 'conflicts with `delay` and `queue`; a limit supports only one of them')
   }
   if (challengeAt !== undefined) {
     const { challenge: url } = t.readMembers(reader, fields, challengeMembers)
@@ -65,7 +65,7 @@ export function checkOnExceed(reader: PolicyReader, fields: Fields, { kind }: On
   const [at, mode, block, lease] = ['onExceed', 'mode', 'block', 'lease'].map((name) => fields.get(name))
   if (at === undefined) return
   if (kind !== 'deny' && mode !== undefined && reader.scalar(mode) === 'shadow') {
-    reader.problemAtKey(at, 'a limit with `mode: shadow` refuses nothing; remove it')
+    reader.problemAtKey(at, 'a limit with `mode: shadow` never refuses; remove it')
   } else if (kind === 'block' && block === undefined) {
     reader.problemAtKey(at, '`block` needs a duration, such as `block: 10m` in the same limit')
   } else if (goesWithBlock({ kind })) return
@@ -74,7 +74,7 @@ export function checkOnExceed(reader: PolicyReader, fields: Fields, { kind }: On
   } else if (lease !== undefined) {
     const why =
       kind === 'delay'
-        ? 'a process that holds units would admit a paused subject'
+        ? 'a process with leased units would admit a paused subject'
         : 'leased units are counted in advance'
     reader.problemAtKey(at, `\`${kind}\` conflicts with \`lease\`${reader.lineNote(lease)}: ${why}`)
   }
@@ -90,5 +90,5 @@ export function onExceedOfOwn(
   if (mode === 'shadow') return { kind: 'deny' }
   const block = fields.get('block')
   if (block === undefined || goesWithBlock(limit.onExceed)) return limit.onExceed
-  return reader.problemAtKey(block, `does not go with the limit's \`onExceed: ${limit.onExceed.kind}\``)
+  return reader.problemAtKey(block, `conflicts with the limit's \`onExceed: ${limit.onExceed.kind}\``)
 }

@@ -38,15 +38,15 @@ export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
       return reader.problemAtKey(at, `there is no limit ${JSON.stringify(name)}${near}`)
     }
     if (plan !== undefined && !isOfPlan(limit, plan.name)) {
-      return reader.problemAtKey(at, `never applies to this subject: ${name} is not for the plan ${plan.name}`)
+      return reader.problemAtKey(at, `does not apply to this subject: ${name} is not for the plan ${plan.name}`)
     }
     if (plan !== undefined && !everybodys.has(name) && plan.limits.every((one) => one.name !== name)) {
       const near = reader.near(name, [...plan.limits.map((one) => one.name), ...everybodys])
       const why = `neither the plan ${plan.name} nor a route names it, nor does it apply to all`
-      return reader.problemAtKey(at, `never applies to this subject: ${why}${near}`)
+      return reader.problemAtKey(at, `does not apply to this subject: ${why}${near}`)
     }
     if (!isOfOneSubject(limit.by)) {
-      const why = 'it counts several subjects together, and a count cannot have two sizes'
+      const why = 'it counts several subjects together, so one subject cannot have its own size'
       return reader.problemAtKey(at, `a subject cannot override ${name}: ${why}`)
     }
     const fields = reader.fields(at, "a subject's override of a limit", settingKeys)

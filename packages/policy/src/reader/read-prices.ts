@@ -62,7 +62,7 @@ const tiers: t.ValueType<readonly PriceTier[]> = {
       const isLast = index === found.length - 1
       if (isLast && upTo !== undefined) return reader.problem(tierAt, 'is the last tier, which must not have `up_to`')
       if (isLast) break
-      if (upTo === undefined) return reader.problem(tierAt, 'needs `up_to`: only the last tier may omit it')
+      if (upTo === undefined) return reader.problem(tierAt, 'needs `up_to`; only the last tier omits it')
       if (upTo <= end) return reader.problem(tierAt, `ends at ${upTo}, but the tier before at ${end}`)
       end = upTo
     }
@@ -193,7 +193,7 @@ function readLines(reader: PolicyReader, written: WrittenLines, named: t.Located
     if (names.has(name)) reader.problem(at, `another line is also called ${name}`)
     names.add(name)
     if (routes === undefined && rest !== undefined) {
-      reader.problem(at, `names no routes, but the line ${rest} already covers all other routes`)
+      reader.problem(at, `covers all other routes, but the line ${rest} already does`)
     }
     if (routes === undefined) rest ??= name
     named.push(...(routes ?? []))

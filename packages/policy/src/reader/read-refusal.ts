@@ -51,8 +51,9 @@ const setHeaders: t.ValueType<Readonly<Record<string, string>>> = {
       const isText = (text: string) => (headerValue.test(text) ? text : undefined)
       const value = reader.text(field, 'a text of 1 to 512 printable ASCII characters', isText)
       if (!headerName.test(name)) reader.problemAtKey(field, 'is not a header name')
-      else if (notToSet.test(name)) reader.problemAtKey(field, 'is a header of Weir, the connection or a session')
-      else if (found.has(name)) reader.problemAtKey(field, 'is written twice: header names ignore case')
+      else if (notToSet.test(name))
+        reader.problemAtKey(field, 'is set by Weir, or belongs to the connection or a session')
+      else if (found.has(name)) reader.problemAtKey(field, 'is set twice: header names are case-insensitive')
       if (value !== undefined) found.set(name, value)
     }
     return Object.fromEntries(found)
@@ -112,7 +113,7 @@ export function readRefusals(reader: PolicyReader, at: SourcePosition): Readonly
 
 /** `refusal`, which is that of limits, and `refusals` by kind: keys of a route and of a limit. */
 export const refusalMembers = {
-  refusal: t.optional('Response to requests that a limit refuses (429): short for `refusals.limit`.', refusal),
+  refusal: t.optional('Response to requests that a limit refuses (429). Short for `refusals.limit`.', refusal),
   refusals: t.optional('Responses to refused requests, by reason.', kinds),
 }
 

@@ -31,7 +31,7 @@ export const readSilences = (reader: PolicyReader, at: SourcePosition) =>
     if (found === undefined) return undefined
     const { types, limits, subjects, from, until } = found.values
     if (types === undefined && limits === undefined && subjects === undefined) {
-      reader.problem(field, 'needs `subjects`, `limits` or `types`: otherwise it would suppress every alert')
+      reader.problem(field, 'needs `subjects`, `limits` or `types`: otherwise it would silence every alert')
     }
     const untilAt = found.fields.get('until')
     if (from === undefined || until === undefined || untilAt === undefined) return undefined

@@ -56,7 +56,7 @@ export function readTokens(reader: PolicyReader, at: SourcePosition): ReadonlyMa
     const scopesAt = found.fields.get('scopes')
     const tooFar = found.fields.has('subjects') ? scopes.filter((scope) => !isSubjectScope(scope)) : []
     if (scopesAt !== undefined && tooFar.length > 0) {
-      const most = `a token with \`subjects\` has no scope but ${subjectScopes.join(', ')}`
+      const most = `a token with \`subjects\` can only have the scope ${subjectScopes.join(', ')}`
       reader.problem(scopesAt, `${most}, but this one has ${tooFar.join(', ')}`)
     }
     const same = positions.get(sha256)

@@ -29,7 +29,10 @@ const cors = t.checked(
   }),
   (found, reader, at): Cors | undefined => {
     if (!found.credentials || !found.origins.includes('*')) return found
-    return reader.problem(at, 'allows every origin with credentials: any page could act as its visitor; name origins')
+    return reader.problem(
+      at,
+      'allows credentials from every origin, so any website could act as its visitors; list the origins',
+    )
   },
 )
 
@@ -70,7 +73,7 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Readonl
       if (owner === undefined) owners.set(one, name)
       else if (isWritten) reader.problem(hostAt, `the host ${one} already belongs to the upstream ${owner}`)
       else {
-        const why = `by default it serves every host, as the upstream ${owner} does ([] for routes only)`
+        const why = `serves every host by default, and so does the upstream ${owner} does ([] for routes only)`
         reader.problemAtKey(field, `needs \`hosts\`: ${why}`)
       }
     }

@@ -76,7 +76,7 @@ export class TextReader extends PolicyReader {
       const field = { parent: at, key: name, ...nodeOf(value), valueOffset: offsetOf(given) ?? keyOffset, keyOffset }
       const first = fields.get(name)
       if (first === undefined) fields.set(name, field)
-      else this.problemAtKey(field, `is written twice, first ${this.where(first)}`)
+      else this.problemAtKey(field, `is set twice, first ${this.where(first)}`)
     }
     return fields
   }
@@ -98,7 +98,7 @@ export class TextReader extends PolicyReader {
 
   override wrong(at: SourcePosition, message: string, hint = ''): undefined {
     if (!isAlias(at.node)) return super.wrong(at, message, hint)
-    return this.problem(at, 'is a YAML alias, which a policy does not support; write the value out')
+    return this.problem(at, 'is a YAML alias, which policies do not support; write the value out')
   }
 
   protected lineOf({ keyOffset }: SourcePosition): number {

@@ -11,7 +11,7 @@ const nothingKept = { upstreams: false, routes: false }
 const asValues = (text: string) => readValues(parse(text, { uniqueKeys: false }), emptyPolicy, nothingKept).policy
 
 /** What values cannot have: they are there once, and no longer YAML. */
-const onlyInText = /is not valid YAML|is written twice|YAML alias/
+const onlyInText = /is not valid YAML|is set twice|YAML alias/
 const bad = badPolicies.filter(({ text, problems }) => !onlyInText.test([text, ...problems].join('\n')))
 
 test.each(bad)('$name is refused without its text too', ({ text }) => {

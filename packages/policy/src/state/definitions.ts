@@ -141,7 +141,7 @@ function faultsOfEntities(definitions: Definitions): readonly PolicyFault[] {
   for (const { name, body } of definitions.route.values()) {
     if (!Object.hasOwn(body, 'match')) continue
     const path = pathBelow(sectionOf.route, name)
-    faults.push({ path: `${path}.match`, message: `is written twice, first at ${path}` })
+    faults.push({ path: `${path}.match`, message: `is set twice, first at ${path}` })
   }
   let length = 0
   for (const kind of definitionKinds) for (const entity of definitions[kind].values()) length += textLengthOf(entity)

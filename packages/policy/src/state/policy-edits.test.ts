@@ -171,7 +171,7 @@ test('a change that leaves an entity without the plan or limit that it names is 
   ])
   expect(refused(state, put('plan', 'free', { limits: ['day'] }), put('route', 'GET /a', { upstream: 'api' }))).toEqual(
     [
-      'subjects.c.limits.minute: never applies to this subject: neither the plan free nor a route names it, nor does it apply to all',
+      'subjects.c.limits.minute: does not apply to this subject: neither the plan free nor a route names it, nor does it apply to all',
     ],
   )
   expect(refused(state, put('route', 'GET /:x', { cost: 0 }), put('route', 'GET /:y', {}))).toEqual([
@@ -267,7 +267,7 @@ test('a route that is not edited must fit the definitions that are', () => {
     'routes["GET /a"].limits: adds up to 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
   ])
   expect(refused(state, ...more, put('route', 'GET /a', { match: 'GET /a' }))).toEqual([
-    'routes["GET /a"].match: is written twice, first at routes["GET /a"]',
+    'routes["GET /a"].match: is set twice, first at routes["GET /a"]',
   ])
 })
 

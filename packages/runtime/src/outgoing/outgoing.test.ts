@@ -115,7 +115,7 @@ describe('addresses that others chose', () => {
     ['nothing at all', []],
   ])('never reach a name that is at %s', async (_, addresses) => {
     const { outgoing } = namesOf({ 'hooks.example.com': [addresses] })
-    await expect(post(outgoing, `http://hooks.example.com:${port}/`)).rejects.toThrow('which is not public')
+    await expect(post(outgoing, `http://hooks.example.com:${port}/`)).rejects.toThrow('which is not a public address')
     await outgoing.close()
   })
 
@@ -125,7 +125,7 @@ describe('addresses that others chose', () => {
     const url = `http://rebinds.example.com:${port}/`
     await expect(post(outgoing, url)).rejects.not.toThrow('not public')
     expect(asked).toEqual(['rebinds.example.com'])
-    await expect(post(outgoing, url)).rejects.toThrow('127.0.0.1, which is not public')
+    await expect(post(outgoing, url)).rejects.toThrow('127.0.0.1, which is not a public address')
     await outgoing.close()
     expect(requests).toBe(0)
   })
@@ -221,6 +221,6 @@ describe('isPublicAddress', () => {
 
 describe('createPublicLookup', () => {
   it('refuses a name that resolves to this machine, at connect time', async () => {
-    await expect(promisify(createPublicLookup())('localhost', {})).rejects.toThrow('which is not public')
+    await expect(promisify(createPublicLookup())('localhost', {})).rejects.toThrow('which is not a public address')
   })
 })

@@ -47,7 +47,7 @@ test('a file that is wrong is named and not used', () => {
     'default.de.txt must be called TYPE.txt|html|s',
     'default.md must be called TYPE.txt|html|slack',
     'default.slack has 65537 characters; a templat',
-    'default.txt must begin with a line such as Su',
+    'default.txt must begin with a subject line, s',
     'weir.quota.reached.txt names {{constructor}};',
     'weir.quota.txt must be called TYPE.txt|html|s',
   ])

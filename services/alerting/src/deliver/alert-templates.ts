@@ -55,7 +55,7 @@ function problemOf(file: string, text: string): string | undefined {
   if (text.length > lengthMax) return `has ${text.length} characters; a template has at most ${lengthMax}`
   const unknown = namesInTemplate(text).find((name) => !names.includes(name))
   if (unknown !== undefined) return `names {{${unknown.slice(0, 40)}}}; a template may name ${names.join(', ')}`
-  if (file.endsWith('.txt') && !mailForm.test(text)) return 'must begin with a line such as Subject: {{title}}'
+  if (file.endsWith('.txt') && !mailForm.test(text)) return 'must begin with a subject line, such as Subject: {{title}}'
   return undefined
 }
 

@@ -129,7 +129,7 @@ test('an alert is given up after ten attempts, and after four days', async () =>
   expect(await deliver({ ...job, attempts: 1 })).toMatchObject({ kind: 'given_up' })
   expect(rows).toMatchObject([
     { outcome: 'given_up', attempt: 10, next_try: null },
-    { outcome: 'given_up', attempt: 1, error: 'not tried again: its time is over' },
+    { outcome: 'given_up', attempt: 1, error: 'not retried: the retry period has ended' },
   ])
   expect(counters.deliveries.webhook.results.given_up).toBe(2)
 })

@@ -132,7 +132,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     const reasonNot = isTest ? undefined : await disabled.reasonFor(endpoint)
     if (reasonNot !== undefined) return drop(job, reasonNot, endpoint.type)
     if (nowMs > job.giveUpMs) {
-      const error = 'not tried again: its time is over'
+      const error = 'not retried: the retry period has ended'
       return giveUp(job, endpoint, error, rowOf(job, { outcome: 'given_up', atMs: nowMs, endMs: nowMs, error }))
     }
     if (endpoint.isPaused && !isTest) return { kind: 'later', job, atMs: nowMs + pausedLookMs }

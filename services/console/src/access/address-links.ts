@@ -132,7 +132,10 @@ export function registerAddressLinks(app: FastifyInstance, sources: Sources, cha
         if (found === undefined) return unknown(reply)
         const changed = await changer.change(purpose, (state) => plan(state, found, clock.nowMs()))
         if (changed.kind === 'problem') {
-          log.error({ problem: changed.problem, subject: found.subject, purpose }, 'link from a mail had no effect')
+          log.error(
+            { problem: changed.problem, subject: found.subject, purpose },
+            'a link from a mail could not be used',
+          )
           return send(reply, 503, 'Try again later', '<p>Nothing was changed. Try again, or ask the sender.</p>')
         }
         return send(reply, 200, done[0], `<p>${escapeText(done[1](found.subject))}</p>`)

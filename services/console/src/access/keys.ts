@@ -119,7 +119,7 @@ export function registerKeys(app: FastifyInstance, sources: Sources, changer: Po
       return answerProblem(reply, noEntity(state, 'subject', subject))
     }
     const found = pageOfKeys(state, subject, after, limit)
-    return found ?? answerProblem(reply, badRequest('`after` must be `next` of an earlier page'))
+    return found ?? answerProblem(reply, badRequest('`after` must be the `next` value of an earlier page'))
   })
 
   serveChange(app, changer, createKey, (state, { params: { id }, body }) =>

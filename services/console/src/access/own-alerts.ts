@@ -31,7 +31,7 @@ export const isAlive = ({ atMs }: OwnAlerts['pending'][number], nowMs: number): 
 const unseen = /\p{C}/u
 /** Changes are batches of the policy, which every process reads. */
 const choiceRate = { size: 10, capacity: 10, span: { kind: 'window', ms: 60_000 }, boundaries: undefined } as const
-const tooManyChoices = tooManyQuestions('You can change your alert settings at most 10 times a minute.')
+const tooManyChoices = tooManyQuestions('You can change your alert settings up to 10 times a minute.')
 
 /** Makes the policy say what a customer has chosen. */
 export function planOwnAlerts<T>(
@@ -115,7 +115,9 @@ function planChoice(
   if (gone !== undefined) return refused(`${gone} has unsubscribed. Ask your provider to send it alerts again.`)
   const endpoint = [...policy.endpoints.values()].find((one): one is EndpointOf<'subject'> => one.type === 'subject')
   if (fresh.length > 0 && (endpoint === undefined || !hasKey)) {
-    return refused('No customer gets mail: there is no endpoint of type subject, or WEIR_UNSUBSCRIBE_KEY is not set.')
+    return refused(
+      'Customers cannot get mail: there is no endpoint of type subject, or WEIR_UNSUBSCRIBE_KEY is not set.',
+    )
   }
   const added = fresh.map((one) => ({ email: one, atMs: nowMs, isRemoved: false }))
   const sorted = [...new Set(percents)].sort((a, b) => a - b)

@@ -143,7 +143,7 @@ describe('alerts', () => {
     const { body } = await ask('/v1/subjects/acme')
     expect((await ask('PUT /v1/subjects/acme', { body: { ...JSON.parse(body), contact } })).statusCode).toBe(200)
     expect((await test({ subject: 'acme' })).statusCode).toBe(202)
-    expect((await test({})).json().detail).toContain('name it in `subject`')
+    expect((await test({})).json().detail).toContain('set `subject`')
     expect((await ask('POST /v1/endpoints/ops/test', { body: { subject: 'acme' } })).statusCode).toBe(400)
     expect(tested).toEqual(['customers acme'])
     const again = { body: { endpoint: 'customers' } }

@@ -49,7 +49,7 @@ function parseAfter(after: string): { timeMs: number; id: string } | undefined {
   return Number.isNaN(timeMs) ? undefined : { timeMs, id }
 }
 
-const noAnswer = 'ClickHouse or Kafka did not answer. Ask again; it is safe to repeat.'
+const noAnswer = 'ClickHouse or Kafka did not respond. Try again; repeating the request is safe.'
 
 const unanswered = {
   what: 'alerts unavailable',
@@ -150,7 +150,10 @@ export function registerAlerts(app: FastifyInstance, sources: Sources): void {
     const endpoint = sources.policy.state?.policy.endpoints.get(name)
     if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
     if (endpoint.type !== 'webhook' || endpoint.secretEnv !== undefined) {
-      return answerProblem(reply, unknown(`Weir makes no secret for ${name}: only for webhooks without secretEnv.`))
+      return answerProblem(
+        reply,
+        unknown(`Weir makes no secret for ${name}: it makes secrets only for webhooks without secretEnv.`),
+      )
     }
     const [secret] = endpointSecrets(signingKeysOf(sources.access.unsubscribeKey()), name)
     if (secret === undefined) return answerProblem(reply, secretUnavailable)
@@ -163,7 +166,7 @@ export function registerAlerts(app: FastifyInstance, sources: Sources): void {
     const subject = body?.subject
     const isOfSubjects = endpoint.type === 'subject'
     if (isOfSubjects !== (subject !== undefined)) {
-      const what = isOfSubjects ? 'is sent to the contact of a subject: name it in `subject`' : 'takes no `subject`'
+      const what = isOfSubjects ? 'sends alerts to the contact of a subject: set `subject`' : 'takes no `subject`'
       return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
     }
     if (subject !== undefined && targetsNamed(sources, endpoint, subject).length === 0) {

@@ -46,7 +46,7 @@ function planCreate(state: PolicyState, given: NewSilence, by: string, nowMs: nu
   }
   const askedMs = from === undefined ? nowMs : parseTimeMs(from)
   if (askedMs === undefined || askedMs < nowMs - clockSlackMs || askedMs > nowMs + aheadMaxMs) {
-    return reject(wrong('from', 'must be a time from now on and within 90 days, such as 2027-01-31T00:00:00Z'))
+    return reject(wrong('from', 'must be a time in the next 90 days, such as 2027-01-31T00:00:00Z'))
   }
   // Alerts that were raised before are on their way: none of them is silenced.
   const fromMs = Math.max(askedMs, nowMs)

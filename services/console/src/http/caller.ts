@@ -56,7 +56,7 @@ const tooManyWrong: Problem = {
   status: 429,
   detail: 'Too many wrong credentials from this address. A valid credential is accepted at any time.',
 }
-const twoCredentials = badRequest('Send one credential: Authorization or X-API-Key, not both.')
+const twoCredentials = badRequest('Send only one credential: Authorization or X-API-Key.')
 
 /** The credential of an `Authorization: Bearer` header; empty if there is none. */
 const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''

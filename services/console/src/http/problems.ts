@@ -23,7 +23,7 @@ export const preconditionFailed = (detail: string): Problem =>
 export const retired = (detail: string): Problem => problem('retired', 'Gone', 410, detail)
 
 /** This process has not read the policy yet. */
-export const policyUnread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
+export const policyUnread = policyUnavailable('The policy has not been read yet: Kafka does not respond.')
 /** Redis does not answer, so that counts cannot be changed. */
 export const limitsUnavailable = (detail: string): Problem => problem('limits-unavailable', 'Unavailable', 503, detail)
 /** ClickHouse or Kafka does not answer a request about alerts. */

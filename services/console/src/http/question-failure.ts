@@ -30,7 +30,7 @@ export function questionFailure(
 }
 
 /** What most callers get where ClickHouse does not answer. */
-export const askAgain = 'ClickHouse did not answer. Ask again; it is safe to repeat.'
+export const askAgain = 'ClickHouse did not respond. Try again; repeating the request is safe.'
 
 /** What is said of a question that servers do not answer. */
 export interface Unanswered {

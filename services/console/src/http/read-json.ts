@@ -31,12 +31,12 @@ export function readJson(app: FastifyInstance): void {
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') return done(null, undefined)
     if (!isTooDeep(body)) return parse(request, body, done)
-    const error = new Error(`The body is nested deeper than ${depthMax} levels, and no part of a policy is.`)
+    const error = new Error(`The body is nested more than ${depthMax} levels deep, which no policy needs.`)
     done(Object.assign(error, { statusCode: 400 }), undefined)
   })
   app.addContentTypeParser('*', ({ headers }, _body, done) => {
     const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
-    const error = new Error(`A body of the type ${headers['content-type']} is not taken here: send application/json.`)
+    const error = new Error(`A body of the type ${headers['content-type']} is not accepted: send application/json.`)
     done(isEmpty ? null : Object.assign(error, { statusCode: 415 }), undefined)
   })
 }

@@ -118,10 +118,10 @@ export class Sessions {
     if (host !== publicUrl?.host && !isLoopback(nameOf(host))) {
       const known =
         publicUrl === undefined ? 'on its own machine, or WEIR_CONSOLE_PUBLIC_URL must be set' : publicUrl.origin
-      return forged(`Browsers open this console by another address: ${known}.`)
+      return forged(`This console has a different address for browsers: ${known}.`)
     }
     const isOwn = site === 'same-origin' || (site === 'none' && (method === 'GET' || method === 'HEAD'))
-    return isOwn ? undefined : forged('A cookie counts only in requests that a page of this console sends.')
+    return isOwn ? undefined : forged('Cookies are accepted only in requests sent by pages of this console.')
   }
 
   /** Whether a request comes with a session's cookie, be it valid or not. */
@@ -143,14 +143,14 @@ export class Sessions {
     const { headers, method } = request
     const refused = (found: Problem): FoundSession => ({ kind: 'refused', problem: found })
     if (headers.authorization !== undefined || headers['x-api-key'] !== undefined) {
-      return refused(badRequest('Send one credential: the cookie of a session, Authorization or X-API-Key.'))
+      return refused(badRequest('Send only one credential: a session cookie, Authorization or X-API-Key.'))
     }
     const foreign = this.whyForeign(request)
     if (foreign !== undefined) return refused(foreign)
     const session = this.find(headers)
     if (session === undefined) return refused(isOver)
     if (method !== 'GET' && method !== 'HEAD' && headers['x-weir-csrf'] !== session.csrf) {
-      return refused(forged('The page must send X-Weir-CSRF as the session gave it. Load the page again.'))
+      return refused(forged('The header X-Weir-CSRF is missing or wrong. Reload the page.'))
     }
     const caller = await session.findAgain()
     if (caller !== undefined) return { ...session, kind: 'caller', caller, session }

@@ -24,7 +24,7 @@ const unanswered = {
   what: 'blocks could not be listed',
   problem: (error: unknown) => {
     const from = error instanceof WeirError || isRedisFault(error) ? 'Redis' : 'ClickHouse'
-    return blocksUnavailable(`${from} did not answer. Ask again; it is safe to repeat.`)
+    return blocksUnavailable(`${from}did not respond. Try again; repeating the request is safe.`)
   },
 }
 

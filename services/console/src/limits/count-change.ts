@@ -12,7 +12,7 @@ import { answerChange } from '../policy/answer-change.ts'
 
 /** Repeating it does no harm, and brings the entry. */
 const unaudited =
-  'Redis has done it, but Kafka did not confirm its entry in the audit: processes may refuse from memory for a while, and a loss of Redis would bring back what was reset. Repeat it when Kafka is back.'
+  'Redis made the change, but Kafka did not confirm the audit entry. Processes may keep refusing from memory for a while, and if Redis loses its data the old counts return. Repeat the request when Kafka is back.'
 
 /** Resets that Kafka did not confirm, by limit: some kilobytes each, and operators repeat them. */
 const unconfirmedMax = 100
@@ -23,7 +23,7 @@ export const noRedis = limitsUnavailable(
   'This console was started without WEIR_REDIS_URL, so it cannot reach what limits have counted.',
 )
 
-const mayBeHalf = 'Redis did not answer. What was done may be half of it; it is safe to repeat.'
+const mayBeHalf = 'Redis did not respond, so the change may be incomplete. Repeat the request; repeating it is safe.'
 
 /** Only the log gets Redis's own words: they may hold an address or a user. */
 export function redisProblem(error: unknown, log: FastifyBaseLogger, detail = mayBeHalf): Problem {

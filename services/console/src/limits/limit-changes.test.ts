@@ -69,6 +69,6 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
     store.isAway = true
     const answer = await ask(request)
     expect([answer.statusCode, counts.length]).toEqual([503, 1])
-    expect(answer.json().detail).toContain('Redis has done it, but Kafka did not confirm its entry in the audit')
+    expect(answer.json().detail).toContain('Redis made the change, but Kafka did not confirm the audit entry')
   })
 })

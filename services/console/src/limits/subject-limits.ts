@@ -19,7 +19,7 @@ function isKeyOf({ policy: { state } }: Sources, keyId: string, subject: string)
   return sha256 !== undefined && state?.keysOf(subject).includes(sha256) === true
 }
 
-const tooFast = tooManyQuestions('A customer may ask for its limits 10 times a second, and 20 times at once.')
+const tooFast = tooManyQuestions('Customers can read their limits 10 times a second, with bursts of up to 20.')
 
 /** Counts of a customer are looked up in the Redis that decides requests. A page asks again every few seconds. */
 const ownRate = { size: 10, capacity: 20, span: { kind: 'window', ms: 1_000 }, boundaries: undefined } as const
@@ -95,7 +95,7 @@ export function registerSubjectLimits(app: FastifyInstance, sources: Sources): v
         limits: limits.map((one) => shown(one, asked.subject)),
       }
     } catch (error) {
-      return answerProblem(reply, redisProblem(error, log, 'Redis did not answer. Ask again; nothing was changed.'))
+      return answerProblem(reply, redisProblem(error, log, 'Redis did not respond. Nothing was changed; try again.'))
     }
   })
 }

@@ -21,24 +21,24 @@ const { path } = exportUsage
 const hourMs = 3_600_000
 const unanswered = {
   what: 'usage could not be exported',
-  problem: usageUnavailable('ClickHouse did not answer. Ask again with the same cursors.'),
+  problem: usageUnavailable('ClickHouse did not respond. Try again with the same cursors.'),
 }
 
 /** Where an export begins, and where it ends if that is known; a text says what is wrong. */
 function readAsked({ from, since: sinceText, until: untilText }: QueryOf<typeof exportUsage>, nowMs: number) {
   const since = sinceText === undefined ? undefined : readExportCursor(sinceText)
   const until = untilText === undefined ? undefined : readExportCursor(untilText)
-  if (sinceText !== undefined && since === undefined) return '`since` is no cursor of an export'
-  if (untilText !== undefined && until === undefined) return '`until` is no cursor of an export'
+  if (sinceText !== undefined && since === undefined) return '`since` is not a cursor of an export'
+  if (untilText !== undefined && until === undefined) return '`until` is not a cursor of an export'
   const known = until ?? since
   if (known !== undefined) {
-    if (from !== undefined) return '`from` is of a first export: leave it out with `since` or `until`'
+    if (from !== undefined) return '`from` is only for the first export: omit it with `since` or `until`'
     const isBehind = since !== undefined && (known.fromMs !== since.fromMs || known.toMs < since.toMs)
     return isBehind
       ? '`until` belongs to a different or an earlier export than `since`'
       : { since, until, fromMs: known.fromMs }
   }
-  if (from === undefined) return 'needs `from`, or `since`: the cursor of the export before'
+  if (from === undefined) return 'needs `from` (first export) or `since` (the cursor of the previous export)'
   const wrong: string[] = []
   const readMs = readTime('from', from, { timeZone: 'UTC', nowMs }, wrong)
   if (readMs === undefined) return wrong.join('; ')

@@ -19,7 +19,7 @@ import type { MoneySource } from './money-source.ts'
 
 const unanswered = {
   what: 'spend could not be read',
-  problem: usageUnavailable('ClickHouse did not answer. Ask again later.'),
+  problem: usageUnavailable('ClickHouse did not respond. Try again later.'),
 }
 /** Zones with first days of months: two statements each. */
 const calendarsMax = 40
@@ -53,7 +53,7 @@ function* calendarsOf(policy: Policy, period: string, nowMs: number): Steps<read
     const { fromMs, toMs, previousMs } = span
     found.set(key, { subjects: [subject], month: { fromMs, toMs }, before: { fromMs: previousMs, toMs: fromMs } })
     if (found.size > calendarsMax)
-      return `priced subjects have more than ${calendarsMax} calendars: ask for them one by one`
+      return `priced subjects have more than ${calendarsMax} calendars: request them one by one`
   }
   return [...found.values()]
 }

@@ -13,7 +13,7 @@ import { shownCompleteness } from '../usage/completeness.ts'
 
 const unanswered = {
   what: 'month costs could not be read',
-  problem: usageUnavailable('ClickHouse did not answer. Ask again later.'),
+  problem: usageUnavailable('ClickHouse did not respond. Try again later.'),
 }
 
 /** Routes of closed invoices, which releases before 0.11 had, and what to use instead. */

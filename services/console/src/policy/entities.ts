@@ -31,7 +31,7 @@ function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
 /** Returns the problem that no entity has this name, with the name that was probably meant. */
 export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
   kind === 'identity'
-    ? { ...unknownName(kind, name), detail: 'The policy does not set identity: the defaults apply.' }
+    ? { ...unknownName(kind, name), detail: 'The policy does not set `identity`, so the defaults apply.' }
     : unknownName(kind, name, didYouMean(name, namesOf(state, kind)))
 
 /** Weir.yaml repeats a route's name in it, and a subject's keys; the entity has neither. */
@@ -39,7 +39,7 @@ function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | 
   if (kind === 'subject' && 'keys' in sent) return `create keys with POST /v1/subjects/${encodeURIComponent(name)}/keys`
   if (kind !== 'route' || !('match' in sent)) return sent
   const { match, ...body } = sent
-  return match === name ? body : `match must be the name of the route, ${JSON.stringify(name)}, or left out`
+  return match === name ? body : `match must be the name of the route, ${JSON.stringify(name)}, or be omitted`
 }
 
 /** Digits of the hash: no two versions of an entity meet by chance. */
@@ -57,9 +57,9 @@ function brokenCondition(entity: Entity | undefined, { headers }: FastifyRequest
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   const tag = entity === undefined ? undefined : entityTag(entity)
   if (ifMatch !== undefined && !lists(ifMatch, tag)) {
-    return tag === undefined ? 'It no longer exists.' : `It was changed in the meantime: its ETag is now ${tag}.`
+    return tag === undefined ? 'It no longer exists.' : `It has changed in the meantime: its ETag is now ${tag}.`
   }
-  return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It already exists, with the ETag ${tag}.` : undefined
+  return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It already exists with the ETag ${tag}.` : undefined
 }
 
 function planPut(

@@ -25,10 +25,10 @@ const spanMsMax = 7 * dayMs
 /** Each may keep a core busy for seconds. */
 const atOnce: SemaphoreBounds = { all: 2, perCredential: 2 }
 
-const tooMany = 'Two impact answers are being computed, which is the limit. Ask again after Retry-After.'
+const tooMany = 'Two impact replays are already running, which is the maximum. Try again after Retry-After.'
 const unanswered = {
   what: 'the impact of an edit could not be computed',
-  problem: usageUnavailable('ClickHouse did not answer. Nothing was changed; ask again later.'),
+  problem: usageUnavailable('ClickHouse did not respond. Nothing was changed; try again later.'),
   msMax: impactMsMax,
 }
 

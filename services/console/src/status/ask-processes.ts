@@ -17,7 +17,7 @@ export interface ProcessStatus extends StatusAddress, Pick<Status['processes'][n
 /** A process on the same network answers within milliseconds; one that does not is said to be silent. */
 const answerMs = 1_000
 /** What is said of such a process. */
-export const lateWords = `no answer within ${answerMs / 1_000} s`
+export const lateWords = `no response within ${answerMs / 1_000} s`
 /** A page of metrics has up to some 300 kB; a line of /readyz for each of some ten parts. */
 const answerBytesMax = 1024 * 1024
 

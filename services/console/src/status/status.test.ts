@@ -49,7 +49,7 @@ test('processes are asked at once; one that hangs, one that is gone and one that
   expect(found.map(({ name, ready, said, metrics }) => [name, ready, said, metrics])).toEqual([
     ['well', true, [], { weir_consumer_lag_records: 7, [unavailable]: 2, weir_endpoint_circuits_open: 4 }],
     ['waits', false, ['kafka: no answer'], {}],
-    ['hangs', false, ['no answer within 1 s'], {}],
+    ['hangs', false, ['no response within 1 s'], {}],
     ['gone', false, ['no answer: ECONNREFUSED'], {}],
   ])
 })
@@ -107,7 +107,7 @@ test('every part that is not as it should be has its sentence, and no other', as
 
 test('what is late once is told as it was before, what is late twice is told as late, and none is waited for', async () => {
   const never = new Promise<never>(() => undefined)
-  const late = { ...well, ready: false, said: ['no answer within 1 s'] }
+  const late = { ...well, ready: false, said: ['no response within 1 s'] }
   let isLate = false
   const status = {
     ...statusParts,
@@ -121,7 +121,7 @@ test('what is late once is told as it was before, what is late twice is told as 
   expect(await look()).toEqual(before)
   const startedAt = performance.now()
   expect(await look()).toEqual(
-    expect.arrayContaining(['gaps are not known: ClickHouse did not answer', 'metering: no answer within 1 s']),
+    expect.arrayContaining(['gaps are not known: ClickHouse did not answer', 'metering: no response within 1 s']),
   )
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })

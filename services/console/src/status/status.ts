@@ -34,7 +34,7 @@ async function readParts(sources: Sources, bridge: StatusBridge, nowMs: number):
     status.processes(),
   ])
   const processes = asked.map((one) => bridge.keep(one.url, one, one.said.includes(lateWords)))
-  const unreadPolicy = 'the policy is not read yet: Kafka does not answer'
+  const unreadPolicy = 'the policy has not been read yet: Kafka does not respond'
   return { completeness, gaps, failed, redis, processes, policy: policy.state ? undefined : unreadPolicy }
 }
 

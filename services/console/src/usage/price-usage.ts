@@ -30,13 +30,13 @@ interface Calendar {
 function monthsOf({ id, timeZone, anchor }: Subject, query: UsageQuery): readonly Period[] | string {
   const { fromMs, toMs, step } = query
   if (step === 'month' && (anchor !== 1 || timeZone !== query.timeZone)) {
-    return `price=true with step=month takes months of the subject's own: those of ${id} begin on day ${anchor} in ${timeZone}. Use step=total`
+    return `price=true with step=month needs months in the subject's time zone: the months of ${id} begin on day ${anchor} in ${timeZone}. Use step=total`
   }
   const months: Period[] = []
   for (let atMs = fromMs; atMs < toMs && months.length <= monthsMax; ) {
     const [startMs, nextMs] = periodBoundaries('month', timeZone, anchor, atMs)
     if (startMs !== atMs || nextMs > toMs) {
-      return `price=true takes whole months of each subject: one of ${id} is from ${iso(startMs)} to ${iso(nextMs)}`
+      return `price=true needs whole months in each subject's time zone: a month of ${id} is from ${iso(startMs)} to ${iso(nextMs)}`
     }
     months.push({ fromMs: startMs, toMs: nextMs })
     atMs = nextMs
@@ -58,7 +58,7 @@ function calendarsOf(subjects: readonly Subject[], query: UsageQuery): readonly 
     const months = monthsOf(subject, query)
     if (typeof months === 'string') return months
     count += months.length
-    if (count > monthsMax) return `price=true takes at most ${monthsMax} months of all calendars of a page`
+    if (count > monthsMax) return `price=true supports at most ${monthsMax} months across all calendars of a page`
     calendars.set(key, { ids: [subject.id], months })
   }
   return [...calendars.values()]
@@ -95,7 +95,7 @@ export async function priceRows<Row extends { readonly subject?: string; readonl
       const asked: UsageQuery = { ...whole, only: { subject: ids } }
       const byRoute = { ...asked, by: ['subject', 'route'] as const, ranking: undefined, subjectPrefix: undefined }
       const found = await ask(reach, byRoute, { after: undefined, rowsMax: rowsMax + 1 })
-      if (found.length > rowsMax) return `price=true adds up at most ${rowsMax} routes of subjects; lower limit`
+      if (found.length > rowsMax) return `price=true supports at most ${rowsMax} routes of subjects: lower limit`
       const used = Map.groupBy(found, ({ subject = '' }) => subject)
       for (const id of ids) {
         const prices = lists.get(id)

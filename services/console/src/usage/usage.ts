@@ -58,7 +58,7 @@ interface RollupRoute<Dimension extends string> {
   ) => Promise<readonly object[] | string>
 }
 
-const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
+const noAnswer = 'ClickHouse did not respond. No data is lost; try again later.'
 
 /** The months of the one subject that is asked about; undefined for several. One that the policy lacks has UTC. */
 function calendarOf(policy: Policy | undefined, subjects: readonly string[]): MonthCalendar | undefined {

@@ -232,11 +232,11 @@ it('without Redis the limits that say so refuse', async () => {
 })
 
 it.each([
-  ['no domain', '', [descriptor('a=b')], /^domain must have 1 to 128 characters, none/],
-  ['a domain of control characters', 'a\nb', [descriptor('a=b')], /^domain must have 1 to 128 characters, none/],
+  ['no domain', '', [descriptor('a=b')], /^domain must have 1 to 128 characters, without/],
+  ['a domain of control characters', 'a\nb', [descriptor('a=b')], /^domain must have 1 to 128 characters, without/],
   ['no descriptors', 'd', [], /1 to 32 descriptors, but there are 0/],
   ['no entries', 'd', [{ entries: [] }], /descriptors\[0\] must have 1 to 16 entries/],
-  ['an empty key', 'd', [descriptor('=b')], /descriptors\[0\] has an entry whose key/],
+  ['an empty key', 'd', [descriptor('=b')], /descriptors\[0\] has an entry with an invalid key/],
   ['no unit', 'd', [descriptor('a=b', { limit: { requestsPerUnit: 1 } })], /limit has no unit/],
 ])('a request with %s gets an error that names what is wrong', async (_, domain, descriptors, details) => {
   const { ask, records } = await open()

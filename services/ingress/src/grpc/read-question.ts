@@ -160,7 +160,7 @@ function metLimits(
 /** What a correctly configured gateway never sends, whatever its clients send; undefined if there is none. */
 function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefined {
   const isName = (text: string) => text !== '' && text.length <= nameLengthMax && /^\P{Cc}*$/u.test(text)
-  if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} characters, none of them a control character.`
+  if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} characters, without control characters.`
   if (descriptors.length === 0 || descriptors.length > descriptorsMax) {
     return `There must be 1 to ${descriptorsMax} descriptors, but there are ${descriptors.length}.`
   }
@@ -169,7 +169,7 @@ function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefi
       return `descriptors[${at}] must have 1 to ${entriesMax} entries, but has ${entries.length}.`
     }
     if (entries.some(({ key }) => !isName(key))) {
-      return `descriptors[${at}] has an entry whose key does not have 1 to ${nameLengthMax} characters, none of them a control character.`
+      return `descriptors[${at}] has an entry with an invalid key: a key has 1 to ${nameLengthMax} characters, without control characters.`
     }
     if (limit !== null && limit.unit === 0) return `descriptors[${at}].limit has no unit.`
   }

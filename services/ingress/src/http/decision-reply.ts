@@ -99,7 +99,7 @@ export function denialProblem(
     return problem('unauthorized', 'Unauthorized', 401, detail)
   }
   if (reason === 'cost_exceeds_limit') {
-    const detail = `This request costs more units than the limit ${deniedBy} can ever admit; waiting does not help.`
+    const detail = `This request costs more units than the limit ${deniedBy} can ever allow. Waiting does not help.`
     const title = 'Cost exceeds limit'
     return { ...problem('cost-exceeds-limit', title, costStatus, detail), 'violated-policies': [deniedBy] }
   }

@@ -9,14 +9,14 @@ import { costUnreadable } from './read-cost.ts'
  */
 export function jsonCost(body: JsonBody | undefined, pointer: string): number | Problem {
   const where = `This route's cost is at ${JSON.stringify(pointer)} of its JSON body`
-  if (body === undefined) return costUnreadable(`${where}, and the body is no JSON.`)
+  if (body === undefined) return costUnreadable(`${where}, but the body is not JSON.`)
   if (isAmbiguousAt(body, pointer)) {
-    return costUnreadable(`${where}, and a member on the way is there more than once.`)
+    return costUnreadable(`${where}, but a member of this path occurs more than once.`)
   }
   const found = valueAt(body.value, pointer)
   if (Array.isArray(found)) return Math.max(1, found.length)
   if (typeof found === 'number' && Number.isInteger(found) && found >= 0 && found <= costMax) return found
-  return costUnreadable(`${where}, where there must be an array or a whole number from 0 to ${costMax}.`)
+  return costUnreadable(`${where}, but the value there is not an array or a whole number from 0 to ${costMax}.`)
 }
 
 const inBody = "This route's cost is in its body"

@@ -30,7 +30,7 @@ export function readCost(
   const [value] = values
   if (value === undefined) return 1
   const where = `the ${from.kind === 'header' ? 'header' : 'query parameter'} ${from.name}`
-  if (values.length > 1) return costUnreadable(`This route's cost is in ${where}, which is there more than once.`)
+  if (values.length > 1) return costUnreadable(`This route's cost is in ${where}, which occurs more than once.`)
   const cost = costDigits.test(value) ? Number(value) : Number.NaN
   if (cost <= costMax) return cost
   return costUnreadable(`This route's cost is in ${where}, which must be a whole number from 0 to ${costMax}.`)

@@ -27,7 +27,7 @@ const unavailable = problem(
   'limits-unavailable',
   'Limits unavailable',
   503,
-  'Redis did not answer, or refused, of which the log has the reason: the limit may be paused or not. Ask again, which is safe.',
+  'Redis did not respond, or rejected the call (see the log). The limit may or may not be paused. Try again; repeating the request is safe.',
 )
 
 /** `POST /v1/pause`: for a caller that a foreign API asked to wait, for example by a 429. */
@@ -52,7 +52,7 @@ export function addPauseRoute(
       return sendProblem(reply, badRequest('A subject may pause its own limits for at most 1h.'))
     const limit = findLimit(view, subject, body.limit)
     if (!('wrong' in limit) && keyId === '' && limit.by.some(({ kind }) => kind === 'key'))
-      return sendProblem(reply, badRequest(`The limit ${limit.name} counts by key: give key instead of subject.`))
+      return sendProblem(reply, badRequest(`The limit ${limit.name} counts per key: send key instead of subject.`))
     if ('wrong' in limit) return sendProblem(reply, badRequest(limit.wrong))
     const scope = { subject: subject.id, keyId, ip: '', route: '', method: '' }
     const leftMs = await ports.pauses?.pause(limit, scope, ms)
@@ -72,7 +72,8 @@ function findLimit({ policy }: PolicyView, subject: Subject, name: string): Limi
   if (limit.onExceed.kind !== 'delay')
     return { wrong: `The limit ${name} has no \`onExceed: delay\`, so it cannot be paused.` }
   const isSaid = limit.by.every(({ kind }) => kind === 'subject' || kind === 'key')
-  if (!isSaid) return { wrong: `The limit ${name} counts by more than subject and key: it cannot be paused for one.` }
+  if (!isSaid)
+    return { wrong: `The limit ${name} does not count per subject or per key alone, so it cannot be paused for one.` }
   if (explainLimits(policy, subject, undefined).every((one) => one.limit.name !== name)) {
     return { wrong: `The limit ${name} does not apply to ${subject.id}.` }
   }

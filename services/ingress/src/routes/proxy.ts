@@ -59,7 +59,12 @@ export function createProxy(
   }
 }
 
-const internal = problem('internal', 'Internal error', 500, 'The request could not be served. The log has the reason.')
+const internal = problem(
+  'internal',
+  'Internal error',
+  500,
+  'The request could not be served. See the log for the reason.',
+)
 
 /** Serves requests that never come over the listener: tests hand them to Fastify itself. */
 function injectInto(app: FastifyInstance, serveRequest: ServeRequest): void {

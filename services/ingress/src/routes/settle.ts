@@ -18,14 +18,14 @@ const ownChecksOnly = forbidden(
 )
 
 const tooMuch = (settleMax: number): Problem => {
-  const detail = `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to the settleMax of the route, or else the size of the largest limit.`
+  const detail = `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to the route's settleMax or, without one, the size of the largest limit.`
   return { ...problem('settlement-too-high', 'Settlement too high', 403, detail), cost_max: settleMax }
 }
 
 const ownDecisionsOnly = forbidden('This credential may only settle decisions of its own subject.')
 
 const unknownDecision = (id: string): Problem => {
-  const detail = `This subject has no decision ${id} to settle: it is unknown, did not ask for settle, was not charged, or its time has expired.`
+  const detail = `This subject has no decision ${id} to settle: the decision is unknown, was made without settle, was not charged, or has expired.`
   return problem('unknown-decision', 'Unknown decision', 404, detail)
 }
 
@@ -40,7 +40,7 @@ const otherCost = (cost: number): Problem => ({
 })
 
 const unfinished = (why: string): Problem => {
-  const detail = `${why} Repeat the request: it is safe, nothing is done twice.`
+  const detail = `${why} Repeat the request; repeating it is safe.`
   return problem('settlement-unavailable', 'Settlement unavailable', 503, detail)
 }
 
@@ -83,7 +83,7 @@ function send(reply: FastifyReply, id: string, answer: SettleAnswer): FastifyRep
       return sendProblem(reply, otherCost(answer.cost))
     case 'busy': {
       const seconds = Math.min(retryAfterSecondsMax, Math.ceil(answer.retryAfterMs / 1_000))
-      return sendProblem(reply.header('retry-after', seconds), unfinished('Another process is settling it.'))
+      return sendProblem(reply.header('retry-after', seconds), unfinished('Another process is settling this decision.'))
     }
     case 'unavailable':
       return sendProblem(reply.header('retry-after', unavailableRetrySeconds), unfinished('Redis did not answer.'))

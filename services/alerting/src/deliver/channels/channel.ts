@@ -97,7 +97,7 @@ function errorOf(status: number): string | undefined {
 /** Returns why a request failed. The code of undici's errors says most; those of a refused address have a sentence. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return `no complete response within ${attemptMs / 1_000} s`
+  if (error.name === 'TimeoutError') return `no complete response after ${attemptMs / 1_000} s`
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   return code === '' || error.message.includes(code) ? error.message : `${code}: ${error.message}`
 }

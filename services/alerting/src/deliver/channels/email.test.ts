@@ -149,7 +149,7 @@ test('an unconfirmed address gets a link to confirm it, signed for that alone, a
       unconfirmed,
       alertOf('acme'),
     )
-  expect(await sendWith('')).toMatchObject({ error: expect.stringContaining('no link to confirm') })
+  expect(await sendWith('')).toMatchObject({ error: expect.stringContaining('no confirmation link can be made') })
   await sendWith(keys)
   const [first = '', ...more] = received.map(({ message }) => message.replaceAll('=\r\n', ''))
   expect(more).toEqual([])

@@ -125,7 +125,9 @@ export const email: Channel<Email> = {
     const confirmHash = confirmHashOf(endpoint.name)
     const confirm = linkOf('confirm', confirmHash, alert, tools)
     if (confirmHash !== undefined && confirm === '') {
-      return Promise.resolve(unsent('WEIR_CONSOLE_PUBLIC_URL or WEIR_UNSUBSCRIBE_KEY is not set: no link to confirm'))
+      return Promise.resolve(
+        unsent('WEIR_CONSOLE_PUBLIC_URL or WEIR_UNSUBSCRIBE_KEY is not set, so no confirmation link can be made'),
+      )
     }
     const url = linkOf('unsubscribe', mailHashOf(endpoint.name), alert, tools)
     const oneClick = { 'List-Unsubscribe': `<${url}>`, 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' }

@@ -178,7 +178,7 @@ export function checkedSubject(
   if (principal.kind === 'subject') {
     return text !== undefined || (id !== undefined && id !== principal.subject.id) ? ownSubjectOnly : principal
   }
-  if (text !== undefined && id !== undefined) return badRequest('Give subject or key, not both.')
+  if (text !== undefined && id !== undefined) return badRequest('Send either subject or key.')
   if (text !== undefined) {
     const key = findKey(policy, text, nowMs)
     return key === undefined ? 'unauthenticated' : { subject: key.subject, keyId: key.id }
@@ -188,10 +188,10 @@ export function checkedSubject(
   if (subject !== undefined) return { subject, keyId: '' }
   const isNone = policy.identity.unknownPlan === undefined
   const why = `The policy has no subject ${JSON.stringify(id)}`
-  return badRequest(isNone ? `${why}.` : `${why}, and it is not a valid subject id: ${subjectRule}.`)
+  return badRequest(isNone ? `${why}.` : `${why}, and this is not a valid subject id: ${subjectRule}.`)
 }
 
-const needsToken = (detail: string) => forbidden(`${detail}, or ask with a token that has the scope check.`)
+const needsToken = (detail: string) => forbidden(`${detail}, or use a token with the scope check.`)
 
 const otherOrigin = needsToken(
   "A subject's own credential asks from the address of its connection, and without attributes or a body: leave out ip, attributes and body",
@@ -203,7 +203,7 @@ const costTooLow = (cost: number) =>
 const costShared = needsToken(
   'Others share a limit of this check, so a subject does not ask for more than the route costs: leave out cost',
 )
-const costTooHigh = needsToken('The cost is above the size of a limit of this check: give a lower one')
+const costTooHigh = needsToken('The cost exceeds the size of a limit of this check: send a lower cost')
 
 /**
  * The reason why a subject may not check this with its own credential; undefined if it may. A check must not count at

@@ -15,7 +15,7 @@ import {
 import { type OwnBody, ownBodyOf, settingsOf, withOwnStatus } from '../../http/own-refusal.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
-const noneForHost = 'No upstream of the policy answers for this host.'
+const noneForHost = 'The policy has no upstream for this host.'
 /** The problem of a host that no upstream answers for. */
 export const noUpstream = problem('no-upstream', 'No upstream', 404, noneForHost)
 
@@ -37,7 +37,7 @@ const busy = (why: string) =>
 /** The refusal of a request that finds no slot with its upstream. */
 export const upstreamBusy = busy('Too many requests are already waiting for this upstream')
 /** The refusal of a body that is read before the decision, while too many of those are. */
-export const bodiesBusy = busy('Too many bodies are being read for what they cost or count by')
+export const bodiesBusy = busy('Too many request bodies are already being read for costs and limits')
 
 /** Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. */
 export function writeProblem(response: ServerResponse, found: Problem, headers: readonly string[]): void {

@@ -26,8 +26,8 @@ const hostForm = /^[\w.~%:[\]-]*$/
 export function readTarget(request: IncomingMessage): { readonly target: Target } | { readonly problem: Problem } {
   if (!(request.url ?? '').startsWith('/')) takeAbsoluteForm(request)
   const { url = '' } = request
-  if (!url.startsWith('/')) return refused('The request line must carry a path that begins with a slash.')
-  if (url.includes('#')) return refused('The request line must not carry a fragment (#).')
+  if (!url.startsWith('/')) return refused('The request line needs a path that begins with a slash.')
+  if (url.includes('#')) return refused('The request line must not contain a fragment (#).')
   const problem = headProblem(request)
   if (problem !== undefined) return { problem }
   const queryAt = url.indexOf('?')
@@ -39,7 +39,7 @@ export function readTarget(request: IncomingMessage): { readonly target: Target 
   if (path.kind === 'path') return { target: { path: path.path, marked, query } }
   const odd = readOddPath(rawPath)
   if (odd !== undefined) return { target: { ...odd, query } }
-  const { problem: refusal } = refused(`The path cannot be read in one way only: it ${path.why}.`)
+  const { problem: refusal } = refused(`The path is ambiguous: it ${path.why}.`)
   return marked === undefined ? { problem: refusal } : { target: { path: '', marked: { ...marked, refusal }, query } }
 }
 
