@@ -119,7 +119,7 @@ it('point 11: a name that was bound to this machine gets neither a session nor d
   await page.goto(rebound)
   await page.getByLabel('Token').fill(stack.weir.line.adminToken)
   await page.getByRole('button', { name: 'Sign in' }).click()
-  expect(await page.getByRole('alert').textContent()).toContain('Browsers open this console by another address')
+  expect(await page.getByRole('alert').textContent()).toContain('This console has a different address for browsers')
   const cookies = await page.context().cookies()
   tell('signing in by a name that was bound to this machine: cookies', cookies)
   expect(cookies).toEqual([])

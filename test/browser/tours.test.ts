@@ -214,7 +214,7 @@ it('the limit of an explanation leads to its settings, which are changed there; 
   await grow({ page }, 4)
   await page.getByRole('dialog').getByText('Every ingress uses it within a second').waitFor()
   await grow(other, 5)
-  await other.page.getByRole('alert').getByText('It was changed in the meantime').waitFor()
+  await other.page.getByRole('alert').getByText('It has changed in the meantime').waitFor()
   expect((await stack.api<{ size: number }>('GET /v1/limits/fixed')).size).toBe(4)
   await other.close()
   await close()

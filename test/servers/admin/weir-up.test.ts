@@ -43,7 +43,7 @@ test('weir up puts its policy in force; edits by the admin API survive a restart
   await first.end('SIGTERM')
 
   const second = await start(...data)
-  expect(second.said()).toContain('edits by the admin API stay')
+  expect(second.said()).toContain('edits made through the admin API are kept')
   expect(await asker(second)('GET', '/v1/limits/minute')).toEqual(limit(77))
   // Its ports are others now, and the policy in force knows.
   expect(second.line.upstream).not.toBe(first.line.upstream)

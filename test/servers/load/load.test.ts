@@ -241,7 +241,7 @@ test('a load is compared with an earlier one, and Ctrl-C ends one with what came
   const before = await load(...where, '--rate', '50', '--for', '1s', '--json')
   await writeFile(join(dir, 'before.json'), before.stdout)
   const wrong = await load(...where, '--rate', '1', '--compare', policyFile)
-  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('is not what weir load --json has printed')])
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('is not the output of weir load --json')])
   const args = ['load', '--data', dir, ...where, '--rate', '50', '--for', '1h', '--compare', 'before.json']
   const decided = async () => {
     const metrics = await (await fetch(`${ingress.ops}/metrics`)).text()
