@@ -84,7 +84,7 @@ it('point 4: a pasted Weir-Decision is explained as the script answered, for eac
   )
   const tooLarge = await refusedBy('slide', 'POST /v1/search')
   const never = await explain(page, tooLarge.get('weir-decision') ?? '')
-  expect(never).toMatch(/the request costs 5, and the limit never admits more than 3 units at once/)
+  expect(never).toMatch(/the request costs 5, and the limit never allows more than 3 units at once/)
   expect(never).not.toContain('waiting')
   const unknown = await refusedBy('unknown')
   expect(await explain(page, unknown.get('weir-decision') ?? '')).toContain('had no valid credential')

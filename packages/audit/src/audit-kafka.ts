@@ -164,7 +164,7 @@ export async function auditKafka(
         all.push({ metered, partition, topicId, records: missing })
       }
       if (unreadable.length > 0) {
-        const note = `offsets ${rangesText(joined(unreadable, 1))}; no record of Weir's, and kept nowhere`
+        const note = `offsets ${rangesText(joined(unreadable, 1))}; not Weir records, and stored nowhere`
         findings.push({ ...common, what: 'unreadable, no dead letter', found: String(unreadable.length), note })
       }
     }

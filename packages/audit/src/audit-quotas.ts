@@ -33,7 +33,7 @@ const ofItsOwnPeriod = (count: QuotaCount): QuotaCount =>
   count.outcome === 'other' ? { ...count, outcome: 'left' } : count
 
 /**
- * Compares Redis's counts of calendar quotas with the records' sums. The first counts are read before the sums and the
+ * Compares Redis's calendar quota counts with the records' sums. The first counts are read before the sums and the
  * last ones after them; what differs is looked at again, after `pause`, while it may be on its way to ClickHouse.
  */
 export async function auditQuotas(ports: {

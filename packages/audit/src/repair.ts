@@ -47,7 +47,7 @@ export async function repair(
       const hour = `${rollup.table} for the hour from ${new Date(difference.hourMs).toISOString()}`
       const outcome = await repairRollup(session, rollup, hourSpan(difference))
       if (outcome === 'repaired') report(`repaired ${hour}`, true)
-      if (outcome === 'undetermined') report(`could not compare ${hour}: rows arrived for it all the while`, false)
+      if (outcome === 'undetermined') report(`could not compare ${hour}: rows kept arriving`, false)
     }
   }
   // 3. Redis, to the sums of the rows that are there by now. A crash in it leaves counts that the next run raises.

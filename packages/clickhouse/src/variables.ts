@@ -18,7 +18,7 @@ const database: Variable<string> = {
 /** Goes into statements between quotes. */
 const cluster: Variable<string> = {
   name: 'WEIR_CLICKHOUSE_CLUSTER',
-  about: "the cluster of ClickHouse that has Weir's tables, as its servers name it; empty for one server",
+  about: "name of the ClickHouse cluster with Weir's tables; empty: a single server",
   fallback: '',
   parse: (value) =>
     /^[\w.-]{0,64}$/.test(value)
@@ -46,11 +46,7 @@ const tlsCa: Variable<string> = {
   },
 }
 
-const address = url({
-  name: 'WEIR_CLICKHOUSE_URL',
-  about: 'where ClickHouse listens for HTTP',
-  protocols: ['http:', 'https:'],
-})
+const address = url({ name: 'WEIR_CLICKHOUSE_URL', about: "ClickHouse's HTTP address", protocols: ['http:', 'https:'] })
 
 /** How every process reaches ClickHouse. */
 export const clickhouseVariables = {
@@ -66,13 +62,9 @@ export const clickhouseVariables = {
       return { problem: 'must be without #, and without ? but for clickhouse_setting_NAME=VALUE' }
     },
   }),
-  clickhouseUser: text({
-    name: 'WEIR_CLICKHOUSE_USER',
-    about: "ClickHouse's user, before that of the URL",
-    fallback: '',
-  }),
+  clickhouseUser: text({ name: 'WEIR_CLICKHOUSE_USER', about: "ClickHouse's user; overrides the URL's", fallback: '' }),
   clickhousePassword: secret(
-    text({ name: 'WEIR_CLICKHOUSE_PASSWORD', about: "that user's password, before that of the URL", fallback: '' }),
+    text({ name: 'WEIR_CLICKHOUSE_PASSWORD', about: "that user's password; overrides the URL's", fallback: '' }),
   ),
   clickhouseDatabase: database,
   clickhouseTlsCa: tlsCa,

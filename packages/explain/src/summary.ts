@@ -16,14 +16,14 @@ function standing({ name, size, used }: JudgedLimit, cost: number): string {
 function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
   const { cost, denied_by: deniedBy } = decision
   if (deniedBy === markersName) {
-    return 'Refused: the subject has as many idempotency keys and reservations open as it may have.'
+    return 'Refused: the subject has the maximum number of open idempotency keys and reservations.'
   }
   const first = judged.find(({ name }) => name === deniedBy)
   const others = judged.filter(({ name, refused }) => refused && name !== deniedBy)
   const also = others.length === 0 ? '' : ` So did ${others.map((one) => standing(one, cost)).join(', ')}.`
   if (first?.used === undefined) return `Refused by ${deniedBy}: it had no capacity for ${units(cost)}.${also}`
   const { used, size } = first
-  const settled = used > size ? ` (${number(used - size)} over: settled costs, or a larger size before)` : ''
+  const settled = used > size ? ` (${number(used - size)} over, because of settled costs or a larger size earlier)` : ''
   return `Refused by ${deniedBy}: ${number(Math.min(used, size))} of ${units(size)} were used${settled} and the request costs ${number(cost)}.${also}`
 }
 
@@ -33,46 +33,46 @@ function exceedText(judged: readonly JudgedLimit[], { denied_by: deniedBy }: Rec
   if (limit === undefined) return ''
   const { onExceed, blockMs } = limit
   if (blockMs > 0) return ` ${deniedBy} then blocks the caller.`
-  if (onExceed.kind === 'drop') return ' The connection was closed without an answer.'
-  if (onExceed.kind === 'challenge') return ' The client was sent to the page of the challenge.'
+  if (onExceed.kind === 'drop') return ' The connection was closed without a response.'
+  if (onExceed.kind === 'challenge') return ' The client was redirected to the challenge page.'
   if (onExceed.kind !== 'delay') return ''
-  return ` ${deniedBy} lets requests wait up to ${wait(onExceed.delayMs)}; this one found no place, or no capacity in time.`
+  return ` ${deniedBy} lets requests wait up to ${wait(onExceed.delayMs)}; the queue was full, or no capacity became free in time.`
 }
 
 const waitText = ({ retry_ms: retryMs = 0 }: RecordedDecision) =>
-  retryMs > 0 ? ` It would have been admitted ${wait(retryMs)} later.` : ''
+  retryMs > 0 ? ` It would have been allowed ${wait(retryMs)} later.` : ''
 
 function neverText({ cost, denied_by: deniedBy }: RecordedDecision, judged: readonly JudgedLimit[]): string {
   const size = judged.find(({ name }) => name === deniedBy)?.size
   const most = size === undefined ? 'less than that' : units(size)
-  return `Refused by ${deniedBy}: the request costs ${number(cost)}, and the limit never admits more than ${most} at once. Waiting does not help.`
+  return `Refused by ${deniedBy}: the request costs ${number(cost)}, and the limit never allows more than ${most} at once. Waiting does not help.`
 }
 
 const chargedText = {
   yes: ' Its units were charged.',
   no: ' Nothing was charged.',
-  unknown: ' It is not known whether its units were charged.',
+  unknown: ' Whether its units were charged is unknown.',
 } as const
 
 function unavailableText(decision: RecordedDecision): string {
   const { outcome, denied_by: deniedBy, charged, retry_ms: retryMs = 0 } = decision
   if (outcome === 'allow') {
-    return `Allowed without Redis, which did not answer in time: no limit of the request refuses then.${chargedText[charged]}`
+    return `Allowed without Redis, which did not respond in time: none of the request's limits refuses in that case.${chargedText[charged]}`
   }
   const again = retryMs > 0 ? ` The caller was told to try again after ${wait(retryMs)}.` : ''
   if (deniedBy !== '') {
-    return `Refused because Redis did not answer in time and ${deniedBy} refuses then.${chargedText[charged]}${again}`
+    return `Refused because Redis did not respond in time, and ${deniedBy} refuses in that case.${chargedText[charged]}${again}`
   }
-  return `Refused because the caller's token could not be checked at that time, or the policy was not confirmed for too long.${chargedText[charged]}${again}`
+  return `Refused because the caller's token could not be checked, or the policy was too old.${chargedText[charged]}${again}`
 }
 
 function allowedText(decision: RecordedDecision): string {
   const { reason, mode, denied_by: deniedBy, shadowed_by: shadowedBy, limits, charged } = decision
   const degraded = mode === 'enforce' && reason === 'limit' && deniedBy !== ''
   const isShadowed = shadowedBy !== ''
-  const shadow = isShadowed ? ` ${shadowedBy}, which is in shadow, would have refused it.` : ''
+  const shadow = isShadowed ? ` ${shadowedBy}, a shadow limit, would have refused it.` : ''
   if (degraded)
-    return `Allowed although ${deniedBy} had no capacity: that limit only marks such requests as degraded.${shadow}`
+    return `Allowed although ${deniedBy} had no capacity. This limit marks such requests as degraded.${shadow}`
   if (isShadowed) return `Allowed.${shadow}`
   if (limits.length === 0) return 'Allowed: no limit applied.'
   return `Allowed: every limit had capacity.${charged === 'yes' ? '' : chargedText[charged]}`
@@ -99,7 +99,7 @@ const deniedTexts: Readonly<
   unauthorized: () => 'Refused: the request had no valid credential.',
   unavailable: unavailableText,
   journal_full: ({ charged }) =>
-    `Refused because the decision could not be recorded: the journal took no more.${chargedText[charged]}`,
+    `Refused because the decision could not be recorded: the journal was full.${chargedText[charged]}`,
   ok: () => 'Refused.',
 }
 
@@ -112,11 +112,11 @@ export function summaryOf(
   const { correction, outcome, reason, count } = decision
   if (correction !== undefined) {
     const { corrects, adjustment } = correction
-    if (adjustment === 0) return `A correction of decision ${corrects}, of the counts in Redis alone.`
+    if (adjustment === 0) return `Corrects decision ${corrects}, only in the counts in Redis.`
     const change = adjustment < 0 ? `${units(-adjustment)} less` : `${units(adjustment)} more`
-    return `A correction of decision ${corrects}: ${change} than that said.`
+    return `Corrects decision ${corrects}: ${change} than recorded.`
   }
-  const many = count > 1 ? ` This record stands for ${number(count)} equal refusals of one second.` : ''
+  const many = count > 1 ? ` This record covers ${number(count)} identical refusals within one second.` : ''
   if (outcome === 'deny') return `${deniedTexts[reason](decision, judged, policy)}${many}`
   return `${reason === 'unavailable' ? unavailableText(decision) : allowedText(decision)}${many}`
 }

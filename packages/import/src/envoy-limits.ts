@@ -86,9 +86,12 @@ function obstacleOf({ domain, match, rule }: DomainRule & { readonly match: stri
   if (long !== undefined)
     return [`${JSON.stringify(long)} has more than ${nameLengthMax} characters or a control character`, 'Rename it.']
   if (parseMatch(match) === undefined)
-    return [`${match}: no route can be written so`, 'Shorten the texts: a route has at most 256 characters.']
+    return [`${match}: no route can match this`, 'Shorten the texts: a route has at most 256 characters.']
   if (odd !== undefined)
-    return [`the key ${JSON.stringify(odd)} cannot stand in \`by\``, 'Give it 1 to 64 ASCII characters without spaces.']
+    return [
+      `the key ${JSON.stringify(odd)} cannot be used in \`by\``,
+      'Give it 1 to 64 ASCII characters without spaces.',
+    ]
   if (apart.length > scopePartsMax)
     return [`counts ${apart.length} keys apart, of at most ${scopePartsMax}`, 'Write values for some of the keys.']
   return undefined
@@ -137,18 +140,14 @@ function replacedBy(from: EnvoyDescriptor, { named, replacers }: LimitsByName, n
   const wanted = from.limit?.replaces ?? []
   const replacer = replacers.get(from.limit?.name ?? '')
   if (wanted.length > 0 && from.limit?.name !== '' && replacer !== undefined) {
-    const what = `${replacer.name} replaces this limit, so that it replaces none itself: both apply, which is stricter`
-    notes.changed(
-      spot,
-      what,
-      `Name ${wanted.join(', ')} in the \`replaces\` of ${replacer.name} too, if that is meant.`,
-    )
+    const what = `${replacer.name} replaces this limit, so it cannot replace others: both apply, which is stricter`
+    notes.changed(spot, what, `If intended, also list ${wanted.join(', ')} in the \`replaces\` of ${replacer.name}.`)
     return []
   }
   return wanted.flatMap((name) => {
     const replaced = (named.get(name) ?? []).map((one) => one.name)
     const what = `no limit of the domain is named ${name}, so nothing is replaced`
-    if (replaced.length === 0) notes.info(spot, what, 'Correct the name if it was meant.')
+    if (replaced.length === 0) notes.info(spot, what, 'Correct the name if you meant another one.')
     return [...new Set(replaced)]
   })
 }

@@ -62,7 +62,7 @@ function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: Note
     const [what, advice] = isPattern
       ? ['matches keys by prefix, which a route cannot; it is left out with all below it', 'each key']
       : ['a `*` before its end is any text in newer versions; the route is for the star itself', 'each text']
-    notes.lost(one, `${stepName(one)}: ${what}`, `Write a descriptor for ${advice} that is meant.`)
+    notes.lost(one, `${stepName(one)}: ${what}`, `Write a descriptor for ${advice} that you need.`)
     return !isPattern
   })
 }
@@ -74,8 +74,8 @@ function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: Notes
     const prefix = beginningOf(one)
     const first = prefixes.find((other) => prefix.startsWith(beginningOf(other)))
     if (first === undefined) return true
-    const what = `${stepName(one)} is never reached: ${stepName(first)}, line ${first.line}, stands before it; it is left out`
-    notes.info(one, what, 'If it was meant, put the longer value first.')
+    const what = `${stepName(one)} is never reached, because ${stepName(first)} (line ${first.line}) comes first; it is left out`
+    notes.info(one, what, 'If intended, put the longer value first.')
     return false
   }
   for (const one of descriptors) if (one.value.endsWith('*') && rest(one)) prefixes.push(one)
@@ -93,7 +93,7 @@ function candidateOf(descriptor: EnvoyDescriptor, notes: Notes): Candidate {
   const own: Rule[] = isParentOnly ? [] : [{ steps: [step], from: descriptor, isShadow: false }]
   for (const one of descriptor.descriptors) {
     const what = `${stepName(one)} is a prefix below another descriptor: some versions of the server match prefixes at the top only`
-    if (one.value.endsWith('*')) notes.info(one, what, 'Nothing, if it is meant: here it matches.')
+    if (one.value.endsWith('*')) notes.info(one, what, 'Nothing, if this is intended: the route matches.')
   }
   const below = rulesBelow(descriptor.descriptors, notes)
   return { descriptor, step, rules: [...own, ...below.map((rule) => ({ ...rule, steps: [step, ...rule.steps] }))] }

@@ -97,7 +97,8 @@ export class ForeignFile {
   list(value: ForeignValue, what: string): readonly ForeignValue[] | undefined {
     if (!isSeq(value.node)) return this.problem(value, `must be ${what}`)
     this.#items += value.node.items.length
-    if (this.#items > itemsMax) return this.problem(value, `has more than ${itemsMax} entries with all lists before it`)
+    if (this.#items > itemsMax)
+      return this.problem(value, `has more than ${itemsMax} entries including all earlier lists`)
     return value.node.items.map((item) => this.#value(item, offsetOf(item) ?? 0, value))
   }
 
@@ -132,9 +133,9 @@ export class ForeignFile {
       const known = into.fields.get(name)
       if (known === undefined) into.fields.set(name, field)
       else if (into.before.has(name))
-        this.problem(into.spot, `\`<<\` stands behind ${name} and has one too; put \`<<\` first`)
+        this.problem(into.spot, `\`<<\` comes after ${name} and sets it too; put \`<<\` first`)
       else if (isMap(known.node) || isMap(field.node))
-        this.problem(known, `${name} comes from \`<<\` too, and that server mixes both; write one of them in full`)
+        this.problem(known, `${name} is also set by \`<<\`, and that server mixes both; write one of them in full`)
     }
     return found !== undefined
   }

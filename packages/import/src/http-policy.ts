@@ -47,7 +47,7 @@ export class HttpPolicy extends Notes {
     for (const file of this.#opened)
       file.eachField((name, value) => {
         if (names.test(name) && !isEmpty(value) && !this.#done.has(value.raw ?? value.node))
-          this.lost(value, `${name}: not read in this place`)
+          this.lost(value, `${name}: not supported here`)
       })
   }
 
@@ -56,7 +56,7 @@ export class HttpPolicy extends Notes {
     const name = this.#names.take(wanted)
     const isByAddress = Array.isArray(body.by) && body.by.includes('ip')
     if (isByAddress && ![...this.#limits.values()].some((one) => (one.body.by as string[]).includes('ip')))
-      this.changed(spot, 'IPv6 addresses are counted by their /64, each IPv4 address by itself')
+      this.changed(spot, 'IPv6 addresses are counted per /64, IPv4 addresses one by one')
     this.#limits.set(name, { origin: spotName(spot), body })
     return name
   }
@@ -65,13 +65,13 @@ export class HttpPolicy extends Notes {
   byHeader(spot: Spot, name: string): string {
     if (!/^(?:proxy-)?authorization$|^x-api-key$/i.test(name)) return `header:${name.toLowerCase()}`
     const what = `${name} carries a credential: the limit counts by API key, and Weir refuses keys that it does not know`
-    this.changed(spot, what, 'Make a key for each caller.')
+    this.changed(spot, what, 'Create a key for each caller.')
     return 'key'
   }
 
   /** Names that routes are for all hosts. */
   anyHost(spot: Spot): void {
-    this.changed(spot, 'routes know no host: these are for every host', 'Import each host by itself.')
+    this.changed(spot, 'routes have no host: these apply to every host', 'Import each host separately.')
   }
 
   /** Adds routes for paths; a note if none can be written so, or if another has the same path and other limits. */
@@ -81,8 +81,8 @@ export class HttpPolicy extends Notes {
       const match = `${method.toUpperCase()} ${isExact ? path : `${folder}*`}`
       const parsed = /\/[:*].|[{}]/.test(path) ? undefined : parseMatch(match)
       if (parsed === undefined) {
-        const what = `${path}: no route can be written so; there it has ${limits.join(', ') || 'no limit'}`
-        if (limits.length > 0) this.lost(spot, what, 'Write routes for the paths that are meant.')
+        const what = `${path}: no route can match this; that path has ${limits.join(', ') || 'no limit'}`
+        if (limits.length > 0) this.lost(spot, what, 'Write routes for the paths that you need.')
         else this.changed(spot, what)
         return
       }
@@ -90,13 +90,13 @@ export class HttpPolicy extends Notes {
       const known = this.#routes.get(shape)
       if (known === undefined) this.#routes.set(shape, { origin: spotName(spot), body: { match, limits: [...limits] } })
       else if (String(known.body.limits) !== limits.join()) {
-        const what = `${match} has other limits at ${known.origin}, and a route knows neither host nor header`
-        this.lost(spot, what, 'Import each host by itself, or choose the limits of this path.')
+        const what = `${match} has different limits at ${known.origin}, but a route has neither host nor header`
+        this.lost(spot, what, 'Import each host separately, or choose one set of limits for this path.')
       }
     }
     if (isExact || folder === path) return
-    const what = `${path} begins ${path}x there too; the route is for ${path} and what is below it`
-    this.changed(spot, what, 'Write a route for other paths that begin so, if there are any.')
+    const what = `${path} also matches ${path}x there; the route matches ${path} and the paths below it`
+    this.changed(spot, what, 'Write a route for other paths with this prefix, if there are any.')
   }
 
   /** The outcome. Callers without a key are admitted, as they were. */

@@ -71,7 +71,7 @@ test('the text says where each entry comes from, and begins with what could not 
   )
   expect(
     importedText(result.policy, result.notes),
-  ).toBe(`# 0.yaml:4  not carried over: odd of a descriptor: not known here. Write it into the policy if it is needed.
+  ).toBe(`# 0.yaml:4  not carried over: odd of a descriptor: not known here. Add it to the policy if you need it.
 version: 1
 
 limits:
@@ -182,10 +182,10 @@ descriptors:
   ])
   expect(notesOf(result)).toEqual([
     expect.stringMatching(/^4 lost key\*: matches keys by prefix/),
-    expect.stringMatching(/^5 lost .*no route can be written so/),
-    expect.stringMatching(/^6 lost the key "a key" cannot stand in `by`/),
+    expect.stringMatching(/^5 lost .*no route can match this/),
+    expect.stringMatching(/^6 lost the key "a key" cannot be used in `by`/),
     expect.stringMatching(/^7 lost counts 9 keys apart/),
-    expect.stringMatching(/^9 info p=ab\* is never reached: p=a\*, line 8, stands before it/),
+    expect.stringMatching(/^9 info p=ab\* is never reached, because p=a\* \(line 8\) comes first/),
     expect.stringMatching(/^11 info detailed_metric/),
     expect.stringMatching(/^12 changed quota_mode became `mode: shadow`/),
   ])
@@ -282,7 +282,7 @@ test('files of one domain are one; the same descriptor in both is a problem that
 
 test('an empty domain becomes an empty policy', () => {
   const result = imported('domain: d')
-  expect(importedText(result.policy, result.notes)).toBe('# Everything could be carried over.\nversion: 1\n')
+  expect(importedText(result.policy, result.notes)).toBe('# Everything was converted.\nversion: 1\n')
   expect(createDescriptorMatcher(parsed(result).routes).knows('d')).toBe(false)
 })
 

@@ -51,5 +51,5 @@ function twiceIn(descriptors: readonly EnvoyDescriptor[], path: string): ImportP
 
 function noteMerging(notes: Notes, domain: string, first: Spot | undefined, other: Spot): void {
   const what = `domain ${domain} is in ${first?.file ?? ''} too; both are one, as with MERGE_DOMAIN_CONFIG=true`
-  notes.info(other, what, 'Nothing, if that server has it set; else it refuses these files.')
+  notes.info(other, what, 'Nothing, if that server sets it; otherwise it rejects these files.')
 }

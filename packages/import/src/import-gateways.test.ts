@@ -65,7 +65,7 @@ test.each([
   ['nginx', 'a {', 'file:1  ends within a directive'],
   ['nginx', 'a "b;', 'file:1  "\\"b;" is not terminated'],
   ['nginx', ';', 'file:1  an unexpected ;'],
-  ['nginx', 'a { b_by_lua_block { x } }', 'file:1  b_by_lua_block: Lua is not read here'],
+  ['nginx', 'a { b_by_lua_block { x } }', 'file:1  b_by_lua_block: Lua is not supported'],
   ['nginx', '# configuration file /etc/nginx/nginx.conf:', 'file:1  is the output of nginx -T'],
   ['nginx', 'a {'.repeat(40), 'file:1  is nested deeper than 32 blocks'],
   ['nginx', '\nlimit_req_zone $x zone=z;', 'file:2  limit_req_zone must have a key'],

@@ -80,7 +80,7 @@ class KongImport extends HttpPolicy {
     for (const [consumer, plugins] of Map.groupBy(own, (one) => one.consumer)) this.#addConsumer(consumer, plugins)
     for (const one of this.#plugins.filter((plugin) => !this.#names.has(plugin) && plugin.consumer === '')) {
       const what = `no route in the files has the limits of ${one.name} of ${targetOf(one)}`
-      this.lost(one.entry, what, 'Name the files with its routes too, unless others count instead.')
+      this.lost(one.entry, what, 'Also name the files with its routes, unless other limits apply.')
     }
     this.nameRest(/^plugins$/)
     return this.result(this.#plans, this.#subjects)
@@ -105,8 +105,8 @@ class KongImport extends HttpPolicy {
       const name = entry.text('name')
       const odd = entry.entries().flatMap(([key]) => (ofPlugin.test(key) ? [] : key))
       if (authentication.test(name)) {
-        const what = `${name}: callers without a key are admitted here, as identity.anonymous says`
-        this.changed(entry, what, 'Make keys for the consumers, and take identity.anonymous out.')
+        const what = `${name}: identity.anonymous allows callers without a key`
+        this.changed(entry, what, 'Create keys for the consumers, and remove identity.anonymous.')
       } else if (!otherLimits.test(name)) continue
       else if (!entry.flag('enabled', true)) this.info(entry, `${name} is not enabled`)
       else if (!limiting.includes(name)) this.lost(entry, `plugin ${name}: not known here`)
@@ -137,13 +137,13 @@ class KongImport extends HttpPolicy {
     const plan = `kong-${consumer.replaceAll(/[^\w.-]/g, '-')}`.slice(0, 64)
     const isPossible = parseSubjectId(consumer) !== undefined && !(plan in this.#plans)
     for (const { entry, name } of plugins.filter((one) => !isPossible || !whole.includes(one)))
-      this.lost(entry, `${name} of consumer ${consumer}: a plan has no limit like it`, 'Write a plan for it.')
+      this.lost(entry, `${name} of consumer ${consumer}: a plan cannot have such a limit`, 'Write a plan for it.')
     const [first] = whole
     if (first === undefined || !isPossible) return
     this.#plans[plan] = { limits: [...this.#limitsOf(whole)] }
     this.#subjects[consumer] = { plan }
-    const what = `consumer ${consumer} is a subject with a plan of its own, without a key`
-    this.info(first.entry, what, `Make one: weir keys create ${consumer}.`)
+    const what = `consumer ${consumer} becomes a subject with its own plan, without a key`
+    this.info(first.entry, what, `Create one: weir keys create ${consumer}.`)
   }
 
   #limitsOf(plugins: readonly Plugin[]): readonly string[] {
@@ -159,9 +159,9 @@ class KongImport extends HttpPolicy {
     const config = entry.at('config')
     this.nameUnknown(config.fields, ofConfig, name)
     const policy = config.text('policy') || config.text('strategy')
-    const what = 'policy local counts in each node of Kong by itself; counts here are of all processes together'
+    const what = 'policy local counts separately in each Kong node; Weir counts across all processes'
     if (policy === 'local' || (policy === '' && name === 'rate-limiting'))
-      this.changed(entry, what, 'Multiply the size by the number of nodes if that was meant.')
+      this.changed(entry, what, 'If intended, multiply the size by the number of nodes.')
     const by = this.#byOf(plugin, config)
     if (by === undefined) return []
     const spans = name === 'rate-limiting' ? this.#spans(entry, config) : this.#advancedSpans(entry, config)
@@ -183,8 +183,7 @@ class KongImport extends HttpPolicy {
     const spans = Object.entries(windows).flatMap(([unit, window]) => {
       const size = config.number(unit)
       if (size === undefined) return []
-      if (unit === 'month' || unit === 'year')
-        this.changed(spot, `a ${unit} is ${window} here, not one of the calendar`)
+      if (unit === 'month' || unit === 'year') this.changed(spot, `a ${unit} is ${window} here, not a calendar period`)
       return [[unit, { algorithm: 'fixed_window', size, window }] as const]
     })
     if (spans.length === 0) this.lost(spot, 'a plugin without a limit', 'Write one.')
@@ -202,7 +201,7 @@ class KongImport extends HttpPolicy {
     return sizes.map((size, at) => {
       const window = durationText((seconds[at] ?? 1) * 1_000)
       const isLong = (seconds[at] ?? 0) > slidingSecondsMax
-      if (isSliding && isLong) this.changed(spot, `${window} is too long to slide: the window is fixed`)
+      if (isSliding && isLong) this.changed(spot, `${window} is too long for a sliding window: the window is fixed`)
       return [window, { algorithm: isSliding && !isLong ? 'sliding_window' : 'fixed_window', size, window }]
     })
   }
@@ -218,7 +217,7 @@ class KongImport extends HttpPolicy {
     }
     // Callers without a key are counted by address there as here.
     const known = by === 'consumer' ? 'subject' : by === 'credential' ? 'key' : by === 'ip' ? by : undefined
-    if (known === undefined) this.lost(entry, `${name} by ${by}: no limit counts so; it is left out`)
+    if (known === undefined) this.lost(entry, `${name} by ${by}: Weir cannot count by this; it is left out`)
     return known
   }
 }

@@ -83,7 +83,7 @@ class NginxImport extends HttpPolicy {
     const { file, line } = spot
     this.#zones.set(name, by && { file, line, by, size, windowMs: unit === 's' ? 1_000 : 60_000 })
     if (unit === 'm' && (size * 1_000) % 60 > 0)
-      this.changed(spot, `nginx rounds ${size}r/m down to thousandths a second; the limit is not rounded`)
+      this.changed(spot, `nginx rounds ${size}r/m down to thousandths per second; Weir does not round`)
   }
 
   /** What a key counts apart; undefined, with a note, for a key that no limit counts by. */
@@ -94,12 +94,12 @@ class NginxImport extends HttpPolicy {
     const unknown = variables.filter((_, at) => all[at] === undefined).map((variable) => `$${variable}`)
     if (unknown.length > 0 || apart.length > partsMax) {
       const what = `no limit counts by ${unknown.join(' and ') || `${apart.length} things`}; the zone is left out`
-      this.lost(spot, what, 'Write a limit by subject, ip, header or query for what is meant.')
+      this.lost(spot, what, 'Write a limit by subject, ip, header or query instead.')
       return undefined
     }
     const isAlways = apart.length === 0 || apart.some((part) => part === 'ip' || part === 'method')
     if (!isAlways) this.changed(spot, `requests without ${key} are counted together; nginx does not count them`)
-    if (apart.includes('header:host')) this.changed(spot, 'the Host header counts as it came, with its port')
+    if (apart.includes('header:host')) this.changed(spot, 'the Host header is counted as sent, including its port')
     return apart.length === 0 ? ['global'] : apart.filter((part) => part !== undefined)
   }
 
@@ -143,14 +143,14 @@ class NginxImport extends HttpPolicy {
     for (const option of options.keys())
       if (!['zone', 'burst', 'delay', 'nodelay'].includes(option))
         this.lost(use, `${option} of limit_req: not known here`)
-    if (!this.#zones.has(name)) this.lost(use, `zone ${name} is in none of the files`)
+    if (!this.#zones.has(name)) this.lost(use, `zone ${name} is not in the files`)
     if (zone === undefined) return undefined
     const [burst, delay] = [Number(options.get('burst') ?? 0), Number(options.get('delay') ?? 0)]
     if (!Number.isSafeInteger(burst) || !Number.isSafeInteger(delay))
       return this.problem(use, 'burst and delay must be whole numbers')
     if (this.#used.has(name)) {
-      const what = `zone ${name} counts all its uses together; this burst is a limit with a count of its own`
-      this.changed(use, what, 'Write the same burst everywhere if one count was meant.')
+      const what = `zone ${name} has one count for all uses; this burst becomes a limit with its own count`
+      this.changed(use, what, 'If you meant one count, write the same burst everywhere.')
     }
     this.#used.add(name)
     const immediate = options.has('nodelay') ? burst : Math.min(burst, delay)
@@ -167,7 +167,7 @@ class NginxImport extends HttpPolicy {
     const ms = Math.ceil(((count + 1) * windowMs) / size)
     const [delay, queue] = [durationText(Math.min(ms, delayMsMax)), Math.min(count, queueMax)]
     const there = `${count} requests may wait ${durationText(ms)} there; ${queue} up to ${delay} in the proxy of Weir`
-    this.changed(use, `${there}, in each process, and none at forward-auth`, 'Write nodelay if they need not wait.')
+    this.changed(use, `${there}, in each process, and none at forward-auth`, 'Use nodelay if requests should not wait.')
     return { onExceed: { delay, queue } }
   }
 }

@@ -40,7 +40,7 @@ class TraefikImport extends HttpPolicy {
     if (first !== undefined && this.#routers.length === 0) {
       const limits = unused.flatMap(([name, body]) => this.#limit(name, body) ?? [])
       const what = `the files have no router: ${limits.join(', ')} is on all paths`
-      this.changed(first[1], what, 'Name the files of the routers too, or write its paths.')
+      this.changed(first[1], what, 'Also name the files with the routers, or write its paths.')
       this.route(first[1], '/', limits)
     } else
       for (const [name, body] of unused)
@@ -69,7 +69,11 @@ class TraefikImport extends HttpPolicy {
 
   #addRouter(router: Entry, rule: string, namespace: string): void {
     if (!['', '0'].includes(router.text('priority')))
-      this.changed(router.at('priority'), 'priority: here the most specific path wins', 'Look whether it differs.')
+      this.changed(
+        router.at('priority'),
+        'priority: here the most specific path wins',
+        'Check whether this makes a difference.',
+      )
     this.#routers.push({ spot: router, rule, middlewares: this.#refs(router, namespace) })
   }
 
@@ -91,7 +95,7 @@ class TraefikImport extends HttpPolicy {
       const name = written.trim().replace(/@\w+$/, '')
       const body = this.#middlewares.get(name)
       const isRead = body !== undefined && !above.includes(name)
-      if (!isRead) this.lost(spot, `middleware ${name} is in none of the files`, 'Name its file too if it limits.')
+      if (!isRead) this.lost(spot, `middleware ${name} is not in the files`, 'Also name its file if it has limits.')
       if (!isRead) return []
       if (body.fields.has('rateLimit')) return [[name, body]] as const
       return this.#limiters(this.#refs(body.at('chain'), name.split('-')[0] ?? ''), spot, [...above, name])
@@ -120,7 +124,7 @@ class TraefikImport extends HttpPolicy {
     const average = limit.number('average') ?? 0
     const periodMs = goDurationMs(limit.text('period'))
     if (periodMs === undefined) return limit.at('period').problem('`period` must be a duration such as 1m30s')
-    if (average === 0) this.info(body, `${name} limits nothing, without an average`, 'Write one if it was meant.')
+    if (average === 0) this.info(body, `${name} limits nothing, without an average`, 'Write one if you need it.')
     if (average === 0) return undefined
     const by = this.#byOf(name, limit.at('sourceCriterion'))
     // A window is 100 ms at least: what is shorter is written as a multiple.

@@ -59,7 +59,7 @@ const titles: Readonly<Record<ImportNote['kind'], string>> = {
 
 /** The policy as a weir.yaml that says where each entry comes from, with the notes at its head. */
 export function importedText({ limits, routes, callers = {} }: ImportedPolicy, notes: readonly ImportNote[]): string {
-  const head = notes.length === 0 ? ['Everything could be carried over.'] : notes.map(formatImportNote)
+  const head = notes.length === 0 ? ['Everything was converted.'] : notes.map(formatImportNote)
   const ofLimits = [...limits].map(([name, entry]) => ({ ...entry, line: `${yamlOf(name)}: ${yamlOf(entry.body)}` }))
   const ofRoutes = routes.map((entry) => ({ ...entry, line: `- ${yamlOf(entry.body)}` }))
   const ofCallers = Object.entries(callers).map(([name, value]) => `${name}: ${yamlOf(value)}`)

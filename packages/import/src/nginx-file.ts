@@ -53,7 +53,8 @@ export function readNginxFile(text: string, file: string): Read {
   let [words, line, wordsLine, end]: [string[], number, number, number] = [[], 1, 1, 0]
   const fail = (message: string) => ({ directives: [], problems: [{ file, line, message }] })
   if (text.length > textLengthMax) return fail(`is longer than ${textLengthMax} characters`)
-  if (/^# configuration file .+:$/m.test(text)) return fail('is the output of nginx -T; name the files themselves')
+  if (/^# configuration file .+:$/m.test(text))
+    return fail('is the output of nginx -T; pass the configuration files instead')
   const stack: Directive[][] = [[]]
   for (const [all, , quoted, sign, plain] of text.matchAll(token)) {
     const [name, ...args] = words
@@ -67,7 +68,7 @@ export function readNginxFile(text: string, file: string): Read {
     } else if (sign !== undefined) {
       if (name === undefined) return fail(`an unexpected ${sign}`)
       if (stack.length > depthMax) return fail(`is nested deeper than ${depthMax} blocks`)
-      if (name.endsWith('_by_lua_block')) return fail(`${name}: Lua is not read here; import a copy without it`)
+      if (name.endsWith('_by_lua_block')) return fail(`${name}: Lua is not supported; import a copy without it`)
       const block: Directive[] | undefined = sign === '{' ? [] : undefined
       stack.at(-1)?.push({ file, line: wordsLine, name, args, block })
       if (block !== undefined) stack.push(block)

@@ -6,7 +6,7 @@ export class Notes {
   readonly #notes = new Map<string, ImportNote>()
 
   /** Names what the policy does not have. */
-  lost(spot: Spot, what: string, advice = 'Write it into the policy if it is needed.'): void {
+  lost(spot: Spot, what: string, advice = 'Add it to the policy if you need it.'): void {
     this.#add('lost', spot, what, advice)
   }
 

@@ -36,7 +36,7 @@ test.each([
   ['descriptors: []', 'rl.yaml:1  needs a non-empty `domain`'],
   [
     'domain: a\n---\ndomain: b',
-    'rl.yaml:3  is not valid YAML: a configuration is a single document; another begins here',
+    'rl.yaml:3  is not valid YAML: a configuration is a single document, but another one begins here',
   ],
   ['domain: d\ndescriptors: {}', 'rl.yaml:2  must be a list of descriptors'],
   ['domain: d\ndescriptors: [a]', 'rl.yaml:2  must be a descriptor: a map with a `key`'],
@@ -51,11 +51,11 @@ test.each([
   [limit('{ unit: day, <<: {}, <<: {} }'), 'rl.yaml:4  << is written twice'],
   [
     limit('{ unit: day, requests_per_unit: 5, <<: { requests_per_unit: 9 } }'),
-    'rl.yaml:4  `<<` stands behind requests_per',
+    'rl.yaml:4  `<<` comes after requests_per',
   ],
   [
     'domain: d\ndescriptors:\n- { <<: { rate_limit: { unit: day, requests_per_unit: 5 } }, key: a, rate_limit: { unit: hour } }',
-    'rl.yaml:3  rate_limit comes from `<<` too, and that server mixes both',
+    'rl.yaml:3  rate_limit is also set by `<<`, and that server mixes both',
   ],
   [limit('{ unit: day, unlimited: true }'), 'rl.yaml:4  has `unit` and `unlimited`; a limit supports only one of them'],
   [limit('{ unlimited: maybe, unit: day }'), 'rl.yaml:4  `unlimited` must be true or false, but is maybe'],

@@ -24,7 +24,7 @@ const knownInLimit = /^(?:unit|requests_per_unit|unlimited|name|replaces)$/
  * to load is a problem of the file.
  */
 export function readEnvoyConfig({ file, documents: [root, second] }: YamlFile, notes: Notes): EnvoyConfig | undefined {
-  second?.problem('is not valid YAML: a configuration is a single document; another begins here')
+  second?.problem('is not valid YAML: a configuration is a single document, but another one begins here')
   return root === undefined ? undefined : new ConfigReader(notes).config(new Entry(file, root, rootIs))
 }
 
@@ -67,13 +67,13 @@ class ConfigReader {
     for (const flag of ['detailed_metric', 'value_to_metric'])
       if (item.flag(flag)) this.#notes.info(item.at(flag), `${flag}: every decision is recorded with its descriptor`)
     if (item.flag('quota_mode')) {
-      const what = 'quota_mode became `mode: shadow`: what is exceeded is recorded and not refused'
-      this.#notes.changed(item.at('quota_mode'), what, 'Read from the records which quota it was.')
+      const what = 'quota_mode became `mode: shadow`: requests above the quota are recorded, not refused'
+      this.#notes.changed(item.at('quota_mode'), what, 'See the records for the quota.')
     }
     if (item.flag('share_threshold') && !value.endsWith('*'))
-      this.#notes.info(item.at('share_threshold'), 'share_threshold without a value that ends in `*` means nothing')
+      this.#notes.info(item.at('share_threshold'), 'share_threshold without a value that ends in `*` has no effect')
     if (item.flag('shadow_mode') && limit === undefined)
-      this.#notes.info(item.at('shadow_mode'), 'shadow_mode without a rate_limit means nothing')
+      this.#notes.info(item.at('shadow_mode'), 'shadow_mode without a rate_limit has no effect')
     const isShared = item.flag('share_threshold') && value.endsWith('*')
     const descriptors = this.#descriptors(item, depth + 1)
     return { file: item.file, line: item.line, key, value, limit, isShadow, isShared, descriptors }
@@ -88,7 +88,7 @@ class ConfigReader {
     const requests = entry.number('requests_per_unit', requestsMax)
     if (requests === undefined && !unlimited) {
       const what = 'without `requests_per_unit` nothing is admitted, as before'
-      this.#notes.info(entry, what, 'Write a number if that was not meant.')
+      this.#notes.info(entry, what, 'Write a number if you did not mean that.')
     }
     const per = unlimited || unit === undefined ? undefined : { unit, requests: requests ?? 0 }
     return { file: entry.file, line: entry.line, name, per, replaces: this.#replaces(entry, name) }

@@ -87,7 +87,7 @@ export class Entry implements ForeignValue {
     if (/^(?:0|[1-9]\d{0,14})$/.test(text) && Number(text) <= max) return Number(text)
     const isOctal = /^0\d/.test(text)
     if (isOctal)
-      return field.problem(`\`${name}\` is ${text}, which that server reads as octal; write it without the zero`)
+      return field.problem(`\`${name}\` is ${text}, which that server reads as octal; remove the leading zero`)
     return field.problem(`\`${name}\` must be a whole number from 0 to ${max}, but is ${text || 'empty'}`)
   }
 

@@ -11,26 +11,30 @@ const tlsServerName = 'WEIR_KAFKA_TLS_SERVER_NAME'
 /** How Kafka is reached: the same for every connection of every service and of `./weir`. */
 export const kafkaVariables = {
   kafkaBrokers: {
-    ...addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where Kafka is, host:port,…' }),
+    ...addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'addresses of Kafka brokers: host:port,…' }),
     check: (config: Readonly<Record<string, unknown>>) => problemsOf(config as KafkaConfig),
   },
   kafkaTls: choice({
     name: 'WEIR_KAFKA_TLS',
-    about: 'on for TLS with the authorities that the system trusts; a WEIR_KAFKA_TLS_CA turns it on too',
+    about: "on: TLS with the system's authorities; WEIR_KAFKA_TLS_CA also enables TLS",
     fallback: 'off',
     of: ['on', 'off'],
   }),
   kafkaTlsCa: filePath({ name: 'WEIR_KAFKA_TLS_CA', about: "path of the certificates that signed the brokers'" }),
   kafkaTlsCert: filePath({
     name: 'WEIR_KAFKA_TLS_CERT',
-    about: 'path of our certificate',
+    about: 'path of the client certificate',
     needs: 'WEIR_KAFKA_TLS_KEY',
   }),
-  kafkaTlsKey: filePath({ name: 'WEIR_KAFKA_TLS_KEY', about: 'path of its private key', needs: 'WEIR_KAFKA_TLS_CERT' }),
+  kafkaTlsKey: filePath({
+    name: 'WEIR_KAFKA_TLS_KEY',
+    about: 'path of the private key of that certificate',
+    needs: 'WEIR_KAFKA_TLS_CERT',
+  }),
   kafkaTlsServerName: text({ name: tlsServerName, about: "the name in the brokers' certificates", fallback: '' }),
   kafkaSaslMechanism: choice({
     name: 'WEIR_KAFKA_SASL_MECHANISM',
-    about: 'how Kafka learns who we are; none for not at all, or by the certificate',
+    about: 'SASL mechanism for Kafka; none: no login, or login by certificate',
     fallback: 'none',
     of: ['none', 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'],
   }),
@@ -38,14 +42,16 @@ export const kafkaVariables = {
   kafkaSaslPassword: secret(text({ name: 'WEIR_KAFKA_SASL_PASSWORD', about: 'its password', fallback: '' })),
   kafkaOauthTokenUrl: url({
     name: 'WEIR_KAFKA_OAUTH_TOKEN_URL',
-    about: 'where OAUTHBEARER gets its tokens',
+    about: 'token endpoint for OAUTHBEARER',
     protocols: ['https:', 'http:'],
     emptyAllowed: true,
     fallback: '',
   }),
-  kafkaOauthClientId: text({ name: 'WEIR_KAFKA_OAUTH_CLIENT_ID', about: 'who asks for them', fallback: '' }),
-  kafkaOauthClientSecret: secret(text({ name: 'WEIR_KAFKA_OAUTH_CLIENT_SECRET', about: 'its secret', fallback: '' })),
-  kafkaOauthScope: text({ name: 'WEIR_KAFKA_OAUTH_SCOPE', about: 'what they are asked for', fallback: '' }),
+  kafkaOauthClientId: text({ name: 'WEIR_KAFKA_OAUTH_CLIENT_ID', about: 'OAuth client id', fallback: '' }),
+  kafkaOauthClientSecret: secret(
+    text({ name: 'WEIR_KAFKA_OAUTH_CLIENT_SECRET', about: 'OAuth client secret', fallback: '' }),
+  ),
+  kafkaOauthScope: text({ name: 'WEIR_KAFKA_OAUTH_SCOPE', about: 'OAuth scope', fallback: '' }),
 } as const
 
 /**
@@ -54,7 +60,7 @@ export const kafkaVariables = {
  */
 export const sessionVariable = wholeNumber({
   name: 'WEIR_KAFKA_SESSION_MS',
-  about: 'after so long a silent consumer loses its partitions',
+  about: 'session timeout of consumers: a silent consumer then loses its partitions',
   fallback: '30000',
   min: 6_000,
   max: 1_800_000,

@@ -15,7 +15,7 @@ const maxAgeSecondsMin = (3 * maxWaitMs) / 1_000
 
 const age = wholeNumber({
   name: 'WEIR_POLICY_MAX_AGE_S',
-  about: 'seconds without word from Kafka after which the policy is stale; 0 for never',
+  about: 'seconds without contact to Kafka after which the policy is stale; 0: never',
   fallback: '0',
   min: 0,
   max: 604_800,
@@ -25,12 +25,12 @@ const age = wholeNumber({
 export const policySourceVariables = {
   policyFile: text({
     name: 'WEIR_POLICY_FILE',
-    about: 'path of the policy that is in force while Kafka holds none; it need not be there',
+    about: 'path of the policy to use while Kafka has none; the file is optional',
     fallback: 'weir.yaml',
   }),
   policySnapshot: text({
     name: 'WEIR_POLICY_SNAPSHOT',
-    about: "path of this process's own copy of the policy, for starts without Kafka; empty for none",
+    about: "path of this process's copy of the policy, for starts without Kafka; empty: no copy",
     fallback: '',
   }),
 } as const
@@ -47,7 +47,7 @@ export const policyAgeVariables = {
   } satisfies Variable<number>,
   onStalePolicy: choice({
     name: 'WEIR_ON_STALE_POLICY',
-    about: 'what becomes of requests while the policy is stale',
+    about: 'how requests are handled while the policy is stale',
     fallback: 'serve',
     of: ['serve', 'refuse'],
   }),

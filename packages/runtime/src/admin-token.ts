@@ -5,7 +5,7 @@ import { secret, sha256 } from './read-config.ts'
 export const adminTokenVariable = secret(
   sha256({
     name: 'WEIR_ADMIN_TOKEN_SHA256',
-    about: 'hash of the token that may check any subject and read usage; empty for none',
+    about: 'hash of the token that may check any subject and read usage; empty: no token',
     fallback: '',
   }),
 )

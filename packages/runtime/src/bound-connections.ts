@@ -14,7 +14,7 @@ export const requestMsMax = 60_000
 /** Of the listeners that clients keep connections to, which a balancer must close before them: Google's after 600 s. */
 export const idleTimeoutVariable = wholeNumber({
   name: 'WEIR_IDLE_TIMEOUT_MS',
-  about: 'how long a connection without a request stays open: longer than any balancer in front keeps it',
+  about: 'how long an idle connection stays open; set more than the timeout of load balancers',
   fallback: '620000',
   min: 1_000,
   max: 3_600_000,

@@ -20,5 +20,5 @@ export const signingKey = (named: Pick<Variable<string>, 'name' | 'about'>) =>
 /** The keys of links that unsubscribe: alerting signs with them, and consoles verify. */
 export const unsubscribeKeyVariable = signingKey({
   name: 'WEIR_UNSUBSCRIBE_KEY',
-  about: 'signs the links by which customers unsubscribe from mail: at least 32 characters',
+  about: 'key that signs unsubscribe links in mail: at least 32 characters',
 })

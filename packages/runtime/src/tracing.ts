@@ -33,27 +33,27 @@ export const tracingVariables = {
   }),
   otlpCertificate: filePath({
     name: 'OTEL_EXPORTER_OTLP_CERTIFICATE',
-    about: "the certificates that the collector's must be signed by, in PEM; empty for the usual authorities",
+    about: "CA certificates for the collector, in PEM; empty: the system's authorities",
   }),
   resourceAttributes: text({
     name: 'OTEL_RESOURCE_ATTRIBUTES',
-    about: 'what spans say of the process: name=value,name=value',
+    about: 'resource attributes of spans: name=value,name=value',
     fallback: '',
   }),
   serviceName: text({
     name: 'OTEL_SERVICE_NAME',
-    about: 'the service that spans are of; empty for weir- and the name of the process',
+    about: 'service name of spans; empty: weir- and the name of the process',
     fallback: '',
   }),
   tracesSampler: choice({
     name: 'OTEL_TRACES_SAMPLER',
-    about: 'which requests are traced; parentbased ones do what a trusted proxy has decided',
+    about: 'which requests are traced; parentbased samplers follow the decision of a trusted proxy',
     fallback: 'parentbased_traceidratio',
     of: samplers,
   }),
   tracesSamplerArg: decimal({
     name: 'OTEL_TRACES_SAMPLER_ARG',
-    about: 'the share of requests that is traced, where the sampler goes by a ratio',
+    about: 'share of requests to trace, for samplers with a ratio',
     fallback: '0.01',
     min: 0,
     max: 1,

@@ -16,28 +16,28 @@ export const alertingVariables = {
   ...kafkaVariables,
   ...clickhouseVariables,
   ...tracingVariables,
-  ...redisVariables({ about: 'the Redis that holds the claims' }),
+  ...redisVariables({ about: "Redis for alerting's claims" }),
   smtpUrl: secret(
     url({
       name: 'WEIR_SMTP_URL',
-      about: 'the server that sends mail, smtp://user:password@host:port or smtps://; empty for none',
+      about: 'mail server, smtp://user:password@host:port or smtps://; empty: no mail',
       protocols: ['smtp:', 'smtps:'],
       emptyAllowed: true,
       fallback: '',
     }),
   ),
-  smtpFrom: text({ name: 'WEIR_SMTP_FROM', about: 'who mail is from', fallback: 'weir@localhost' }),
+  smtpFrom: text({ name: 'WEIR_SMTP_FROM', about: 'sender address of mail', fallback: 'weir@localhost' }),
   unsubscribeKey: unsubscribeKeyVariable,
   consoleUrl: consoleUrlVariable,
   templatesDir: text({
     name: 'WEIR_TEMPLATES_DIR',
-    about: 'the directory with a folder for each name in `templates` of an endpoint; empty for none',
+    about: 'directory with one folder per name in `templates` of endpoints; empty: no templates',
     fallback: '',
   }),
   outgoingProxy: secret(
     url({
       name: 'WEIR_OUTGOING_PROXY',
-      about: 'the proxy through which endpoints are reached, but mail; empty for none',
+      about: 'HTTP proxy for calls to endpoints, except mail; empty: no proxy',
       protocols: ['http:', 'https:'],
       emptyAllowed: true,
       fallback: '',
@@ -45,7 +45,7 @@ export const alertingVariables = {
   ),
   queueRedisUrl: redisUrlVariable({
     name: 'WEIR_QUEUE_REDIS_URL',
-    about: 'the Redis that holds the queue of deliveries; empty for the same as WEIR_REDIS_URL',
+    about: 'Redis for the delivery queue; empty: the same as WEIR_REDIS_URL',
     fallback: '',
   }),
 } as const

@@ -53,7 +53,7 @@ test('a refusal is explained by its record and the policy of then, with what bel
     denied_by: 'minute',
     retry_ms: 19_882,
     summary:
-      'Refused by minute: 98 of 100 units were used and the request costs 5. It would have been admitted 19.9 s later.',
+      'Refused by minute: 98 of 100 units were used and the request costs 5. It would have been allowed 19.9 s later.',
     allowed_at: new Date(tsMs + 19_882).toISOString(),
     limits: [
       { name: 'minute', algorithm: 'fixed_window', size: 100, used: 98, remaining: 2, needed: 5, refused: true },

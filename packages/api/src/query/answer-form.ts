@@ -31,12 +31,12 @@ export function readForm(params: Readonly<Record<string, string | undefined>>, p
   const { numbers = 'json', csv = 'safe', limit = '1000' } = params
   const format = answerFormats.find((one) => one === (params.format ?? 'json')) ?? 'json'
   if (numbers === 'text' && (format === 'csv' || format === 'parquet')) {
-    problems.push('numbers goes with json and jsonl: numbers of the other formats are exact')
+    problems.push('numbers needs json or jsonl: other formats are always exact')
   }
-  if (params.csv !== undefined && format !== 'csv') problems.push('csv goes with format=csv')
+  if (params.csv !== undefined && format !== 'csv') problems.push('csv needs format=csv')
   if (format !== 'json') {
     const ofPages = (['limit', 'after'] as const).filter((name) => params[name] !== undefined)
-    for (const name of ofPages) problems.push(`${name} goes with format=json: ${format} comes whole, without pages`)
+    for (const name of ofPages) problems.push(`${name} needs format=json: ${format} has no pages`)
   }
   return { format, sumsAreText: numbers === 'text', isCsvExact: csv === 'exact', limit: Number(limit) }
 }

@@ -70,8 +70,7 @@ it.each([
 it('a span that is not over when the question’s begins is not compared with, nor what is no time', () => {
   const ask = (compare: string) => parseUsageQuery({ from: '2026-11-02', to: '2026-11-04', compare }, { nowMs })
   expect(ask('2026-10-31')).toMatchObject({ kind: 'query' })
-  const late =
-    'compare: a span of the same length that begins then ends at 2026-11-03T00:00:00.000Z, and may not reach beyond from'
+  const late = 'compare: the period starting there ends at 2026-11-03T00:00:00.000Z, which is after from'
   expect(ask('2026-11-01')).toEqual({ kind: 'problems', problems: [late] })
   expect(ask('last')).toMatchObject({ problems: [expect.stringContaining('compare must be like 2026-01-31')] })
   expect(parseUsageQuery({ compare: 'previous', time_zone: 'Mars' }, { nowMs })).toMatchObject({ kind: 'problems' })

@@ -96,7 +96,7 @@ export function readComparison(
   const endMs = endMsFrom(firstMs, soFar)
   if (endMs > given.fromMs) {
     const iso = new Date(endMs).toISOString()
-    problems.push(`compare: a span of the same length that begins then ends at ${iso}, and may not reach beyond from`)
+    problems.push(`compare: the period starting there ends at ${iso}, which is after from`)
   }
   const wholeMs = Math.floor(firstMs / bucketMs) * bucketMs
   const wholeEndMs = endMsFrom(wholeMs, span)

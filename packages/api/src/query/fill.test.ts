@@ -43,11 +43,11 @@ describe('the steps of an answer that is filled', () => {
   it('are at most 2,000, in order of time', () => {
     const ask = (more: Readonly<Record<string, string>>) => parseUsageQuery({ fill: 'zero', ...more }, { nowMs })
     expect(ask({})).toMatchObject({ query: { isFilled: true } })
-    const words = 'fill gives at most 2000 steps: ask for a shorter span, or a longer step'
+    const words = 'fill supports at most 2000 steps: use a shorter period or a longer step'
     expect(ask({ from: 'now-84d' })).toEqual({ kind: 'problems', problems: [words] })
     expect(ask({ fill: 'linear', step: 'total', order: '-cost' })).toEqual({
       kind: 'problems',
-      problems: ['fill must be zero', 'fill goes without order', 'fill needs steps: step=total has none'],
+      problems: ['fill must be zero', 'fill conflicts with order', 'fill needs a step other than total'],
     })
   })
 })

@@ -77,10 +77,10 @@ export function readFill(
 ): boolean {
   if (fill === undefined) return false
   const others = ['top', 'order', 'compare', 'price'].filter((name) => params[name] !== undefined)
-  if (others.length > 0) problems.push(`fill goes without ${others.join(', ')}`)
-  if (asked?.step === 'total') problems.push('fill needs steps: step=total has none')
+  if (others.length > 0) problems.push(`fill conflicts with ${others.join(', ')}`)
+  if (asked?.step === 'total') problems.push('fill needs a step other than total')
   else if (asked !== undefined && filledSteps(asked, 60_000, undefined).starts.length > stepsMax) {
-    problems.push(`fill gives at most ${stepsMax} steps: ask for a shorter span, or a longer step`)
+    problems.push(`fill supports at most ${stepsMax} steps: use a shorter period or a longer step`)
   }
   return true
 }

@@ -23,7 +23,7 @@ const filterValues = (description: string) =>
 const filterQuery = (dimensions: readonly string[]) =>
   Object.fromEntries(
     dimensions.flatMap((name) => [
-      [name, filterValues('only rows with this value; repeat for any of several')],
+      [name, filterValues('only rows with this value; repeat to match any of several values')],
       [`not_${name}`, filterValues('only rows without this value; repeat to exclude several')],
     ]),
   )

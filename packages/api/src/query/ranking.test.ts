@@ -20,7 +20,7 @@ describe('the ranking of a question', () => {
       kind: 'problems',
       problems: [
         'top must be a number from 1 to 1000',
-        'order must be one of cost, count, allowed, denied, change, or one of them after a -',
+        'order must be one of cost, count, allowed, denied, change, optionally with a leading -',
         'other must be true or false',
         'top needs by: it takes the largest of some groups',
       ],

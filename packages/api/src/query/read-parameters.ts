@@ -109,7 +109,7 @@ function faultOf(name: string, text: string, { type, enum: known, maxLength, ...
   if (known !== undefined && !known.includes(text)) {
     const names = known.filter((one) => !one.startsWith('-'))
     const words = names.length > 2 ? `one of ${names.join(', ')}` : names.join(' or ')
-    const minus = names.length < known.length ? ', or one of them after a -' : ''
+    const minus = names.length < known.length ? ', optionally with a leading -' : ''
     return `${name} must be ${words}${minus}${didYouMean(text, known)}`
   }
   if (type === 'boolean' && text !== 'true' && text !== 'false') return `${name} must be true or false`

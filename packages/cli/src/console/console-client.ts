@@ -28,7 +28,7 @@ export interface ConsoleAnswer<T> {
 }
 
 const tokenVariables = {
-  token: secret(text({ name: 'WEIR_ADMIN_TOKEN', about: 'the token that the console is asked with', fallback: '' })),
+  token: secret(text({ name: 'WEIR_ADMIN_TOKEN', about: 'token for calls to the console', fallback: '' })),
 }
 
 /** The token that the environment names; empty for none. */

@@ -84,8 +84,8 @@ async function replaySubject(run: Run, subject: string, startMs: number): Promis
 }
 
 const assumedAlways: readonly string[] = [
-  'The same requests come at the same times: no client waits, tries again or stays away because of the edit.',
-  'Routes, costs and keys are those that were recorded, and the subjects of the policy have the plans that the edited policy gives them.',
+  'The same requests arrive at the same times: clients do not react to the edit.',
+  'Routes, costs and keys are the recorded ones. Subjects have the plans of the edited policy.',
 ]
 
 /**
@@ -112,10 +112,8 @@ export async function replayImpact(
     rowsLeft -= rows
     if (rowsLeft < 0 && starts.length === 0) throw new QuestionBoundMet('too-large', undefined)
     if (rowsLeft < 0) {
-      const done = `the requests of the first ${starts.length} are decided again`
-      assumptions.push(
-        `Of ${wanted.length} subjects ${done}: with the next there are more than ${impactRowsMax} records.`,
-      )
+      const done = `only the first ${starts.length} are replayed`
+      assumptions.push(`${wanted.length} subjects are affected, but ${done}: the maximum is ${impactRowsMax} records.`)
       break
     }
     await replaySubject(run, subject, startMs)
@@ -123,7 +121,7 @@ export async function replayImpact(
   }
   const empty = new Date(starts.length > 0 ? Math.max(...starts) : span.fromMs).toISOString()
   const earlier = starts.length > 1 ? ' or earlier' : ''
-  assumptions.push(`Counts are empty at ${empty}${earlier}, and the edited limits hold from then on.`)
+  assumptions.push(`Counts are empty at ${empty}${earlier}, and the edited limits apply from then on.`)
   const said = doubts.sentences()
   assumptions.push(...said)
   return { exact: said.length === 0, assumptions, subjects: starts.length, ...sums.result(allDecisions) }

@@ -22,12 +22,12 @@ export class Doubts {
 export const doubtful = {
   coalesced: 'Identical refusals that share a record within a second are replayed at the time of the first',
   corrected: 'Cost corrections take effect before the next decision recorded by the same process',
-  descriptors: 'Descriptors with values or costs of their own are decided as one request',
+  descriptors: 'Descriptors with their own values or costs are decided as one request',
   prefix: 'Addresses recorded as a group of 256 count as one',
-  lease: (limit: string) => `No unit of ${limit} is left over in a lease`,
-  delay: (limit: string) => `Requests beyond ${limit} are decided at once instead of waiting`,
-  shared: (limit: string) => `${limit} counts the requests of other subjects, too, which are not decided again`,
-  unknown: (limit: string, part: string) => `${limit} is left out where ${part} was not recorded`,
+  lease: (limit: string) => `No leased unit of ${limit} is left unused`,
+  delay: (limit: string) => `Requests above ${limit} are decided immediately instead of waiting`,
+  shared: (limit: string) => `${limit} also counts other subjects' requests, which are not replayed`,
+  unknown: (limit: string, part: string) => `${limit} is not applied to requests without a recorded ${part}`,
 }
 
 /** Reads the values that a recorded request was counted by. */

@@ -51,6 +51,6 @@ test('no record of another program stops alerting: one that is too large to be k
     ['weir.alerts.v1:2:2', undefined],
   ])
   expect(kept[0]?.headers).toMatchObject({ from: 'another program', 'x-error-offset': '0' })
-  expect(kept[2]?.headers?.['x-error-reason']).toMatch(/2000 bytes are too large to be kept/)
+  expect(kept[2]?.headers?.['x-error-reason']).toMatch(/at 2000 bytes it is too large to store/)
   await client.close()
 })

@@ -35,7 +35,7 @@ type DeadLetter = Parameters<DeadLetters['send']>[1][number]
 /** Builds the dead letter of a record that is too large for Kafka: its position and the reason, without its value. */
 const stubOf = ({ message, reason }: DeadLetter): DeadLetter => ({
   message: { position: message.position, value: null },
-  reason: `${reason}; its ${message.value?.length ?? 0} bytes are too large to be kept`,
+  reason: `${reason}; at ${message.value?.length ?? 0} bytes it is too large to store`,
 })
 
 const isRefused = (error: unknown) => error instanceof WeirError && error.code === 'KAFKA_REFUSED'

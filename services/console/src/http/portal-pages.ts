@@ -10,7 +10,7 @@ const maxAgeSeconds = 600
 /** The origins of pages that may read the API in a browser. */
 export const portalOrigins: Variable<readonly string[]> = {
   name: 'WEIR_PORTAL_ORIGINS',
-  about: 'origins of pages that may read usage in a browser, separated by commas: https://app.example.com',
+  about: 'origins of web pages that may read usage, separated by commas: https://app.example.com',
   fallback: '',
   parse: (value) => {
     const origins = value.split(',').flatMap((one) => one.trim() || [])

@@ -78,7 +78,7 @@ describe('a stream of usage', () => {
     const said = async (query: string) => (await ask(`/v1/usage?${query}`)).json().detail
     expect(await said('format=xml')).toBe('format must be one of json, csv, jsonl, parquet')
     expect(await said('format=parquet&limit=5&csv=exact&numbers=text')).toBe(
-      'numbers goes with json and jsonl: numbers of the other formats are exact; csv goes with format=csv; limit goes with format=json: parquet comes whole, without pages',
+      'numbers needs json or jsonl: other formats are always exact; csv needs format=csv; limit needs format=json: parquet has no pages',
     )
   })
 })

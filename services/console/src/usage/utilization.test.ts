@@ -129,7 +129,7 @@ it('everything that is wrong with a question is in one answer, and what `limit` 
     400,
     [
       'limit must be a number from 1 to 1000',
-      'order must be one of share, count, refused, shadow_refused, cost, or one of them after a -',
+      'order must be one of share, count, refused, shadow_refused, cost, optionally with a leading -',
       'numbers must be json or text',
       'unknown parameters: colour',
       'known are subject, not_subject, met_limit, not_met_limit, subject_prefix, from, to, time_zone, share_from, share_to, order, numbers, limit, after',
