@@ -28,29 +28,29 @@ export const clientReasons: Readonly<Record<string, readonly string[]>> = {
     'gzip, chunked',
     'identity',
   ],
-  'A method that Node does not know': [
+  'A method that Node does not support': [
     'a method in small letters',
     'an unknown method',
     'an unknown method with a hyphen',
     'method BREW',
   ],
   'HTTP/1.2': ['HTTP/1.2'],
-  'Bytes beyond ASCII in the target': ['UTF-8 in the path', 'UTF-8 in the query'],
+  'Non-ASCII bytes in the target': ['UTF-8 in the path', 'UTF-8 in the query'],
   'characters other than letters, digits': ['Host with !', 'Host of UTF-8', 'Host with a path'],
   'An absolute form with a scheme other than `http` or `https`, or with a user': [
     'absolute form of ftp',
     'absolute form with a user',
   ],
-  'A name with an underscore': ['a name with an underscore'],
+  'A header name with an underscore': ['a name with an underscore'],
   '`CONNECT`': ['CONNECT'],
-  'A client that ends its side': ['a client that ends its side', 'a client that ends its side after a body'],
+  'A client that closes its side': ['a client that ends its side', 'a client that ends its side after a body'],
 }
 
 /** The same of odd upstreams. */
 export const upstreamReasons: Readonly<Record<string, readonly string[]>> = {
   'An unwanted 100': ['100 unasked', '100 with headers', '100 to Expect'],
   'An unrequested 101': ['101 unasked', '101 to odd unasked'],
-  "A status line that is not in RFC 9112's form": [
+  'A status line that does not follow RFC 9112': [
     'HTTP/1.2',
     'ICY 200 OK',
     'two spaces before the status',
@@ -65,7 +65,7 @@ export const upstreamReasons: Readonly<Record<string, readonly string[]>> = {
     'line feed at the end of the head',
     'chunks with line feeds alone',
   ],
-  'Header names that are not tokens, folded headers, control characters': [
+  'Invalid header names, folded headers, control characters': [
     'a header name of UTF-8',
     'a header name with a slash',
     'a header with a space in its name',
@@ -77,7 +77,7 @@ export const upstreamReasons: Readonly<Record<string, readonly string[]>> = {
     'a value with \\x01',
     'a value with a bare CR',
   ],
-  'A length twice, empty, signed, or along with chunks': [
+  'A `Content-Length` that is repeated, empty, signed or combined with chunks': [
     'a length twice, equal',
     'a length twice, different',
     'the length "4, 4"',
