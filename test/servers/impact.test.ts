@@ -244,7 +244,9 @@ test('The answer names how many subjects were decided again where all have more 
       const span = `from=${new Date(ms).toISOString()}&to=${new Date(ms + quarterMs).toISOString()}`
       const impact = await ask(`?${span}`)
       expect(impact).toMatchObject({ exact: true, subjects: 1, decisions: 600_000, share: 600_000 / 1_050_000 })
-      expect(impact.assumptions).toContainEqual(expect.stringMatching(/^2 subjects are affected, but only the first 1 are replayed: /))
+      expect(impact.assumptions).toContainEqual(
+        expect.stringMatching(/^2 subjects are affected, but only the first 1 are replayed: /),
+      )
     }
     await insertRows([{ subject, ...row }])
     await clickhouse.command({

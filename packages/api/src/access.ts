@@ -142,6 +142,7 @@ export const createPortalToken = operation('POST /v1/subjects/:id/portal', {
       object({
         subject: text('subject id'),
         token: text('the token itself: shown only once, never stored'),
+        link: textOrNull('opens the customer’s page; null without WEIR_CONSOLE_PUBLIC_URL'),
         expires_at: text('RFC 3339; the token is rejected from then on'),
       }),
     ),

@@ -1,7 +1,6 @@
 import { createKey, type Key, listKeys, type MadeKey, revokeKey, rotateKey } from '@weir/api/access.ts'
 import type { BodyOf } from '@weir/api/operation.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
-import { didYouMean } from '@weir/core/suggest.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
@@ -35,7 +34,7 @@ function* keyIds(state: PolicyState): Iterable<string> {
   for (const key of state.list('key')) if (!isRevoked(key)) yield keyFacts(key).id
 }
 
-const noKey = (state: PolicyState, id: string) => unknownName('key with the id', id, didYouMean(id, keyIds(state)))
+const noKey = (state: PolicyState, id: string) => unknownName('key with the id', id, keyIds(state))
 
 function planCreate(
   state: PolicyState,

@@ -35,7 +35,7 @@ describe('a portal token', () => {
     const made = await ask('POST /v1/subjects/acme/portal')
     const { token, ...rest } = made.json()
     expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'private, no-store'])
-    expect(rest).toEqual({ subject: 'acme', expires_at: '2026-11-21T13:00:00.000Z' })
+    expect(rest).toEqual({ subject: 'acme', link: null, expires_at: '2026-11-21T13:00:00.000Z' })
     expect(token).toMatch(/^weir_portal_/)
     expect(await read(token)).toBe(200)
     expect((await ask('/v1/usage?subject=bolt', { token })).json().type).toBe('urn:weir:problem:subject-forbidden')

@@ -7,9 +7,10 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type ChangePlan, type PolicyChanger, reject } from '@weir/policy-changes/change-policy.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import { answerProblem, portalUnavailable, unknownName } from '../http/problems.ts'
+import { answerProblem, portalUnavailable } from '../http/problems.ts'
 import { servePolicy } from '../http/serve.ts'
 import { serveChange } from '../policy/answer-change.ts'
+import { noEntity } from '../policy/entities.ts'
 import type { Sources } from '../sources.ts'
 
 const minuteMs = 60_000
@@ -23,7 +24,7 @@ const clockSlackMs = 24 * 60 * minuteMs
  * which it names: no clock decides. Entries of others are deleted once every token that they refuse has ended itself.
  */
 function planEnd(state: PolicyState, subject: string, nowMs: number): ChangePlan<undefined> {
-  if (!mayBeSubject(state.policy, subject)) return reject(unknownName('subject', subject))
+  if (!mayBeSubject(state.policy, subject)) return reject(noEntity(state, 'subject', subject))
   const before = parseTimeMs(state.policy.portals.get(subject) ?? '') ?? 0
   const notBefore = new Date(Math.max(nowMs, before + 1)).toISOString()
   const isOver = (text: string) => (parseTimeMs(text) ?? 0) < nowMs - longestMs - clockSlackMs
@@ -44,7 +45,7 @@ export function registerPortal(app: FastifyInstance, sources: Sources, changer: 
   const { clock, access } = sources
   const tokens = createPortalTokens(access.portalKey)
   servePolicy(app, sources, createPortalToken, async (state, { params: { id }, body, by, log }, reply) => {
-    if (!mayBeSubject(state.policy, id)) return answerProblem(reply, unknownName('subject', id))
+    if (!mayBeSubject(state.policy, id)) return answerProblem(reply, noEntity(state, 'subject', id))
     const lengthMs = body?.expires_in === undefined ? usualMs : parseDurationMs(body.expires_in)
     if (lengthMs === undefined || lengthMs < shortestMs || lengthMs > longestMs) {
       return answerProblem(reply, badRequest('expires_in must be a duration from 5m to 7d, such as 1h'))
@@ -56,7 +57,9 @@ export function registerPortal(app: FastifyInstance, sources: Sources, changer: 
     if (token === undefined) return answerProblem(reply, portalUnavailable)
     log.info({ by, subject: id, until: new Date(untilMs).toISOString() }, 'portal token created')
     reply.code(201).header('cache-control', 'no-store')
-    return { subject: id, token, expires_at: new Date(untilMs).toISOString() }
+    const { publicUrl } = access
+    const link = publicUrl === undefined ? null : `${publicUrl.origin}/me#${token}`
+    return { subject: id, token, link, expires_at: new Date(untilMs).toISOString() }
   })
 
   serveChange(app, changer, endPortalTokens, (state, { params: { id } }) => planEnd(state, id, clock.nowMs()))

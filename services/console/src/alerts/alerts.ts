@@ -119,7 +119,7 @@ function registerRedelivery(app: FastifyInstance, sources: Sources): void {
     const { type, subject } = found.alert
     const wanted = body?.endpoint
     const only = wanted === undefined ? undefined : endpointOf(sources, wanted)
-    if (wanted !== undefined && only === undefined) return answerProblem(reply, unknownName('endpoint', wanted))
+    if (wanted !== undefined && only === undefined) return answerProblem(reply, noEndpoint(sources, wanted))
     const past = new Set(found.deliveries.map(({ endpoint }) => endpoint))
     const targets =
       only === undefined
@@ -142,13 +142,17 @@ function registerRedelivery(app: FastifyInstance, sources: Sources): void {
   })
 }
 
+/** The policy has no endpoint of this name; the detail suggests the nearest. */
+const noEndpoint = ({ policy }: Sources, name: string) =>
+  unknownName('endpoint', name, policy.state?.policy.endpoints.keys())
+
 /** `/v1/alerts`, `/v1/deliveries/redeliver`, and `/v1/endpoints/{name}/test` and `/secret`. */
 export function registerAlerts(app: FastifyInstance, sources: Sources): void {
   registerReading(app, sources)
   registerRedelivery(app, sources)
   serveQuestion(app, getEndpointSecret, unanswered, async ({ params: { name } }, reply) => {
     const endpoint = sources.policy.state?.policy.endpoints.get(name)
-    if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
+    if (endpoint === undefined) return answerProblem(reply, noEndpoint(sources, name))
     if (endpoint.type !== 'webhook' || endpoint.secretEnv !== undefined) {
       return answerProblem(
         reply,
@@ -162,7 +166,7 @@ export function registerAlerts(app: FastifyInstance, sources: Sources): void {
   })
   serveQuestion(app, testEndpoint, unanswered, async ({ params: { name }, body }, reply) => {
     const endpoint = sources.policy.state?.policy.endpoints.get(name)
-    if (endpoint === undefined) return answerProblem(reply, unknownName('endpoint', name))
+    if (endpoint === undefined) return answerProblem(reply, noEndpoint(sources, name))
     const subject = body?.subject
     const isOfSubjects = endpoint.type === 'subject'
     if (isOfSubjects !== (subject !== undefined)) {

@@ -49,7 +49,12 @@ export type FoundCaller =
     }
   | { readonly kind: 'refused'; readonly problem: Problem; readonly retryAfterS?: number }
 
-const unauthorized = problem('unauthorized', 'Unauthorized', 401, 'Send a token as "Authorization: Bearer TOKEN".')
+const unauthorized = problem(
+  'unauthorized',
+  'Unauthorized',
+  401,
+  'Send a valid token as "Authorization: Bearer TOKEN". A key works only if its subject or plan has `selfService`.',
+)
 const tooManyWrong: Problem = {
   type: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
   title: 'Too many wrong credentials',

@@ -1,3 +1,4 @@
+import { didYouMean } from '@weir/core/suggest.ts'
 import { policyUnavailable } from '@weir/policy-changes/change-problems.ts'
 import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
@@ -11,9 +12,9 @@ const retryAfterS = 5
 /** The policy has nothing of the name in the detail. */
 export const unknown = (detail: string): Problem => problem('unknown-name', 'Not found', 404, detail)
 
-/** The policy has nothing of this name; `near` says which name may have been meant. */
-export const unknownName = (what: string, name: string, near = ''): Problem =>
-  unknown(`There is no ${what} ${JSON.stringify(name)}${near}`)
+/** The policy has nothing of this name; the detail suggests the nearest of the `known` names. */
+export const unknownName = (what: string, name: string, known: Iterable<string> = []): Problem =>
+  unknown(`There is no ${what} ${JSON.stringify(name)}${didYouMean(name, known)}`)
 
 /** The caller's copy is not the one that is in force, or the caller wanted there to be none. */
 export const preconditionFailed = (detail: string): Problem =>

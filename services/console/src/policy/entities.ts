@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import { sectionOperations, sections } from '@weir/api/policy.ts'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
-import { didYouMean } from '@weir/core/suggest.ts'
 import {
   canonicalJson,
   deleteEntity,
@@ -32,7 +31,7 @@ function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
 export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
   kind === 'identity'
     ? { ...unknownName(kind, name), detail: 'The policy does not set `identity`, so the defaults apply.' }
-    : unknownName(kind, name, didYouMean(name, namesOf(state, kind)))
+    : unknownName(kind, name, namesOf(state, kind))
 
 /** Weir.yaml repeats a route's name in it, and a subject's keys; the entity has neither. */
 function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | string {

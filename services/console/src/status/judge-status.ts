@@ -19,10 +19,10 @@ const lateMs = 60_000
 /** Metrics that are 0 where nothing is wrong now, in words for one and for more. */
 const troubles: Readonly<Record<string, readonly [one: string, more: string]>> = {
   weir_consumer_stopped_partitions: [
-    'partition waits for a person: weir dlq, weir metering seek',
-    'partitions wait for a person: weir dlq, weir metering seek',
+    'partition is stopped: see weir dlq, weir metering seek',
+    'partitions are stopped: see weir dlq, weir metering seek',
   ],
-  weir_redis_servers_gone: ['server of Redis is gone', 'servers of Redis are gone'],
+  weir_redis_servers_gone: ['Redis server is unreachable', 'Redis servers are unreachable'],
 }
 
 /** Less is a late call or two; the objective `exact` of docs/monitoring.md is broken by more. */
@@ -43,7 +43,7 @@ const heldBackWords = ([endpoint, addresses]: readonly [string, number]) =>
 
 function ofUsage({ completeThroughMs, silent }: Completeness, nowMs: number): string[] {
   const words = silent.map(
-    ({ journal, sinceMs }) => `journal ${journal} is silent since ${new Date(sinceMs).toISOString()}`,
+    ({ journal, sinceMs }) => `no reports from journal ${journal} since ${new Date(sinceMs).toISOString()}`,
   )
   if (completeThroughMs === undefined) return ['nothing is counted yet', ...words]
   const behindMs = nowMs - completeThroughMs

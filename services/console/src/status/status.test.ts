@@ -75,7 +75,7 @@ test('every part that is not as it should be has its sentence, and no other', as
   const silent = [{ journal: 'j1', sinceMs: nowMs - 90_000 }]
   const behind = async () => ({ completeThroughMs: nowMs - 61_000, silent })
   expect(await lookOf({ askCompleteness: behind })).toEqual([
-    'journal j1 is silent since 2026-11-20T09:58:30.000Z',
+    'no reports from journal j1 since 2026-11-20T09:58:30.000Z',
     'usage is 61 s behind',
     failed,
   ])
@@ -96,8 +96,8 @@ test('every part that is not as it should be has its sentence, and no other', as
     'gaps are not known: ClickHouse did not answer',
     failed,
     'Redis does not answer',
-    'metering: 1 partition waits for a person: weir dlq, weir metering seek',
-    'metering: 2 servers of Redis are gone',
+    'metering: 1 partition is stopped: see weir dlq, weir metering seek',
+    'metering: 2 Redis servers are unreachable',
     'metering: 5.3% of the decisions of the last 5 minutes were made without Redis',
     'metering: deliveries to ops are held back because it fails: weir alerts ls --endpoint ops',
     'metering: deliveries to customers are held back because it fails at 3 addresses: weir alerts ls --endpoint customers',
