@@ -48,7 +48,9 @@ export async function seekMetering(
     const { intent } = parseCommitMetadata(committed?.metadata ?? '', partition)
     const metadata = encodeCommitMetadata({ topicId, intent, isSought: true, seekOverrideUpTo: undefined })
     await admin.commit(topic, partition, offset, metadata)
-    print(`partition ${partition} of ${topic}: ${committed?.offset ?? 'nothing'} was committed, now ${offset} is`)
+    print(
+      `partition ${partition} of ${topic}: committed offset moved from ${committed?.offset ?? 'nothing'} to ${offset}`,
+    )
   } finally {
     await Promise.all([admin.close(), client.close()])
   }

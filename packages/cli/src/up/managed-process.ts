@@ -100,7 +100,7 @@ export class ManagedProcess {
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
     child.kill('SIGTERM')
     const kill = setTimeout(() => {
-      this.#context.report(`${this.#definition.name} did not stop within ${stopDeadlineMs / 1_000} s and is killed.`)
+      this.#context.report(`${this.#definition.name} did not stop within ${stopDeadlineMs / 1_000} s and was killed.`)
       child.kill('SIGKILL')
     }, stopDeadlineMs)
     await ended

@@ -162,7 +162,7 @@ export abstract class PolicyReader extends ProblemList {
     if (fields === undefined) return undefined
     for (const [name, field] of fields) {
       if (known.includes(name)) continue
-      this.problemAtKey(field, `is not a key of ${what}${this.near(name, known)}`)
+      this.problemAtKey(field, `is not a setting of ${what}${this.near(name, known)}`)
     }
     for (const name of required) if (!fields.has(name)) this.problemAtKey(at, `needs \`${name}\``)
     return fields

@@ -172,7 +172,7 @@ function readKey(sha256: string, { origin, body, issue }: Entity, faults: Proble
     return wrong('', 'a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)')
   }
   for (const name in body) {
-    if (!keyMembers.includes(name)) return wrong('', `${JSON.stringify(name.slice(0, 40))} is not a key of a key`)
+    if (!keyMembers.includes(name)) return wrong('', `${JSON.stringify(name.slice(0, 40))} is not a setting of a key`)
   }
   const { subject, id = defaultKeyId(sha256), expires } = body
   if (typeof subject !== 'string') return wrong('', 'needs `subject`')

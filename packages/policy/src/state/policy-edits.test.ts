@@ -167,7 +167,7 @@ test('a change that leaves an entity without the plan or limit that it names is 
     'subjects.d.plan: there is no plan "fre"; did you mean free?',
   ])
   expect(refused(state, put('subject', 'd', { plan: 'free', keys: [] }))).toEqual([
-    'subjects.d.keys: is not a key of a subject',
+    'subjects.d.keys: is not a setting of a subject',
   ])
   expect(refused(state, put('plan', 'free', { limits: ['day'] }), put('route', 'GET /a', { upstream: 'api' }))).toEqual(
     [
