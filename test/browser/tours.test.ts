@@ -212,7 +212,7 @@ it('the limit of an explanation leads to its settings, which are changed there; 
   }
   await other.page.getByRole('region', { name: 'fixed' }).getByText('1h').waitFor()
   await grow({ page }, 4)
-  await page.getByRole('dialog').getByText('Every ingress uses it within a second').waitFor()
+  await page.getByRole('dialog').getByText('Every ingress applies it within a second').waitFor()
   await grow(other, 5)
   await other.page.getByRole('alert').getByText('It has changed in the meantime').waitFor()
   expect((await stack.api<{ size: number }>('GET /v1/limits/fixed')).size).toBe(4)

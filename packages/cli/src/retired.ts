@@ -2,7 +2,7 @@ import { WeirError } from '@weir/core/errors.ts'
 
 /** Commands of earlier versions, by the words that called them, and the replacement for each. */
 export const retired: Readonly<Record<string, string>> = {
-  completion: 'Remove the line that calls it from your shell profile; "./weir COMMAND --help" lists options.',
+  completion: 'Remove the line with "weir completion" from your shell profile; "./weir COMMAND --help" lists options.',
   invoices: 'Run "./weir usage export" for a billing system, or "./weir spend SUBJECT" for the running month.',
   top: 'Open the page /live of the console, or run "./weir tail" or "./weir usage --by subject --from now-15m --top 10".',
 }

@@ -30,7 +30,7 @@ function badConnection(
   hasAnswered: boolean,
 ): string | undefined {
   if (untrusted.test(code)) {
-    return `ClickHouse at ${host}: its certificate is not signed by what WEIR_CLICKHOUSE_TLS_CA holds (${message})`
+    return `ClickHouse at ${host}: its certificate is not from a CA that WEIR_CLICKHOUSE_TLS_CA holds (${message})`
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return `ClickHouse at ${host}: its certificate is for another name than WEIR_CLICKHOUSE_URL has (${message})`

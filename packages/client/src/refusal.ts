@@ -71,7 +71,7 @@ function problemOf({ reason, deniedBy, challenge, suspended, headers }: CheckRes
           type: 'urn:weir:problem:too-many-open',
           title: 'Too many open decisions',
           status: 429,
-          detail: `This subject has too many open idempotency keys and unsettled decisions. Try again in ${seconds} s, or without them.`,
+          detail: `This subject has too many open idempotency keys and unsettled decisions. Try again in ${seconds} s, or send the request without them.`,
           'violated-policies': [deniedBy],
         }
       }

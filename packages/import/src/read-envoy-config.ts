@@ -8,7 +8,7 @@ import {
 import type { Notes } from './notes.ts'
 import { Entry, type YamlFile } from './yaml-config.ts'
 
-/** A route for every descriptor is the least that becomes of them, and a policy has at most this many. */
+/** A route for every descriptor is the least that becomes of them, and a policy can have at most this many. */
 const descriptorsMax = 10_000
 /** Envoy asks with a handful of entries; a cycle of aliases ends here. */
 const depthMax = 32
@@ -54,7 +54,7 @@ class ConfigReader {
   #descriptor(item: Entry, depth: number): EnvoyDescriptor | undefined {
     this.#count += 1
     if (this.#count === descriptorsMax + 1)
-      item.problem(`is descriptor ${this.#count}; a policy has at most ${descriptorsMax} routes`)
+      item.problem(`is descriptor ${this.#count}; a policy can have at most ${descriptorsMax} routes`)
     if (this.#count > descriptorsMax) return undefined
     this.#notes.nameUnknown(item.fields, knownInDescriptor, 'a descriptor')
     const [key, value] = [item.text('key'), item.text('value')]

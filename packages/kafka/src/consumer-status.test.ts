@@ -5,7 +5,7 @@ test('A member of the group that Kafka no longer hears says why it has no connec
   const isSilentAtOnce = -1
   const assignment = new Assignment(isSilentAtOnce)
   assignment.join({ topic: [0] }, 'member')
-  const silence = /^no answered heartbeat for \d+ ms/
+  const silence = /^no response to a heartbeat for \d+ ms/
   const retried = 'Failed to connect to seed broker, trying another broker from the list: '
   for (const [message, why] of [
     ['Connection error: connect ECONNREFUSED 127.0.0.1:9092', ': connect ECONNREFUSED 127.0.0.1:9092'],

@@ -125,7 +125,7 @@ export class Assignment {
     const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs
     const denied = [...new Set(this.#denied.values())].join('; ')
     const unheard = this.#unheard && `: ${this.#unheard}`
-    const silence = isSilent ? `no answered heartbeat for ${silentMs} ms${unheard}` : ''
+    const silence = isSilent ? `no response to a heartbeat for ${silentMs} ms${unheard}` : ''
     const waitingFor = this.waitingFor || denied || silence
     const state = this.crashed !== undefined ? 'crashed' : waitingFor === '' ? 'running' : 'connecting'
     return {

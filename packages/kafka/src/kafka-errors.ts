@@ -68,9 +68,9 @@ export function isTransient(error: unknown): boolean {
 /** One line for people: what the root of the fault said. */
 export function reasonOf(error: unknown): string {
   const root = rootOf(error)
-  if (typeOf(root) === otherVersion) return 'the consumer group has members of another version: stop them first'
+  if (typeOf(root) === otherVersion) return 'the consumer group has members that run another version: stop them first'
   if (typeOf(root) === metadataTooLarge) {
-    return 'the broker stores too little metadata with an offset: set its offset.metadata.max.bytes to 256 or more'
+    return 'the broker does not allow enough metadata per offset: set its offset.metadata.max.bytes to 256 or more'
   }
   const reason = root instanceof Error ? root.message : String(root)
   return reason.includes('WEIR_KAFKA_') ? reason.replace(/^(Connection error|Failed to connect): /, '') : reason

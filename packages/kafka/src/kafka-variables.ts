@@ -100,7 +100,7 @@ function problemsOf(config: KafkaConfig): string[] {
   ]
   const tokenUrl = URL.parse(config.kafkaOauthTokenUrl)
   if (tokenUrl?.protocol === 'http:' && !isLoopback(tokenUrl.hostname))
-    problems.push('WEIR_KAFKA_OAUTH_TOKEN_URL must begin with https://, unless it is on loopback')
+    problems.push('WEIR_KAFKA_OAUTH_TOKEN_URL must begin with https://, unless it is a loopback address')
   return problems
 }
 

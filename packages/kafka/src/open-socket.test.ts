@@ -20,5 +20,5 @@ it('a server that does not answer the handshake of TLS is named before kafkajs g
   const failed = new Promise<Error>((resolve) => socket.once('error', resolve))
   await new Promise((resolve) => socket.once('connect', resolve))
   await vi.advanceTimersByTimeAsync(8_000)
-  expect((await failed).message).toMatch(/^127\.0\.0\.1:\d+ does not answer in TLS: .*WEIR_KAFKA_TLS$/)
+  expect((await failed).message).toMatch(/^127\.0\.0\.1:\d+ does not respond over TLS: .*WEIR_KAFKA_TLS$/)
 })

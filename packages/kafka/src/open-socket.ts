@@ -85,19 +85,19 @@ const unknownAuthority =
 const clientRefused = /ALERT_(NO_|BAD_|UNSUPPORTED_)?(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/
 
 const noTls = (where: string) =>
-  `${where} does not answer in TLS: see whether WEIR_KAFKA_BROKERS names its port for TLS, or WEIR_KAFKA_TLS`
+  `${where} does not respond over TLS: check that WEIR_KAFKA_BROKERS names its TLS port, or check WEIR_KAFKA_TLS`
 
 function explainTls(error: NodeError, where: string, { ca, cert }: Tls, isSecure: boolean): string {
   const { code = '', reason = error.message } = error
   if (unknownAuthority.test(code))
-    return `the certificate of ${where} is not signed by what ${ca === '' ? 'the system trusts, see WEIR_KAFKA_TLS_CA' : 'WEIR_KAFKA_TLS_CA holds'} (${error.message})`
+    return `the certificate of ${where} is not from a CA that ${ca === '' ? 'the system trusts, see WEIR_KAFKA_TLS_CA' : 'WEIR_KAFKA_TLS_CA holds'} (${error.message})`
   if (code.startsWith('CERT_')) return `the certificate of ${where} has expired or is not valid yet (${reason})`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return `the certificate of ${where} is for a different host name: set WEIR_KAFKA_TLS_SERVER_NAME (${reason})`
   if (clientRefused.test(code)) {
     return cert === ''
-      ? `${where} asks for a certificate of ours: see WEIR_KAFKA_TLS_CERT and WEIR_KAFKA_TLS_KEY (${reason})`
-      : `${where} does not take the certificate of WEIR_KAFKA_TLS_CERT (${reason})`
+      ? `${where} requires a client certificate: see WEIR_KAFKA_TLS_CERT and WEIR_KAFKA_TLS_KEY (${reason})`
+      : `${where} does not accept the certificate in WEIR_KAFKA_TLS_CERT (${reason})`
   }
   if (!isSecure && /^(ERR_SSL|ECONNRESET|EPROTO)/.test(code)) return `${noTls(where)} (${reason})`
   return error.message
@@ -119,9 +119,9 @@ function explainEnd(socket: Socket, where: string, security: KafkaSecurity | und
     if (performance.now() - sinceMs > greetingMs) return undefined
     if (!isOpen()) return security?.tls === undefined ? undefined : noTls(where)
     if (security?.tls === undefined && (answers === 0 || isAlert))
-      return `${where} closed the connection before it answered: if it uses TLS, set WEIR_KAFKA_TLS`
+      return `${where} closed the connection without a response: if the broker uses TLS, set WEIR_KAFKA_TLS`
     if (security?.sasl === undefined && answers < 2)
-      return `${where} closed the connection after its first answer: if it asks for a password, set WEIR_KAFKA_SASL_MECHANISM`
+      return `${where} closed the connection after its first response: if the broker requires a password, set WEIR_KAFKA_SASL_MECHANISM`
     return undefined
   }
   socket.on('error', (error: NodeError) => {

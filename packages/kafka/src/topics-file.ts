@@ -38,7 +38,7 @@ export function parseTopics(text: string): TopicSpec[] {
   for (const [name, topic] of isObject(topics) ? Object.entries(topics) : []) {
     const { partitions, config } = isObject(topic) ? topic : {}
     if (!isCount(partitions)) problems.push(`${name}: partitions is not a positive integer`)
-    if (!isTexts(config)) problems.push(`${name}: config is not an object of texts`)
+    if (!isTexts(config)) problems.push(`${name}: config is not an object with string values`)
     if (!isCount(replicationFactor) || !isCount(minInsyncReplicas) || !isCount(partitions) || !isTexts(config)) continue
     specs.push({ name, partitions, replicationFactor, minInsyncReplicas, config })
   }

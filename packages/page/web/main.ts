@@ -34,7 +34,7 @@ import { type Session, setSession, useSession } from './session.ts'
 
 /** Where links of releases before 0.11 lead. */
 const gone = () => html`<h1>No invoices</h1>
-  <p>Weir does not issue invoices. <a href=${hrefOf('/prices')}>Prices</a> show what usage costs, and <code>weir usage export</code> exports what to invoice.</p>`
+  <p>Weir does not issue invoices. <a href=${hrefOf('/prices')}>Prices</a> show what usage costs, and <code>weir usage export</code> exports the usage to invoice.</p>`
 
 interface Page {
   /** `:id` of the path is decoded. */

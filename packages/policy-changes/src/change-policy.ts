@@ -61,9 +61,9 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
-const away = 'Kafka did not accept the change, so nothing was changed. Try again when Kafka is back.'
+const away = 'Kafka did not accept the change, so nothing was changed. Try again when Kafka is available.'
 const awayBetween =
-  'Kafka did not take all of this change: its first batches are in force. Make the same change again when Kafka is back; it then changes only the rest.'
+  'Kafka did not take all of this change: its first batches are in force. Make the same change again when Kafka is available; it then changes only the rest.'
 const unread = 'The policy has not been read yet: Kafka does not respond, and there is no earlier copy.'
 const unseen =
   'The change is stored, but was not read back in time. It takes effect by itself unless another console was faster; look before you repeat it.'

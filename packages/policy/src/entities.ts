@@ -49,7 +49,7 @@ export interface Issue {
 
 /**
  * One part of a policy that is changed by itself. `body` is what weir.yaml has under its name, but: a route's has no
- * `match`, which is its name; a subject's has no `keys`; a key is named by its SHA-256 in lower case and has
+ * `match`, which is its name; a subject's has no `keys`; a key is identified by its SHA-256 in lower case and has
  * `{ subject, id, expires? }`; the name of `identity` is `identity`.
  */
 export interface Entity {

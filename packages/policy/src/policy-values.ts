@@ -61,7 +61,7 @@ export const timePattern =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /** The form of a time in words, for messages. */
-export const timeRule = 'a time with its offset such as 2027-01-31T00:00:00Z'
+export const timeRule = 'a time with a UTC offset, such as 2027-01-31T00:00:00Z'
 
 /** SHA-256 in hex, lower case. */
 export const parseSha256 = (text: string): string | undefined =>

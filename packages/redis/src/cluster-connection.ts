@@ -76,7 +76,7 @@ export class ClusterConnection {
     const asked = isWhole ? this.masters : [...this.#nodes.values()].map(({ redis }) => redis)
     const problems = await Promise.all(asked.map((redis) => redisProblem(redis)))
     const found = problems.find((problem) => problem !== undefined)
-    return found ?? (isWhole ? undefined : 'the Cluster does not name a master for every slot')
+    return found ?? (isWhole ? undefined : 'the Cluster does not report a master for every slot')
   }
 
   serverOf(slot: number): Redis | undefined {

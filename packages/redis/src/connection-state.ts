@@ -179,10 +179,10 @@ interface FaultContext {
 /** From an error's words to what an operator looks at. Words in capitals are filled in; SAID is the error itself. */
 const explanations: readonly (readonly [RegExp, string])[] = [
   [/WRONGPASS|NOAUTH|invalid password/, ' refuses the user USER (SAID): see VARIABLE'],
-  [/self-signed|unable to (?:get|verify)/, ': its certificate is not signed by what WEIR_REDIS_TLS_CA holds (SAID)'],
-  [/altnames/, ': its certificate is for another host name than VARIABLE gives (SAID)'],
+  [/self-signed|unable to (?:get|verify)/, ': its certificate is not from a CA that WEIR_REDIS_TLS_CA holds (SAID)'],
+  [/altnames/, ': its certificate is not for the host name in VARIABLE (SAID)'],
   [/certificate (?:has expired|is not yet valid)/, ': its certificate has expired or is not valid yet (SAID)'],
-  [/certificate required/, ' wants a client certificate (SAID): set WEIR_REDIS_TLS_CERT and WEIR_REDIS_TLS_KEY'],
+  [/certificate required/, ' requires a client certificate (SAID): set WEIR_REDIS_TLS_CERT and WEIR_REDIS_TLS_KEY'],
   [/alert |handshake failure/, ' does not accept the certificate of WEIR_REDIS_TLS_CERT (SAID)'],
   [/wrong version number/, ' speaks no TLS (SAID): VARIABLE must begin with redis instead of rediss'],
   [/ENOTFOUND|ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN/, ' cannot be reached (SAID): see VARIABLE'],

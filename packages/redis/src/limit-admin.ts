@@ -129,7 +129,7 @@ export interface ChangedLimits {
   readonly left: readonly { readonly name: string; readonly because: string }[]
 }
 
-const unnamedAddress = 'counts by address: name it'
+const unnamedAddress = 'counts per address: specify the address'
 
 /** Why a limit is left as it is although it applies; undefined when it may be changed. */
 function whyLeft({ by }: Limit, { ip, limit }: LimitQuery): string | undefined {

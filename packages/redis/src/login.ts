@@ -26,7 +26,7 @@ export interface Login {
 
 function addressOf(url: string): RedisAddress {
   const parsed = parseRedisUrl(url)
-  if ('problem' in parsed) throw new Error(`the address of Redis ${parsed.problem}`)
+  if ('problem' in parsed) throw new Error(`the Redis address ${parsed.problem}`)
   return parsed.address
 }
 

@@ -52,7 +52,7 @@ async function examine(server: ScriptClient, clock: Clock): Promise<RedisHealth>
     return { problem: `the connection to ${where} is ${redis.status}. ${faultOf(redis)}`.trim(), warning: undefined }
   }
   const lacking = answerOf(lackingOf(redis))
-  if (server.isDown) return { problem: joined([`${where} does not answer in time`, await lacking]), warning: undefined }
+  if (server.isDown) return { problem: joined([`${where} did not respond in time`, await lacking]), warning: undefined }
   const sentMs = clock.nowMs()
   const time = redis.time().then((found) => clockWarning(found, sentMs, clock.nowMs()))
   const run = server.callNothing().then(
@@ -103,7 +103,7 @@ export function createHealthCheck(
     const isKnown = status === 'ready' || all.some(({ problem }) => problem !== undefined)
     const last = counts.refused
     const isRecent = last !== undefined && performance.now() - last.atMs < refusedToldMs
-    const refusal = isRecent && isAboutRedis(last.message) ? `it rejected a call: ${last.message}` : undefined
+    const refusal = isRecent && isAboutRedis(last.message) ? `Redis rejected a call: ${last.message}` : undefined
     return {
       problem: joined([
         isKnown ? undefined : `Redis is ${status}`,

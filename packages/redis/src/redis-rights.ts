@@ -89,5 +89,5 @@ export function rightOf({ message }: Error): string {
   const command = /'([a-z|-]+)' command/.exec(message)?.[1]
   if (command !== undefined) return `+${command}`
   if (/\bchannels?\b/.test(message)) return '&+switch-master'
-  return /\bkeys?\b/.test(message) ? 'a pattern of its keys' : 'a command of its script'
+  return /\bkeys?\b/.test(message) ? 'a key pattern that it needs' : 'a command that its script uses'
 }

@@ -13,6 +13,6 @@ export const consoleUrlVariable: Variable<URL | undefined> = {
     const isBare = url !== null && url.href === `${url.origin}/` && url.origin !== 'null'
     if (isBare && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))))
       return { value: url }
-    return { problem: 'must be https://HOST without a path; http only on loopback' }
+    return { problem: 'must be https://HOST without a path; http is allowed only on loopback' }
   },
 }

@@ -53,7 +53,7 @@ const headersMax = 200
 
 /** Returns the problem of a request with more headers, or more bytes of them, than a listener accepts. */
 export const headersTooLarge = (bytesMax: number): Problem => {
-  const detail = `Send at most ${headersMax} headers, of ${bytesMax} bytes in total.`
+  const detail = `Send at most ${headersMax} headers with at most ${bytesMax} bytes in total.`
   return problem('headers-too-large', 'Headers too large', 431, detail)
 }
 
@@ -164,7 +164,7 @@ export function answerErrorsAndUnrouted(app: FastifyInstance, paths: string): vo
     const path = request.url.split('?', 1)[0] ?? ''
     const methods = routes.filter(({ url }) => isPathOf(url, path)).flatMap((route) => route.methods)
     if (methods.length === 0) {
-      return sendProblem(reply, problem('not-found', 'Not found', 404, `There is no ${path} here. There is: ${paths}`))
+      return sendProblem(reply, problem('not-found', 'Not found', 404, `There is no ${path} here. Available: ${paths}`))
     }
     const allow = [...new Set(methods)].toSorted().join(', ')
     reply.header('allow', allow)

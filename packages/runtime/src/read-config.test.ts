@@ -42,7 +42,7 @@ describe('reading the configuration', () => {
         'WEIR_PORT must be a whole number from 1 to 65535, but is "70000"',
         'WEIR_LEVEL must be one of info, warn, but is "loud"',
         'WEIR_MS must be a whole number from 1 to 100, but is "2.5"',
-        'WEIR_TOKEN_SHA256 must be a SHA-256 in 64 lower-case hex digits, but is something else',
+        'WEIR_TOKEN_SHA256 must be a SHA-256 as 64 lower-case hex digits, but is something else',
       ],
     })
     expect(() => readConfig(variables, environment)).toThrow('WEIR_LEVEL')

@@ -46,7 +46,7 @@ export const filePath = (named: Named): Variable<string> => ({
       if (value !== '') readSmallFile(value)
       return { value }
     } catch (error) {
-      return { problem: `must name a file that can be read (${(error as Error).message})` }
+      return { problem: `must be the path of a readable file (${(error as Error).message})` }
     }
   },
 })
@@ -107,7 +107,7 @@ export const addresses = (named: Named): Variable<readonly string[]> => ({
 export const sha256 = (named: Named): Variable<string> => ({
   ...named,
   parse: (value) => {
-    return /^(?:[0-9a-f]{64})?$/.test(value) ? { value } : { problem: 'must be a SHA-256 in 64 lower-case hex digits' }
+    return /^(?:[0-9a-f]{64})?$/.test(value) ? { value } : { problem: 'must be a SHA-256 as 64 lower-case hex digits' }
   },
 })
 
@@ -170,7 +170,7 @@ export function readSecretOf(
     const text = readSecretFile(file)
     const parsed = parse(text)
     if ('value' in parsed) return { value: { variable, file, text } }
-    return { problem: `${variable} names a file whose content ${parsed.problem}, but is something else` }
+    return { problem: `${variable} names a file whose content ${parsed.problem}, but is not` }
   } catch (error) {
     return { problem: `${variable} names a file that cannot be read (${(error as Error).message})` }
   }

@@ -48,7 +48,7 @@ it('has problems that name the variable and never the text', () => {
     expect.stringMatching(/^WEIR_PASSWORD_FILE names a file that cannot be read \(ENOENT/),
   ])
   expect(problemsOf({ WEIR_ADDRESS_FILE: fileWith('http://user:hidden@h') })).toEqual([
-    'WEIR_ADDRESS_FILE names a file whose content must be a URL that begins with redis://, but is something else',
+    'WEIR_ADDRESS_FILE names a file whose content must be a URL that begins with redis://, but is not',
   ])
 })
 

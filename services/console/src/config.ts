@@ -26,7 +26,7 @@ const statusUrls: Variable<readonly StatusAddress[]> = {
       return URL.canParse(url) ? { name: name ?? new URL(url).host, url } : []
     })
     if (addresses.length === found.length && found.length <= statusUrlsMax) return { value: addresses }
-    return { problem: `must be at most ${statusUrlsMax} such as metering=http://127.0.0.1:9102, separated by commas` }
+    return { problem: `must be up to ${statusUrlsMax} URLs like metering=http://127.0.0.1:9102, separated by commas` }
   },
 }
 

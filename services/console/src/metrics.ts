@@ -26,7 +26,7 @@ const plain = {
   weir_redis_memory_max_bytes: ['maxmemory', 'What it may allocate; 0 for no bound of its own'],
   weir_redis_memory_rss_bytes: ['used_memory_rss', 'What its process has of the machine'],
   weir_redis_connected_clients: ['connected_clients', 'Connections of clients'],
-  weir_redis_rejected_connections_total: ['rejected_connections', 'Connections refused because of maxclients'],
+  weir_redis_rejected_connections_total: ['rejected_connections', 'Connections refused because maxclients was reached'],
   weir_redis_evicted_keys_total: ['evicted_keys', 'Keys evicted because of maxmemory'],
   weir_redis_keyspace_hits_total: ['keyspace_hits', 'Look-ups that found a key'],
   weir_redis_keyspace_misses_total: ['keyspace_misses', 'Look-ups that found none'],

@@ -164,7 +164,7 @@ function registerDecisions(register: Registry, metrics: DecisionMetrics, policy:
       histograms: () => Object.entries(entryPoints).map(([name, { duration }]) => [[name], duration] as const),
     },
     weir_limit_decisions_total: {
-      help: 'Decisions by limit; deny counts only the limit that refused',
+      help: 'Decisions by limit; deny counts only the limit that refused the request',
       labels: ['limit', 'outcome'],
       cells: () => seriesOf(named().limits, outcomes),
     },

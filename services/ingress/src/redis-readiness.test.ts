@@ -5,7 +5,7 @@ test('only a process that has not reached Redis yet is not ready for it, and not
   let problem: string | undefined = 'away'
   const health = async () => ({ problem, warning: undefined })
   const patient = redisReadiness(health, Number.POSITIVE_INFINITY)
-  const warned = { warning: "away; each limit's onUnavailable decides" }
+  const warned = { warning: "away; each limit's onUnavailable applies" }
   expect(await patient()).toBe('away')
   expect(await redisReadiness(health, 0)()).toEqual(warned)
   problem = undefined

@@ -16,6 +16,6 @@ export function redisReadiness(checkHealth: () => Promise<RedisHealth>, patientU
     wasReached ||= problem === undefined
     if (problem === undefined) return warning === undefined ? undefined : { warning }
     if (!wasReached && performance.now() < patientUntilMs) return problem
-    return { warning: `${problem}; each limit's onUnavailable decides` }
+    return { warning: `${problem}; each limit's onUnavailable applies` }
   }
 }

@@ -178,10 +178,10 @@ class BlockBuilder {
 
   #addWatermark(record: BlockRecord, value: Buffer): string | undefined {
     const mark = parseMark(value)
-    if (mark === undefined) return 'a mark that cannot be read'
+    if (mark === undefined) return 'an unreadable watermark'
     const { journal, seq, end } = mark
     if (!/^[0-9a-f-]{36}$/.test(journal) || (parseTs(mark.mark) ?? 0) > record.timestampMs + watermarkAheadMsMax) {
-      return 'a mark without a journal, or with a time in the future'
+      return 'a watermark without a journal, or with a time in the future'
     }
     const { topic, partition } = this.#topicPartition()
     this.#watermarks.set(journal, { topic, partition, journal, mark: mark.mark, seq, end })
@@ -191,7 +191,7 @@ class BlockBuilder {
   #addGap(record: BlockRecord, value: Buffer): string | undefined {
     const gap = parseGap(value)
     if (gap === undefined || !/^[0-9a-f-]{36}$/.test(gap.journal)) {
-      return 'a gap that cannot be read'
+      return 'an unreadable gap record'
     }
     const { journal, seq, count, detail } = gap
     if (!this.#accept(this.#options.sequences.find(journal), seq, record.position)) return undefined

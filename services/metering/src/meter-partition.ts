@@ -170,7 +170,7 @@ export class PartitionMeter {
   spend(records: number, bad: number, { range, built }: BuiltPart): WeirError | undefined {
     if (this.#poison.spend(records, bad)) return undefined
     const share = `${built.deadLetters.length} of the records ${range.from} to ${range.to}`
-    return stopped(`TOO_MANY_BAD: ${share} cannot be read; the first one because: ${built.deadLetters[0]?.reason}`)
+    return stopped(`TOO_MANY_BAD: ${share} cannot be read; first reason: ${built.deadLetters[0]?.reason}`)
   }
 
   /** From here on it is not known what Kafka has of it. */
@@ -210,6 +210,6 @@ export class PartitionMeter {
   }
 }
 
-const waitsFor = (lead: number) => `partition ${lead} has to finish a block of both`
+const waitsFor = (lead: number) => `partition ${lead} must first finish their joint block`
 
 const declaredTopic = (metadata: string, partition: number) => parseCommitMetadata(metadata, partition).topicId

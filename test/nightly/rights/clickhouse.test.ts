@@ -382,7 +382,7 @@ test('a password or an authority that is replaced is used without a restart, and
 test.each([
   ['http to a port that speaks TLS', () => secure.url.replace('https', 'http'), 'must begin with https://'],
   ['https to a port that speaks none', () => secure.server.address.replace('http', 'https'), 'speaks no TLS'],
-  ['an authority that Node does not know', () => secure.url, 'is not signed by what WEIR_CLICKHOUSE_TLS_CA holds'],
+  ['an authority that Node does not know', () => secure.url, 'is not from a CA that WEIR_CLICKHOUSE_TLS_CA holds'],
 ])('%s is reported with the variable to change', async (_, url, what) => {
   const one = connectClickhouse(url(), 'test')
   await expect(one.command({ query: 'SELECT 1' })).rejects.toThrow(what)

@@ -89,7 +89,7 @@ test("an endpoint's secret whose file is replaced signs the next delivery", asyn
   await replace(secretFile, 'whsec_short')
   await expect
     .poll(async () => (await alerting.ready()).text, soon)
-    .toContain('warning: the file of OPS_SECRET_FILE (endpoint ops) must hold whsec_')
+    .toContain('warning: the file of OPS_SECRET_FILE (endpoint ops) must contain whsec_')
   await expect.poll(() => alerting.said(), soon).toContain('the file of OPS_SECRET_FILE (endpoint ops)')
   expect(`${alerting.said()}${(await alerting.ready()).text}`).not.toContain('whsec_short')
 })

@@ -190,7 +190,7 @@ async function everyPartSays(flow: Flow, options: KafkaOptions, logged: readonly
   expect(logged.join('\n')).not.toMatch(/wrong|secret/)
 }
 
-const notSigned = /the certificate of 127\.0\.0\.1:\d+ is not signed by what WEIR_KAFKA_TLS_CA holds/
+const notSigned = /the certificate of 127\.0\.0\.1:\d+ is not from a CA that WEIR_KAFKA_TLS_CA holds/
 
 test.for<
   [string, (broken: string) => Environment | Promise<Environment>, () => { copy: string } | { text: string }, RegExp]
@@ -248,12 +248,12 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
   [
     'The authority is none that the system trusts',
     () => ({ ...scram(file({ text: password })), WEIR_KAFKA_TLS: 'on', WEIR_KAFKA_TLS_CA: '' }),
-    /the certificate of 127\.0\.0\.1:\d+ is not signed by what the system trusts, see WEIR_KAFKA_TLS_CA/,
+    /the certificate of 127\.0\.0\.1:\d+ is not from a CA that the system trusts, see WEIR_KAFKA_TLS_CA/,
   ],
   [
     'The server asks for a certificate',
     () => ({ WEIR_KAFKA_BROKERS: kafka.tlsAddress, WEIR_KAFKA_TLS_CA: kafka.caFile }),
-    /127\.0\.0\.1:\d+ asks for a certificate of ours: see WEIR_KAFKA_TLS_CERT and WEIR_KAFKA_TLS_KEY/,
+    /127\.0\.0\.1:\d+ requires a client certificate: see WEIR_KAFKA_TLS_CERT and WEIR_KAFKA_TLS_KEY/,
   ],
   [
     'The server does not know who signed our certificate',
@@ -262,17 +262,17 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
       const ours = { WEIR_KAFKA_TLS_CERT: certFile, WEIR_KAFKA_TLS_KEY: keyFile }
       return { WEIR_KAFKA_BROKERS: kafka.tlsAddress, WEIR_KAFKA_TLS_CA: kafka.caFile, ...ours }
     },
-    /127\.0\.0\.1:\d+ does not take the certificate of WEIR_KAFKA_TLS_CERT/,
+    /127\.0\.0\.1:\d+ does not accept the certificate in WEIR_KAFKA_TLS_CERT/,
   ],
   [
     'Plain text on a port for TLS',
     () => ({ WEIR_KAFKA_BROKERS: kafka.tlsAddress }),
-    /closed the connection before it answered: if it uses TLS, set WEIR_KAFKA_TLS/,
+    /closed the connection without a response: if the broker uses TLS, set WEIR_KAFKA_TLS/,
   ],
   [
     'TLS on a port for plain text',
     () => ({ WEIR_KAFKA_BROKERS: inject('kafkaBrokers'), WEIR_KAFKA_TLS: 'on' }),
-    /does not answer in TLS: see whether WEIR_KAFKA_BROKERS names its port for TLS, or WEIR_KAFKA_TLS/,
+    /does not respond over TLS: check that WEIR_KAFKA_BROKERS names its TLS port, or check WEIR_KAFKA_TLS/,
   ],
   [
     'No login where one is asked for',

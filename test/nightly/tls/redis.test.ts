@@ -34,12 +34,12 @@ test.each<[string, () => { url?: string; files?: Partial<RedisTlsFiles> }, RegEx
   [
     'an unknown authority',
     () => ({ files: { redisTlsCa: other.caFile } }),
-    /not signed by what WEIR_REDIS_TLS_CA holds \(self/,
+    /not from a CA that WEIR_REDIS_TLS_CA holds \(self/,
   ],
   [
     'an authority that Node does not trust',
     () => ({ files: { redisTlsCa: '' } }),
-    /not signed by what WEIR_REDIS_TLS_CA/,
+    /not from a CA that WEIR_REDIS_TLS_CA/,
   ],
   [
     'another host name',

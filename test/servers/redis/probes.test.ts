@@ -37,6 +37,6 @@ test('a Redis that is away takes no ingress out of a balancer: /readyz warns, an
   onTestFinished(() => void process.kill(redis.pid(), 'SIGCONT'))
   await expect
     .poll(() => ask('/readyz'))
-    .toMatch(/^200 ok\n(?:.*\n)*redis: warning: .*each limit's onUnavailable decides/)
+    .toMatch(/^200 ok\n(?:.*\n)*redis: warning: .*each limit's onUnavailable applies/)
   expect([await decide(), await ask('/livez')]).toEqual([502, '200 ok\n'])
 })

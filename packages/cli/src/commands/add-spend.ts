@@ -5,9 +5,9 @@ import { withExamples } from '../help-examples.ts'
 /** Adds `weir usage export` and `weir spend`. */
 export function addSpendCommands(usage: Command, { program, common, context, file }: CommandParts): void {
   const exported = common(usage.command('export'))
-    .description('Print usage of whole hours by price line, for billing systems.')
+    .description('Print usage by price line, in whole hours, for billing systems.')
     .option('--from <time>', 'start of the first export: RFC 3339, a date, or now-24h')
-    .addOption(file('--state <file>', 'file that remembers where the last export stopped'))
+    .addOption(file('--state <file>', 'file that records where the last export stopped'))
     .option('--again', 'with --state: repeat the last export, with the same ids', false)
     .addOption(
       new Option('--to <system>', 'stripe: CSV of meter events; lago: a request body a line; plain CSV without it')
@@ -24,7 +24,7 @@ export function addSpendCommands(usage: Command, { program, common, context, fil
   ])
 
   const spend = common(program.command('spend'))
-    .description("Show the cost of a subject's current month, so far and forecast.")
+    .description("Show the cost of a subject's current month, to date and as a forecast.")
     .argument('<subject>')
     .action(async (subject: string, options) => (await import('./spend.ts')).showSpend(subject, options, context))
   withExamples(spend, [['spend acme', 'this month of a customer']])

@@ -8,7 +8,7 @@ export function addTailCommand({ program, common, context }: CommandParts): void
     .option('--subject <id...>', 'only of these subjects')
     .option('--key-id <id...>', 'only by these keys')
     .option('--route <template...>', 'only of these routes')
-    .description('Print decisions as they happen, one a line.')
+    .description('Print decisions as they happen, one per line.')
     .option('--since <duration>', 'start this long ago, such as 5m')
     .option('--from <time>', 'start time, such as 2030-01-31T10:00:00Z or now-2h')
     .option('--to <time>', 'end time')

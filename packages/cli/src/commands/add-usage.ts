@@ -21,7 +21,7 @@ export function addUsageCommands(parts: CommandParts): void {
   const { program, common, context, file } = parts
   const usage = common(program.command('usage'))
     .description('Show who used what: units, decisions and refusals, by any dimension.')
-    .option('--from <time>', 'RFC 3339, a date in the time zone, or now-24h (default: 24 hours before --to)')
+    .option('--from <time>', 'start: RFC 3339, a date in --time-zone, or now-24h (default: 24 hours before --to)')
     .option('--to <time>', 'end, in the same formats (default: now)')
     .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, separated by commas`, '')
     .option('--step <step>', querySteps.join(', '), 'total')
@@ -35,17 +35,17 @@ export function addUsageCommands(parts: CommandParts): void {
     )
     .option('--top <n>', 'show the N largest groups and one row for the rest', wholeNumber(1, 1_000))
     .option('--order <measure>', `${orders.join(', ')}; add the prefix - to sort in descending order`)
-    .option('--fill <how>', 'zero: add a row for every group and step')
-    .option('--no-other', 'omit the row for the rest')
+    .option('--fill <how>', 'zero: add zero rows for groups without usage in a step')
+    .option('--no-other', 'omit the row for all other groups')
     .option('--compare [time]', 'compare with the previous period, or with the period that starts at this time')
-    .option('--price', 'cost of whole months by subject, with --step month or total', false)
+    .option('--price', 'show the cost per subject in whole months, with --step month or total', false)
     .option('--limit <n>', 'most rows', wholeNumber(1, 1_000_000), 1_000)
     .addOption(
-      new Option('--format <format>', 'print the whole answer in this format')
+      new Option('--format <format>', 'print the full response in this format')
         .choices(['csv', 'jsonl', 'parquet'])
         .conflicts('json'),
     )
-    .addOption(file('--output <file>', 'write the answer to this file (default: standard output)'))
+    .addOption(file('--output <file>', 'write the output to this file (default: standard output)'))
     .option('--exact', 'with --format csv: do not escape values that a spreadsheet would run as formulas', false)
   for (const name of usageDimensions.map(inOption)) {
     usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
@@ -66,10 +66,10 @@ export function addUsageCommands(parts: CommandParts): void {
   addSpendCommands(usage, parts)
 
   const why = common(program.command('why'))
-    .description('Explain a decision: which limit refused it, and what would have allowed it.')
+    .description('Explain a decision: which limit refused the request, and what would have allowed it.')
     .argument('[id]', 'value of the Weir-Decision header; - reads a pasted response from standard input')
     .option('--subject <id>', 'with --last: the subject')
-    .option('--last', 'the newest refusal of --subject')
+    .option('--last', 'the newest refusal for --subject')
     .action(async (id: string | undefined, options) => (await import('./why.ts')).explainDecision(id, options, context))
   withExamples(why, [['why --subject acme --last', 'the newest refusal of a customer']])
 }

@@ -93,7 +93,7 @@ export async function redeliver(
       : { path: `/v1/alerts/${inPath(id)}/redeliver`, body: { endpoint } }
   const answer = await consoleAnswer<{ readonly requested: number }>(context, options, { method: 'POST', ...request })
   if (options.json) context.print(JSON.stringify(answer))
-  else context.report(`${answer.requested} deliveries queued; "weir alerts show" follows them`)
+  else context.report(`${answer.requested} deliveries queued; see "weir alerts show" for their progress`)
 }
 
 /** Sends an endpoint a test and reports the outcome. Resolves to whether the endpoint accepted it. */
@@ -121,7 +121,7 @@ export async function testEndpoint(
   const isGood = attempt?.outcome === 'delivered'
   if (options.json) context.print(JSON.stringify({ id, attempt: attempt ?? null }))
   else if (attempt === undefined) context.report('no result yet: is alerting running?')
-  else if (isGood) context.report(`${name} accepted it: ${attempt.status} after ${attempt.ms} ms`)
+  else if (isGood) context.report(`${name} accepted the test: ${attempt.status} after ${attempt.ms} ms`)
   else context.report(`${name} rejected it: ${attempt.error}`)
   return isGood
 }

@@ -38,11 +38,11 @@ function spanOf({ from, to }: AuditOptions, nowMs: number): Span {
 }
 
 function print({ findings, above, compared }: AuditResult, context: CommandContext): void {
-  context.report(`compared ${compared.offsets} offsets of Kafka and ${compared.counts} counts of quotas`)
+  context.report(`compared ${compared.offsets} Kafka offsets and ${compared.counts} quota counts`)
   if (above.counts > 0) {
-    const what = `${above.counts} counts of Redis are above the records, by ${above.units} units in all`
+    const what = `${above.counts} counts in Redis exceed the records, by ${above.units} units in total`
     context.report(
-      `${what}, as a process leaves them that is killed between charge and record (weir limits reset resets one)`,
+      `${what}, as happens if a process is killed between charge and record (weir limits reset resets one)`,
     )
   }
   if (findings.length === 0) context.report('nothing differs')

@@ -67,7 +67,7 @@ export async function verifyJournals(options: JournalCommandOptions, context: Co
     for (const trouble of reports.flatMap(troublesOf)) context.print(trouble)
     const waiting = reports.reduce((sum, report) => sum + report.waiting, 0)
     context.report(
-      `read ${reports.length} journals with ${waiting} records that wait: ${isAllSound ? 'all are sound' : 'not all are sound'}`,
+      `read ${reports.length} journals with ${waiting} waiting records: ${isAllSound ? 'all are sound' : 'not all are sound'}`,
     )
   }
   return isAllSound

@@ -37,6 +37,6 @@ export async function showMonthSpend(
   ]
   const rows = found.rows.map((row) => [row.subject, row.plan, ...cells(row)])
   context.print(textTable([head, ...rows, ...found.totals.map((total) => ['total', '', ...cells(total)])]))
-  if (found.left_out > 0) context.report(`${countCell(found.left_out)} more: use --format csv for all`)
+  if (found.left_out > 0) context.report(`${countCell(found.left_out)} more rows: use --format csv to list all`)
   context.report(`counted until ${momentCell(found.complete_through, 'not known yet')}`)
 }

@@ -32,7 +32,7 @@ export async function restoreQuotas(options: PolicyOptions, context: CommandCont
   const raised = restored.filter(({ outcome }) => outcome === 'raised')
   const other = restored.filter(({ outcome }) => outcome === 'other')
   for (const { name, because } of unsummable) context.report(`${name} unchanged: it ${because}`)
-  for (const { key } of other) context.report(`${key} unchanged: Redis counts a different period`)
+  for (const { key } of other) context.report(`${key} unchanged: its count in Redis is for a different period`)
   if (options.json) {
     const shown = raised.map(({ key, before, now }) => ({ key, before, now }))
     return context.print(JSON.stringify({ counts: restored.length, raised: shown, left: unsummable }))

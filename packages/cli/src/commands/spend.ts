@@ -30,6 +30,6 @@ export async function showSpend(subject: string, options: CommonOptions, context
     `${printable(subject)}  ${moment(period.from, period.time_zone)} to ${moment(period.to, period.time_zone)} (${period.time_zone})`,
   )
   context.print(textTable(quoteRows(quote)))
-  if (forecast !== undefined) context.print(`at this pace  ${forecast.total} ${forecast.currency}`)
+  if (forecast !== undefined) context.print(`forecast at this pace  ${forecast.total} ${forecast.currency}`)
   context.report(`counted until ${momentCell(complete_through, 'not known yet')}`)
 }

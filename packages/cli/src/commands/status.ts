@@ -32,7 +32,7 @@ export async function showStatus(options: CommonOptions, context: CommandContext
     context.print(textTable(rowsOf(status)))
     for (const line of status.warnings) context.print(`warning: ${line.replace(': warning: ', ': ')}`)
     for (const line of status.look) context.print(`WARN  ${line}`)
-    if (status.processes.length === 0) context.report('the console does not know any processes: set WEIR_STATUS_URLS')
+    if (status.processes.length === 0) context.report('the console has no process addresses: set WEIR_STATUS_URLS')
   }
   return status.ok
 }

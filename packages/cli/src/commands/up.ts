@@ -162,5 +162,5 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
     await stopInOrder(supervisor)
     data.release()
   }
-  report(`stopped. The data stays in ${data.dir}`)
+  report(`stopped. The data is kept in ${data.dir}`)
 }

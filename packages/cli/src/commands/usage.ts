@@ -46,12 +46,12 @@ const namesOf = (row: UsageRow, by: readonly string[]) =>
 
 const lateJournals = (silent: number) =>
   silent === 1
-    ? 'a journal is silent: what it holds comes later'
-    : `${silent} journals are silent: what they hold comes later`
+    ? 'a journal has stopped reporting: its records will be counted later'
+    : `${silent} journals have stopped reporting: their records will be counted later`
 
 /** More than 100 are not counted. */
 function reportGaps(gaps: number, { report }: CommandContext): void {
-  if (gaps > 0) report(`${gaps} gaps: some decisions of this period are permanently missing, see weir.gaps`)
+  if (gaps > 0) report(`${gaps} gaps: some decisions in this period are permanently missing; see the table weir.gaps`)
 }
 
 /** Writes the whole answer as the console streams it, to a file or to standard output. */
@@ -122,9 +122,9 @@ export async function showUsage(
   const lines = rows.map((row) => [...(isTimed ? [momentCell(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
   context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
   const span = `${momentCell(page.from)} to ${momentCell(page.to)}`
-  context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}, from ${span}`)
+  context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}; period: ${span}`)
   for (const { since } of page.silent)
-    context.report(`no reports from a journal since ${momentCell(since)}: its records come later`)
+    context.report(`no reports from a journal since ${momentCell(since)}: its records will be counted later`)
   reportGaps(page.gaps.length, context)
-  if (page.next !== null) context.report(`there are more rows: raise --limit, now ${limit}`)
+  if (page.next !== null) context.report(`there are more rows: raise --limit (currently ${limit})`)
 }

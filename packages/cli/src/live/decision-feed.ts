@@ -80,7 +80,7 @@ export class DecisionFeed {
     const found = live === undefined ? undefined : await untilCounted(first, live)
     let page = found?.page ?? (await first())
     if (found?.isComplete === false)
-      this.#sink.report(`some decisions may be missing here: counted up to ${page.complete_through ?? 'not known yet'}`)
+      this.#sink.report(`some decisions may be missing: only counted up to ${page.complete_through ?? 'not known yet'}`)
     const rows = [...page.rows]
     while (page.next !== null && rows.length < historyMax) {
       page = await ask({ limit: pageRowsMax, after: page.next })

@@ -46,8 +46,8 @@ const requestText = t.text('a method and a path such as POST /v1/search', (text)
 
 const route = t.object('a route', {
   route: t.required('Method and path.', requestText),
-  share: t.withDefault('How often, beside the others.', t.integer(1, 1_000_000), 1),
-  cost: t.optional('Units of each request, if the request states its own cost.', t.integer(0, 1_000_000_000)),
+  share: t.withDefault('Relative frequency of this route.', t.integer(1, 1_000_000), 1),
+  cost: t.optional('Units per request, if requests state their own cost.', t.integer(0, 1_000_000_000)),
 })
 
 const step = t.checked(
@@ -57,7 +57,7 @@ const step = t.checked(
       'Concurrent users. Each waits for a response before the next request.',
       t.integer(1, underWayMax),
     ),
-    think: t.optional('Pause of a user after each response.', t.duration('1ms', '1h')),
+    think: t.optional('How long each user pauses after a response.', t.duration('1ms', '1h')),
     for: t.required('How long.', t.duration('1s', '24h')),
   }),
   ({ rate, users, think, for: forMs }, reader, at): LoadStep | undefined => {
@@ -79,7 +79,7 @@ function expanded(written: string): readonly string[] | undefined {
 
 const members = {
   via: t.withDefault('How decisions are asked for.', t.oneOf(ways), 'check'),
-  target: t.optional('URL to load. Must be on this machine, unless --target repeats the URL.', t.anyText('a URL')),
+  target: t.optional('URL to test. Must be on this machine, unless --target gives the same URL.', t.anyText('a URL')),
   subjects: t.optional(
     'Who asks.',
     t.list('a list of subjects', t.text('a subject, or several such as customer-{1..1000}', expanded), { min: 1 }),

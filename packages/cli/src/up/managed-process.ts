@@ -129,7 +129,7 @@ export class ManagedProcess {
     this.#deaths = livedMs > restartForgivenMs ? 1 : this.#deaths + 1
     const delayMs = backoffMs(this.#deaths, restartBackoff)
     const { report, logFile, onPid } = this.#context
-    report(`${this.#definition.name} ended (${how}); starting it again in ${delayMs} ms. Log: ${logFile}`)
+    report(`${this.#definition.name} ended (${how}); restarting it in ${delayMs} ms. Log: ${logFile}`)
     this.#timer = setTimeout(() => {
       this.#spawn()
       onPid()

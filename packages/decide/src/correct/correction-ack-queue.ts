@@ -61,7 +61,7 @@ export class CorrectionAckQueue {
   close(): number {
     this.#closing.abort()
     const left = this.#pending.size
-    const event = 'Redis has no confirmation of written corrections: repeats may write them again'
+    const event = 'Redis did not receive confirmations of written corrections: repeated requests may write them again'
     if (left > 0) this.#log.warn({ left }, event)
     return left
   }

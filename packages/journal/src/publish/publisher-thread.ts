@@ -71,7 +71,7 @@ function countCopies(): void {
   if (found.length === 0) return
   const copies = Math.min(...found.map(({ replicas }) => replicas))
   if (state.get('replicas') === 0 && copies === 1 && sink.brokers() === 1)
-    log.warn({}, 'Kafka has a single broker, so each record has one copy. If the broker is lost, so are the records')
+    log.warn({}, 'Kafka has a single broker, so each record has one copy. If the broker is lost, all records are lost')
   state.set('brokers', sink.brokers())
   state.set('replicas', copies)
 }

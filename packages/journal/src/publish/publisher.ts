@@ -219,7 +219,7 @@ export class Publisher {
     try {
       substitute = quarantineRejected(culprit, where, reason)
     } catch (error) {
-      this.#fail(sender, queue, nowMs, `${reason}, and the disk does not take what it refused: ${String(error)}`)
+      this.#fail(sender, queue, nowMs, `${reason}, and the rejected record cannot be written to disk: ${String(error)}`)
       return
     }
     this.#options.crash('quarantine')

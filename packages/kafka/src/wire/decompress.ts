@@ -28,7 +28,7 @@ export const fetchWithin = <T>(bytesMax: number, fetch: () => Promise<T>): Promi
 /** Whether the fetch under way has brought as many bytes as it may. */
 export const isFetchFull = (): boolean => (rooms.getStore()?.left ?? 1) <= 0
 
-const tooLarge = () => new Error(`it decompresses to more than ${batchBytesMax} bytes`)
+const tooLarge = () => new Error(`the decompressed data exceeds ${batchBytesMax} bytes`)
 
 type Decompress = (bytes: Buffer) => Promise<Buffer>
 

@@ -85,7 +85,7 @@ function usePrivate() {
 }
 
 const said = ({ error, answer, endpoint, status }: Step, isPrivate: (endpoint: string) => boolean) =>
-  html`${error} ${answer !== '' ? html`<code>${answer}</code>` : status > 0 && isPrivate(endpoint) && html`<span class="quiet">(responses of private endpoints are not stored)</span>`}`
+  html`${error} ${answer !== '' ? html`<code>${answer}</code>` : status > 0 && isPrivate(endpoint) && html`<span class="quiet">(responses from private endpoints are not stored)</span>`}`
 
 interface StepsProps {
   readonly steps: readonly Step[]

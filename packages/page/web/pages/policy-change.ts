@@ -120,7 +120,7 @@ export function PolicyChangePage() {
     return true
   }
   const said = (isApplied: boolean) =>
-    isApplied ? html`<p>Applied. Every ingress uses it within a second.</p>` : undefined
+    isApplied ? html`<p>Applied. Every ingress applies it within a second.</p>` : undefined
   const count = plan === undefined ? 0 : plan.created + plan.updated + plan.deleted
   const ended = plan?.changes.find(({ action, kind }) => action === 'delete' && (kind === 'key' || kind === 'subject'))
   const problems = error === undefined ? [] : problemsOf(error)
@@ -132,7 +132,7 @@ export function PolicyChangePage() {
     <${Tabs} of=${policyTabs} label="Policy" />
     ${failed !== undefined && html`<${Fault} error=${failed} again=${load} />`}
     ${since.length > 0 && html`<${Overtaken} since=${since} onLoad=${loadTheirs} onKeep=${keepMine} />`}
-    ${!may('admin') && html`<p class="note">Editing the policy needs a token with the scope admin, because the file holds hashes of keys and tokens.</p>`}
+    ${!may('admin') && html`<p class="note">Editing the policy requires a token with the scope admin, because the file contains hashes of keys and tokens.</p>`}
     <div class="grid">
       <section class="panel half" aria-label="weir.yaml"><header><h2>weir.yaml</h2><span class="small quiet">${base !== undefined && html`based on <a href=${hrefOf(`/changes/${base}`)}>change ${base.slice(0, 13)}…</a>`}</span></header>
         <${Editor} label="Policy" area=${area} text=${text ?? ''} onText=${setText} problems=${problems} />

@@ -18,6 +18,6 @@ export function SignIn({ isAgain = false }: { readonly isAgain?: boolean }) {
     ${error?.status === 401 && html`<div class="fault" role="alert"><b>Not signed in.</b> Unknown or expired token.</div>`}
     ${error !== undefined && error.status !== 401 && html`<${Fault} error=${error} />`}
     <div><button class="main" type="submit">Sign in</button></div>
-    <p class="small quiet"><code>weir up</code> prints a token when it starts. API tokens, portal tokens and keys of a plan with <code>selfService</code> work too.</p>
+    <p class="small quiet"><code>weir up</code> prints a token when it starts. API tokens, portal tokens and keys on a plan with <code>selfService</code> work too.</p>
   </form>`
 }

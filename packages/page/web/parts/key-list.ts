@@ -37,7 +37,7 @@ function Rotate({ id, again }: { readonly id: string; readonly again: () => void
 
 function Revoke({ id, again }: { readonly id: string; readonly again: () => void }) {
   const run = () => send('DELETE', `/v1/keys/${encodeURIComponent(id)}`)
-  const about = html`<p>Requests with this key are refused within a second. This cannot be undone.</p>`
+  const about = html`<p>Requests with this key will be refused within a second. This cannot be undone.</p>`
   return html`<${Action} label="Revoke" isDanger scope="keys" about=${about} run=${run} again=${again} confirm=${id} />`
 }
 

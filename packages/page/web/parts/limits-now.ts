@@ -64,7 +64,7 @@ function LiftBlock({ id, limit, again }: LimitAction) {
   const run = () => send('POST', `${pathOfSubject(id)}/limits/unblock`, { limit: limit.name })
   const said = ({ changed }: Done) =>
     changed.some(({ used_up: full }) => full > 0)
-      ? html`<p>Block lifted. The count is still full: the next request blocks again unless you reset it.</p>`
+      ? html`<p>Block lifted. The count is still at its limit: reset it, or the next request will set a new block.</p>`
       : undefined
   const about = html`<p>Ends the block by ${limit.name} and keeps the count.</p>`
   return html`<${Action} label="Lift block" scope="limits" about=${about} run=${run} said=${said} again=${again} />`

@@ -86,7 +86,7 @@ export function PartForm({ path, kind, name, settings: { body, etag }, again }: 
     setEdited(undefined)
     setText(undefined)
   }
-  const said = () => html`<p>Every ingress uses it within a second. <a href=${hrefOf('/changes')}>History</a></p>`
+  const said = () => html`<p>Every ingress applies it within a second. <a href=${hrefOf('/changes')}>History</a></p>`
   const json = html`<label class="field">Settings of ${name}, as JSON<textarea rows="12" spellcheck=${false} value=${text ?? JSON.stringify(now, undefined, 2)} onInput=${(event: Event) => setText(typed(event))}></textarea></label>`
   const form = forms[kind]
   const about = html`

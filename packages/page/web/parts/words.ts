@@ -7,7 +7,7 @@ import { isOwn, may } from '../session.ts'
 export function Verdict(of: { readonly outcome: string; readonly mode: string; readonly reason: string }) {
   const { outcome, mode, reason } = of
   if (outcome === 'deny') return html`<span class="word refused">✕ refused</span>`
-  if (mode === 'shadow') return html`<span class="word shadow">◌ allowed, refused by a shadow limit</span>`
+  if (mode === 'shadow') return html`<span class="word shadow">◌ allowed; a shadow limit would refuse it</span>`
   if (reason === 'unavailable') return html`<span class="word degraded">▽ allowed without Redis</span>`
   if (reason !== 'ok') return html`<span class="word degraded">▽ allowed, degraded</span>`
   return html`<span class="word allowed">✓ allowed</span>`

@@ -114,14 +114,14 @@ export function descriptorSegment(text: string): string {
 export function readDescriptorPath(path: string): { readonly path: string } | { readonly why: string } {
   const segments = segmentsOf(path)
   if (segments.length < 3 || segments.length % 2 === 0) {
-    return { why: 'must be /DOMAIN/KEY/VALUE, with a key and a value for each entry of the descriptor' }
+    return { why: 'must be /DOMAIN/KEY/VALUE, with a key and a value for each entry in the descriptor' }
   }
-  if (segments.includes('')) return { why: `has an empty segment; an empty value is ${emptyValue}` }
+  if (segments.includes('')) return { why: `has an empty segment; write an empty value as ${emptyValue}` }
   const read: string[] = []
   for (const [at, segment] of segments.entries()) {
     const isValue = at > 0 && at % 2 === 0
     const isPattern = segment.startsWith(':') || (segment.endsWith('*') && segment.length > 1)
-    if (isPattern && !isValue) return { why: `has the pattern ${segment} instead of a key or the domain` }
+    if (isPattern && !isValue) return { why: `has the pattern ${segment} where only a key or the domain is allowed` }
     const text = decodeEscapes(segment.startsWith(':') || !isPattern ? segment : segment.slice(0, -1))
     if (text === undefined) return { why: 'has a broken percent-escape' }
     if (segment.startsWith(':')) read.push(segment)

@@ -17,9 +17,9 @@ test('bad-policies.txt has at least 50 cases, and each has a problem', () => {
 })
 
 test.each([
-  ['', '1:1  must be a policy (a map of its keys), but is empty'],
-  ['# only a comment\n', '1:1  must be a policy (a map of its keys), but is empty'],
-  ['[]', '1:1  must be a policy (a map of its keys), but is a list'],
+  ['', '1:1  must be a policy (a map of its settings), but is empty'],
+  ['# only a comment\n', '1:1  must be a policy (a map of its settings), but is empty'],
+  ['[]', '1:1  must be a policy (a map of its settings), but is a list'],
   ['plans: {}', '1:1  needs `version`'],
   ['version: 2', '1:10  version: must be 1, the only supported version'],
   ['version: "1"', '1:10  version: must be 1, the only supported version'],
@@ -58,7 +58,7 @@ test.each([15, 16, 17])('%i limits with the one for all: at most 16 make a decis
     count <= 16
       ? []
       : [
-          'weir.yaml:20:23  plans.p.limits: adds up to 17 limits with the 1 that apply to all; a decision has at most 16',
+          'weir.yaml:20:23  plans.p.limits: adds up to 17 limits with the 1 that apply to all; a decision can have at most 16',
         ],
   )
 })
@@ -68,7 +68,7 @@ test.each([
   [
     9,
     [
-      'weir.yaml:23:30  routes[0].limits: adds up to 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
+      'weir.yaml:23:30  routes[0].limits: adds up to 17 limits with the limits of plan wide and those that apply to all; a decision can have at most 16',
     ],
   ],
 ])('%i limits of a route, three of them among the ten of a plan, and one for all', (count, problems) => {
@@ -101,7 +101,7 @@ test('the 17th limit that applies to all is refused with its line', () => {
     'weir.yaml',
   )
   expect(parsed.kind === 'problems' && parsed.problems.map(formatProblem)).toEqual([
-    'weir.yaml:19:3  limits.l16: is the 17th limit with `applies: all`; a decision has at most 16',
+    'weir.yaml:19:3  limits.l16: is the 17th limit with `applies: all`; a decision can have at most 16',
   ])
 })
 
@@ -134,6 +134,6 @@ test('at most 1,000 tokens are taken', () => {
   expect(parsePolicy(`version: 1\n${tokens(1_000)}`, 'weir.yaml').kind).toBe('policy')
   const parsed = parsePolicy(`version: 1\n${tokens(1_001)}`, 'weir.yaml')
   expect(parsed.kind === 'problems' && parsed.problems.map(({ message }) => message)).toEqual([
-    'has 1001 tokens; a policy has at most 1000',
+    'has 1001 tokens; a policy can have at most 1000',
   ])
 })

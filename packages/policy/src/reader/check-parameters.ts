@@ -30,7 +30,7 @@ export function checkRouteLimits(
 ): void {
   for (const { value: name, at } of names) {
     if (route.method === descriptorMethod && limits.get(name)?.plans !== undefined) {
-      reader.problem(at, 'applies to some plans only, but a descriptor has no subject and therefore no plan')
+      reader.problem(at, 'applies only to some plans, but a descriptor has no subject and therefore no plan')
     }
     for (const parameter of parametersOf(limits.get(name))) {
       if (has(route, parameter)) continue

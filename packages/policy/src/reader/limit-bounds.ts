@@ -39,19 +39,19 @@ const bounds: Readonly<Record<Algorithm, (limit: Limit, windowMs: number, refuse
   sliding_window(_, windowMs, refuse) {
     if (windowMs <= slidingWindowMsMax) return true
     const reason = 'longer windows cannot be counted exactly'
-    return refuse('window', `a sliding_window is at most ${inDays(slidingWindowMsMax)} long: ${reason}`)
+    return refuse('window', `a sliding_window can be at most ${inDays(slidingWindowMsMax)} long: ${reason}`)
   },
   sliding_log({ size }, _, refuse) {
     if (size <= slidingLogSizeMax) return true
-    return refuse('size', `a sliding_log has at most ${slidingLogSizeMax} units: it stores the time of each unit`)
+    return refuse('size', `a sliding_log can have at most ${slidingLogSizeMax} units: it stores the time of each unit`)
   },
   token_bucket({ size, capacity }, windowMs, refuse) {
     const reason = 'larger sizes cannot be counted exactly'
     if (size > tokenBucketUnitsMax) {
-      return refuse('size', `a token_bucket has a size of at most ${tokenBucketUnitsMax}: ${reason}`)
+      return refuse('size', `a token_bucket can have a size of at most ${tokenBucketUnitsMax}: ${reason}`)
     }
     if (capacity > tokenBucketUnitsMax) {
-      return refuse('burst', `a token_bucket has a burst of at most ${tokenBucketUnitsMax}: ${reason}`)
+      return refuse('burst', `a token_bucket can have a burst of at most ${tokenBucketUnitsMax}: ${reason}`)
     }
     if (BigInt(capacity) * BigInt(windowMs) > BigInt(size) * BigInt(windowMsMax)) {
       const most = Math.floor(Number((BigInt(size) * BigInt(windowMsMax)) / BigInt(windowMs)))

@@ -40,7 +40,7 @@ const thresholds = t.checked(
       const isAbove = 'percent' in value ? value.percent > last.percent : value.units > last.units
       if (!isAbove) {
         const before = 'percent' in value ? `${last.percent}%` : String(last.units)
-        reader.problem(at, `must be higher than the ${before} before it`)
+        reader.problem(at, `must be higher than the previous threshold, ${before}`)
         return []
       }
       Object.assign(last, value)
@@ -134,7 +134,7 @@ export function checkSettings(
   const size = fields.has('size') ? values.size : otherwise.size
   const mode = fields.has('mode') ? values.mode : otherwise.mode
   if (of.algorithm !== undefined && !algorithmFacts[of.algorithm].hasBurst) {
-    reader.refuseKey(fields, 'burst', `only a ${algorithmsWith('hasBurst')} has a \`burst\`; this is a ${of.algorithm}`)
+    reader.refuseKey(fields, 'burst', `only a ${algorithmsWith('hasBurst')} supports \`burst\`, not a ${of.algorithm}`)
   }
   if (mode === 'shadow') {
     reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` never blocks; remove it')

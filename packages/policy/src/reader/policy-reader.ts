@@ -158,7 +158,7 @@ export abstract class PolicyReader extends ProblemList {
     known: readonly string[],
     required: readonly string[] = [],
   ): Fields | undefined {
-    const fields = this.map(at, `${what} (a map of its keys)`)
+    const fields = this.map(at, `${what} (a map of its settings)`)
     if (fields === undefined) return undefined
     for (const [name, field] of fields) {
       if (known.includes(name)) continue

@@ -15,7 +15,7 @@ const thresholds = t.checked(
   (found, reader): readonly number[] => {
     for (const [index, { value, at }] of found.entries()) {
       const before = found[index - 1]?.value ?? 0
-      if (value <= before) reader.problem(at, `must be higher than the ${before}% before it`)
+      if (value <= before) reader.problem(at, `must be higher than the previous threshold, ${before}%`)
     }
     return found.map(({ value }) => value)
   },

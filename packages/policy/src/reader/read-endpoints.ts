@@ -62,7 +62,7 @@ function hasItsKeys(reader: PolicyReader, type: Endpoint['type'], at: SourcePosi
   }
   for (const key of allKeys) {
     if (key === 'type' || key in common || key in members) continue
-    reader.refuseKey(fields, key, `an endpoint of type ${type} has none`)
+    reader.refuseKey(fields, key, `an endpoint of type ${type} does not support it`)
   }
   return reader.problemCount === before
 }

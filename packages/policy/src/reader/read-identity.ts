@@ -104,7 +104,7 @@ export const identity = t.object('identity', {
   ),
   anonymous: t.orEmpty('Plan for callers without a credential. Default: their requests are refused.', planName),
   unknown: t.orEmpty(
-    'Plan for subjects that are not in the policy, when a token names them at the check API or over gRPC. Default: their requests are refused.',
+    'Plan for subjects that are not in the policy, when a token names them in the check API or over gRPC. Default: their requests are refused.',
     planName,
   ),
 })
@@ -139,11 +139,11 @@ function readTrusted(
   for (const key of ['subject', 'planHeader'] as const) {
     const [at, name] = [fields.get(key), values[key]]
     if (at === undefined || name === undefined || !keys.includes(name)) continue
-    reader.problem(at, `${name} already carries a key; a header has only one meaning`)
+    reader.problem(at, `${name} already carries a key; a header can have only one meaning`)
   }
   const planHeaderAt = fields.get('planHeader')
   if (planHeaderAt !== undefined && planHeader !== undefined && planHeader === subject) {
-    reader.problem(planHeaderAt, `${planHeader} already names the subject; a header has only one meaning`)
+    reader.problem(planHeaderAt, `${planHeader} already names the subject; a header can have only one meaning`)
   }
   return from === undefined || subject === undefined ? undefined : { from, subject, planHeader, plan }
 }

@@ -70,11 +70,11 @@ export function readIssuers(
     const { issuer: name, jwksUrl, audience, algorithms: names, subjectClaim, planClaim, allowPrivate = false } = values
     const [at, urlAt] = [fields.get('issuer'), fields.get('jwksUrl')]
     if (urlAt !== undefined && jwksUrl !== undefined && jwksUrl.protocol !== 'https:' && !allowPrivate) {
-      const why = 'over http another server could impersonate anyone (http only with `allowPrivate: true`)'
+      const why = 'over http, another server could impersonate anyone (http requires `allowPrivate: true`)'
       reader.problem(urlAt, `must be https: ${why}`)
     }
     const before = name === undefined ? undefined : seen.get(name)
-    if (at !== undefined && before !== undefined) reader.problem(at, `the same issuer is ${reader.where(before)}`)
+    if (at !== undefined && before !== undefined) reader.problem(at, `this issuer is also ${reader.where(before)}`)
     else if (at !== undefined && name !== undefined) seen.set(name, at)
     if (name === undefined || jwksUrl === undefined || names === undefined || subjectClaim === undefined) return []
     const settings = { audience, algorithms: names, subjectClaim, planClaim, plan, allowPrivate }

@@ -43,7 +43,7 @@ export class KeyRing {
       if (hashAt === undefined || sha256 === undefined || (idAt !== undefined && given === undefined)) continue
       const id = given ?? defaultKeyId(sha256)
       const [sameHash, sameId] = [this.#hashes.get(sha256), this.#ids.get(id)]
-      if (sameHash !== undefined) this.#reader.problem(hashAt, `the same key is ${this.#reader.where(sameHash)}`)
+      if (sameHash !== undefined) this.#reader.problem(hashAt, `this key is also ${this.#reader.where(sameHash)}`)
       else if (sameId !== undefined) {
         this.#reader.problem(idAt ?? hashAt, `the key ${this.#reader.where(sameId)} also has the id ${id}`)
       } else {

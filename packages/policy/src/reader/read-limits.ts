@@ -160,7 +160,7 @@ export function readLimits(
     if (byAt !== undefined) counted.push({ at: byAt, parameters })
     if (limit?.applies === 'all') forAll += 1
     if (limit?.applies === 'all' && forAll > limitsPerDecisionMax) {
-      const most = `a decision has at most ${limitsPerDecisionMax}`
+      const most = `a decision can have at most ${limitsPerDecisionMax}`
       reader.problemAtKey(field, `is the ${forAll}th limit with \`applies: all\`; ${most}`)
     }
     return limit
@@ -202,7 +202,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
   references.plans.push(...plans)
   if (replaces.length > 0) references.replacing.push({ name, replaced: replaces })
   if (span !== undefined && !(span.kind === 'period' && forecastUnits.includes(span.unit))) {
-    reader.refuseKey(fields, 'forecast', 'only a limit with `period: day`, `week` or `month` has a `forecast`')
+    reader.refuseKey(fields, 'forecast', 'only a limit with `period: day`, `week` or `month` can have a `forecast`')
   }
   if (lease > 0) checkLease(reader, fields, algorithm)
   if (exceed !== undefined) checkOnExceed(reader, fields, exceed)
@@ -259,7 +259,7 @@ function checkPeriod(reader: PolicyReader, fields: Fields, by: readonly ScopePar
     const why = "a calendar period needs one subject, because it uses the subject's time zone"
     reader.problem(byAt, `${why}; add subject or key to \`by\``)
   }
-  const why = 'only a limit with a `window` has a `cooldown`'
+  const why = 'only a limit with a `window` can have a `cooldown`'
   reader.refuseKey(fields, 'cooldown', `a limit with a \`period\` alerts once per period; ${why}`)
 }
 
@@ -268,7 +268,7 @@ function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algo
   if (algorithm === undefined) return
   if (!algorithmFacts[algorithm].resetsAtOnce) {
     const why = `a ${algorithm} counts every unit at the time it is used`
-    reader.refuseKey(fields, 'lease', `only a ${algorithmsWith('resetsAtOnce')} has a \`lease\`: ${why}`)
+    reader.refuseKey(fields, 'lease', `only a ${algorithmsWith('resetsAtOnce')} can have a \`lease\`: ${why}`)
   } else if (block !== undefined) {
     const why = 'a process with leased units would admit blocked subjects'
     reader.refuseKey(fields, 'lease', `conflicts with \`block\`${reader.lineNote(block)}: ${why}`)
@@ -286,7 +286,7 @@ function checkReplaced(reader: PolicyReader, limits: Limits, replacing: readonly
       reader.find(at, 'limit', name, limits)
       if (name === own) reader.problem(at, 'a limit cannot replace itself')
       else if (theirs.has(name)) {
-        const instead = 'list its replacements here too, and no listed limit may replace others'
+        const instead = 'list the limits that it replaces here too; a listed limit cannot replace others'
         reader.problem(at, `${name} replaces limits itself; ${instead}`)
       }
     }

@@ -42,7 +42,7 @@ export function ownLimitsReader(limits: Limits, routes: readonly Route[]) {
     }
     if (plan !== undefined && !everybodys.has(name) && plan.limits.every((one) => one.name !== name)) {
       const near = reader.near(name, [...plan.limits.map((one) => one.name), ...everybodys])
-      const why = `neither the plan ${plan.name} nor a route names it, nor does it apply to all`
+      const why = `neither the plan ${plan.name} nor a route lists it, and it does not apply to all`
       return reader.problemAtKey(at, `does not apply to this subject: ${why}${near}`)
     }
     if (!isOfOneSubject(limit.by)) {

@@ -107,7 +107,7 @@ function readPlanLimits(
   return found
 }
 
-const most = `a decision has at most ${limitsPerDecisionMax}`
+const most = `a decision can have at most ${limitsPerDecisionMax}`
 
 /** Equal ones are one object, so that what is derived from it is derived once. */
 export function shared<T>(known: Map<string, T>, text: string, made: T): T {
@@ -139,7 +139,7 @@ export function routeLimitsReader(reader: PolicyReader, limits: Limits, plans: P
       const met = names.map(({ value }) => value).filter((name) => limits.get(name)?.plans?.includes(plan) ?? true)
       const count = new Set([...own, ...met]).size
       if (count <= limitsPerDecisionMax) continue
-      const others = plan === '' ? 'those that apply to all' : `those of plan ${plan} and those that apply to all`
+      const others = plan === '' ? 'those that apply to all' : `the limits of plan ${plan} and those that apply to all`
       return reader.problem(at, `adds up to ${count} limits with ${others}; ${most}`)
     }
     return shared(lists, found.map(({ name }) => name).join(' '), found)

@@ -63,7 +63,7 @@ const tiers: t.ValueType<readonly PriceTier[]> = {
       if (isLast && upTo !== undefined) return reader.problem(tierAt, 'is the last tier, which must not have `up_to`')
       if (isLast) break
       if (upTo === undefined) return reader.problem(tierAt, 'needs `up_to`; only the last tier omits it')
-      if (upTo <= end) return reader.problem(tierAt, `ends at ${upTo}, but the tier before at ${end}`)
+      if (upTo <= end) return reader.problem(tierAt, `ends at ${upTo}, but the previous tier ends at ${end}`)
       end = upTo
     }
     return found.map(({ value: { up_to: upTo, unit_amount: unitAmount, flat_amount: flatAmount } }) => {
@@ -170,7 +170,7 @@ function checkDigits(
 export function tooFine(value: Amount, digits: number): string | undefined {
   if (roundAmount(value, digits) === value) return undefined
   const places = digits === 0 ? 'no decimal places' : `at most ${digits} decimal places`
-  return `must have ${places}, as the currency has, but is ${formatAmount(value)}`
+  return `must have ${places}, like the currency, but is ${formatAmount(value)}`
 }
 
 /** A package over the end of a tier would have two prices. */

@@ -19,7 +19,7 @@ const body = t.checked(
     const wrong = namesInTemplate(template).find((name) => !refusalValueNames.some((known) => known === name))
     if (wrong === undefined) return template
     const near = reader.near(wrong, refusalValueNames)
-    return reader.problem(at, `names {{${wrong.slice(0, 40)}}}, but the values are ${listed}${near}`)
+    return reader.problem(at, `names {{${wrong.slice(0, 40)}}}, but the available values are ${listed}${near}`)
   },
   { minLength: 1, maxLength: bodyLengthMax },
 )
@@ -44,7 +44,7 @@ const setHeaders: t.ValueType<Readonly<Record<string, string>>> = {
   read(reader, at) {
     const fields = reader.map(at, 'a map of headers such as { X-Error-Code: too_many_requests }')
     if (fields === undefined) return undefined
-    if (fields.size > headersMax) return reader.problem(at, `has ${fields.size} headers, at most ${headersMax}`)
+    if (fields.size > headersMax) return reader.problem(at, `has ${fields.size} headers; the maximum is ${headersMax}`)
     const found = new Map<string, string>()
     for (const [written, field] of fields) {
       const name = written.toLowerCase()
@@ -67,7 +67,7 @@ const fields = t.object('a refusal', {
   ),
   status: t.optional("The status, 400 to 599. Default: Weir's own.", t.integer(400, 599)),
   setHeaders: t.optional('Additional headers, by name.', setHeaders),
-  body: t.optional(`The body; may contain ${listed}. Default: an RFC 9457 problem.`, body),
+  body: t.optional(`Response body. May contain ${listed}. Default: an RFC 9457 problem.`, body),
   contentType: t.optional(`Media type of the body. Default: ${defaultType}.`, t.matching(typeRule, typeForm)),
 })
 
@@ -95,7 +95,7 @@ function isJsonText(template: string): boolean {
 }
 
 const notJson = (reader: PolicyReader, at: SourcePosition): undefined =>
-  reader.problem(at, 'has a `body` that is not JSON with its values filled in; for another type, set `contentType`')
+  reader.problem(at, 'has a `body` that is not JSON once its values are filled in; for other types, set `contentType`')
 
 const kindsRule = { unauthorized: '401', cost: '403', limit: '429', unavailable: '503' }
 const byKind = Object.fromEntries(

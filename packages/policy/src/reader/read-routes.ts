@@ -91,7 +91,7 @@ const route = t.object('a route', {
 /** The section `routes`. */
 export const routeList = t.list('a list of routes', route.found, {
   max: routesMax,
-  wrongCount: (count) => `has ${count} routes; a policy has at most ${routesMax}`,
+  wrongCount: (count) => `has ${count} routes; a policy can have at most ${routesMax}`,
 })
 
 /** What routes refer to. */
@@ -176,7 +176,7 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
 /** A caller that asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
   for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal', 'refusals']) {
-    reader.refuseKey(fields, key, `a route for descriptors has no \`${key}\``)
+    reader.refuseKey(fields, key, `a route for descriptors cannot have \`${key}\``)
   }
   const costAt = fields.get('cost')
   if (costAt !== undefined && typeof reader.scalar(costAt) === 'string') {

@@ -46,7 +46,7 @@ const settings = {
 
 /** A subject without its keys, as the admin API accepts it. */
 export const subjectSettings = t.object('a subject', settings)
-const subject = t.object('a subject', { ...settings, keys: t.orEmpty('API keys, as their hashes.', keyList) })
+const subject = t.object('a subject', { ...settings, keys: t.orEmpty('API keys, stored as hashes.', keyList) })
 
 /** The section `subjects`. */
 export const subjectEntries = t.entries(subject.schema, { plural: 'subjects', one: 'a subject', ids: t.subjectIds })

@@ -60,7 +60,7 @@ export function readTokens(reader: PolicyReader, at: SourcePosition): ReadonlyMa
       reader.problem(scopesAt, `${most}, but this one has ${tooFar.join(', ')}`)
     }
     const same = positions.get(sha256)
-    if (same !== undefined) reader.problem(hashAt, `the same token is ${reader.where(same)}`)
+    if (same !== undefined) reader.problem(hashAt, `this token is also ${reader.where(same)}`)
     positions.set(sha256, hashAt)
     tokens.set(sha256, { name, sha256, scopes, ...definedFields({ subjects, expiresAtMs: expires }) })
   }

@@ -8,7 +8,7 @@ import * as t from './value-types.ts'
 const timeoutMs = 30_000
 /** Shorter, and a busy upstream counts as gone; longer, and callers have gone themselves. */
 const timeout = t.duration('100ms', '1h', { rule: 'a duration such as 10s or 2m' })
-const urlRule = 'an http or https URL of scheme, host and port only, without credentials, such as http://127.0.0.1:9000'
+const urlRule = 'an http or https URL with only scheme, host and port, no credentials, such as http://127.0.0.1:9000'
 
 const host = t.text('a host name without a port, such as api.example.com or "*.example.com", or "*"', parseHost, {
   pattern: hostPattern.source,
@@ -73,7 +73,7 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Readonl
       if (owner === undefined) owners.set(one, name)
       else if (isWritten) reader.problem(hostAt, `the host ${one} already belongs to the upstream ${owner}`)
       else {
-        const why = `serves every host by default, and so does the upstream ${owner} does ([] for routes only)`
+        const why = `serves every host by default, as the upstream ${owner} does ([] for routes only)`
         reader.problemAtKey(field, `needs \`hosts\`: ${why}`)
       }
     }

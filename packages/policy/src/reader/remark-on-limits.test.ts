@@ -19,7 +19,7 @@ limits:
   quiet: { algorithm: fixed_window, size: 100, window: 1m, lease: 10, mode: shadow }
 ${parts}`
   const read = parsePolicy(text, 'weir.yaml')
-  const why = `weir.yaml:3:60  limits.day.lease: saves nothing: all its requests also meet ${other}; without a \`lease\` on that limit too, each request still calls Redis`
+  const why = `weir.yaml:3:60  limits.day.lease: saves nothing: all its requests also count against ${other}; without a \`lease\` on that limit too, each request still calls Redis`
   const remarks = read.kind === 'policy' ? read.remarks.map(formatProblem) : ['wrong']
   expect(remarks.filter((one) => one.includes('limits.day'))).toEqual(other === undefined ? [] : [why])
 })
@@ -28,6 +28,6 @@ test('A log of more than 10,000 units is remarked on with the memory that it tak
   const limit = (name: string, size: number) => `  ${name}: { algorithm: sliding_log, size: ${size}, window: 1m }\n`
   const read = parsePolicy(`version: 1\nlimits:\n${limit('a', 10_000)}${limit('b', 100_000)}`, 'weir.yaml')
   expect(read.kind === 'policy' && read.remarks.map(formatProblem)).toEqual([
-    'weir.yaml:4:32  limits.b.size: uses up to 800 kB of Redis for each of its counts, 8 bytes per unit; a sliding_window uses 41 bytes',
+    'weir.yaml:4:32  limits.b.size: uses up to 800 kB of Redis memory for each count, 8 bytes per unit; a sliding_window uses 41 bytes',
   ])
 })

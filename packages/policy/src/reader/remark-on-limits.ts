@@ -22,7 +22,7 @@ export function remarkOnLimits(reader: PolicyReader, at: SourcePosition, policy:
   }
   for (const { name, algorithm, size } of policy.limits.values()) {
     const sizeAt = algorithmFacts[algorithm].keepsEachUnit && size > quietLogSizeMax ? fieldOf(name, 'size') : undefined
-    const memory = `up to ${Math.ceil((size * 8) / 1_000)} kB of Redis for each of its counts, 8 bytes per unit`
+    const memory = `up to ${Math.ceil((size * 8) / 1_000)} kB of Redis memory for each count, 8 bytes per unit`
     if (sizeAt !== undefined) reader.remark(sizeAt, `uses ${memory}; a sliding_window uses 41 bytes`)
   }
   const leased = [...policy.limits.values()].filter(({ lease }) => lease > 0)
@@ -31,7 +31,7 @@ export function remarkOnLimits(reader: PolicyReader, at: SourcePosition, policy:
     const [leaseAt, other] = [fieldOf(name, 'lease'), findUnleased?.(name)]
     if (leaseAt === undefined || other === undefined) continue
     const remedy = 'without a `lease` on that limit too, each request still calls Redis'
-    reader.remark(leaseAt, `saves nothing: all its requests also meet ${other}; ${remedy}`)
+    reader.remark(leaseAt, `saves nothing: all its requests also count against ${other}; ${remedy}`)
   }
 }
 

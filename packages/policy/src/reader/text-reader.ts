@@ -42,7 +42,7 @@ export class TextReader extends PolicyReader {
   /** The whole document, or undefined when it cannot be taken apart. */
   open(text: string): SourcePosition | undefined {
     if (text.length > textLengthMax) {
-      return this.add('', `is ${text.length} characters long; a policy has at most ${textLengthMax}`)
+      return this.add('', `is ${text.length} characters long; a policy can have at most ${textLengthMax}`)
     }
     // Keys that are written twice are found in `map`, which can name both lines.
     const document = parseDocument(text, {

@@ -371,7 +371,7 @@ export function entries(schema: JsonObject, { plural, one, max, reserved, ids }:
     read(reader: PolicyReader, at: SourcePosition): Iterable<readonly [string, SourcePosition]> {
       const fields = reader.map(at, `a map of ${plural} by ${called}`) ?? new Map<string, SourcePosition>()
       if (max !== undefined && fields.size > max) {
-        reader.problem(at, `has ${fields.size} ${plural}; a policy has at most ${max}`)
+        reader.problem(at, `has ${fields.size} ${plural}; a policy can have at most ${max}`)
       }
       const taken = max === undefined ? fields : [...fields].slice(0, max)
       for (const [name, field] of taken) {

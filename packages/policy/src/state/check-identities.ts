@@ -91,7 +91,7 @@ export function checkShapes(
       byPlan.set(plan, { count: count + (known?.count ?? 0), example: known?.example ?? example })
       continue
     }
-    const others = count === 1 ? '' : ` (as with ${count - 1} other subjects)`
+    const others = count === 1 ? '' : ` (and for ${count - 1} other subjects)`
     addBelow(example, rules.of(shape).problems, faults, others)
   }
   for (const [plan, { count, example }] of byPlan) {
@@ -169,7 +169,7 @@ const keyMembers = ['subject', 'id', 'expires']
 function readKey(sha256: string, { origin, body, issue }: Entity, faults: ProblemList): NewKey | undefined {
   const wrong = (part: string, message: string) => faults.add(`${keyPath(sha256)}${part}`, message)
   if (parseSha256(sha256) !== sha256) {
-    return wrong('', 'a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)')
+    return wrong('', 'a key is identified by its SHA-256 as 64 lower-case hex digits (never by the key itself)')
   }
   for (const name in body) {
     if (!keyMembers.includes(name)) return wrong('', `${JSON.stringify(name.slice(0, 40))} is not a setting of a key`)

@@ -146,7 +146,7 @@ function faultsOfEntities(definitions: Definitions): readonly PolicyFault[] {
   let length = 0
   for (const kind of definitionKinds) for (const entity of definitions[kind].values()) length += textLengthOf(entity)
   if (length > textLengthMax) {
-    faults.push({ path: '', message: `is ${length} characters long; a policy has at most ${textLengthMax}` })
+    faults.push({ path: '', message: `is ${length} characters long; a policy can have at most ${textLengthMax}` })
   }
   return faults
 }

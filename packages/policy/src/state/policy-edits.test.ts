@@ -121,7 +121,7 @@ test('a budget of a plan or of a subject is seen immediately, and fits the curre
   applied(state, put('subject', 'c', { plan: 'free', prices: 'own', budget: { amount: '0.75' } }))
   expect([budgetsOf('a', 'c'), hasBudgets(state.policy)]).toEqual([[2_000_000_000_000n, 750_000_000_000n], true])
   expect(refused(state, put('price', 'own', { currency: 'JPY', lines: [] }))).toEqual([
-    'subjects.c.budget: its amount must have no decimal places, as the currency has, but is 0.75',
+    'subjects.c.budget: its amount must have no decimal places, like the currency, but is 0.75',
   ])
   expect([...policyLines(state)].filter((line) => line.includes('budget'))).toHaveLength(2)
   const withoutBudget = put('subject', 'c', { plan: 'free', prices: 'own' })
@@ -171,7 +171,7 @@ test('a change that leaves an entity without the plan or limit that it names is 
   ])
   expect(refused(state, put('plan', 'free', { limits: ['day'] }), put('route', 'GET /a', { upstream: 'api' }))).toEqual(
     [
-      'subjects.c.limits.minute: does not apply to this subject: neither the plan free nor a route names it, nor does it apply to all',
+      'subjects.c.limits.minute: does not apply to this subject: neither the plan free nor a route lists it, and it does not apply to all',
     ],
   )
   expect(refused(state, put('route', 'GET /:x', { cost: 0 }), put('route', 'GET /:y', {}))).toEqual([
@@ -195,7 +195,7 @@ test('a key is refused if another has its hash or id, if it has no owner, or if 
     'keys.444444444444: another key has the id y already',
   ])
   expect(refused(state, put('key', 'weir_secret', { subject: 'b', id: 'y' }))).toEqual([
-    'keys: a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)',
+    'keys: a key is identified by its SHA-256 as 64 lower-case hex digits (never by the key itself)',
   ])
   const many = Array.from({ length: 99 }, (_, at) =>
     put('key', `${at}`.padStart(64, '0'), { subject: 'a', id: `k${at}` }),
@@ -264,7 +264,7 @@ test('a route that is not edited must fit the definitions that are', () => {
   const names = Array.from({ length: 16 }, (_, at) => `l${at}`)
   const more = names.map((name) => put('limit', name, { algorithm: 'fixed_window', size: 9, window: '1m' }))
   expect(refused(state, ...more, put('plan', 'wide', { limits: names }))).toEqual([
-    'routes["GET /a"].limits: adds up to 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
+    'routes["GET /a"].limits: adds up to 17 limits with the limits of plan wide and those that apply to all; a decision can have at most 16',
   ])
   expect(refused(state, ...more, put('route', 'GET /a', { match: 'GET /a' }))).toEqual([
     'routes["GET /a"].match: is set twice, first at routes["GET /a"]',

@@ -34,7 +34,10 @@ export const createPublicLookup =
       const [first] = found ?? []
       if (error !== null) callback(error, '')
       else if (refused !== undefined || first === undefined) {
-        callback(new Error(`${hostname} is at ${refused?.address ?? 'no address'}, which is not a public address`), '')
+        callback(
+          new Error(`${hostname} maps to ${refused?.address ?? 'no address'}, which is not a public address`),
+          '',
+        )
       } else if (options.all === true) callback(null, found)
       else callback(null, first.address, first.family)
     })

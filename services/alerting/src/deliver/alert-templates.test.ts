@@ -66,7 +66,7 @@ test('an edited file is used after ten seconds, without a restart', () => {
 test('a folder that is missing, and a directory that is not set, are named', () => {
   const clock = { nowMs: () => 0 }
   const none = createAlertTemplates({ dir: '', policyInForce: () => policy, clock })
-  expect(none.findProblems()).toEqual(['WEIR_TEMPLATES_DIR is not set, but endpoints have templates'])
+  expect(none.findProblems()).toEqual(['WEIR_TEMPLATES_DIR is not set, but some endpoints use templates'])
   const missing = createAlertTemplates({ dir: '/nowhere', policyInForce: () => policy, clock })
   expect(missing.findProblems()).toEqual([expect.stringContaining('/nowhere/customers cannot be read')])
 })

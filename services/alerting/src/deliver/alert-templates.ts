@@ -52,9 +52,9 @@ function isTemplateName(file: string): boolean {
 
 /** Returns why a text is no template; undefined if it is one. */
 function problemOf(file: string, text: string): string | undefined {
-  if (text.length > lengthMax) return `has ${text.length} characters; a template has at most ${lengthMax}`
+  if (text.length > lengthMax) return `has ${text.length} characters; a template can have at most ${lengthMax}`
   const unknown = namesInTemplate(text).find((name) => !names.includes(name))
-  if (unknown !== undefined) return `names {{${unknown.slice(0, 40)}}}; a template may name ${names.join(', ')}`
+  if (unknown !== undefined) return `names {{${unknown.slice(0, 40)}}}; a template may contain ${names.join(', ')}`
   if (file.endsWith('.txt') && !mailForm.test(text)) return 'must begin with a subject line, such as Subject: {{title}}'
   return undefined
 }
@@ -69,7 +69,7 @@ function readFolder(folder: string): Folder {
   const problems: string[] = []
   try {
     const found = readdirSync(folder).filter((file) => !file.startsWith('.'))
-    if (found.length > filesMax) problems.push(`${folder} has ${found.length} files; ${filesMax} are read`)
+    if (found.length > filesMax) problems.push(`${folder} has ${found.length} files; only ${filesMax} are read`)
     for (const file of found.sort().slice(0, filesMax)) {
       const text = isTemplateName(file) ? readSmallFile(join(folder, file)) : undefined
       const problem = text === undefined ? `must be called TYPE.${kinds.join('|')}` : problemOf(file, text)
@@ -111,7 +111,7 @@ export function createAlertTemplates(options: {
     // Folders that the policy no longer names leave.
     for (const name of folders.keys()) if (!wanted.includes(name)) folders.delete(name)
     if (dir !== '') return [...new Set(wanted)].flatMap((name) => folderOf(name).problems)
-    return wanted.length > 0 ? ['WEIR_TEMPLATES_DIR is not set, but endpoints have templates'] : []
+    return wanted.length > 0 ? ['WEIR_TEMPLATES_DIR is not set, but some endpoints use templates'] : []
   }
   return {
     /**

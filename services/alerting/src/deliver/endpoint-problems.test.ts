@@ -62,7 +62,7 @@ test('A file that NAME_FILE names is read each time; while it is wrong, or besid
   const environment = { OPS_FILE: file, WEIR_SMTP_URL_FILE: '/not/read/here' }
   const findProblems = finderOf(endpoints, environment)
   const named = (what: string) => [
-    expect.stringMatching(`^the file of OPS_FILE \\(endpoint ops\\) must hold whsec_.*${what}`),
+    expect.stringMatching(`^the file of OPS_FILE \\(endpoint ops\\) must contain whsec_.*${what}`),
   ]
   expect(findProblems()).toEqual(named('ENOENT'))
   for (const text of [`${secret}\n`, `${next} ${secret}\n`]) {

@@ -91,7 +91,7 @@ describe('an evaluation', () => {
 
   it('takes a cut-off journal for no fall while its decisions are in the usual rate; a rise is found all the same', async () => {
     const cutOff = (sinceMs: number): Completeness => ({ ...complete, silent: [{ journal: 'j', sinceMs }] })
-    expect(await whyNot(fall, source(), cutOff(firstMs), endMs)).toMatch(/^journal j has been cut off since/)
+    expect(await whyNot(fall, source(), cutOff(firstMs), endMs)).toMatch(/^journal j has not reported since/)
     expect(await whyNot(fall, source(), cutOff(firstMs - 1), endMs)).toBe('evaluated')
     expect(await whyNot(rise, source(), cutOff(firstMs), endMs)).toBe('evaluated')
   })

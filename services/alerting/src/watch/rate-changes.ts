@@ -100,7 +100,7 @@ export async function evaluateWindow(
   // Its decisions are in the usual rate, and not in the window.
   const cutOff = silent.find(({ sinceMs }) => sinceMs >= question.firstMs)
   if (cutOff !== undefined && !question.isRise) {
-    return { kind: 'unknown', why: `journal ${cutOff.journal} has been cut off since ${timeOf(cutOff.sinceMs)}` }
+    return { kind: 'unknown', why: `journal ${cutOff.journal} has not reported since ${timeOf(cutOff.sinceMs)}` }
   }
   const absenceMs = longestAbsenceMs(await source.presence(during.fromMs), during)
   // A restart is shorter.

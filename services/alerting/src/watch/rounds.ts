@@ -62,7 +62,7 @@ export function startRounds(
       return everyMs
     } catch (error) {
       log.warn({ err: error }, `${what}, trying again`)
-      problem = `${what}: the last round failed, see the log`
+      problem = `${what}: the last round failed; see the log`
       return retryMs
     }
   }, stopping)

@@ -71,7 +71,7 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Wat
     for (const watch of watches) {
       const problem = await evaluate(watch, evaluated.get(watch.name), complete, newestMs).catch((error: unknown) => {
         log.warn({ err: error, watch: watch.name }, 'watch not evaluated, retrying')
-        return `${watch.name}: the last evaluation failed, see the log`
+        return `${watch.name}: the last evaluation failed; see the log`
       })
       if (problem !== undefined) found.push(problem)
     }

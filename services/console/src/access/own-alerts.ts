@@ -94,7 +94,7 @@ function planChoice(
   const mayChoose = found !== undefined && hasOwnAlerts(found)
   // What was chosen before can always be taken back.
   if (!mayChoose && addresses.length + percents.length > 0) {
-    return refused(`Neither ${subject} nor its plan may choose alerts: set ownAlerts: true.`)
+    return refused(`Neither ${subject} nor its plan allows customers to choose alerts: set ownAlerts: true.`)
   }
   const before = recordedOf(policy, subject)
   const email = before.email.filter((one) => addresses.includes(one))
@@ -104,7 +104,7 @@ function planChoice(
   const known = new Set([...email, ...waiting.map((one) => one.email)])
   const fresh = addresses.filter((one) => !known.has(one))
   if (known.size + fresh.length > ownAddressesMax) {
-    return refused(`A customer has ${ownAddressesMax} addresses at most; an unconfirmed one counts for a day.`)
+    return refused(`A customer can have at most ${ownAddressesMax} addresses; unconfirmed ones count for one day.`)
   }
   const taken = [...known, ...(policy.contacts.get(subject)?.email ?? []), ...fresh]
   const isWrong = (one: string) => unseen.test(one) || taken.some((two) => two !== one && hashOf(two) === hashOf(one))

@@ -170,11 +170,11 @@ export function registerAlerts(app: FastifyInstance, sources: Sources): void {
     const subject = body?.subject
     const isOfSubjects = endpoint.type === 'subject'
     if (isOfSubjects !== (subject !== undefined)) {
-      const what = isOfSubjects ? 'sends alerts to the contact of a subject: set `subject`' : 'takes no `subject`'
+      const what = isOfSubjects ? 'is sent to the contact for a subject: set `subject`' : 'must omit `subject`'
       return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
     }
     if (subject !== undefined && targetsNamed(sources, endpoint, subject).length === 0) {
-      return answerProblem(reply, badRequest(`the subject ${subject} has no contact with mail or a webhook`))
+      return answerProblem(reply, badRequest(`the subject ${subject} has no contact with email or a webhook`))
     }
     return reply.code(202).send({ id: await sources.alerts.sendTest(name, subject) })
   })

@@ -46,9 +46,9 @@ export class LiveDecisions {
 
   /** Returns why there is no room for another stream of this credential; undefined if there is. */
   refusal(by: string): StreamRefusal | undefined {
-    if (this.#streams.size >= streamsMax) return 'of the console'
+    if (this.#streams.size >= streamsMax) return 'for this console'
     const own = [...this.#streams].filter(({ listener }) => listener.by === by)
-    return own.length >= perCallerMax ? 'of the credential' : undefined
+    return own.length >= perCallerMax ? 'for this credential' : undefined
   }
 
   /** Opens a stream on an answer whose head is written. */

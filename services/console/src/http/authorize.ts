@@ -164,7 +164,7 @@ export function missingChangeScope(
     const problem = scope === undefined ? undefined : missingScope(request, scope)
     if (problem === undefined) continue
     const what = kind === 'key' ? 'keys' : `the ${kind} ${JSON.stringify(name)}`
-    return { ...problem, detail: `${problem.detail} Changing ${what} takes it.` }
+    return { ...problem, detail: `${problem.detail} Changing ${what} requires that scope.` }
   }
   return undefined
 }

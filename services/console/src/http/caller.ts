@@ -59,7 +59,7 @@ const tooManyWrong: Problem = {
   type: 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
   title: 'Too many wrong credentials',
   status: 429,
-  detail: 'Too many wrong credentials from this address. A valid credential is accepted at any time.',
+  detail: 'Too many wrong credentials from this address. A valid credential is still accepted.',
 }
 const twoCredentials = badRequest('Send only one credential: Authorization or X-API-Key.')
 

@@ -4,7 +4,7 @@ import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/pr
 import type { FastifyReply } from 'fastify'
 
 /** Whose bound a further stream or question meets. */
-export type StreamRefusal = 'of the console' | 'of the credential'
+export type StreamRefusal = 'for this console' | 'for this credential'
 
 /** The seconds after which a caller may repeat a request that failed because a server is down, or had no room. */
 const retryAfterS = 5

@@ -36,7 +36,7 @@ export function readJson(app: FastifyInstance): void {
   })
   app.addContentTypeParser('*', ({ headers }, _body, done) => {
     const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
-    const error = new Error(`A body of the type ${headers['content-type']} is not accepted: send application/json.`)
+    const error = new Error(`The media type ${headers['content-type']} is not accepted: send application/json.`)
     done(isEmpty ? null : Object.assign(error, { statusCode: 415 }), undefined)
   })
 }

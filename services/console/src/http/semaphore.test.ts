@@ -28,13 +28,13 @@ it('answers eight questions of a credential at once and 32 of all, refuses the n
   const why = (of: string) => [
     429,
     'urn:weir:problem:too-many-questions',
-    `As many questions ${of} are being answered as may be.`,
+    `The maximum number of queries ${of} is running.`,
     '5',
   ]
   await ask8(tokens[0] ?? '')
-  expect(await refused(tokens[0])).toEqual(why('of the credential'))
+  expect(await refused(tokens[0])).toEqual(why('for this credential'))
   for (const token of tokens.slice(1, 4)) await ask8(token)
-  expect(await refused(tokens[4])).toEqual(why('of the console'))
+  expect(await refused(tokens[4])).toEqual(why('for this console'))
   waiting.shift()?.()
   expect((await Promise.race(asked)).statusCode).toBe(200)
   const next = ask('/v1/usage', { token: tokens[4] ?? '' })

@@ -24,9 +24,9 @@ export class Semaphore {
   /** Takes a permit for this credential. Returns what frees it, or why there is none. */
   take(by: string): { readonly leave: () => void } | { readonly refusal: StreamRefusal } {
     const { all, perCredential } = this.#bounds
-    if (this.#taken.size >= all) return { refusal: 'of the console' }
+    if (this.#taken.size >= all) return { refusal: 'for this console' }
     const own = [...this.#taken.values()].filter((one) => one === by)
-    if (own.length >= perCredential) return { refusal: 'of the credential' }
+    if (own.length >= perCredential) return { refusal: 'for this credential' }
     const permit = Symbol()
     this.#taken.set(permit, by)
     return { leave: () => this.#taken.delete(permit) }
@@ -57,7 +57,7 @@ export function boundQuestions(app: FastifyInstance, semaphore: Semaphore): void
     if ((scope !== 'usage' && reach !== 'own') || isLive === true) return undefined
     const permit = semaphore.take(request.by)
     if ('refusal' in permit) {
-      return answerProblem(reply, tooManyQuestions(`As many questions ${permit.refusal} are being answered as may be.`))
+      return answerProblem(reply, tooManyQuestions(`The maximum number of queries ${permit.refusal} is running.`))
     }
     reply.raw.once('close', permit.leave)
     // Its caller left while the credential was looked at: nothing closes any more.

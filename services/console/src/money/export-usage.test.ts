@@ -75,8 +75,8 @@ it.each([
   ['', 'needs `from`'],
   ['?from=2026-11-21T09:30:00Z', 'full hour'],
   ['?from=yesterday', 'from must be like'],
-  ['?since=x', '`since` is not a cursor'],
-  ['?until=x', '`until` is not a cursor'],
+  ['?since=x', '`since` is not an export cursor'],
+  ['?until=x', '`until` is not an export cursor'],
 ])('%j is refused: %s', async (query, words) => {
   const { ask } = await withUsage()
   const answer = await ask(`/v1/usage/export${query}`)

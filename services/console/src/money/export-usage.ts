@@ -28,8 +28,8 @@ const unanswered = {
 function readAsked({ from, since: sinceText, until: untilText }: QueryOf<typeof exportUsage>, nowMs: number) {
   const since = sinceText === undefined ? undefined : readExportCursor(sinceText)
   const until = untilText === undefined ? undefined : readExportCursor(untilText)
-  if (sinceText !== undefined && since === undefined) return '`since` is not a cursor of an export'
-  if (untilText !== undefined && until === undefined) return '`until` is not a cursor of an export'
+  if (sinceText !== undefined && since === undefined) return '`since` is not an export cursor'
+  if (untilText !== undefined && until === undefined) return '`until` is not an export cursor'
   const known = until ?? since
   if (known !== undefined) {
     if (from !== undefined) return '`from` is only for the first export: omit it with `since` or `until`'

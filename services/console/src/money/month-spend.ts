@@ -53,7 +53,7 @@ function* calendarsOf(policy: Policy, period: string, nowMs: number): Steps<read
     const { fromMs, toMs, previousMs } = span
     found.set(key, { subjects: [subject], month: { fromMs, toMs }, before: { fromMs: previousMs, toMs: fromMs } })
     if (found.size > calendarsMax)
-      return `priced subjects have more than ${calendarsMax} calendars: request them one by one`
+      return `priced subjects have more than ${calendarsMax} calendars: request the subjects one by one`
   }
   return [...found.values()]
 }

@@ -89,7 +89,7 @@ describe('price lists as parts of the policy', () => {
     const shown = await ask('PUT /v1/policy?dry_run=true', { body: dearer })
     expect(shown.json().changes).toContainEqual(expect.objectContaining({ kind: 'price', name: 'api' }))
     expect((await ask('PUT /v1/prices/api', { body: { ...api, flat: '0.001' } })).json().problems).toEqual([
-      { path: 'prices.api.flat', message: 'must have at most 2 decimal places, as the currency has, but is 0.001' },
+      { path: 'prices.api.flat', message: 'must have at most 2 decimal places, like the currency, but is 0.001' },
     ])
     expect((await ask('DELETE /v1/prices/api')).statusCode).toBe(204)
     expect((await ask('/v1/prices/api')).statusCode).toBe(404)

@@ -96,7 +96,7 @@ describe('a policy file', () => {
       { what: 'delete', kind: 'subject', name: 'beta' },
     ])
     const late = await edit(body, headers.etag)
-    expect([late.statusCode, late.json().detail]).toEqual([412, expect.stringContaining('root changed it')])
+    expect([late.statusCode, late.json().detail]).toEqual([412, expect.stringContaining('root changed the policy')])
     expect((await ask('/v1/policy', yaml)).headers.etag).toBe(`"${applied.headers['weir-change']}"`)
   })
 

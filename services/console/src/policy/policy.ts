@@ -53,7 +53,7 @@ const newestTag = ({ changes: { audit } }: Sources): string => `"${audit.page(un
 function overtaken(sources: Sources, ifMatch: string | undefined): Rejected | undefined {
   if (ifMatch === undefined || ifMatch === '*' || ifMatch === newestTag(sources)) return undefined
   const [newest] = sources.changes.audit.page(undefined, 1)
-  const words = `${newest?.by ?? 'Another caller'} changed it: its ETag is now ${newestTag(sources)}.`
+  const words = `${newest?.by ?? 'Another caller'} changed the policy: its ETag is now ${newestTag(sources)}.`
   return reject(preconditionFailed(words))
 }
 

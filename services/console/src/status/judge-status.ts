@@ -74,9 +74,9 @@ export function judgeStatus(parts: StatusParts, nowMs: number): { look: string[]
   const look = [
     ...(typeof completeness === 'string' ? [completeness] : ofUsage(completeness, nowMs)),
     ...listed(gaps, ({ count, topic, cause }) => {
-      return `${count} of ${topic} ${Number(count) === 1 ? 'is' : 'are'} missing from usage (${cause}), in 24 h`
+      return `${count} of ${topic} ${Number(count) === 1 ? 'is' : 'are'} missing from usage (${cause}) in the last 24 h`
     }),
-    ...listed(failed, ({ endpoint, count }) => `${counted(count, deliveries)} to ${endpoint} failed for good, in 24 h`),
+    ...listed(failed, ({ endpoint, count }) => `${counted(count, deliveries)} to ${endpoint} failed for good in 24 h`),
     ...[redis, policy].flatMap((words) => words ?? []),
     ...ofAll.filter((line) => !isWarning(line)),
   ]

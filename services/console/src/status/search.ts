@@ -14,7 +14,7 @@ import type { Sources } from '../sources.ts'
 /** A subject or a key that the policy does not have is found by what it asked in these 30 days. */
 const seenFrom = 'now-30d'
 
-const unanswered = { what: 'a search could not be answered', problem: usageUnavailable(askAgain) }
+const unanswered = { what: 'a search could not be completed', problem: usageUnavailable(askAgain) }
 
 /** Whether decisions of the last weeks have this value in a column. */
 async function isSeen({ usage, clock }: Sources, reach: Reach, column: 'subject' | 'key_id', value: string) {

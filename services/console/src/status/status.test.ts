@@ -70,7 +70,7 @@ async function lookOf(overrides: Parameters<typeof openWithPolicy>[0]) {
 
 test('every part that is not as it should be has its sentence, and no other', async () => {
   // The console in memory knows of one delivery that was given up.
-  const failed = '1 delivery to ops failed for good, in 24 h'
+  const failed = '1 delivery to ops failed for good in 24 h'
   expect(await lookOf({})).toEqual([failed])
   const silent = [{ journal: 'j1', sinceMs: nowMs - 90_000 }]
   const behind = async () => ({ completeThroughMs: nowMs - 61_000, silent })

@@ -54,7 +54,7 @@ it('price=true prices whole months of each subject by its list, each month by it
 })
 
 it.each([
-  [`by=subject&step=total&subject=abroad&${month}`, 'a month of abroad is from 2026-09-30T18:15:00.000Z'],
+  [`by=subject&step=total&subject=abroad&${month}`, 'a month for abroad runs from 2026-09-30T18:15:00.000Z'],
   [`by=subject&step=month&subject=abroad&${month}`, 'begin on day 1 in Asia/Kathmandu'],
   ['by=subject&step=total&subject=payer&from=2026-10-02T00:00:00Z&to=2026-11-01T00:00:00Z', 'whole months'],
   ['by=subject&step=total&subject=payer&from=2026-10-01T00:00:00Z&to=2026-10-31T00:00:00Z', 'whole months'],

@@ -36,7 +36,7 @@ function monthsOf({ id, timeZone, anchor }: Subject, query: UsageQuery): readonl
   for (let atMs = fromMs; atMs < toMs && months.length <= monthsMax; ) {
     const [startMs, nextMs] = periodBoundaries('month', timeZone, anchor, atMs)
     if (startMs !== atMs || nextMs > toMs) {
-      return `price=true needs whole months in each subject's time zone: a month of ${id} is from ${iso(startMs)} to ${iso(nextMs)}`
+      return `price=true needs whole months in each subject's time zone: a month for ${id} runs from ${iso(startMs)} to ${iso(nextMs)}`
     }
     months.push({ fromMs: startMs, toMs: nextMs })
     atMs = nextMs
@@ -95,7 +95,7 @@ export async function priceRows<Row extends { readonly subject?: string; readonl
       const asked: UsageQuery = { ...whole, only: { subject: ids } }
       const byRoute = { ...asked, by: ['subject', 'route'] as const, ranking: undefined, subjectPrefix: undefined }
       const found = await ask(reach, byRoute, { after: undefined, rowsMax: rowsMax + 1 })
-      if (found.length > rowsMax) return `price=true supports at most ${rowsMax} routes of subjects: lower limit`
+      if (found.length > rowsMax) return `price=true supports at most ${rowsMax} subject and route pairs: lower limit`
       const used = Map.groupBy(found, ({ subject = '' }) => subject)
       for (const id of ids) {
         const prices = lists.get(id)

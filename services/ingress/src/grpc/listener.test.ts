@@ -232,8 +232,8 @@ it('without Redis the limits that say so refuse', async () => {
 })
 
 it.each([
-  ['no domain', '', [descriptor('a=b')], /^domain must have 1 to 128 characters, without/],
-  ['a domain of control characters', 'a\nb', [descriptor('a=b')], /^domain must have 1 to 128 characters, without/],
+  ['no domain', '', [descriptor('a=b')], /^domain must have 1 to 128 characters and no/],
+  ['a domain of control characters', 'a\nb', [descriptor('a=b')], /^domain must have 1 to 128 characters and no/],
   ['no descriptors', 'd', [], /1 to 32 descriptors, but there are 0/],
   ['no entries', 'd', [{ entries: [] }], /descriptors\[0\] must have 1 to 16 entries/],
   ['an empty key', 'd', [descriptor('=b')], /descriptors\[0\] has an entry with an invalid key/],

@@ -74,7 +74,7 @@ export function createShouldRateLimit(
       (error: unknown) => {
         trace?.end({}, true)
         log.error({ err: error }, 'ShouldRateLimit failed')
-        answer({ code: status.INTERNAL, details: 'The request could not be decided. See the log for the reason.' })
+        answer({ code: status.INTERNAL, details: 'No decision could be made. See the log for the reason.' })
       },
     )
   }
@@ -106,6 +106,6 @@ export function createCallAuthorizer(
 
 const missing = {
   code: status.UNAUTHENTICATED,
-  details: 'Send a token with the scope check in the metadata of the call: authorization: Bearer TOKEN.',
+  details: 'Send a token with the scope check in the call metadata: authorization: Bearer TOKEN.',
 }
 const unknown = { code: status.UNAUTHENTICATED, details: 'The token in the metadata field authorization is unknown.' }

@@ -90,7 +90,7 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
   const { limits, hasOverrides, of } = combineLimits(met, values, cost)
   if (limits.length > limitsPerDecisionMax) {
     return wrong(
-      `The descriptors meet ${limits.length} limits together; a decision has at most ${limitsPerDecisionMax}.`,
+      `The descriptors meet ${limits.length} limits together; a decision can have at most ${limitsPerDecisionMax}.`,
     )
   }
   return { ...known, limits, hasOverrides, of }
@@ -160,7 +160,7 @@ function metLimits(
 /** What a correctly configured gateway never sends, whatever its clients send; undefined if there is none. */
 function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefined {
   const isName = (text: string) => text !== '' && text.length <= nameLengthMax && /^\P{Cc}*$/u.test(text)
-  if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} characters, without control characters.`
+  if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} characters and no control characters.`
   if (descriptors.length === 0 || descriptors.length > descriptorsMax) {
     return `There must be 1 to ${descriptorsMax} descriptors, but there are ${descriptors.length}.`
   }
@@ -169,7 +169,7 @@ function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefi
       return `descriptors[${at}] must have 1 to ${entriesMax} entries, but has ${entries.length}.`
     }
     if (entries.some(({ key }) => !isName(key))) {
-      return `descriptors[${at}] has an entry with an invalid key: a key has 1 to ${nameLengthMax} characters, without control characters.`
+      return `descriptors[${at}] has an entry with an invalid key: a key has 1 to ${nameLengthMax} characters and no control characters.`
     }
     if (limit !== null && limit.unit === 0) return `descriptors[${at}].limit has no unit.`
   }

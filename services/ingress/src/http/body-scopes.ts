@@ -51,7 +51,7 @@ export function mayBeJson(contentType = ''): boolean {
   return type === '' || /[/+]json\s*$/i.test(type)
 }
 
-const counted = 'A limit of this request reads its JSON body'
+const counted = 'A limit on this request reads its JSON body'
 
 /** The problems of a body that could not be counted by, and only the upstream could read. */
 export const countedBodyProblems = {

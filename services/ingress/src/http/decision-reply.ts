@@ -105,7 +105,7 @@ export function denialProblem(
   }
   reply.header('retry-after', seconds)
   if (reason === 'unauthorized') {
-    const detail = 'Too many wrong credentials from this address. A valid credential is accepted at any time.'
+    const detail = 'Too many wrong credentials from this address. A valid credential is still accepted.'
     return draftProblem('abnormal-usage-detected', 'Too many wrong credentials', 429, detail, '')
   }
   if (reason === 'unavailable' || reason === 'journal_full') {
@@ -114,7 +114,7 @@ export function denialProblem(
     return draftProblem('temporary-reduced-capacity', 'Temporarily reduced capacity', 503, detail, deniedBy)
   }
   if (deniedBy === markersName) {
-    const detail = `This subject has too many open idempotency keys and unsettled decisions. Try again in ${seconds} s, or without them.`
+    const detail = `This subject has too many open idempotency keys and unsettled decisions. Try again in ${seconds} s, or send the request without them.`
     return { ...problem('too-many-open', 'Too many open decisions', 429, detail), 'violated-policies': [deniedBy] }
   }
   const onExceed = onExceedOf(decision, recorded.limits)

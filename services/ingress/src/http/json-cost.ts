@@ -8,10 +8,10 @@ import { costUnreadable } from './read-cost.ts'
  * number there. A body that can be read in several ways is refused.
  */
 export function jsonCost(body: JsonBody | undefined, pointer: string): number | Problem {
-  const where = `This route's cost is at ${JSON.stringify(pointer)} of its JSON body`
+  const where = `This route's cost is at ${JSON.stringify(pointer)} in the JSON body`
   if (body === undefined) return costUnreadable(`${where}, but the body is not JSON.`)
   if (isAmbiguousAt(body, pointer)) {
-    return costUnreadable(`${where}, but a member of this path occurs more than once.`)
+    return costUnreadable(`${where}, but a member on this path occurs more than once.`)
   }
   const found = valueAt(body.value, pointer)
   if (Array.isArray(found)) return Math.max(1, found.length)
@@ -19,10 +19,10 @@ export function jsonCost(body: JsonBody | undefined, pointer: string): number | 
   return costUnreadable(`${where}, but the value there is not an array or a whole number from 0 to ${costMax}.`)
 }
 
-const inBody = "This route's cost is in its body"
+const inBody = "This route's cost is in the request body"
 
 /** The problems of a body whose cost only the upstream could read. */
 export const costBodyProblems = {
-  encoded: costUnreadable(`${inBody}, which must come without Content-Encoding.`, 415),
+  encoded: costUnreadable(`${inBody}, which must not have a Content-Encoding.`, 415),
   long: costUnreadable(`${inBody}, which must not exceed ${readBodyBytesMax} bytes.`, 413),
 }

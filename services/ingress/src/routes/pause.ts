@@ -73,7 +73,7 @@ function findLimit({ policy }: PolicyView, subject: Subject, name: string): Limi
     return { wrong: `The limit ${name} has no \`onExceed: delay\`, so it cannot be paused.` }
   const isSaid = limit.by.every(({ kind }) => kind === 'subject' || kind === 'key')
   if (!isSaid)
-    return { wrong: `The limit ${name} does not count per subject or per key alone, so it cannot be paused for one.` }
+    return { wrong: `The limit ${name} does not count only by subject or by key, so it cannot be paused for either.` }
   if (explainLimits(policy, subject, undefined).every((one) => one.limit.name !== name)) {
     return { wrong: `The limit ${name} does not apply to ${subject.id}.` }
   }

@@ -18,7 +18,7 @@ const ownChecksOnly = forbidden(
 )
 
 const tooMuch = (settleMax: number): Problem => {
-  const detail = `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to the route's settleMax or, without one, the size of the largest limit.`
+  const detail = `This credential may settle the decision at a cost of at most ${settleMax}. A token with the scope check may settle up to the route's settleMax or, if none is set, the size of the largest limit.`
   return { ...problem('settlement-too-high', 'Settlement too high', 403, detail), cost_max: settleMax }
 }
 

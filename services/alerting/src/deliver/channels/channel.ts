@@ -67,7 +67,7 @@ export const secretOf = <T>(wanted: string, parse: (text: string) => T | undefin
   read: (environment: Environment, variable: string) => parse(readNamed(environment, variable).text),
   findProblem({ name }: Target, variable: string, environment: Environment): string | undefined {
     const { text, where, remedy } = readNamed(environment, variable)
-    return parse(text) === undefined ? `${where} (endpoint ${name}) must hold ${wanted}; ${remedy}` : undefined
+    return parse(text) === undefined ? `${where} (endpoint ${name}) must contain ${wanted}; ${remedy}` : undefined
   },
 })
 

@@ -114,9 +114,9 @@ describe('sending to PagerDuty', () => {
     async (wrong) => {
       const tools = channelTools({ DUTY_KEY: wrong })
       const result = await createAlertSender(tools)(endpoint, alert)
-      expect(result).toEqual({ status: 0, error: 'DUTY_KEY holds no integration key', answer: '' })
+      expect(result).toEqual({ status: 0, error: 'DUTY_KEY does not contain an integration key', answer: '' })
       expect(findProblem(endpoint, tools.environment)).toBe(
-        'DUTY_KEY (endpoint duty) must hold the integration key of 32 letters and digits; set it and start again',
+        'DUTY_KEY (endpoint duty) must contain the integration key of 32 letters and digits; set it and start again',
       )
     },
   )

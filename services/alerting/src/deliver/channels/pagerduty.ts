@@ -17,7 +17,7 @@ export const pagerduty: Channel<EndpointOf<'pagerduty'>> = {
   findProblem: (endpoint, environment) => integrationKey.findProblem(endpoint, endpoint.secretEnv, environment),
   async send({ url, secretEnv, severity }, alert, tools) {
     const key = integrationKey.read(tools.environment, secretEnv)
-    if (key === undefined) return unsent(`${secretEnv} holds no integration key`)
+    if (key === undefined) return unsent(`${secretEnv} does not contain an integration key`)
     const { id, type, subject, time, data } = alert
     const { title, lines } = describeAlert(alert)
     const event = {

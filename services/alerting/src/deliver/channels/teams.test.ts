@@ -104,7 +104,7 @@ describe('sending to Microsoft Teams', () => {
       await send({ ...endpoint, urlEnv: 'BROKEN' }, alert),
     ]
     const problem = findProblem({ ...endpoint, urlEnv: 'BROKEN' }, { BROKEN: `not a url ${signature}` })
-    expect(problem).toBe('BROKEN (endpoint team) must hold the URL of an incoming webhook; set it and start again')
+    expect(problem).toBe('BROKEN (endpoint team) must contain the URL of an incoming webhook; set it and start again')
     expect(results.map(({ error }) => error)).not.toContain(undefined)
     expect(JSON.stringify(results)).not.toContain('c2VjcmV0')
   })

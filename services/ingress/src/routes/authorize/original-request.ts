@@ -48,7 +48,7 @@ export function originalRequest(
   }
   // Node joins a header that came twice by a comma and a blank, which neither a method nor an address may hold.
   if (!isMethod(first.method)) return badRequest(`${first.from} came with an unknown HTTP method.`)
-  if (!/^\/[^\s]*$/.test(first.url)) return badRequest(`${first.from} must hold one path that begins with a slash.`)
+  if (!/^\/[^\s]*$/.test(first.url)) return badRequest(`${first.from} must contain one path that begins with a slash.`)
   return { method: first.method, url: first.url }
 }
 
@@ -56,7 +56,7 @@ const nothingSaid =
   'The gateway did not say what the client asked for: set X-Original-Method and X-Original-URI, or X-Forwarded-Method and X-Forwarded-Uri, or append the path to this one.'
 
 const untrustedProxy = (header: string, address = 'a closed connection'): Problem => {
-  const detail = `${header} came from ${address}, which is not in identity.trustedProxies of the policy. If that is your gateway, add it there.`
+  const detail = `${header} came from ${address}, which the policy does not list in identity.trustedProxies. If that is your gateway, add it there.`
   return problem('untrusted-proxy', 'Untrusted proxy', 403, detail)
 }
 

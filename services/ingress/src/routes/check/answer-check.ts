@@ -151,7 +151,7 @@ function matchAsked(
   const ofRoute = space === -1 ? '' : text.slice(0, space).toUpperCase()
   const method = (body.method ?? ofRoute).toUpperCase()
   if (ofRoute !== '' && ofRoute !== method) return badRequest('method and the method in route differ.')
-  if (ofRoute.length > 32) return badRequest('route is a path, or a method and a path.')
+  if (ofRoute.length > 32) return badRequest('route must be a path, or a method and a path.')
   const raw = text.slice(space + 1)
   if (raw === '' || raw === '*') return { route: unmatchedRoute, method: recordedMethod(method) }
   const path = normalizePath(raw)
@@ -203,7 +203,7 @@ const costTooLow = (cost: number) =>
 const costShared = needsToken(
   'Others share a limit of this check, so a subject does not ask for more than the route costs: leave out cost',
 )
-const costTooHigh = needsToken('The cost exceeds the size of a limit of this check: send a lower cost')
+const costTooHigh = needsToken('The cost exceeds the size of a limit on this check: send a lower cost')
 
 /**
  * The reason why a subject may not check this with its own credential; undefined if it may. A check must not count at

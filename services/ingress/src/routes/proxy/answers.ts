@@ -25,7 +25,7 @@ export const busyRetrySeconds = 1
 /** How an upstream failed, in the words of the outcome and of the problem. */
 export function upstreamFailure(error: Error & { code?: string }, upstream: Upstream): [OutcomeError, Problem] {
   if (/TIMEOUT|ETIMEDOUT/.test(error.code ?? '')) {
-    const detail = `The upstream did not answer within ${upstream.timeoutMs / 1000} s.`
+    const detail = `The upstream did not respond within ${upstream.timeoutMs / 1000} s.`
     return ['timeout', problem('upstream-timeout', 'Gateway timeout', 504, detail)]
   }
   const detail = 'The upstream was unreachable or closed the connection.'

@@ -37,7 +37,7 @@ export const listenerBounds = {
 export type ListenerBounds = Readonly<typeof listenerBounds>
 
 const upgradeWithBody = badRequest('A request to switch protocols must not have a body.')
-const noTunnels = badRequest('CONNECT is not supported. Send the request itself.')
+const noTunnels = badRequest('CONNECT is not supported. Send the request directly.')
 const nothing = () => undefined
 
 /**
