@@ -25,7 +25,7 @@ export const checkBody = closed(
   {
     subject: optional(
       name(
-        'The subject to check, or give `key`. Omit both with a subject’s own credential. An unknown subject gets 400, or the plan `identity.unknown`.',
+        'The subject to check; alternatively, send `key`. Omit both with a subject’s own credential. An unknown subject returns 400, or uses the plan in `identity.unknown`.',
       ),
     ),
     key: optional(
@@ -41,7 +41,7 @@ export const checkBody = closed(
     ),
     route: optional(
       text(
-        'A path, or a method and a path: `POST /v1/search`. Normalised as in the proxy; a path that cannot be normalised gets 400. Limits by `path:NAME` count by this path, so give the requested path, not the route pattern.',
+        'A path, or a method and a path: `POST /v1/search`. Weir normalises it as in the proxy; a path that cannot be normalised returns 400. Limits by `path:NAME` count by this path, so send the requested path, not the route pattern.',
         { maxLength: 2_048 },
       ),
     ),
@@ -53,7 +53,7 @@ export const checkBody = closed(
     ),
     cost: optional(
       cost(
-        "Units; default: the route's cost. Required, even for a peek, if requests state their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential, at least the route's cost, and no more than it if others share a limit.",
+        "Units; default: the route's cost. Required, even for a peek, if requests state their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential, the cost must be at least the route's cost, and exactly that if others share a limit.",
       ),
     ),
     peek: optional(flag('Dry run: charges and records nothing; `id` is null.')),
@@ -74,17 +74,17 @@ export const checkBody = closed(
     ),
     idempotency_key: optional(
       name(
-        'Unique per subject: repeating an allowed check returns the same answer for minutes and charges once; a different check with the same key gets 422 `idempotency-key-reused`. No effect at cost 0, or if no limit applies and nothing can be settled. Too many open keys get 429 `too-many-open`.',
+        'Unique per subject: repeating an allowed check returns the same answer for minutes and charges once; a different check with the same key returns 422 `idempotency-key-reused`. Has no effect at cost 0, or if no limit applies and nothing can be settled. Too many open keys return 429 `too-many-open`.',
       ),
     ),
     settle: optional(
       duration(
-        'How long `/v1/settle` can correct the cost, at most 24h, such as `15m`. Default: set by the route. No effect at cost 0, which charges nothing.',
+        'How long afterwards `/v1/settle` can correct the cost, at most 24h, such as `15m`. Default: set by the route. Has no effect at cost 0, which charges nothing.',
       ),
     ),
     wait: optional(
       duration(
-        'If limits refuse the check now, wait up to this long for capacity, at most 60s, such as `5s`. Not in a batch, and not for a peek.',
+        'If limits refuse the check now, wait up to this long for capacity, at most 60s, such as `5s`. Not allowed in a batch or for a peek.',
       ),
     ),
   },

@@ -157,7 +157,7 @@ export const listBlocks = operation('GET /v1/blocks', {
     subject: optional(text('only blocks of this subject, `ip:ADDRESS` for an anonymous caller')),
     ip: optional(
       address(
-        'only blocks on this address (or its hash), as far as records have it; an IPv6 address stands for its network',
+        'only blocks on this address (or its hash), only rows with this recorded address; an IPv6 address matches its network',
       ),
     ),
     format: defaulted(described(oneOf(['json', 'text']), '`text`: only the addresses', { default: 'json' })),

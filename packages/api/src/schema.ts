@@ -97,7 +97,7 @@ export const time = (description: string) => text(description, { described: { pa
 
 /** The parameters of a page. */
 export const pageQuery = {
-  after: optional(text('`next` of the previous page', { maxLength: 512 })),
+  after: optional(text('`next` from the previous page', { maxLength: 512 })),
   limit: defaulted(whole('rows per page', { minimum: 1, maximum: 1_000, default: 100 })),
 }
 /** The member of a page that names the next one. */

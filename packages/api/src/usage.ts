@@ -180,7 +180,7 @@ export const listValues = operation('GET /v1/dimensions/:name', {
     from: optional(time('as in /v1/usage; default: 24 hours before `to`')),
     to: optional(time('as `from`; default: now')),
     time_zone: optional(text('time zone of dates; default: UTC')),
-    after: optional(text('`next` of the previous page')),
+    after: optional(text('`next` from the previous page')),
   },
   answers: {
     200: answer(

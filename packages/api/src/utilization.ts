@@ -4,7 +4,7 @@ import { list, next, type Of, object, text, textOrNull } from './schema.ts'
 import { Type } from './type.ts'
 import { completeness, gaps } from './usage.ts'
 
-const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80%` })
+const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, such as 0.8 for 80%` })
 const count = (description: string) =>
   Type.Unsafe<string>({ type: ['integer', 'string'], description: `${description}; text with \`numbers=text\`` })
 const utilizationCounts = {

@@ -66,7 +66,11 @@ test.each([
   ['an address of no known form', { WEIR_REDIS_URL: 'http://a' }, /^WEIR_REDIS_URL .*redis\+cluster:/],
   ['a certificate without its key', { WEIR_REDIS_TLS_CERT: file }, /^WEIR_REDIS_TLS_KEY is not set.*TLS_CERT needs it/],
   ['a key without its certificate', { WEIR_REDIS_TLS_KEY: file }, /^WEIR_REDIS_TLS_CERT is not set.*TLS_KEY needs it/],
-  ['a file that is not there', { WEIR_REDIS_TLS_CA: '/nowhere.pem' }, /^WEIR_REDIS_TLS_CA must be the path of a readable file.*ENOENT/],
+  [
+    'a file that is not there',
+    { WEIR_REDIS_TLS_CA: '/nowhere.pem' },
+    /^WEIR_REDIS_TLS_CA must be the path of a readable file.*ENOENT/,
+  ],
 ])('%s is refused at the start', (_what, environment, message) => {
   const variables = redisVariables({ about: 'test' })
   const result = checkConfig(variables, { WEIR_REDIS_URL: 'redis://a', ...environment })

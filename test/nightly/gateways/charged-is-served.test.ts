@@ -7,7 +7,7 @@ import { forFile } from '../../support/opened.ts'
 
 countAttempts(
   'Requests through each gateway',
-  'what Weir decided and charged is what an API that heeds every header serves, to the caller it named',
+  'an API that obeys every header serves exactly the request that Weir decided and charged, for the caller that Weir named',
 )
 
 const key = 'key-of-acme'

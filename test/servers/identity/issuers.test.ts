@@ -5,7 +5,7 @@ import { countAttempts } from '../../support/count-attempts.ts'
 import { openIdentity } from './open-identity.ts'
 import { openIssuer } from './open-issuer.ts'
 
-countAttempts('Issuers of tokens', 'keys come from the issuer alone, rarely, and no failure admits a token')
+countAttempts('Issuers of tokens', 'keys come only from the issuer, at a limited rate, and no failure admits a token')
 
 async function openBoth({ allowPrivate = true, host }: { allowPrivate?: boolean; host?: string } = {}) {
   const issuer = await openIssuer()

@@ -3,8 +3,8 @@ import { countAttempts } from '../../support/count-attempts.ts'
 import { openIdentity } from './open-identity.ts'
 
 countAttempts(
-  'Credentials beside each other',
-  'the strongest decides, and a wrong one never falls back to a weaker one',
+  'Several credentials in one request',
+  'the strongest credential applies, and an invalid one never falls back to a weaker one',
 )
 
 const address = '127.0.0.1'

@@ -4,7 +4,7 @@ import { countAttempts } from '../../support/count-attempts.ts'
 import { openIdentity } from './open-identity.ts'
 import { type Issuer, openIssuer } from './open-issuer.ts'
 
-countAttempts('JSON web tokens', 'a right token is its subject, any other is a 401')
+countAttempts('JSON web tokens', 'a valid token authenticates its subject; any other token returns 401')
 
 const entry = ({ url, jwksUrl }: Issuer, rest = 'plan: free') =>
   `{ issuer: "${url}", jwksUrl: "${jwksUrl}", audience: api, allowPrivate: true, ${rest} }`

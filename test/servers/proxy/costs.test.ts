@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { openProxy } from './open-proxy.ts'
 
-countAttempts('Costs that a request says', 'a 4xx, or the upstream gets the very value that was charged')
+countAttempts('Costs that a request states', 'a 4xx, or the upstream gets exactly the value that was charged')
 
 const json = { 'content-type': 'application/json' }
 const framingOf = (body: string | Buffer): Record<string, string> => ({

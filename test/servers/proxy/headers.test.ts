@@ -234,7 +234,7 @@ describe('what the client gets', () => {
 })
 
 describe('a header that only Weir or a trusted proxy may set', () => {
-  countAttempts('Forged headers at the proxy', 'the upstream gets nothing of it')
+  countAttempts('Forged headers at the proxy', 'no forged header reaches the upstream')
   const forged = [
     'X-Weir-Subject X-Weir-Plan X-Weir-Key-Id X-Weir-Anything Weir-Decision Weir-Degraded X-Forwarded-For',
     'X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Prefix Forwarded X-Forwarded-Server',

@@ -183,7 +183,7 @@ describe('a call over gRPC', () => {
 })
 
 describe('a request that is never finished', () => {
-  countAttempts('Slow heads and bodies', 'others are answered meanwhile')
+  countAttempts('Slow heads and bodies', 'other requests are served meanwhile')
   const heads: Readonly<Record<string, string>> = {
     'no byte': '',
     'half a request line': 'GET /v1',

@@ -53,7 +53,7 @@ const linkOf = (subject: string, addressHash = hashOf(subject), by = key) =>
 const encoded = (...said: unknown[]) => Buffer.from(JSON.stringify(said)).toString('base64url')
 
 describe('a link to unsubscribe that Weir did not make', () => {
-  countAttempts('Links to unsubscribe', 'a 4xx, and nobody gets less mail; a right link changes nothing by GET')
+  countAttempts('Links to unsubscribe', 'a 4xx, and no one is unsubscribed; GET on a valid link changes nothing')
   const [payload = '', mac = ''] = linkOf('acme').split('.')
   const bolts = encoded('bolt', hashOf('bolt'))
   const forged: Readonly<Record<string, string>> = {

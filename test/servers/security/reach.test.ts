@@ -134,7 +134,7 @@ const adminsCookie = async () => {
 }
 
 describe('what is not acme’s is out of reach of', () => {
-  countAttempts('One subject’s credentials, asking for what is another’s', 'a 4xx, or rows of its own subject alone')
+  countAttempts('One subject’s credentials, requesting another’s data', 'a 4xx, or only rows of its own subject')
   describe.each(reachCredentials)('%s', (credential) => {
     test.each(listed)('$number: $path is $must', async ({ path, must, sent }) => {
       const { status, headers, text } = await send(path, credentials[credential](), sent)
@@ -240,7 +240,7 @@ describe('what is not acme’s is out of reach of', () => {
 })
 
 describe('a credential that is over', () => {
-  countAttempts('Credentials of subjects that are over', 'a 401, or the data of the subject that has the key now')
+  countAttempts('Credentials of deleted subjects', 'a 401, or the data of the subject that has the key now')
   const statusOf = async (headers: Record<string, string>) => (await send('/v1/usage', headers)).status
 
   test('36: a portal token that was ended is 401', async () => expect(await statusOf(bearer(endedPortal))).toBe(401))

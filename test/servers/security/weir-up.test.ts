@@ -87,7 +87,7 @@ const secretOf = (name: string) => {
 }
 
 describe('a secret of weir up', () => {
-  countAttempts('Secrets in files, command lines and environments of weir up', 'each is only where it must be')
+  countAttempts('Secrets in files, command lines and environments of weir up', 'each secret is only where it is needed')
 
   test.each(names)('%s is in no log, record, snapshot or other file but those that are there to hold it', (name) => {
     const secret = secretOf(name)
@@ -135,7 +135,7 @@ function listening(pid: number): string[] {
 describe('another user of the machine, or of its network', () => {
   countAttempts(
     'What weir up opens to others',
-    'loopback alone, no file of the data directory, and no answer for web pages',
+    'only loopback, no file of the data directory, and no answer for web pages',
   )
   const loopback = ['0100007F', '00000000000000000000000001000000', '0000000000000000FFFF00000100007F']
 

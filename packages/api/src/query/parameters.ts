@@ -30,7 +30,7 @@ const filterQuery = (dimensions: readonly string[]) =>
 /** The parameter that names subjects by their beginning. */
 const subjectPrefix = optional(text('only subjects that start with this', { maxLength: 512 }))
 /** The cursor of a query. */
-export const after = optional(text('`next` of the previous page; keep all other parameters'))
+export const after = optional(text('`next` from the previous page; keep all other parameters'))
 /** The zone of a query. */
 const zone = optional(text('time zone of dates: an IANA name', { default: 'UTC' }))
 /** The parameters of a time span, which is so long without them. */
@@ -53,7 +53,7 @@ const rankingQuery = {
   order: optional(
     oneOf(
       orders.flatMap((name) => [name, `-${name}`]),
-      'sort order within a step; a leading `-` sorts largest first. Default: by name, or `-cost` with `top`. `change` needs `compare` and sorts by the change in units (from 0: last)',
+      'sort order within a step; a leading `-` puts the largest first. Default: by name, or `-cost` with `top`. `change` needs `compare` and sorts by the change in units (rows that had 0 before come last)',
     ),
   ),
   compare: optional(
@@ -70,7 +70,7 @@ const rankingQuery = {
   ),
   other: optional(flag('with `top`: add a row per step that sums the other groups; default: true')),
   price: optional(
-    flag('add `amount` and `currency`; needs `by=subject` and whole months of each subject', { default: false }),
+    flag('add `amount` and `currency`; requires `by=subject` and whole months for each subject', { default: false }),
   ),
 }
 
@@ -80,7 +80,7 @@ const questionQuery = (dimensions: readonly string[], more: TProperties): TPrope
   ...spanQuery('24 hours'),
   period: optional(
     text(
-      'instead of `from` and `to`: a billing month of exactly one `subject` (for a customer, its own), in its time zone and from its `anchor`, as for quotas: `2026-11` (begins in November), `current` or `previous`',
+      'instead of `from` and `to`: a billing month for exactly one `subject` (for a customer, its own), in the subject’s time zone and starting at its `anchor`, as for quotas: `2026-11` (begins in November), `current` or `previous`',
       { pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$' },
     ),
   ),
@@ -96,7 +96,7 @@ const questionQuery = (dimensions: readonly string[], more: TProperties): TPrope
   ),
   ...more,
   numbers: optional(
-    text('`text`: sums as text instead of numbers, for clients limited to 2^53', {
+    text('`text`: sums as text instead of numbers, for clients that round numbers above 2^53', {
       enum: ['json', 'text'],
       default: 'json',
     }),
@@ -158,7 +158,7 @@ export const streamParameters = {
   of: optional(oneOf(['sums'], '`sums`: only sums; default: decisions as well')),
 }
 
-const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, 0.8 for 80%` })
+const share = (description: string) => Type.Number({ minimum: 0, description: `${description}, such as 0.8 for 80%` })
 /** The parameters of utilization. */
 export const utilizationParameters = {
   ...filterQuery(utilizationFilters),
@@ -172,7 +172,7 @@ export const utilizationParameters = {
       type: 'string',
       enum: utilizationOrders.flatMap((name) => [name, `-${name}`]),
       default: '-share',
-      description: 'sort order; a leading `-` sorts largest first; equal rows by subject and limit',
+      description: 'sort order; a leading `-` puts the largest first; ties are sorted by subject and limit',
     }),
   ),
   numbers: optional(text('`text`: counts as text', { enum: ['json', 'text'], default: 'json' })),
