@@ -277,7 +277,7 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
   [
     'No login where one is asked for',
     () => ({ WEIR_KAFKA_BROKERS: kafka.address, WEIR_KAFKA_TLS_CA: kafka.caFile }),
-    /if it asks for a password, set WEIR_KAFKA_SASL_MECHANISM/,
+    /if the broker requires a password, set WEIR_KAFKA_SASL_MECHANISM/,
   ],
   [
     'A token that Kafka does not take',

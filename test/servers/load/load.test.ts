@@ -216,7 +216,7 @@ test('a profile that is wrong is refused with every problem and its line', async
   const { code, stderr } = await load('--profile', 'wrong.yaml')
   expect(code).toBe(2)
   for (const line of [
-    '1:1  vai: is not a key',
+    '1:1  vai: is not a setting',
     '2:7  skew: must be from 0 to 5',
     '4:5  steps[0]: has `think`',
     '5:12  steps[1].for: must be from 1s to 24h',

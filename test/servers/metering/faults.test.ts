@@ -52,7 +52,7 @@ test('rows without a commit stop a partition by name, and weir metering seek res
     const to = partition === 0 ? '0' : 'clickhouse'
     await seekMetering({ partition, to, outcomes: false }, servers, (text) => printed.push(text))
   }
-  expect(printed[0]).toContain('now 0 is')
+  expect(printed[0]).toContain(' to 0')
   const seek = seekMetering({ partition: 0, to: '999999999', outcomes: false }, servers, () => undefined)
   await expect(seek).rejects.toMatchObject({ code: 'SEEK_INVALID' })
   const third = await start()
