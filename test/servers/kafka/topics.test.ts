@@ -40,7 +40,7 @@ test('a topic that has fewer copies than brokers could hold is reported, by the 
   const warned = vi.spyOn(log, 'warn')
   const journal = await openTestJournal(kafkaOptions(first.address), await folderForTest('journal'), [name], { log })
   onTestFinished(() => journal.drain(0).then(() => undefined))
-  const isLogged = () => JSON.stringify(warned.mock.calls).includes('one copy of each record')
+  const isLogged = () => JSON.stringify(warned.mock.calls).includes('each record has one copy')
   await until(isLogged, 30_000)
   expect(journal.lacksCopies).toBe(false)
   const second = await forTest(startSecondBroker(first))
