@@ -4,7 +4,7 @@ local reservation = {}
 
 -- Tag; phase (OPEN; RECORD_PENDING once it is settled; RECORDED once its record is safe; VOID once the charge was
 -- refunded); expiry (milliseconds); when it was charged (microseconds); the limits that were not charged, as a mask;
--- the cost.
+-- the cost, 0 where each limit has its own: the text then says the request's.
 local head, head_length, tag = '>BBdddd', 34, string.byte('s')
 local text_length_max = 65536
 
@@ -28,7 +28,8 @@ end
 -- Returns the state for a request that was charged now, except to the limits of this mask, and its expiry.
 function reservation.state(request, after, now_us, mask)
   local until_ms = math.floor(now_us / 1000) + request[after - 3]
-  return struct.pack(head, tag, phases.OPEN, until_ms, now_us, mask, request[2]) .. request[after - 1], until_ms
+  local cost = type(request[2]) == 'number' and request[2] or 0
+  return struct.pack(head, tag, phases.OPEN, until_ms, now_us, mask, cost) .. request[after - 1], until_ms
 end
 
 function reservation.void(state)

@@ -20,6 +20,14 @@ local makers = {
     -- @include ../algorithms/token-bucket.lua
     return token_bucket
   end,
+  concurrency = function()
+    -- @include ../algorithms/concurrency.lua
+    return concurrency
+  end,
+  ends = function()
+    -- @include ends.lua
+    return ends
+  end,
   block = function()
     -- @include block.lua
     return block
@@ -38,7 +46,7 @@ local makers = {
   end,
 }
 
-local algorithms = { fixed_window = true, sliding_window = true, sliding_log = true, token_bucket = true }
+local algorithms = { fixed_window = true, sliding_window = true, sliding_log = true, token_bucket = true, concurrency = true }
 
 -- Returns the codec of this name, or nil.
 function state_codecs.of(name)

@@ -10,6 +10,7 @@ validate.first_limit_at = {
   [operations.RESERVE] = 8,
   [operations.RESERVE_ONCE] = 10,
   [operations.VOID] = 5,
+  [operations.RENEW] = 4,
 }
 local first_limit_at = validate.first_limit_at
 
@@ -86,13 +87,14 @@ local function validate_request(request, number, limits, keys, limits_per_reques
     return malformed.SHAPE
   end
   local operation, cost, length = request[1], request[2], #request
-  local costs = type(cost) == 'table' and operation <= operations.REFUND and cost
+  local costs = type(cost) == 'table' and cost
+  local is_refund = operation == operations.REFUND or operation == operations.RENEW
   if not costs and not integers.is_count(cost) then
     return malformed.COST
-  elseif operation == operations.REFUND and (length == 3 or not integers.is_count(request[3])) then
+  elseif is_refund and (length == 3 or not integers.is_count(request[3])) then
     -- Only shadow limits, none of which was charged: there is nothing to give back.
     return not integers.is_count(request[3]) and malformed.SHAPE or nil, 0
-  elseif operation > operations.REFUND then
+  elseif operation > operations.REFUND and not is_refund then
     local problem = name_markers(keys, request, number)
     if problem or operation >= operations.RESERVE and length == first - 1 then
       return problem, 0
@@ -123,7 +125,7 @@ local function validate_request(request, number, limits, keys, limits_per_reques
       end
     end
     at = at + 2
-    if limit.block_ms > 0 and operation ~= operations.REFUND and operation ~= operations.VOID then
+    if limit.block_ms > 0 and not is_refund and operation ~= operations.VOID then
       local problem = name_key(keys, request[at], number, state_codecs.of('block'))
       if problem then
         return problem

@@ -29,8 +29,9 @@
 --               {RESERVE, cost, tally, tally_max, ttl_ms, reservation, text, [limit, key[, block], …]}
 --               {RESERVE_ONCE, cost, tally, tally_max, id, once, ttl_ms, reservation, text, [limit, key[, block], …]}
 --               {VOID, cost, at_us, reservation, limit, key, …} as REFUND, and the reservation can no longer be settled
---             cost          units; for CHARGE, PEEK and REFUND also a list with the cost of each limit, where -1 asks
---                           whether a unit would be allowed, and charges nothing
+--               {RENEW, cost, at_us, limit, key, …}              as REFUND, and charges the same now, fitting or not
+--             cost          units, or a list with the cost of each limit, where -1 asks whether a unit would be
+--                           allowed, and charges nothing
 --             block         the key of the limit's block, present if the limit has a block_ms
 --             tally         the key that counts the subject's markers, or 0 for none; at most tally_max are allowed
 --             once          the marker of the idempotency key: the request is charged only if the marker is not there
@@ -44,10 +45,10 @@
 --   rebased     how many limits started from scratch although their span had not ended (a clock set back, a shortened
 --               limit)
 --   then for each request:
---     status    ALLOWED, DENIED, COST_EXCEEDS_CAPACITY, BLOCKED, REPLAYED or TOO_MANY_MARKERS. A refund has ALLOWED if
---               anything was refunded, else DENIED. If this request alone failed: SHAPE, COST, LIMIT, KEY, PLANNING or
---               DEFINITION
---   and, unless it is a refund or failed:
+--     status    ALLOWED, DENIED, COST_EXCEEDS_CAPACITY, BLOCKED, REPLAYED or TOO_MANY_MARKERS. A refund or renewal has
+--               ALLOWED if anything changed, else DENIED. If this request alone failed: SHAPE, COST, LIMIT, KEY,
+--               PLANNING or DEFINITION
+--   and, unless it is a refund, a renewal or failed:
 --     mask      the limits without enough capacity, whether they denied or let it pass; bit 0 is the first limit. For
 --               BLOCKED the limits with a block; for REPLAYED 1 if that asked something else, and ids has the id of the
 --               attempt that was charged
@@ -325,8 +326,11 @@ local function refund(request, base)
     if costs then
       cost = costs[(at - first) / 2 + 1]
     end
-    local next_state, expires_ms =
-      limit.algorithm.refund(state_of(position, limit.algorithm), limit.arguments, cost, request[3], now_us)
+    local state = state_of(position, limit.algorithm)
+    local next_state, expires_ms = limit.algorithm.refund(state, limit.arguments, cost, request[3], now_us)
+    if request[1] == operations.RENEW then
+      next_state, expires_ms = limit.algorithm.raise(next_state or state, limit.arguments, cost, now_us, now_us)
+    end
     if next_state then
       changed = changed + 1
       next_states[changed], next_expiries[changed], places[changed] = next_state, expires_ms, at
@@ -350,7 +354,7 @@ for number = 1, #requests do
   local decided, after = false, nil
   if not problem then
     local operation = request[1]
-    local is_refund = operation == operations.REFUND or operation == operations.VOID
+    local is_refund = operation == operations.REFUND or operation >= operations.VOID
     decided, after = pcall(is_refund and refund or decide, request, base, limit_counts[number])
   end
   if decided then

@@ -10,7 +10,8 @@
 --   ARGV[4]   correction: empty to replace only the marker, which keeps its expiry; or JSON:
 --               {until_ms, repeated_ms, units, at_us, limit, …}
 --             until_ms      expiry of the new marker, which lives for repeated_ms at least
---             units         added to what the decision was charged at at_us; refunded if below 0
+--             units         added to what the decision was charged at at_us; refunded if below 0. Or a list with the
+--                           units of each count
 --             limit         definition for KEYS[2] and on, as in decide.lua
 --
 -- Reply: nil if the marker is not `before`; else the marker as it is now. With a correction ARGV[3] is followed by
@@ -51,14 +52,25 @@ if not decoded or type(settlement) ~= 'table' or #settlement ~= #KEYS + 3 then
   return refuse_call('wanted a limit for every count')
 end
 local until_ms, repeated_ms, units, at_us = settlement[1], settlement[2], settlement[3], settlement[4]
-local change = type(units) == 'number' and math.abs(units)
+local each = type(units) == 'table' and units
+
+-- Whether these are units that a count can be corrected by.
+local function is_change(number)
+  return type(number) == 'number' and integers.is_count(math.abs(number))
+end
+
+local are_changes = each or is_change(units)
+for at = 2, each and #KEYS or 1 do
+  are_changes = are_changes and is_change(each[at - 1])
+end
 local has_expiry = integers.is_count(until_ms) and integers.is_count(repeated_ms)
-if not (has_expiry and integers.is_count(change) and integers.is_count(at_us)) then
+if not (has_expiry and are_changes and integers.is_count(at_us)) then
   return refuse_call('a number is no count')
 end
 
 -- Returns what is to be saved of one corrected count, and how the count stands then.
-local function correct(key, definition)
+local function correct(key, definition, units)
+  local change = math.abs(units)
   local name = type(definition) == 'table' and definition[1]
   local algorithm = state_codecs.algorithm(name)
   local arguments = algorithm and algorithm.arguments(definition, now_ms)
@@ -80,7 +92,7 @@ end
 
 local numbers, corrections = { now_us }, {}
 for at = 2, #KEYS do
-  local done, correction, used, remaining, reset_ms = pcall(correct, KEYS[at], settlement[at + 3])
+  local done, correction, used, remaining, reset_ms = pcall(correct, KEYS[at], settlement[at + 3], each and each[at - 1] or units)
   if not done then
     return refuse_call('count ' .. at - 1 .. ' cannot be corrected')
   end

@@ -91,7 +91,6 @@ test.each([
   ['a cost too many', '[0,[1,1,1],1,1,1,2]', -1],
   ['a cost that is none', '[0,[1,-2],1,1,1,2]', -2],
   ['no cost', '[0,[],1,1]', -2],
-  ['costs with a marker', '[3,[1],"a",2,1,1]', -2],
 ])('a list with %s fails its request alone', async (_, malformed, code) => {
   const redis = await openLimiterRedis(inject('redisUrl'))
   const keys = [1, 2].map((n) => `test:apart:${n}`)

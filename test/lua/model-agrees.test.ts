@@ -62,7 +62,8 @@ class EditedLimits {
     const size = random.oneIn(algorithm === 'sliding_log' ? 2 : 20) ? this.#edgeSize(algorithm) : random.integer(1, 60)
     const span: Span = algorithm === 'fixed_window' && random.oneIn(2) ? { kind: 'period', unit: 'day' } : window
     const capacity = algorithm === 'token_bucket' && random.oneIn(2) ? random.integer(1, 80) : size
-    return buildLimit({ name, algorithm, size, capacity, span, ...this.#modes() })
+    const unit = random.oneIn(4) ? ({ unit: 'requests' } as const) : {}
+    return buildLimit({ name, algorithm, size, capacity, span, ...unit, ...this.#modes() })
   }
 
   #edgeSize(algorithm: Algorithm): number {
@@ -86,16 +87,22 @@ function drawRequest(random: SeededRandom, limits: EditedLimits): LimitRequest {
           ...(random.oneIn(2) && { fingerprint: random.pick(['abcdefghijkl', '123456789012']) }),
         }
       : undefined,
+    slots: random.oneIn(3) ? { ms: random.pick([5_000, 30_000, 900_000]), taken: [] } : undefined,
   })
 }
 
-/** Given back once, by the limits as they are by now. */
+/** Given back once, or renewed, by the limits as they are by now. */
 function drawRefund(random: SeededRandom, limits: EditedLimits, charged: Charged[]): Operation | undefined {
   const [back] = charged.splice(random.integer(0, charged.length - 1), 1)
   if (back === undefined) return undefined
   const { request, decision } = back
   const edited = request.limits.map(({ name }) => limits.draw(name))
-  return { kind: 'refund', request: { ...request, limits: edited }, charge: decision }
+  const kind = random.oneIn(3) ? 'renew' : 'refund'
+  return {
+    kind,
+    request: { ...request, limits: edited },
+    charge: random.oneIn(9) ? { ...decision, atUs: 0 } : decision,
+  }
 }
 
 /** Now and then, of one of the limits as they are now. */
@@ -113,7 +120,7 @@ function drawSettlement(random: SeededRandom, limits: EditedLimits, charged: Cha
   const edited = request.limits.map(({ name }) => limits.draw(name))
   const more = random.oneIn(20) ? 2 ** 53 - random.integer(1, 2_000) : random.integer(0, random.oneIn(3) ? 700 : 20)
   const units = random.oneIn(2) ? more : -random.integer(0, request.cost)
-  return { request: { ...request, limits: edited }, units, atUs: decision.atUs }
+  return { request: { ...request, limits: edited, slots: undefined }, units, atUs: decision.atUs }
 }
 
 /** Zones and anchors are edited, and ingresses disagree about the time: boundaries lie anywhere around now. */

@@ -42,7 +42,7 @@ describe.each([
     await engine.decide({ requests: [request, request, request], nowMs: startMs })
     const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, exceededMask: 2 } } as const
     const { outcomes } = await engine.run({ operations: [refund], nowMs: startMs + 1 })
-    expect(outcomes).toEqual([{ refunded: true }])
+    expect(outcomes).toEqual([{ refundedAtUs: (startMs + 1) * 1_000 }])
     const peek = await one(engine, { ...request, peek: true }, startMs + 2)
     expect(peek).toMatchObject({ limits: [{ used: 2 }, { used: 2 }] })
   })
@@ -121,7 +121,9 @@ describe.each([
     const request = buildLimitRequest({ limits: [codes] })
     await engine.decide({ requests: [request, request, request, request], nowMs: startMs })
     const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, exceededMask: 0 } } as const
-    expect((await engine.run({ operations: [refund], nowMs: startMs + 1 })).outcomes).toEqual([{ refunded: true }])
+    expect((await engine.run({ operations: [refund], nowMs: startMs + 1 })).outcomes).toEqual([
+      { refundedAtUs: (startMs + 1) * 1_000 },
+    ])
     expect(await one(engine, request, startMs + 2)).toMatchObject({ reason: 'blocked', limits: [{ used: 2 }] })
   })
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
 import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
@@ -45,7 +46,10 @@ const limitOf = (algorithm: Limit['algorithm'], overrides: Partial<Limit> = {}) 
     ...overrides,
   })
 
-const everyLimit = algorithms.map((algorithm) => limitOf(algorithm))
+/** Of those that count a cost. */
+const everyLimit = algorithms
+  .filter((algorithm) => !countsInFlight({ algorithm }))
+  .map((algorithm) => limitOf(algorithm))
 
 test('a decision is settled to less or to more on every limit that it was charged to, of every algorithm', async () => {
   const { store, subject, ask, used, settlements, clock } = await open()

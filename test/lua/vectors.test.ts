@@ -90,7 +90,10 @@ async function runStep(engine: DecideEngine, vector: VectorCase, step: VectorSte
   expect({ at: nowMs, rebased, outcome: outcomes[0] }).toEqual({
     at: nowMs,
     rebased: step.rebased ?? 0,
-    outcome: refund === undefined ? expectedOutcome(step, limit) : { refunded: step.refunded },
+    outcome:
+      refund === undefined
+        ? expectedOutcome(step, limit)
+        : { refundedAtUs: step.refunded === true ? nowMs * 1_000 : 0 },
   })
 }
 

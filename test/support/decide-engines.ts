@@ -79,10 +79,10 @@ export function createModelEngine(): DecideEngine {
     const outcomes = operations.map((operation): Outcome => {
       const { request } = operation
       const limits = request.limits.map((limit) => ({ limit, key: limitKey(limit, request.scope), boundaries }))
-      if (operation.kind === 'refund') {
-        const changes = refundModel(cells, request, operation.charge, limits, nowUs)
+      if (operation.kind !== 'decide') {
+        const changes = refundModel(cells, request, operation.charge, limits, nowUs, operation.kind === 'renew')
         for (const [key, cell] of changes) cells.set(key, cell)
-        return { refunded: changes.length > 0 }
+        return { refundedAtUs: changes.length > 0 ? nowUs : 0 }
       }
       const result = decideModel(cells, request, limits, nowUs)
       for (const [key, cell] of result.changes) cells.set(key, cell)

@@ -106,7 +106,7 @@ export function limitStoreContract(name: string, open: () => Promise<OpenedStore
       const request = buildLimitRequest({ scope, limits, cost: 3 })
       expect(await store.refund(request, await store.decide(request))).toBe(true)
       const { limits: states } = await look(store, request)
-      expect(states.map(({ used }) => used)).toEqual([0, 0, 0, 0])
+      expect(states.map(({ used }) => used)).toEqual(algorithms.map(() => 0))
     })
 
     test('a subject that exceeds a limit with a block is blocked for its time, also after a refund, and then admitted', async () => {

@@ -1,6 +1,7 @@
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import type { SlotStore } from '@weir/core/limits/limit-store.ts'
 import { Corrections } from './correct/corrections.ts'
 import { DecisionMetrics } from './decision-metrics.ts'
 import { byHand, policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
@@ -10,11 +11,13 @@ import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import type { AddressForm } from './record/counted-by.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
 import { recordOnce } from './record/record-once.ts'
+import { SlotKeeper } from './slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
 import { DelayQueues } from './wait/delay-queues.ts'
 import {
   type Attempt,
   type Deciding,
+  expectCapacity,
   limitToWaitFor,
   limitWaitedFor,
   waitForCapacity,
@@ -28,9 +31,13 @@ export interface DecisionServiceParts extends Deciding {
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** How addresses are recorded; `full` if left out. */
   readonly addressForm?: AddressForm | undefined
+  /** Without it slots end by themselves. */
+  readonly slots?: SlotStore | undefined
   /** Shared with everything that corrects records. */
   readonly corrections?: Corrections | undefined
 }
+
+const noSlots: SlotStore = { renew: async () => 0, release: async () => undefined }
 
 /**
  * The one way to a decision, for every entry point. A decision is answered only once its record is safe, or says by a
@@ -43,6 +50,8 @@ export class DecisionService {
   readonly metrics = new DecisionMetrics()
   /** Requests beyond a limit, by what was done with them. */
   readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
+  /** What requests in flight through this process hold. */
+  readonly slots: SlotKeeper
   readonly #parts: DecisionServiceParts
   readonly #corrections: Corrections
   readonly #recordOnce: ReturnType<typeof recordOnce>
@@ -50,6 +59,7 @@ export class DecisionService {
   constructor(parts: DecisionServiceParts) {
     const { log, clock, idempotencyRecords } = parts
     this.#parts = parts
+    this.slots = new SlotKeeper(parts.slots ?? noSlots, ({ request }) => expectCapacity(this.delays, request))
     this.recorder = new DecisionRecorder(log, clock, parts.onJournalFull ?? 'refuse', {
       addressForm: parts.addressForm,
     })
@@ -89,7 +99,8 @@ export class DecisionService {
     const counted = (recorded: RecordedDecision) => {
       this.metrics.count(ask, limits, decision, recorded.decision, waitedMs)
       trace?.recorded(ask, recorded)
-      return recorded
+      const { taken = [] } = request.slots ?? {}
+      return taken.length > 0 && decision.charged === 'yes' ? { ...recorded, slots: taken } : recorded
     }
     if (decision.deniedBy !== '') countExceeded(this.exceeded, decision, limits)
     if (!decision.allowed) {

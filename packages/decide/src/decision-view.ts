@@ -8,6 +8,8 @@ export interface DecisionView {
   /** Offset in `weir.policy.v1` of the last change that was taken over, also one of subjects alone; -1 for unknown. */
   readonly offset: () => number
   readonly manualBlocks: ManualBlocks
+  /** Whether a limit counts requests in flight. */
+  readonly hasSlots: boolean
   readonly resolveLimits: ReturnType<typeof createLimitResolver>
   /** The same for a caller whose address is not known: limits by address do not apply. */
   readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>

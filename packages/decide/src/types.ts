@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, NamedValues } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, NamedValues, SlotCharge } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { DecisionView } from './decision-view.ts'
 
@@ -64,6 +64,8 @@ export interface RecordedDecision {
   readonly limits: readonly Limit[] | undefined
   /** Denied by the limits, although the answer says that it could not be recorded: a gateway must not serve it. */
   readonly isKnownRefusal?: boolean
+  /** What it took from limits that count requests in flight, of a request through the proxy. */
+  readonly slots?: readonly SlotCharge[]
   /** Of an admission on a route with `refundOn`: what `Settling.refund` takes. */
   readonly charged?: ChargedDecision
 }

@@ -3,6 +3,7 @@ import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { blockMsMaxOf } from '@weir/core/limits/exceeding.ts'
 import {
   isCountedRefusal,
+  isGuess,
   type JudgedLimit,
   judgeLimits,
   type PolicyFacts,
@@ -43,9 +44,9 @@ function resetAtMs({ met, remaining, reset_ms: resetMs }: JudgedLimit, tsMs: num
  * says would have admitted the request does so in the script, for every algorithm; tests hold the two together.
  */
 export function explainDecision(decision: RecordedDecision, policy: PolicyFacts | undefined): OwnExplanation {
-  const { ts_ms: tsMs, cost, reason, retry_ms: retryMs = 0 } = decision
+  const { ts_ms: tsMs, reason, retry_ms: retryMs = 0 } = decision
   const judged = judgeLimits(decision, policy)
-  const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0
+  const helps = isCountedRefusal(decision) && reason !== 'cost_exceeds_limit' && retryMs > 0 && !isGuess(judged)
   return {
     summary: summaryOf(decision, judged, policy),
     limits: judged.map((limit) => ({
@@ -55,7 +56,7 @@ export function explainDecision(decision: RecordedDecision, policy: PolicyFacts 
       size: limit.size,
       used: limit.used ?? null,
       remaining: limit.remaining ?? null,
-      needed: cost,
+      needed: limit.needed,
       refused: limit.refused,
       by: limit.by,
       reset_at: iso(resetAtMs(limit, tsMs)),

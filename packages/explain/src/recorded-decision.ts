@@ -1,7 +1,9 @@
 import type { StoredDecision } from '@weir/contracts/decision-columns.ts'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Reason } from '@weir/core/limits/decision.ts'
 import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import { costOf } from '@weir/core/limits/limit-store.ts'
 
 /** One limit as a decision's record has it. */
 export interface RecordedLimit extends Omit<StoredDecision['limits'][number], 'used' | 'remaining'> {
@@ -45,6 +47,8 @@ export interface PolicyFacts {
 export interface JudgedLimit extends RecordedLimit {
   /** Undefined where the policy of then is not known, or has no such limit of this size. */
   readonly met: MetLimit | undefined
+  /** Units that the request needed of it. */
+  readonly needed: number
   /** Whether it alone would have refused the request. */
   readonly refused: boolean
 }
@@ -70,6 +74,10 @@ export const mayBeBlocked = (limit: JudgedLimit, { reason }: RecordedDecision): 
   return isBlocked(limit) || limit.met === undefined || blockMsMaxOf(limit.met.limit) > 0
 }
 
+/** Whether the wait of a refusal is a guess: nobody knows when another request in flight ends. */
+export const isGuess = (judged: readonly JudgedLimit[]): boolean =>
+  judged.some(({ refused, met }) => refused && met !== undefined && countsInFlight(met.limit))
+
 /** Returns the limits of a decision, with what refused it. */
 export function judgeLimits(decision: RecordedDecision, policy: PolicyFacts | undefined): readonly JudgedLimit[] {
   const { cost, reason, denied_by: deniedBy, limits } = decision
@@ -77,8 +85,9 @@ export function judgeLimits(decision: RecordedDecision, policy: PolicyFacts | un
   return limits.map((limit): JudgedLimit => {
     const known = policy?.limits.find(({ limit: { name } }) => name === limit.name)
     const met = known?.limit.capacity === limit.size ? known : undefined
-    const lacks = reason === 'blocked' ? isBlocked(limit) : cost > (freeOf(limit) ?? cost)
+    const needed = met === undefined ? cost : costOf(met.limit, decision)
+    const lacks = reason === 'blocked' ? isBlocked(limit) : needed > (freeOf(limit) ?? needed)
     const mayRefuse = met !== undefined && refuses(met.limit)
-    return { ...limit, met, refused: isRefusal && (limit.name === deniedBy || (mayRefuse && lacks)) }
+    return { ...limit, met, needed, refused: isRefusal && (limit.name === deniedBy || (mayRefuse && lacks)) }
   })
 }

@@ -1,15 +1,15 @@
 import { counted, count as number, wait } from '@weir/core/format.ts'
 import type { Reason } from '@weir/core/limits/decision.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
-import type { JudgedLimit, PolicyFacts, RecordedDecision } from './recorded-decision.ts'
+import { isGuess, type JudgedLimit, type PolicyFacts, type RecordedDecision } from './recorded-decision.ts'
 
 const units = (value: number) => counted(value, 'unit')
 
 const hadNone = (name: string, cost: number) => `${name} had no capacity for ${units(cost)}`
 
 /** How much of a limit was used, and what the request needed. */
-function standing({ name, size, used }: JudgedLimit, cost: number): string {
-  if (used === undefined) return hadNone(name, cost)
+function standing({ name, size, used, needed }: JudgedLimit): string {
+  if (used === undefined) return hadNone(name, needed)
   return `${name} had ${number(used)} of ${units(size)} used`
 }
 
@@ -20,11 +20,12 @@ function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit
   }
   const first = judged.find(({ name }) => name === deniedBy)
   const others = judged.filter(({ name, refused }) => refused && name !== deniedBy)
-  const also = others.length === 0 ? '' : ` So did ${others.map((one) => standing(one, cost)).join(', ')}.`
-  if (first?.used === undefined) return `Refused by ${deniedBy}: it had no capacity for ${units(cost)}.${also}`
-  const { used, size } = first
+  const also = others.length === 0 ? '' : ` So did ${others.map(standing).join(', ')}.`
+  if (first?.used === undefined)
+    return `Refused by ${deniedBy}: it had no capacity for ${units(first?.needed ?? cost)}.${also}`
+  const { used, size, needed } = first
   const settled = used > size ? ` (${number(used - size)} over, because of settled costs or a larger size earlier)` : ''
-  return `Refused by ${deniedBy}: ${number(Math.min(used, size))} of ${units(size)} were used${settled} and the request costs ${number(cost)}.${also}`
+  return `Refused by ${deniedBy}: ${number(Math.min(used, size))} of ${units(size)} were used${settled} and the request costs ${number(needed)}.${also}`
 }
 
 /** What the first limit that refused does beyond refusing. */
@@ -90,7 +91,7 @@ const deniedTexts: Readonly<
   Record<Reason, (decision: RecordedDecision, judged: readonly JudgedLimit[], policy?: PolicyFacts) => string>
 > = {
   limit: (decision, judged) =>
-    `${refusedByCount(decision, judged)}${exceedText(judged, decision)}${waitText(decision)}`,
+    `${refusedByCount(decision, judged)}${exceedText(judged, decision)}${isGuess(judged) ? '' : waitText(decision)}`,
   blocked: (decision, _, policy) =>
     decision.denied_by === ''
       ? byHandText(policy)

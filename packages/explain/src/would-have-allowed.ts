@@ -2,9 +2,11 @@ import type { Remedy } from '@weir/api/decisions.ts'
 import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import { costOf } from '@weir/core/limits/limit-store.ts'
 import {
   freeOf,
   isCountedRefusal,
+  isGuess,
   type JudgedLimit,
   mayBeBlocked,
   type PolicyFacts,
@@ -17,18 +19,19 @@ const assuming = (names: readonly string[]): Pick<Remedy, 'assumed_unused'> =>
 /** Limits that refuse and that the record does not have, if the cost fits them at all; undefined if it does not. */
 function unmet(limits: readonly Limit[], judged: readonly JudgedLimit[], cost: number): readonly string[] | undefined {
   const missing = limits.filter((one) => refuses(one) && !judged.some(({ name }) => name === one.name))
-  return missing.some(({ capacity }) => cost > capacity) ? undefined : missing.map(({ name }) => name)
+  return missing.some((one) => costOf(one, { cost }) > one.capacity) ? undefined : missing.map(({ name }) => name)
 }
 
 function byCost(refused: readonly JudgedLimit[], assumed: readonly string[]): readonly Remedy[] {
-  const free = refused.map((limit) => freeOf(limit) ?? 0)
+  // A limit that counts requests takes one, whatever they cost.
+  const free = refused.map((limit) => (limit.met?.limit.unit === 'requests' ? 0 : (freeOf(limit) ?? 0)))
   const most = Math.min(...free)
   return most > 0 ? [{ how: 'cost', at_most: most, ...assuming(assumed) }] : []
 }
 
-function bySize(refused: readonly JudgedLimit[], cost: number, assumed: readonly string[]): readonly Remedy[] {
-  const sizes = refused.map(({ name, used, met }) => {
-    const atLeast = used === undefined || met === undefined ? Number.NaN : used + cost
+function bySize(refused: readonly JudgedLimit[], assumed: readonly string[]): readonly Remedy[] {
+  const sizes = refused.map(({ name, used, met, needed }) => {
+    const atLeast = used === undefined || met === undefined ? Number.NaN : used + needed
     const hasBurst = met !== undefined && algorithmFacts[met.limit.algorithm].hasBurst
     return { name, atLeast, how: hasBurst ? ('burst' as const) : ('size' as const) }
   })
@@ -51,7 +54,9 @@ function byPlan(
     // A count goes by the name of its limit: the same limit refuses under any plan that has it.
     const fits = refusing.every(({ name: limit }) => {
       const known = judged.find((one) => one.name === limit)
-      return known === undefined || (!known.refused && cost <= (freeOf(known) ?? -1) && cost <= (known.remaining ?? -1))
+      if (known === undefined) return true
+      const { needed, remaining = -1 } = known
+      return !known.refused && needed <= (freeOf(known) ?? -1) && needed <= remaining
     })
     const assumed = fits ? unmet(refusing, judged, cost) : undefined
     return assumed === undefined ? [] : [{ how: 'plan', plan: name, ...assuming(assumed) }]
@@ -70,7 +75,8 @@ export function wouldHaveAllowed(
   if (!isCountedRefusal(decision)) return []
   const { reason, retry_ms: retryMs = 0, cost } = decision
   const refused = judged.filter((one) => one.refused)
-  const wait: readonly Remedy[] = retryMs > 0 && reason !== 'cost_exceeds_limit' ? [{ how: 'wait', ms: retryMs }] : []
+  const mayWait = retryMs > 0 && reason !== 'cost_exceeds_limit' && !isGuess(judged)
+  const wait: readonly Remedy[] = mayWait ? [{ how: 'wait', ms: retryMs }] : []
   const isKnown = refused.length > 0 && refused.every(({ used }) => used !== undefined)
   // During a block neither fewer units nor a larger limit helps.
   const byCount = reason !== 'blocked' && isKnown && !judged.some((one) => mayBeBlocked(one, decision))
@@ -81,7 +87,7 @@ export function wouldHaveAllowed(
   return [
     ...wait,
     ...(byCount ? byCost(refused, assumed) : []),
-    ...(byCount && policy !== undefined && fitting !== undefined ? bySize(refused, cost, fitting) : []),
+    ...(byCount && policy !== undefined && fitting !== undefined ? bySize(refused, fitting) : []),
     ...(policy !== undefined && isExact ? byPlan(decision, judged, policy) : []),
   ]
 }

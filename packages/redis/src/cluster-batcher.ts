@@ -5,6 +5,7 @@ import {
   type LimitRequest,
   type Reservation,
   type ScopeValues,
+  type SlotCharge,
   unlimitedDecision,
 } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
@@ -50,11 +51,18 @@ export class ClusterBatcher {
     return this.#decideAcross(request, parts, arrivedMs)
   }
 
-  async refund(request: LimitRequest, charge: Charge, arrivedMs: number): Promise<boolean> {
+  async refund(request: LimitRequest, charge: Charge, arrivedMs: number): Promise<number> {
     const charged = this.#chargesOf.get(charge)
     const refunds = charged ?? partsOf(request).map((part) => ({ part, decision: partCharge(part, charge) }))
     const refunded = await Promise.all(refunds.map(({ part, decision }) => this.#refundPart(part, decision, arrivedMs)))
-    return refunded.some((isRefunded) => isRefunded)
+    return Math.max(0, ...refunded)
+  }
+
+  /** Renews or gives back slots, which are in one slot of the Cluster. */
+  changeSlots({ request, atUs }: SlotCharge, kind: 'refund' | 'renew', arrivedMs: number): Promise<number> {
+    const [first] = partsOf(request)
+    const batcher = first === undefined ? undefined : this.#batcherOf(first.slot)
+    return batcher?.refund(request, { atUs, exceededMask: 0 }, arrivedMs, kind) ?? Promise.resolve(0)
   }
 
   close(): void {
@@ -79,8 +87,8 @@ export class ClusterBatcher {
     return Promise.resolve(unavailableDecision(request, 'no'))
   }
 
-  #refundPart({ slot, request }: SlotPart, charge: Charge, arrivedMs: number): Promise<boolean> {
-    return this.#batcherOf(slot)?.refund(request, charge, arrivedMs) ?? Promise.resolve(false)
+  #refundPart({ slot, request }: SlotPart, charge: Charge, arrivedMs: number): Promise<number> {
+    return this.#batcherOf(slot)?.refund(request, charge, arrivedMs) ?? Promise.resolve(0)
   }
 
   async #decideAcross(request: LimitRequest, parts: readonly SlotPart[], arrivedMs: number): Promise<Decision> {
@@ -123,7 +131,8 @@ export class ClusterBatcher {
     const refunds = Promise.all(charged.map(({ part, decision }) => this.#refundPart(part, decision, startedMs)))
     const leftMs = arrivedMs + this.#options.deadlineMs - startedMs
     const refunded = await withTimeout(refunds, leftMs, undefined).catch(() => undefined)
-    const isBack = (isRefunded: boolean, at: number) => isRefunded || charged[at]?.part.request.limits.length === 0
+    const isBack = (refundedAtUs: number, at: number) =>
+      refundedAtUs > 0 || charged[at]?.part.request.limits.length === 0
     const areAllBack = refunded?.every(isBack) === true
     const outcome: Charged =
       areAllBack && done.every(({ decision }) => decision.charged !== 'unknown') ? 'no' : 'unknown'

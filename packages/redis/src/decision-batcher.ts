@@ -1,5 +1,5 @@
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
-import type { Charge, LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { Charge, LimitRequest, SlotCharge } from '@weir/core/limits/limit-store.ts'
 import {
   type CallParts,
   decodeReply,
@@ -32,9 +32,10 @@ interface DecideTask extends AnyTask {
 }
 
 interface RefundTask extends AnyTask {
-  readonly kind: 'refund'
+  readonly kind: 'refund' | 'renew'
   readonly charge: Charge
-  readonly resolve: (isRefunded: boolean) => void
+  /** Redis's clock; 0 for nothing. */
+  readonly resolve: (refundedAtUs: number) => void
 }
 
 type Task = DecideTask | RefundTask
@@ -96,11 +97,21 @@ export class DecisionBatcher {
     )
   }
 
-  /** Resolves to whether anything was refunded. */
-  refund(request: LimitRequest, charge: Charge, arrivedMs: number): Promise<boolean> {
+  /** Resolves to Redis's clock if anything was refunded, or renewed; else to 0. */
+  refund(
+    request: LimitRequest,
+    charge: Charge,
+    arrivedMs: number,
+    kind: RefundTask['kind'] = 'refund',
+  ): Promise<number> {
     return new Promise((resolve, reject) =>
-      this.#add({ kind: 'refund', request, charge, arrivedMs, isIsolated: false, resolve, reject }),
+      this.#add({ kind, request, charge, arrivedMs, isIsolated: false, resolve, reject }),
     )
+  }
+
+  /** As `refund`, for slots. */
+  changeSlots({ request, atUs }: SlotCharge, kind: RefundTask['kind'], arrivedMs: number): Promise<number> {
+    return this.refund(request, { atUs, exceededMask: 0 }, arrivedMs, kind)
   }
 
   /** Answers the waiting requests as unavailable, and all that arrive later. */
@@ -212,8 +223,8 @@ export class DecisionBatcher {
       const outcome = outcomes[at]
       if (task.kind === 'decide' && outcome !== undefined && 'allowed' in outcome) {
         task.resolve(outcome)
-      } else if (task.kind === 'refund' && outcome !== undefined && 'refunded' in outcome)
-        task.resolve(outcome.refunded)
+      } else if (task.kind !== 'decide' && outcome !== undefined && 'refundedAtUs' in outcome)
+        task.resolve(outcome.refundedAtUs)
       else this.#onMalformed(task, outcome !== undefined && 'malformed' in outcome ? outcome.malformed : 'shape')
     }
   }
@@ -234,7 +245,7 @@ export class DecisionBatcher {
     this.#target.onLateReply()
     for (const [at, task] of call.tasks.entries()) {
       const outcome = outcomes[at]
-      if (task.kind === 'refund' || outcome === undefined || !('charged' in outcome)) continue
+      if (task.kind !== 'decide' || outcome === undefined || !('charged' in outcome)) continue
       const { request, onLateRefund } = task
       if (outcome.charged === 'yes' && onLateRefund !== undefined) this.#queueRefund(request, outcome, onLateRefund)
     }
@@ -246,13 +257,13 @@ export class DecisionBatcher {
       this.#counts.lateRefundsLost += 1
       return
     }
-    const resolve = (isRefunded: boolean) => {
-      if (isRefunded) {
+    const resolve = (refundedAtUs: number) => {
+      if (refundedAtUs > 0) {
         this.#counts.lateRefunds += 1
         onLateRefund()
       } else this.#counts.lateRefundsLost += 1
     }
-    const reject = () => resolve(false)
+    const reject = () => resolve(0)
     this.#pendingRefunds.push({ kind: 'refund', request, charge, arrivedMs: 0, isIsolated: false, resolve, reject })
   }
 
@@ -320,8 +331,8 @@ export class DecisionBatcher {
    * the next attempt.
    */
   #answer(task: Task, charged: Charged, mayReplyLate = false): void {
-    if (task.kind === 'refund') {
-      task.resolve(false)
+    if (task.kind !== 'decide') {
+      task.resolve(0)
       return
     }
     const decision = unavailableDecision(task.request, charged)

@@ -7,6 +7,8 @@ import {
   checkLimitRequest,
   type LimitRequest,
   type LimitStore,
+  type SlotCharge,
+  type SlotStore,
   unlimitedDecision,
 } from '@weir/core/limits/limit-store.ts'
 import type { CallParts } from '@weir/core/limits/script-codec.ts'
@@ -41,7 +43,7 @@ export interface RedisLimitStoreOptions {
 }
 
 /** The store whose counts are in Redis, exact over all processes that share it. */
-export class RedisLimitStore implements LimitStore {
+export class RedisLimitStore implements LimitStore, SlotStore {
   /** Returns how Redis is, for readiness. Asks it at most once a second, however often it is called. */
   readonly checkHealth: () => Promise<RedisHealth>
   readonly #servers: ScriptClient | ClusterServers
@@ -102,7 +104,15 @@ export class RedisLimitStore implements LimitStore {
 
   refund(request: LimitRequest, charge: Charge): Promise<boolean> {
     if (request.limits.length === 0 || charge.atUs === 0) return Promise.resolve(false)
-    return this.#batcher.refund(request, charge, performance.now())
+    return this.#batcher.refund(request, charge, performance.now()).then((refundedAtUs) => refundedAtUs > 0)
+  }
+
+  renew(slot: SlotCharge): Promise<number> {
+    return this.#batcher.changeSlots(slot, 'renew', performance.now())
+  }
+
+  release(slot: SlotCharge): Promise<unknown> {
+    return this.#batcher.changeSlots(slot, 'refund', performance.now())
   }
 
   /** Answers the waiting requests as unavailable, and all that arrive later. The connection stays open. */

@@ -82,9 +82,10 @@ export function parseMarker(bytes: Buffer): Marker | undefined {
   const end = lineBreak < 0 ? bytes.length : lineBreak
   const text = parseText(bytes.toString('utf8', headBytes, end))
   if (text === undefined) return undefined
-  const [untilMs = 0, atUs = 0, exceededMask = 0, cost = 0] = [2, 10, 18, 26].map((at) => bytes.readDoubleBE(at))
+  const [untilMs = 0, atUs = 0, exceededMask = 0, headCost = 0] = [2, 10, 18, 26].map((at) => bytes.readDoubleBE(at))
+  const { cost = headCost } = text
   // A shadow limit that had no capacity was not charged.
-  const limits = text.limits.filter(([, , , , isFixed], at) => isFixed !== 1 && (exceededMask & (1 << at)) === 0)
+  const limits = text.limits.filter(([, , , , kind], at) => kind !== 1 && (exceededMask & (1 << at)) === 0)
   const settled = readSettled(text.settled, bytes.subarray(end + 1), limits)
   if (settled === undefined && (phase === phases.RECORD_PENDING || phase === phases.RECORDED)) return undefined
   return { bytes, phase, untilMs, atUs, cost, text, limits, settled }

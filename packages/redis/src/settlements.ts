@@ -113,8 +113,9 @@ export class RedisSettlements {
       if (marker.phase !== phases.OPEN) return marker
       const { limits } = marker
       const head = settledHead(marker, { cost, owner: this.#options.owner, takenUs: 0 })
-      const numbers = [marker.untilMs, repeatedMs, cost - marker.cost, marker.atUs]
-      const correction = `[${[...numbers, ...limits.map(([, , , definition]) => definition)].join(',')}]`
+      const units = limits.map(([, , , , kind]) => (kind === 2 ? -1 : cost - marker.cost))
+      const numbers = [marker.untilMs, repeatedMs, `[${units.join()}]`, marker.atUs]
+      const correction = `[${[...numbers, ...limits.map(([, , , definition]) => definition)].join()}]`
       const counts = limits.map(([, , count]) => count)
       const settled = await this.#replace(marker, head, key, counts, correction)
       if (settled !== undefined) return settled

@@ -74,6 +74,7 @@ await startService(
       {
         policy,
         store: layers.store,
+        slots: store,
         authenticator,
         log: decisions,
         outcomes: journal.log(journalTopics.outcomes),

@@ -1,3 +1,4 @@
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { DecisionView } from '@weir/decide/decision-view.ts'
 import { ManualBlocks } from '@weir/decide/limits/manual-blocks.ts'
 import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
@@ -36,6 +37,7 @@ function viewOf(policy: Policy, offset: () => number, before?: PolicyView): Poli
     policy,
     offset,
     manualBlocks: new ManualBlocks(policy.blocks),
+    hasSlots: [...policy.limits.values()].some(countsInFlight),
     findRoute,
     matchRoute: createRouteMatcher(routes, findRoute),
     descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),

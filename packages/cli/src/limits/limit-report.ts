@@ -1,5 +1,5 @@
 import { count, wait } from '@weir/core/format.ts'
-import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
+import { algorithmFacts, countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { partText } from '@weir/core/limits/limit.ts'
 import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
@@ -74,6 +74,7 @@ export async function reportLimits(admin: LimitAdmin, asked: AskedLimits, cost: 
 }
 
 function sizeText({ size, capacity, window_ms, period, algorithm }: LimitReport): string {
+  if (countsInFlight({ algorithm })) return `${count(size)} at a time`
   const per = window_ms === null ? `a ${period}` : `in ${wait(window_ms)}`
   return algorithmFacts[algorithm].hasBurst
     ? `${count(size)} ${per}, burst ${count(capacity)}`

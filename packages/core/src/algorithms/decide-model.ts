@@ -1,9 +1,9 @@
+import { countsInFlight } from '../limits/algorithm-facts.ts'
 import type { Decision, LimitState } from '../limits/decision.ts'
 import { blockMsMaxOf, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
 import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
-import { type Charge, costOf, type LimitRequest } from '../limits/limit-store.ts'
+import { type Charge, chargedLimits, costOf, type LimitRequest } from '../limits/limit-store.ts'
 import { decisionOf } from '../limits/raw-decision.ts'
-import { chargedLimits } from '../limits/script-codec.ts'
 import { statuses } from '../limits/script-protocol.ts'
 import { algorithmModels } from './models.ts'
 import { type ModelArguments, type Plan, stepBackMsMax } from './plan.ts'
@@ -60,18 +60,25 @@ function stateIn(cells: Cells, { limit, key }: ModelLimit): object | undefined {
   return cell?.kind === 'count' && cell.algorithm === limit.algorithm ? cell.state : undefined
 }
 
-const planOf = (state: object | undefined, limit: ModelLimit, cost: number, nowUs: number): Plan<object> =>
-  algorithmModels[limit.limit.algorithm].plan(state, argumentsOf(limit), cost, nowUs)
+const planOf = (
+  state: object | undefined,
+  limit: ModelLimit,
+  cost: number,
+  nowUs: number,
+  slots?: Slots,
+): Plan<object> => algorithmModels[limit.limit.algorithm].plan(state, argumentsOf(limit, slots), cost, nowUs)
 
 const countChange = ({ limit, key }: ModelLimit, state: object): Change => [
   key,
   { kind: 'count', algorithm: limit.algorithm, state },
 ]
 
-const argumentsOf = ({ limit, boundaries }: ModelLimit): ModelArguments => ({
+type Slots = LimitRequest['slots']
+
+const argumentsOf = ({ limit, boundaries }: ModelLimit, slots: Slots): ModelArguments => ({
   size: limit.size,
   capacity: limit.capacity,
-  span: limit.span,
+  span: slots !== undefined && countsInFlight(limit) ? { kind: 'window', ms: slots.ms } : limit.span,
   boundaries,
 })
 
@@ -136,7 +143,7 @@ export function decideModel(
     limits.map((limit, at) => ({
       ...limit,
       bit: 2 ** at,
-      plan: planOf(stateIn(from, limit), limit, costFor(limit.limit), nowUs),
+      plan: planOf(stateIn(from, limit), limit, costFor(limit.limit), nowUs, request.slots),
       blockedMs: blockedMs(from, limit, nowUs),
     }))
   const nowMs = Math.floor(nowUs / 1_000)
@@ -238,20 +245,27 @@ export function pauseModel(
   return { changes: [[blockKey(key), { kind: 'block', untilMs }]], leftMs: pauseMs }
 }
 
-/** Refunds one charged request as decide.lua does; empty if none of its charge counts any more. */
+/**
+ * Refunds one charged request as decide.lua does; empty if none of its charge counts any more. `renews`: the same is
+ * charged now, whether it fits or not.
+ */
 export function refundModel(
   cells: Cells,
   request: LimitRequest,
   charge: Charge,
   limits: readonly ModelLimit[],
   nowUs: number,
+  renews = false,
 ): readonly Change[] {
   const charged = new Set(chargedLimits(request, charge))
   return limits.flatMap((limit): Change[] => {
     if (!charged.has(limit.limit)) return []
     const refund = { cost: costOf(limit.limit, request), atUs: charge.atUs }
     const model = algorithmModels[limit.limit.algorithm]
-    const next = model.refund(stateIn(cells, limit), argumentsOf(limit), refund, nowUs)
+    const state = stateIn(cells, limit)
+    const before = model.refund(state, argumentsOf(limit, request.slots), refund, nowUs)
+    const again = { cost: refund.cost, atUs: nowUs }
+    const next = renews ? model.raise(before ?? state, argumentsOf(limit, request.slots), again, nowUs) : before
     return next === undefined ? [] : [countChange(limit, next)]
   })
 }
@@ -275,7 +289,7 @@ export function settleModel(
     const change = { cost: Math.abs(units), atUs }
     const isVoid = units > 0 && atUs - nowUs > stepBackMsMax * 1_000
     const turn = units < 0 ? 'refund' : 'raise'
-    const next = isVoid ? undefined : model[turn](state, argumentsOf(limit), change, nowUs)
+    const next = isVoid ? undefined : model[turn](state, argumentsOf(limit, undefined), change, nowUs)
     if (next !== undefined) changes.push(countChange(limit, next))
     const { used, remaining, resetMs } = planOf(next ?? state, limit, 0, nowUs)
     return { changed: next !== undefined, used, remaining, resetMs }

@@ -1,4 +1,5 @@
 import type { Algorithm } from '../limits/limit.ts'
+import { concurrency } from './concurrency.ts'
 import { fixedWindow } from './fixed-window.ts'
 import type { AlgorithmModel } from './plan.ts'
 import { slidingLog } from './sliding-log.ts'
@@ -11,4 +12,5 @@ export const algorithmModels: Readonly<Record<Algorithm, AlgorithmModel<object>>
   sliding_window: slidingWindow,
   sliding_log: slidingLog,
   token_bucket: tokenBucket,
+  concurrency,
 }

@@ -13,11 +13,13 @@ interface AlgorithmFacts {
   readonly hasBurst: boolean
   /** The time of every single unit is kept. */
   readonly keepsEachUnit: boolean
+  /** Its units are requests in flight: a request that ends gives its unit back, and nobody knows when that will be. */
+  readonly countsInFlight: boolean
   /** Returns when the oldest charge was made that a limit with this window may count at an instant. */
   countsFromMs(limit: Pick<Limit, 'size' | 'capacity'>, windowMs: number, ms: number): number
 }
 
-const ofWindows = { hasBurst: false, keepsEachUnit: false, followsClock: true }
+const ofWindows = { hasBurst: false, keepsEachUnit: false, followsClock: true, countsInFlight: false }
 const windowBefore: AlgorithmFacts['countsFromMs'] = (_, windowMs, ms) => ms - (ms % windowMs) - windowMs
 
 /** The facts of each algorithm. */
@@ -36,7 +38,15 @@ export const algorithmFacts: Readonly<Record<Algorithm, AlgorithmFacts>> = {
     followsClock: false,
     hasBurst: true,
     keepsEachUnit: false,
+    countsInFlight: false,
     countsFromMs: ({ size, capacity }, windowMs, ms) => ms - Math.ceil((capacity * windowMs) / size),
+  },
+  concurrency: {
+    ...ofWindows,
+    resetsAtOnce: false,
+    followsClock: false,
+    countsInFlight: true,
+    countsFromMs: windowBefore,
   },
 }
 
@@ -46,3 +56,7 @@ export type AlgorithmFact = Exclude<keyof AlgorithmFacts, 'countsFromMs'>
 /** Returns the names of the algorithms that have a fact. */
 export const algorithmsWith = (fact: AlgorithmFact): readonly Algorithm[] =>
   algorithms.filter((name) => algorithmFacts[name][fact])
+
+/** Whether a limit counts requests in flight. */
+export const countsInFlight = ({ algorithm }: Pick<Limit, 'algorithm'>): boolean =>
+  algorithmFacts[algorithm].countsInFlight

@@ -1,3 +1,4 @@
+import { countsInFlight } from './algorithm-facts.ts'
 import { allowed, type Decision } from './decision.ts'
 import { type Limit, limitsPerDecisionMax, partText, type ScopePart } from './limit.ts'
 
@@ -53,18 +54,55 @@ export interface LimitRequest {
   readonly anchor: number
   /** Under a key that was admitted in the last minutes, that first answer is given again and nothing is charged. */
   readonly idempotency?: Idempotency | undefined
+  /** Absent where nobody renews or gives back its slots: they then last as long as their limit says. */
+  readonly slots?: HeldSlots | undefined
   /** Set if the cost will be settled later: the charge is kept until then. */
   readonly reservation?: Reservation | undefined
+}
+
+/** What a request takes from limits with `concurrency`. */
+export interface HeldSlots {
+  /** After how long they end unless they are renewed: at most a day. */
+  readonly ms: number
+  /**
+   * Present where a process renews them and gives them back; else settling does. The store fills it; meaningless unless
+   * the decision is charged.
+   */
+  readonly taken?: SlotCharge[]
+}
+
+/** Slots of one request whose counts are in one slot of a Cluster. */
+export interface SlotCharge {
+  /** The request with these limits alone. */
+  readonly request: LimitRequest
+  /** Redis's clock when they were taken, or renewed last. */
+  readonly atUs: number
 }
 
 /** The most units that a request may cost, at every entry point: keeps ClickHouse's sums exact, see docs/usage.md. */
 export const costMax = 1_000_000_000
 
 /** Units that a request takes from one of its limits. */
-export const costOf = (limit: Limit, { cost }: Pick<LimitRequest, 'cost'>): number => limit.override?.cost ?? cost
+export const costOf = ({ override, unit }: Limit, { cost }: Pick<LimitRequest, 'cost'>): number =>
+  override?.cost ?? (unit === 'requests' ? 1 : cost)
+
+/** Whether its limits take different units of a request. */
+export const hasCosts = ({ hasOverrides, cost, limits }: Pick<LimitRequest, 'hasOverrides' | 'cost' | 'limits'>) =>
+  hasOverrides === true || (cost !== 1 && limits.some(({ unit }) => unit !== undefined))
 
 /** A decision as a refund needs it: when it was charged, and which shadow limits it was not charged to. */
 export type Charge = Pick<Decision, 'atUs' | 'exceededMask'>
+
+/** The charge without what its process holds and gives back by itself. */
+export function chargeWithoutSlots({ limits, slots }: LimitRequest, charge: Charge): Charge {
+  if (slots?.taken === undefined) return charge
+  const held = limits.reduce((bits, limit, at) => (countsInFlight(limit) ? bits | (1 << at) : bits), 0)
+  return { ...charge, exceededMask: charge.exceededMask | held }
+}
+
+/** The limits that an admission charged: all but those that had no capacity for it and let it pass. */
+export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge): readonly Limit[] =>
+  exceededMask === 0 ? limits : limits.filter((_, at) => (exceededMask & (1 << at)) === 0)
 
 interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
@@ -115,6 +153,14 @@ export interface LimitStore {
    * missing store is `false`, and it is not tried again.
    */
   refund(request: LimitRequest, charge: Charge): Promise<boolean>
+}
+
+/** Renews and gives back slots. Neither is tried again: a slot that is not renewed ends by itself. */
+export interface SlotStore {
+  /** Resolves to Redis's clock from which they last again, whether they fit or not; 0 if Redis did not answer. */
+  renew(slot: SlotCharge): Promise<number>
+  /** Resolves once Redis has them back, or did not answer in time. */
+  release(slot: SlotCharge): Promise<unknown>
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Refusals } from './refusal.ts'
 
 /** The algorithms by their names in the policy; docs/limits.md says what each promises. */
-export const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket'] as const
+export const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket', 'concurrency'] as const
 /** One of `algorithms`. */
 export type Algorithm = (typeof algorithms)[number]
 
@@ -87,7 +87,10 @@ export interface Limit {
   readonly size: number
   /** Most units that can be used at one moment: the `burst` of a `token_bucket`, else `size`. */
   readonly capacity: number
+  /** Of `concurrency` the time after which a slot ends that its holder cannot renew. */
   readonly span: Span
+  /** What it counts; absent for the cost. `requests`: each request is one. Always so of `concurrency`. */
+  readonly unit?: 'requests'
   /** Never empty. */
   readonly by: readonly ScopePart[]
   /** `plan`: for subjects whose plan names it. `all`: for everybody, above every plan. */

@@ -1,3 +1,4 @@
+import { countsInFlight } from './algorithm-facts.ts'
 import type { Decision, LimitState } from './decision.ts'
 import type { Limit, Span } from './limit.ts'
 
@@ -28,6 +29,8 @@ interface Shown {
   readonly olderPolicy: string
   readonly enforced: readonly Limit[]
   readonly hidden: ReadonlySet<string>
+  /** Names of limits that count requests in flight: when one ends is not known. */
+  readonly inFlight: ReadonlySet<string>
 }
 
 const shownOf = new WeakMap<readonly Limit[], Shown>()
@@ -37,12 +40,14 @@ function shown(limits: readonly Limit[]): Shown {
   if (known !== undefined) return known
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const policy = enforced.length === 0 ? unlimitedPolicy : enforced.map(policyItem).join(', ')
-  const older = enforced.flatMap(({ size, span }) => {
-    const seconds = windowSeconds(span)
+  const older = enforced.flatMap((limit) => {
+    const { size, span } = limit
+    const seconds = countsInFlight(limit) ? undefined : windowSeconds(span)
     return seconds === undefined ? [] : [`${Math.min(size, integerMax)};w=${seconds}`]
   })
   const hidden = new Set(limits.filter(({ mode }) => mode === 'shadow').map(({ name }) => name))
-  const made = { policy, olderPolicy: older.join(', '), enforced, hidden }
+  const inFlight = new Set(limits.filter(countsInFlight).map(({ name }) => name))
+  const made = { policy, olderPolicy: older.join(', '), enforced, hidden, inFlight }
   shownOf.set(limits, made)
   return made
 }
@@ -62,11 +67,13 @@ export function shownStates({ limits: states }: Decision, limits: readonly Limit
 /** RateLimit for one decision over those limits. */
 export function rateLimitState(decision: Decision, limits: readonly Limit[]): string {
   const states = shownStates(decision, limits)
+  const { inFlight } = shown(limits)
   if (states.length === 0) return stateUnknown(decision, limits)
   let text = ''
   for (const state of states) {
     const remaining = Math.min(state.remaining, integerMax)
-    text += `${text === '' ? '"' : ', "'}${state.name}";r=${remaining};t=${secondsLeft(decision, state)}`
+    text += `${text === '' ? '"' : ', "'}${state.name}";r=${remaining}`
+    if (!inFlight.has(state.name)) text += `;t=${secondsLeft(decision, state)}`
   }
   return text
 }
@@ -92,9 +99,11 @@ function stateUnknown(decision: Decision, limits: readonly Limit[]): string {
   return enforced.map(({ name }) => `"${name}";${rest}`).join(', ')
 }
 
-function policyItem({ name, size, span }: Limit): string {
-  const seconds = windowSeconds(span)
-  return `"${name}";q=${Math.min(size, integerMax)}${seconds === undefined ? '' : `;w=${seconds}`}`
+function policyItem(limit: Limit): string {
+  const item = `"${limit.name}";q=${Math.min(limit.size, integerMax)}`
+  if (countsInFlight(limit)) return `${item};qu="concurrent-requests"`
+  const seconds = windowSeconds(limit.span)
+  return seconds === undefined ? item : `${item};w=${seconds}`
 }
 
 /**

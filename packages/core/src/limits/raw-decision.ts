@@ -1,7 +1,8 @@
+import { countsInFlight } from './algorithm-facts.ts'
 import type { Decision, LimitState, Reason } from './decision.ts'
 import { admittedOver, markersName, refuses } from './exceeding.ts'
 import type { Limit } from './limit.ts'
-import { costOf, type LimitRequest } from './limit-store.ts'
+import { chargedLimits, costOf, type HeldSlots, type LimitRequest } from './limit-store.ts'
 import { statuses } from './script-protocol.ts'
 
 const reasonOf = new Map<number, Reason>([
@@ -44,6 +45,13 @@ function deniedBy(request: LimitRequest, { status, bits }: RawDecision): string 
   return refusing
 }
 
+function hold(request: LimitRequest, decision: Decision, { ms, taken }: HeldSlots): void {
+  const limits = chargedLimits(request, decision).filter(countsInFlight)
+  const { scope, timeZone, anchor } = request
+  const asked = { scope, timeZone, anchor, slots: { ms }, limits, cost: 1, peek: false }
+  if (limits.length > 0) taken?.push({ request: asked, atUs: decision.atUs })
+}
+
 /** Builds the decision from what the script or the model found. Throws for a status that this version does not know. */
 export function decisionOf(request: LimitRequest, found: RawDecision): Decision {
   const { status, waitMs, atUs, repeats, limits } = found
@@ -67,6 +75,7 @@ export function decisionOf(request: LimitRequest, found: RawDecision): Decision 
     repeats,
     limits,
   }
+  if (request.slots?.taken !== undefined && decision.charged === 'yes') hold(request, decision, request.slots)
   if (isRepeat && found.bits !== 0) return { ...decision, isOtherQuestion: true }
   // No limit ends a flood of these, so equal ones of a second are one record.
   return status === statuses.TOO_MANY_MARKERS ? { ...decision, isCached: true } : decision

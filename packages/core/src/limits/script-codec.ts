@@ -1,8 +1,16 @@
-import { algorithmFacts } from './algorithm-facts.ts'
+import { algorithmFacts, countsInFlight } from './algorithm-facts.ts'
 import type { Decision, LimitState } from './decision.ts'
 import { blockMsMaxOf, refuses, shutOutMsOf } from './exceeding.ts'
 import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
-import { type Charge, costOf, type LimitRequest, type Reservation, type ScopeValues } from './limit-store.ts'
+import {
+  type Charge,
+  chargedLimits,
+  costOf,
+  hasCosts,
+  type LimitRequest,
+  type Reservation,
+  type ScopeValues,
+} from './limit-store.ts'
 import { decisionOf } from './raw-decision.ts'
 import { malformed, modes, operations, reservedCosts, statuses } from './script-protocol.ts'
 
@@ -11,7 +19,7 @@ import { malformed, modes, operations, reservedCosts, statuses } from './script-
 /** One request of a call. */
 export type Operation =
   | { readonly kind: 'decide'; readonly request: LimitRequest }
-  | { readonly kind: 'refund'; readonly request: LimitRequest; readonly charge: Charge }
+  | { readonly kind: 'refund' | 'renew'; readonly request: LimitRequest; readonly charge: Charge }
 
 /**
  * Most requests of a call, so that a run takes about a millisecond; large logs take more. Also checked in the script.
@@ -81,7 +89,7 @@ function periodText(limit: Limit, boundaries: PeriodBoundaries | undefined): str
 
 /** One cost for all, or a list of each limit's. */
 const costText = (request: LimitRequest, limits: readonly Limit[], each: (limit: Limit) => number): string =>
-  request.hasOverrides === true ? `[${limits.map(each).join()}]` : `${request.cost}`
+  hasCosts(request) ? `[${limits.map(each).join()}]` : `${request.cost}`
 
 /** Positions from 1, in order of first use. */
 function positionOf(positions: Map<string, number>, text: string): number {
@@ -92,15 +100,11 @@ function positionOf(positions: Map<string, number>, text: string): number {
   return position
 }
 
-/** The limits that an admission charged: all but those that had no capacity for it and let it pass. */
-export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge): readonly Limit[] =>
-  exceededMask === 0 ? limits : limits.filter((_, at) => (exceededMask & (1 << at)) === 0)
-
 /**
  * A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the
- * script, and 1 if its count is not to be corrected.
+ * script, and 1 if its count is not to be corrected, or 2 if it gives its slot back.
  */
-export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string, isFixed?: 1]
+export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string, kind?: 1 | 2]
 
 /**
  * What decide.lua keeps, as JSON, of a decision that will be settled. Markers in Redis have these names: `about`
@@ -110,6 +114,8 @@ export interface SettlementText {
   readonly about: string
   readonly limits: readonly SettlementLimit[]
   readonly beside?: readonly string[] | undefined
+  /** What it costs, where its limits take different units; else the marker's head says it. */
+  readonly cost?: number | undefined
   /** As in `Reservation`. Decisions of versions before have neither. */
   readonly settleMax?: number | undefined
   readonly isOwn?: boolean | undefined
@@ -130,7 +136,8 @@ class CallWriter {
     const asked = (limit: Limit) => (limit.override?.isPeek === true ? reservedCosts.PEEK : costOf(limit, request))
     const isMarked = !request.peek && (idempotency !== undefined || reservation !== undefined)
     const operation = request.peek ? operations.PEEK : operations.CHARGE
-    let text = isMarked ? this.#marks(request) : `[${operation},${costText(request, request.limits, asked)}`
+    const cost = costText(request, request.limits, asked)
+    let text = isMarked ? this.#marks(request, cost) : `[${operation},${cost}`
     for (const limit of request.limits) {
       text += this.#limit(limit, request)
       if (blockMsMaxOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
@@ -139,8 +146,8 @@ class CallWriter {
   }
 
   /** What a request with an idempotency key, or one that will be settled, begins with. */
-  #marks(request: LimitRequest): string {
-    const { idempotency, reservation, scope, cost } = request
+  #marks(request: LimitRequest, cost: string): string {
+    const { idempotency, reservation, scope } = request
     const tallyKey = this.#parts.tallyKeyOf(request)
     let text = `,${tallyKey === undefined ? 0 : positionOf(this.keys, tallyKey)},${this.#parts.markersMax}`
     if (idempotency !== undefined) {
@@ -160,16 +167,18 @@ class CallWriter {
     const limits = request.limits.map((limit): SettlementLimit => {
       const key = this.#parts.keyOf(limit, request.scope)
       const kept = [limit.name, limit.capacity, key, this.#definition(limit, request)] as const
-      return isOwn === true && !isOfOneSubject(limit.by) ? [...kept, 1] : kept
+      if (countsInFlight(limit)) return [...kept, request.slots?.taken === undefined ? 2 : 1]
+      return limit.unit === 'requests' || (isOwn === true && !isOfOneSubject(limit.by)) ? [...kept, 1] : kept
     })
-    return { about: context, limits, beside: siblingKeys, settleMax, isOwn }
+    const cost = hasCosts(request) ? request.cost : undefined
+    return { about: context, limits, beside: siblingKeys, cost, settleMax, isOwn }
   }
 
-  refund(request: LimitRequest, charge: Charge): string {
+  refund(kind: 'refund' | 'renew', request: LimitRequest, charge: Charge): string {
     const { reservation } = request
     const limits = chargedLimits(request, charge)
     const cost = costText(request, limits, (limit) => costOf(limit, request))
-    let text = `[${operations.REFUND},${cost},${charge.atUs}`
+    let text = `[${kind === 'renew' ? operations.RENEW : operations.REFUND},${cost},${charge.atUs}`
     if (reservation !== undefined) {
       text = `[${operations.VOID},${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))}`
     }
@@ -178,9 +187,11 @@ class CallWriter {
   }
 
   #definition(limit: Limit, request: LimitRequest): string {
-    return limit.span.kind === 'window'
-      ? windowText(limit, limit.span.ms)
-      : periodText(limit, this.#parts.boundariesOf(limit, request))
+    const { span } = limit
+    if (span.kind === 'period') return periodText(limit, this.#parts.boundariesOf(limit, request))
+    const { slots } = request
+    if (slots !== undefined && countsInFlight(limit)) return `${headText(limit)},${slots.ms}]`
+    return windowText(limit, span.ms)
   }
 
   #limit(limit: Limit, request: LimitRequest): string {
@@ -197,7 +208,7 @@ export function encodeCall(operations: readonly Operation[], parts: CallParts): 
     const text =
       operation.kind === 'decide'
         ? writer.decide(operation.request)
-        : writer.refund(operation.request, operation.charge)
+        : writer.refund(operation.kind, operation.request, operation.charge)
     body += body === '' ? text : `,${text}`
   }
   const time = parts.nowMs === undefined ? '' : String(Math.round(parts.nowMs * 1_000))
@@ -213,10 +224,10 @@ export interface MalformedRequest {
   readonly malformed: string
 }
 
-/** The outcome of a refund. */
+/** The outcome of a refund or a renewal. */
 export interface RefundOutcome {
-  /** Whether anything of it still counted, and was given back. */
-  readonly refunded: boolean
+  /** Redis's clock, in microseconds, if anything of it was refunded or renewed; else 0. */
+  readonly refundedAtUs: number
 }
 
 /** How one operation of a call ended. */
@@ -284,7 +295,7 @@ function readOutcome(reader: ReplyReader, operation: Operation, atUs: number): O
     if (why === undefined) throw new Error(`unknown status ${status} in the reply of decide.lua`)
     return { malformed: why }
   }
-  if (operation.kind === 'refund') return { refunded: status === statuses.ALLOWED }
+  if (operation.kind !== 'decide') return { refundedAtUs: status === statuses.ALLOWED ? atUs : 0 }
   const { request } = operation
   const isRepeat = status === statuses.REPLAYED
   const bits = reader.next()

@@ -5,8 +5,8 @@
  */
 
 /**
- * What a request of a call to decide.lua asks for: the first element of the request. The order counts: operations above
- * REFUND keep markers, and RESERVE and RESERVE_ONCE charge with a reservation.
+ * What a request of a call to decide.lua asks for: the first element of the request. The order counts: those between
+ * REFUND and RENEW keep markers, and RESERVE and RESERVE_ONCE charge with a reservation.
  */
 export const operations = {
   CHARGE: 0,
@@ -16,6 +16,7 @@ export const operations = {
   RESERVE: 4,
   RESERVE_ONCE: 5,
   VOID: 6,
+  RENEW: 7,
 } as const
 
 /** How decide.lua decided a request. A refund has ALLOWED if anything was given back, else DENIED. */

@@ -1,7 +1,9 @@
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, Reservation, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import type { HeldSlots, LimitRequest, Reservation, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import { slotMs } from '../slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest } from '../types.ts'
 
 /** Returns the limits that apply to a request. Limits by address do not where the address is not known. */
@@ -33,8 +35,16 @@ export function reservedDecisionOf(
   if (ask.peek || ttlMs === undefined || ask.hasOverrides === true || ask.cost === 0) return undefined
   const tsMs = clock.nowMs()
   const context = JSON.stringify(contextOf(ask, tsMs))
-  const largest = limits.length === 0 ? undefined : Math.max(...limits.map(({ capacity }) => capacity))
+  const counted = limits.filter(({ unit }) => unit === undefined)
+  const largest = counted.length === 0 ? undefined : Math.max(...counted.map(({ capacity }) => capacity))
   return { tsMs, reservation: { id: uuidv7(tsMs), ttlMs, context, settleMax: route.settleMax ?? largest, isOwn } }
+}
+
+/** The proxy renews its slots; those of a check last for as long as it can be settled, else as their limit says. */
+function slotsOf(ask: DecisionRequest, limits: readonly Limit[], settleMs: number | undefined): HeldSlots | undefined {
+  if (!ask.view.hasSlots || ask.peek || !limits.some(countsInFlight)) return undefined
+  if (ask.entryPoint === 'proxy') return { ms: slotMs, taken: [] }
+  return settleMs === undefined ? undefined : { ms: settleMs }
 }
 
 /** Returns what the store is asked. */
@@ -60,5 +70,6 @@ export function requestOf(
         }
   const reservation = reserved?.reservation
   const hasOverrides = ask.hasOverrides === true
-  return { scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency, reservation, hasOverrides }
+  const slots = slotsOf(ask, limits, reservation?.ttlMs)
+  return { scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency, reservation, hasOverrides, slots }
 }

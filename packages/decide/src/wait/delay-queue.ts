@@ -109,6 +109,12 @@ export class DelayQueue {
     return this.#ticketOf(entry)
   }
 
+  /** There is capacity now, whatever the forecasts said: the first entry is granted. */
+  expect(): void {
+    this.#nextMs = Math.min(this.#nextMs, performance.now())
+    this.#arm()
+  }
+
   /** All entries expire at `closesMs` at the latest. */
   close(closesMs: number): void {
     this.#closesMs = closesMs

@@ -34,6 +34,11 @@ export class DelayQueues {
     return this.#queues.has(key)
   }
 
+  /** A unit of this count was given back. */
+  expect(key: string): void {
+    this.#queues.get(key)?.expect()
+  }
+
   /** How long a request that came now would wait under this key; 0 where none waits. */
   waitMs(key: string): number {
     return this.#queues.get(key)?.waitMs ?? 0

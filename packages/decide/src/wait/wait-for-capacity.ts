@@ -1,9 +1,16 @@
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '@weir/core/clock.ts'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { type Decision, deniedByLimit } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import { isOfOneSubject, type Limit, longestPeriodMs } from '@weir/core/limits/limit.ts'
-import { type LimitRequest, type LimitStore, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
+import {
+  costOf,
+  type LimitRequest,
+  type LimitStore,
+  type ScopeValues,
+  scopeValue,
+} from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { DecisionView, LiveView } from '../decision-view.ts'
 import { byHand, policyStale, unauthorized } from '../limits/denied-by-policy.ts'
@@ -32,6 +39,14 @@ export interface Attempt {
 
 /** Without a decision where others wait before the request, so that the store was not asked. */
 type Undecided = Omit<Attempt, 'decision'> & { readonly decision?: Decision | undefined }
+
+/** When a slot is given back is not known, unless by this process: then it is looked for this often. */
+const slotEveryMs = 250
+
+/** Requests that wait for what was given back here are granted now. */
+export function expectCapacity(queues: DelayQueues, { limits, scope }: LimitRequest): void {
+  if (queues.busyKeys > 0) for (const limit of limits) queues.expect(countKey(limit, scope))
+}
 
 /** For limits whose policy says nothing of a queue. */
 const queueMaxDefault = 100
@@ -82,7 +97,8 @@ export function limitWaitedFor(
 ): Limit | undefined {
   if (client === undefined || peek || idempotencyKey !== undefined || cost === 0) return undefined
   return limits.find(
-    (limit) => cost <= limit.capacity && isWaitedFor(limit, waitMs) && queues.has(countKey(limit, scope)),
+    (limit) =>
+      costOf(limit, { cost }) <= limit.capacity && isWaitedFor(limit, waitMs) && queues.has(countKey(limit, scope)),
   )
 }
 
@@ -170,9 +186,11 @@ async function underPolicy(ask: DecisionRequest, view: DecisionView): Promise<De
 }
 
 /** The time in which a limit admits as much as the request costs. */
-function pacingOf({ span, size }: Limit, { cost }: LimitRequest): number {
+function pacingOf(limit: Limit, request: LimitRequest): number {
+  if (countsInFlight(limit)) return slotEveryMs
+  const { span, size } = limit
   const spanMs = span.kind === 'window' ? span.ms : longestPeriodMs[span.unit]
-  return (cost * spanMs) / Math.max(1, size)
+  return (costOf(limit, request) * spanMs) / Math.max(1, size)
 }
 
 /**
@@ -180,7 +198,8 @@ function pacingOf({ span, size }: Limit, { cost }: LimitRequest): number {
  * all that is known of this one is that it admits one request in one pace.
  */
 function forecastAfter({ request, decision }: Undecided, limit: Limit): CapacityForecast {
-  const retryMs = decision?.retryAfterMs ?? 0
+  const toldMs = decision?.retryAfterMs ?? 0
+  const retryMs = countsInFlight(limit) ? Math.min(toldMs, slotEveryMs) : toldMs
   const isAlone = decision === undefined || refusingOf(decision, request.limits).every((one) => one === limit)
   return { retryMs, capacityMs: isAlone ? retryMs : Math.min(retryMs, pacingOf(limit, request)) }
 }

@@ -3,7 +3,7 @@ import type { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, ScopeValues } from '@weir/core/limits/limit-store.ts'
-import { chargedLimits } from '@weir/core/limits/script-codec.ts'
+import { chargedLimits } from '@weir/core/limits/limit-store.ts'
 
 /** A recorded request as other limits are to decide it. */
 export interface ReplayedRequest extends Pick<LimitRequest, 'scope' | 'cost' | 'limits' | 'timeZone' | 'anchor'> {

@@ -1,3 +1,4 @@
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { isOfOneSubject, type Limit, partText } from '@weir/core/limits/limit.ts'
 import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import type { RequestRow } from './impact-queries.ts'
@@ -27,6 +28,7 @@ export const doubtful = {
   lease: (limit: string) => `No leased unit of ${limit} is left unused`,
   delay: (limit: string) => `Requests above ${limit} are decided immediately instead of waiting`,
   shared: (limit: string) => `${limit} also counts other subjects' requests, which are not replayed`,
+  inFlight: (limit: string) => `${limit} counts requests in flight, which are not replayed`,
   unknown: (limit: string, part: string) => `${limit} is not applied to requests without a recorded ${part}`,
 }
 
@@ -47,7 +49,12 @@ function knownLimits(limits: readonly Limit[], row: RequestRow, values: Readonly
     if (limit.by.some(({ kind }) => kind === 'ip') && values.get('ip')?.endsWith('.0/24')) doubts.add(doubtful.prefix)
   }
   if (row.method === descriptorMethod && row.bys.length > 0) doubts.add(doubtful.descriptors)
-  return limits.filter(({ name, by }) => {
+  return limits.filter((limit) => {
+    const { name, by } = limit
+    if (countsInFlight(limit)) {
+      doubts.add(doubtful.inFlight(name))
+      return false
+    }
     const missing = by.find((part) => !alwaysRecorded.includes(part.kind) && !values.has(partText(part)))
     if (missing !== undefined) doubts.add(doubtful.unknown(name, partText(missing)))
     return missing === undefined

@@ -1,5 +1,7 @@
 import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
+import { algorithmsWith } from '@weir/core/limits/algorithm-facts.ts'
+import { algorithms } from '@weir/core/limits/limit.ts'
 import { useState } from 'preact/hooks'
 import { Refusal, type Settings, send, useAnswer } from '../api.ts'
 import { html } from '../html.ts'
@@ -19,25 +21,30 @@ interface FormProps {
 type Body = Settings['body']
 interface FieldsProps {
   readonly body: Body
-  readonly set: (name: string, value: unknown) => void
+  /** `without`: members that go with it. */
+  readonly set: (name: string, value: unknown, without?: readonly string[]) => void
 }
 
 const textOf = (value: unknown) => (value === undefined ? '' : String(value))
-const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket']
+/** What requests in flight do not have. */
+const ofSpans = ['window', 'period', 'burst']
 const periods = { '': 'window', minute: 'minute', hour: 'hour', day: 'day', week: 'week', month: 'month' }
 const named = (names: readonly string[]) => Object.fromEntries(names.map((one) => [one, one.replace('_', ' ')]))
 
 function LimitFields({ body, set }: FieldsProps) {
   const text = (name: string) => (value: string) => set(name, value === '' ? undefined : value)
   const period = textOf(body.period)
+  const inFlight = algorithmsWith('countsInFlight').map(String)
+  const isOfSlots = inFlight.includes(textOf(body.algorithm))
+  const setAlgorithm = (value: string) => set('algorithm', value, inFlight.includes(value) ? ofSpans : ['expires'])
   return html`
     <div class="row">
-      <${Field} label="Algorithm" options=${named(algorithms)} value=${textOf(body.algorithm)} onValue=${text('algorithm')} />
+      <${Field} label="Algorithm" options=${named(algorithms)} value=${textOf(body.algorithm)} onValue=${setAlgorithm} />
       <${Field} label="Size" type="number" min="0" step="1" required value=${textOf(body.size)} onValue=${(value: string) => set('size', Number(value))} />
     </div>
     <div class="row">
-      <${Field} label="Period" options=${periods} value=${period} onValue=${text('period')} />
-      ${period === '' && html`<${Field} label="Window" placeholder="1m" value=${textOf(body.window)} onValue=${text('window')} />`}
+      ${!isOfSlots && html`<${Field} label="Period" options=${periods} value=${period} onValue=${text('period')} />`}
+      ${!isOfSlots && period === '' && html`<${Field} label="Window" placeholder="1m" value=${textOf(body.window)} onValue=${text('window')} />`}
       ${typeof body.block !== 'object' && html`<${Field} label="Block for (optional)" placeholder="10m" value=${textOf(body.block)} onValue=${text('block')} />`}
     </div>
     <div class="row">
@@ -77,8 +84,8 @@ export function PartForm({ path, kind, name, settings: { body, etag }, again }: 
   const [edited, setEdited] = useState<Body>()
   const [text, setText] = useState<string>()
   const now = edited ?? body
-  const set = (member: string, value: unknown) => {
-    const { [member]: _, ...rest } = now
+  const set = (member: string, value: unknown, without: readonly string[] = []) => {
+    const rest = Object.fromEntries(Object.entries(now).filter(([one]) => one !== member && !without.includes(one)))
     setEdited(value === undefined ? rest : { ...now, [member]: value })
   }
   const run = async () => {

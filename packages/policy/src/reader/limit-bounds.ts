@@ -36,6 +36,7 @@ type Refuse = (key: string, message: string) => false
 /** The bounds of each algorithm for limits with a window. */
 const bounds: Readonly<Record<Algorithm, (limit: Limit, windowMs: number, refuse: Refuse) => boolean>> = {
   fixed_window: () => true,
+  concurrency: () => true,
   sliding_window(_, windowMs, refuse) {
     if (windowMs <= slidingWindowMsMax) return true
     const reason = 'longer windows cannot be counted exactly'

@@ -1,4 +1,4 @@
-import { algorithmFacts, algorithmsWith } from '@weir/core/limits/algorithm-facts.ts'
+import { algorithmFacts, algorithmsWith, countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Algorithm, Limit, Span, Threshold } from '@weir/core/limits/limit.ts'
 import { parsePercent, percentPattern } from '../policy-values.ts'
 import type { Fields, PolicyReader } from './policy-reader.ts'
@@ -135,6 +135,11 @@ export function checkSettings(
   const mode = fields.has('mode') ? values.mode : otherwise.mode
   if (of.algorithm !== undefined && !algorithmFacts[of.algorithm].hasBurst) {
     reader.refuseKey(fields, 'burst', `only a ${algorithmsWith('hasBurst')} supports \`burst\`, not a ${of.algorithm}`)
+  }
+  const onUnavailableAt = fields.get('onUnavailable')
+  if (of.algorithm !== undefined && countsInFlight({ algorithm: of.algorithm }) && values.onUnavailable === 'local') {
+    const why = 'no process knows how many requests others have in flight'
+    if (onUnavailableAt !== undefined) reader.problem(onUnavailableAt, `must be allow or deny: ${why}`)
   }
   if (mode === 'shadow') {
     reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` never blocks; remove it')

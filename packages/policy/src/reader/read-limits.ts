@@ -1,5 +1,10 @@
 import { definedFields } from '@weir/core/defined-fields.ts'
-import { type AlgorithmFact, algorithmFacts, algorithmsWith } from '@weir/core/limits/algorithm-facts.ts'
+import {
+  type AlgorithmFact,
+  algorithmFacts,
+  algorithmsWith,
+  countsInFlight,
+} from '@weir/core/limits/algorithm-facts.ts'
 import {
   algorithms,
   isOfOneSubject,
@@ -36,6 +41,8 @@ const otherNames = new Map([
   ['slidingwindowlog', 'write sliding_log'],
   ['log', 'write sliding_log'],
   ['quota', 'a quota is a fixed_window with `period: day`, week or month'],
+  ['semaphore', 'write concurrency'],
+  ['inflight', 'write concurrency'],
 ])
 
 const members = {
@@ -45,6 +52,15 @@ const members = {
   // Shorter, and a window is over before Redis has answered; longer is a calendar's business.
   window: t.optional('Length of the window: 100ms to 366d.', t.duration('100ms', '366d')),
   period: t.optional("fixed_window only: a calendar period in the subject's time zone.", t.oneOf(periodUnits)),
+  // Shorter, and a check over gRPC is hardly answered; longer, and a slot that is lost is missed for too long.
+  expires: t.optional(
+    'concurrency only: how long a slot lasts if nothing renews or releases it: 5s to 12h. Default: 5m.',
+    t.duration('5s', '12h'),
+  ),
+  unit: t.optional(
+    'requests: counts each request as 1, regardless of its cost. Default: cost; always requests for concurrency.',
+    t.oneOf(['cost', 'requests']),
+  ),
   by: t.withDefault('What gets a separate count. Default: [subject].', scopes, [{ kind: 'subject' }]),
   applies: t.withDefault('all: applies to every subject, in addition to its plan.', t.oneOf(['plan', 'all']), 'plan'),
   plans: t.optional(
@@ -92,18 +108,25 @@ const hasAlgorithm = (fact: AlgorithmFact) => ({
   properties: { algorithm: { enum: algorithmsWith(fact) } },
 })
 const isFixed = hasAlgorithm('resetsAtOnce')
+const isInFlight = hasAlgorithm('countsInFlight')
 const delays = { enum: ['delay', 'degrade'] }
 const schema = t.objectSchema(members, {
   allOf: [
     t.implies(isFixed, { oneOf: [t.has('window'), t.has('period')] }),
     t.implies(
-      { not: isFixed },
+      { not: { anyOf: [isFixed, isInFlight] } },
       { required: ['window'], properties: { period: false, lease: false, size: { minimum: 1 } } },
     ),
+    t.implies(isInFlight, t.without('window', 'period', 'lease')),
+    t.implies(isInFlight, {
+      properties: { size: { minimum: 1 }, unit: { const: 'requests' }, onUnavailable: { enum: ['allow', 'deny'] } },
+    }),
+    t.implies({ not: isInFlight }, t.without('expires')),
     t.implies({ not: hasAlgorithm('hasBurst') }, t.without('burst')),
     t.implies(hasAlgorithm('keepsEachUnit'), { properties: { size: { maximum: slidingLogSizeMax } } }),
     t.implies({ ...t.has('window'), not: t.has('cooldown') }, { properties: { thresholds: { maxItems: 0 } } }),
     t.implies(t.has('lease'), t.without('block')),
+    t.implies(t.has('unit', 'requests'), t.without('lease')),
     t.implies(t.has('mode', 'shadow'), { properties: { block: false, onExceed: { const: 'deny' } } }),
     t.implies(t.has('onExceed', 'block'), t.has('block')),
     t.implies(
@@ -183,7 +206,8 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
   const values = t.readMembers(reader, fields, membersFor(known))
   const { algorithm, by = [], applies, cooldown: cooldownMs = 0, onExceed: exceed, lease = 0, replaces = [] } = values
   const { plans = [] } = values
-  const span = readSpan(reader, at, fields, values)
+  const isOfSlots = algorithm !== undefined && countsInFlight({ algorithm })
+  const span = isOfSlots ? slotSpan(reader, fields, values) : readSpan(reader, at, fields, values)
   checkPeriod(reader, fields, by, span)
   const settings = checkSettings(
     reader,
@@ -195,7 +219,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
       capacity: undefined,
       mode: 'enforce',
       blockMs: 0,
-      onUnavailable: 'local',
+      onUnavailable: isOfSlots ? 'allow' : 'local',
       thresholds: defaultThresholds(span),
     },
   )
@@ -205,6 +229,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     reader.refuseKey(fields, 'forecast', 'only a limit with `period: day`, `week` or `month` can have a `forecast`')
   }
   if (lease > 0) checkLease(reader, fields, algorithm)
+  if (lease > 0 && values.unit === 'requests') reader.refuseKey(fields, 'lease', 'conflicts with `unit: requests`')
   if (exceed !== undefined) checkOnExceed(reader, fields, exceed)
   if (reader.problemCount > before || algorithm === undefined || span === undefined) return undefined
   if (applies === undefined || settings === undefined || exceed === undefined) return undefined
@@ -218,6 +243,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     cooldownMs,
     onExceed: exceed,
     ...settings,
+    ...(isOfSlots || values.unit === 'requests' ? { unit: 'requests' as const } : {}),
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
     ...refusalsOf(reader, fields, values),
@@ -228,6 +254,17 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
   return isWithinBounds(reader, at, fields, limit) ? limit : undefined
 }
 
+const slotMsDefault = 300_000
+
+/** How long a slot lasts. */
+function slotSpan(reader: PolicyReader, fields: Fields, { expires, unit }: t.FoundValues<typeof members>): Span {
+  const instead = 'a concurrency limit counts requests in flight'
+  for (const key of ['window', 'period']) reader.refuseKey(fields, key, `${instead}; remove it`)
+  const unitAt = fields.get('unit')
+  if (unit === 'cost' && unitAt !== undefined) reader.problem(unitAt, `must be requests: ${instead}`)
+  return { kind: 'window', ms: expires ?? slotMsDefault }
+}
+
 /** The length of time or the calendar period that a limit is counted over. */
 function readSpan(
   reader: PolicyReader,
@@ -236,6 +273,7 @@ function readSpan(
   { algorithm, window: ms, period: unit }: t.FoundValues<typeof members>,
 ): Span | undefined {
   const [window, period] = [fields.get('window'), fields.get('period')]
+  reader.refuseKey(fields, 'expires', `only a ${algorithmsWith('countsInFlight')} limit has \`expires\``)
   if (window !== undefined && period !== undefined) {
     const note = reader.lineNote(window)
     return reader.problemAtKey(period, `conflicts with \`window\`${note}; a limit supports only one of them`)
@@ -267,7 +305,7 @@ function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algo
   const block = fields.get('block')
   if (algorithm === undefined) return
   if (!algorithmFacts[algorithm].resetsAtOnce) {
-    const why = `a ${algorithm} counts every unit at the time it is used`
+    const why = `a ${algorithm} limit counts every unit when it is used`
     reader.refuseKey(fields, 'lease', `only a ${algorithmsWith('resetsAtOnce')} can have a \`lease\`: ${why}`)
   } else if (block !== undefined) {
     const why = 'a process with leased units would admit blocked subjects'

@@ -1,8 +1,14 @@
-import { algorithmFacts } from '@weir/core/limits/algorithm-facts.ts'
+import { algorithmFacts, countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { type Decision, deniedByLimit, type LimitState } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import {
+  type Charge,
+  costOf,
+  type LimitRequest,
+  type LimitStore,
+  type ScopeValues,
+} from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 
@@ -17,7 +23,8 @@ import { limitKey } from '../keys.ts'
  * Requests with more limits are answered only if they have the same limits under the same keys. A denial answers
  * requests of the same cost, and under a fixed window, where the wait does not depend on the cost, of larger costs too.
  * These always go to Redis: peeks, requests with an idempotency key (which may have been allowed before), and requests
- * with overrides. A limit of size 0 denies without Redis.
+ * with overrides. A denial by a limit that counts requests in flight is not cached, as one may end at any moment. A
+ * limit of size 0 denies without Redis.
  */
 
 /** For up to this long a refund or a reset by another process is not seen. */
@@ -64,7 +71,7 @@ export function createDenyCache(inner: LimitStore, options: DenyCacheOptions = {
 
   function keep(request: LimitRequest, decision: Decision, askedMs: number): void {
     const limit = refusingAlone(request, decision)
-    if (limit === undefined) return
+    if (limit === undefined || countsInFlight(limit)) return
     // The time counts from the request: Redis decided later, so the cache never outlasts the denial.
     const endsMs = askedMs + Math.min(cachedMsMax, decision.retryAfterMs)
     const answeredMs = monotonicMs()
@@ -126,7 +133,8 @@ const isAll = (denial: Denial, limits: readonly Limit[], scope: ScopeValues) =>
   limits.every((one) => one === denial.limit || !refuses(one)) || isSame(denial, limits, scope)
 
 /** Returns the limit that the denial and its wait come from, if there is exactly one. */
-function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limit | undefined {
+function refusingAlone(request: LimitRequest, decision: Decision): Limit | undefined {
+  const { limits } = request
   const { reason, exceededMask: bits } = decision
   if ((reason !== 'limit' && reason !== 'blocked') || bits === 0 || (bits & (bits - 1)) !== 0) return undefined
   const at = Math.log2(bits)
@@ -134,7 +142,7 @@ function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limi
   // A blocked caller may be over another limit that is not in the mask, and would have to wait for that too.
   const remainingOf = (wanted: string) => decision.limits.find(({ name }) => name === wanted)?.remaining ?? 0
   const othersHaveCapacity = limits.every(
-    (one, other) => other === at || !refuses(one) || remainingOf(one.name) >= cost,
+    (one, other) => other === at || !refuses(one) || remainingOf(one.name) >= costOf(one, request),
   )
   return limit !== undefined && refuses(limit) && (reason === 'limit' || othersHaveCapacity) ? limit : undefined
 }

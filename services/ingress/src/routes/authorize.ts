@@ -1,9 +1,10 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem } from '@weir/runtime/problem.ts'
+import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { connectionNamed } from '../http/client-headers.ts'
 import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
@@ -73,14 +74,14 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
       setDecisionHeaders(reply, recorded, settingsOf(ports, own))
       setOnExceed(reply, recorded)
       const denial = denialProblem(reply, recorded, ports)
-      const problem = recorded.isKnownRefusal === true ? refusedUnrecorded(denial) : denial
+      const refusal = recorded.isKnownRefusal === true ? refusedUnrecorded(denial) : denial
       // A gateway that fails open serves what is answered with 5xx: no status of the policy makes it that.
-      const mayHaveStatus = problem.status >= 500 || (own?.status ?? 0) < 500
+      const mayHaveStatus = refusal.status >= 500 || (own?.status ?? 0) < 500
       reply.headers(own?.setHeaders ?? {})
       return sendRefusal(
         reply,
         options,
-        mayHaveStatus ? withOwnStatus(problem, own) : problem,
+        mayHaveStatus ? withOwnStatus(refusal, own) : refusal,
         ownBodyOf(recorded, own),
       )
     }
@@ -90,6 +91,9 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
       // Also for a token that cannot be verified now: a gateway that fails open serves what is answered with 5xx.
       const retryAfterMs = caller.isUnverifiable === true ? 0 : caller.retryAfterMs
       return refuse(await decisionService.rejectUnauthenticated({ ...who, retryAfterMs }))
+    }
+    if (view.hasSlots && view.resolveLimits(caller.subject, route).some(countsInFlight)) {
+      return sendRefusal(reply, options, slotsUnsupported)
     }
     const cost = readCost(route, origin)
     if (typeof cost !== 'number') return sendRefusal(reply, options, cost === 'body' ? costInBody : cost)
@@ -124,7 +128,7 @@ function readQuestion(view: PolicyView, request: FastifyRequest) {
   const query = rest === '' ? behind.slice(1) : ''
   const options = readGatewayOptions(query, isProblem(original) ? '' : original.url)
   if (isProblem(options)) return { options: noOptions, problem: options }
-  const unreadable = (problem: Problem) => ({ options, problem })
+  const unreadable = (why: Problem) => ({ options, problem: why })
   if (hasTooManyHeaders(request.raw)) return unreadable(headersTooLarge(askHeaderBytesMax))
   const misnamed = view.readHeaders.problemOf(connectionNamed(headers.connection))
   if (misnamed !== undefined) return unreadable(misnamed)
@@ -149,6 +153,14 @@ const refusedUnrecorded = (refusal: Problem): Problem => ({
   status: 429,
   detail: 'The request was refused, but the refusal could not be recorded. Try again later.',
 })
+
+/** A gateway that asks whether it may does not say when it has done. */
+const slotsUnsupported = problem(
+  'concurrency-unsupported',
+  'Concurrency limits are not supported here',
+  501,
+  'A concurrency limit applies to this request, but a gateway that calls /v1/authorize cannot report when the request ends. Use the proxy, the check API or gRPC, or remove the limit from this route and plan.',
+)
 
 const costInBody = costUnreadable(
   "This route's cost is in the request's body, which gateways do not send here. Give it by a header or a query parameter, or put the proxy in front.",

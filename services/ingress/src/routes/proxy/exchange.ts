@@ -15,8 +15,11 @@ type Controller = Dispatcher.DispatchController
 export interface ExchangeEvents {
   /** Called once, whatever happens: the client gets nothing more. */
   ended(outcome: ProxyOutcome): void
-  /** Called once, unless protocols were switched: undici holds no connection for it any more. */
-  released(): void
+  /**
+   * Called once, unless protocols were switched: undici holds no connection for it any more. `isKnown`: the upstream
+   * has ended it; else it learns only from its connection that nobody waits.
+   */
+  released(isKnown: boolean): void
   /** The upstream closed the connection as the request went out: it is sent again, once, over a new one. */
   stale(): void
   /** The upstream failed for another reason than the client. */
@@ -89,7 +92,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestUpgrade(_controller: Controller, _status: number, headers: IncomingHttpHeaders, socket: Duplex): void {
     if (this.#hasEnded) {
       socket.destroy()
-      this.#events.released()
+      this.#events.released(false)
       return
     }
     this.#hasEnded = true
@@ -124,7 +127,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(_controller: Controller, trailers: IncomingHttpHeaders): void {
     const { response } = this.#proxied
-    this.#events.released()
+    this.#events.released(true)
     if (this.#hasEnded) return
     this.#end(this.#status, '')
     for (const _ in trailers) {
@@ -140,7 +143,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#events.stale()
       return
     }
-    this.#events.released()
+    const { code = '' } = error as Error & { readonly code?: string }
+    this.#events.released(this.#clientFault === undefined && !code.includes('TIMEOUT'))
     if (this.#hasEnded) return
     const { response, ownHeaders, upstream } = this.#proxied
     this.#events.failed(error)

@@ -25,6 +25,9 @@ export type ForwardPorts = Pick<Ports, 'outcomes' | 'clock' | 'upstreamBounds'> 
   readonly settling?: Pick<Settling, 'refund'> | undefined
 }
 
+/** By then an upstream has seen that its connection was closed: until it has, a request is in flight there. */
+const hangUpMs = 250
+
 /** A request that is with its upstream, since `atMs` by `performance.now()`. */
 interface UpstreamCall {
   readonly atMs: number
@@ -48,6 +51,7 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
     const { request, response, view, protocol, upstream, readBody } = proxied
     const subject = proxied.caller.subject.id
     if (response.destroyed || request.socket.destroyed) {
+      proxied.free?.()
       return end(proxied, { status: clientGoneStatus, bytesIn: 0, bytesOut: 0, error: 'client_gone' })
     }
     const body = readBody ?? (hasBody(request) ? new ClientBody(request) : null)
@@ -56,9 +60,15 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
       ended: (outcome) => {
         if (body instanceof ClientBody) uploads.remove(body)
         slot?.stopWaiting()
+        // With the upstream, it is in flight until the upstream's connection is free.
+        if (sent === undefined) proxied.free?.()
         end(proxied, outcome, sent)
       },
-      released: () => slot?.leave(),
+      released: (isKnown) => {
+        slot?.leave()
+        if (isKnown) proxied.free?.()
+        else if (proxied.free !== undefined) setTimeout(proxied.free, hangUpMs)
+      },
       stale: () => pools.dispatchAlone(upstream, dispatchOf(proxied, null), exchange),
       failed: (error) => log.warn({ err: error, upstream: upstream.name }, 'upstream failed'),
       switched: (headers, socket) => {
@@ -66,6 +76,7 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
         const close = openTunnel(proxied, protocol ?? '', { headers, socket }, (bytes) => {
           tunnels.delete(close)
           slot?.leave()
+          proxied.free?.()
           end(proxied, { status: 101, ...bytes, error: '' })
         })
         // The request may have waited for a slot that a closed tunnel left.

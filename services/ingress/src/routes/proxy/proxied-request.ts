@@ -40,6 +40,8 @@ export interface ProxiedRequest extends IncomingRequest {
   readonly hopByHop: ReadonlySet<string> | undefined
   /** The charge that is refunded if the request ends with a status of its route's `refundOn`. */
   readonly charged: ChargedDecision | undefined
+  /** Gives back the slots of limits that count requests in flight; undefined for none. May be called again. */
+  readonly free: (() => void) | undefined
   /** Weir's own headers of the answer, names and values in turns. */
   readonly ownHeaders: readonly string[]
   /** The body, where it was read for the cost. */

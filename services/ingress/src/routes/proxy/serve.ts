@@ -45,8 +45,7 @@ export function createServe(
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
       const { retryAfterMs, isUnverifiable } = caller
-      const recorded = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
-      return refused(recorded)
+      return refused(await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable }))
     }
     const said = readCost(route, origin)
     if (typeof said === 'object') return answerProblem(incoming, said)
@@ -73,11 +72,12 @@ export function createServe(
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
     if (!recorded.decision.allowed) return refused(recorded)
+    const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
-    if (problem !== undefined) return writeProblem(response, problem, ownHeaders)
-    const upstream = view.resolveUpstream(headers.host ?? '', route)
-    if (upstream === undefined) return writeProblem(response, noUpstream, ownHeaders)
+    const upstream = problem === undefined ? view.resolveUpstream(headers.host ?? '', route) : undefined
+    if (upstream === undefined) free?.()
+    if (upstream === undefined) return writeProblem(response, problem ?? noUpstream, ownHeaders)
     forward({
       ...incoming,
       view,
@@ -91,6 +91,7 @@ export function createServe(
       decisionId: recorded.id ?? '',
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
+      free,
       readBody: read.bytes,
     })
   }

@@ -1,0 +1,58 @@
+import { type AlgorithmModel, windowMsOf } from './plan.ts'
+
+/** One count, as its value in Redis holds it: slots by the second at which they end, in the order of the value. */
+export type ConcurrencyState = ReadonlyMap<number, number>
+
+/** As in lua/lib/ends.lua. */
+const longestS = 100_000
+/** When a slot is given back is not known: the wait of a denial is a guess. */
+const guessMs = 1_000
+
+/** The second at which slots taken then end; rounded up by at most an eighth. */
+function endAfter(keptMs: number, nowMs: number): number {
+  let widthS = 1
+  while (widthS * 16_000 <= keptMs) widthS *= 2
+  return Math.ceil((nowMs + keptMs) / (widthS * 1_000)) * widthS
+}
+
+/** What has not ended. */
+function alive(state: ConcurrencyState | undefined, nowS: number): Map<number, number> {
+  return new Map([...(state ?? [])].filter(([endS, n]) => endS > nowS && endS - nowS <= longestS && n > 0))
+}
+
+const sum = (slots: ConcurrencyState) => [...slots.values()].reduce((total, n) => total + n, 0)
+const secondOf = (us: number) => Math.floor(us / 1_000_000)
+const msOf = (us: number) => Math.floor(us / 1_000)
+
+/** The twin of lua/algorithms/concurrency.lua, which says what the algorithm promises; tests hold the two together. */
+export const concurrency: AlgorithmModel<ConcurrencyState> = {
+  plan(state, limit, cost, nowUs) {
+    const nowMs = msOf(nowUs)
+    const slots = alive(state, secondOf(nowUs))
+    const used = sum(slots)
+    const remaining = Math.max(0, limit.size - used)
+    const resetMs = () => Math.max(0, Math.max(0, ...slots.keys()) * 1_000 - nowMs)
+    if (cost > remaining || cost === 0) {
+      const waitMs = cost === 0 ? 0 : cost > limit.size ? -1 : guessMs
+      return { waitMs, used, remaining, resetMs: resetMs(), next: undefined, rebased: false }
+    }
+    const endS = endAfter(windowMsOf(limit), nowMs)
+    slots.set(endS, (slots.get(endS) ?? 0) + cost)
+    const after = { used: used + cost, remaining: remaining - cost, resetMs: resetMs() }
+    return { waitMs: 0, ...after, next: slots, rebased: false }
+  },
+
+  refund(state, limit, { cost, atUs }, nowUs) {
+    const slots = alive(state, secondOf(nowUs))
+    const endS = atUs === 0 ? Math.min(...slots.keys()) : endAfter(windowMsOf(limit), msOf(atUs))
+    const taken = slots.get(endS)
+    return cost === 0 || taken === undefined ? undefined : slots.set(endS, Math.max(0, taken - cost))
+  },
+
+  raise(state, limit, { cost, atUs }, nowUs) {
+    const endS = endAfter(windowMsOf(limit), msOf(atUs))
+    if (cost === 0 || endS <= secondOf(nowUs)) return undefined
+    const slots = alive(state, secondOf(nowUs))
+    return slots.set(endS, (slots.get(endS) ?? 0) + cost)
+  },
+}
