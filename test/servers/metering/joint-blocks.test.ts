@@ -174,7 +174,9 @@ test('A process beside one of an older version waits, says why, and goes on when
   await consumer.run({ autoCommit: false, eachBatch: async () => undefined })
   await joined.promise
   const metering = await start()
-  await until(async () => (await metering.ready()).text.includes('the consumer group has members that run another version'))
+  await until(async () =>
+    (await metering.ready()).text.includes('the consumer group has members that run another version'),
+  )
   await consumer.disconnect()
   const journal = newJournal()
   await stack.send(journal.take(10))
