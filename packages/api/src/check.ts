@@ -53,7 +53,7 @@ export const checkBody = closed(
     ),
     cost: optional(
       cost(
-        "Units; default: the route's cost. Required, even for a peek, if requests state their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential, the cost must be at least the route's cost, and exactly that if others share a limit.",
+        "Units; default: the route's cost. Required, even for a peek, if requests state their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential, the cost must be at least the route's cost, or equal to it if a limit is shared with other subjects.",
       ),
     ),
     peek: optional(flag('Dry run: charges and records nothing; `id` is null.')),

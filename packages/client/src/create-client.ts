@@ -132,7 +132,7 @@ function checkKey(key: string): void {
   const isEmpty = key === undefined || key === ''
   throw new TypeError(
     isEmpty
-      ? 'key is empty: pass a token with the scope check, or an API key'
+      ? 'key is empty: pass a token with the `check` scope, or an API key'
       : 'key has a space, a line break or a character beyond ASCII: is there one at its end?',
   )
 }

@@ -103,7 +103,7 @@ async function openSender(
   if (token === undefined)
     throw new WeirError(
       'COMMAND_INVALID',
-      'The check API wants a token: set WEIR_ADMIN_TOKEN to one with the scope check.',
+      'The check API needs a token: set WEIR_ADMIN_TOKEN to a token with the `check` scope.',
     )
   return httpSender(target, checkWay(token))
 }

@@ -52,7 +52,7 @@ export function SystemPage() {
           <dt>Counted until</dt><dd>${data.complete_through === null ? 'nothing yet' : html`<${Time} at=${data.complete_through} /> <span class="quiet">${ago(Date.parse(data.complete_through))}</span>`}</dd>
           <dt>Silent journals</dt><dd>${data.silent.length === 0 ? 'none' : data.silent.map(({ journal, since }) => html`<div key=${journal}><code>${journal}</code> since <${Time} at=${since} /></div>`)}</dd>
           <dt>Gaps, 24 hours</dt><dd>${data.gaps === null ? 'unknown' : data.gaps.length === 0 ? 'none' : data.gaps.map(({ cause, topic, count: lost }) => html`<div key=${`${cause} ${topic}`}>${cause}: ${count(lost)} of ${topic}</div>`)}</dd>
-          <dt>Deliveries given up in the last 24 hours</dt><dd>${data.failed_deliveries === null ? 'unknown' : data.failed_deliveries.length === 0 ? 'none' : data.failed_deliveries.map(({ endpoint, count: failed }) => html`<div key=${endpoint}><a href=${notDeliveredHref(endpoint, '24h')}>${endpoint}: ${failed}</a></div>`)}</dd>
+          <dt>Abandoned deliveries, last 24 hours</dt><dd>${data.failed_deliveries === null ? 'unknown' : data.failed_deliveries.length === 0 ? 'none' : data.failed_deliveries.map(({ endpoint, count: failed }) => html`<div key=${endpoint}><a href=${notDeliveredHref(endpoint, '24h')}>${endpoint}: ${failed}</a></div>`)}</dd>
           <dt>Redis</dt><dd>${data.redis ?? 'answers'}</dd>
           <dt>Policy</dt><dd>${data.policy === null ? 'none yet' : html`<a href=${hrefOf(`/changes/${data.policy.change}`)}>changed</a> by ${data.policy.by}, <${Time} at=${data.policy.at} />`}</dd>
         </dl>

@@ -100,12 +100,12 @@ export function createCallAuthorizer(
     const token = checkToken(policy.view.policy, authorization, policy)
     if (token === 'authorized') return undefined
     if (token === 'unknown') return unknown
-    return { code: status.PERMISSION_DENIED, details: `The token ${token.name} lacks the scope check.` }
+    return { code: status.PERMISSION_DENIED, details: `The token ${token.name} lacks the \`check\` scope.` }
   }
 }
 
 const missing = {
   code: status.UNAUTHENTICATED,
-  details: 'Send a token with the scope check in the call metadata: authorization: Bearer TOKEN.',
+  details: 'Send a token with the `check` scope in the call metadata: authorization: Bearer TOKEN.',
 }
 const unknown = { code: status.UNAUTHENTICATED, details: 'The token in the metadata field authorization is unknown.' }

@@ -37,7 +37,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       },
       components: {
         securitySchemes: {
-          bearer: { type: 'http', scheme: 'bearer', description: 'A key, a JWT, or a token with the scope check.' },
+          bearer: { type: 'http', scheme: 'bearer', description: 'A key, a JWT, or a token with the `check` scope.' },
           key: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
         },
       },

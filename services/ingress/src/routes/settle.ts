@@ -14,11 +14,11 @@ const retryAfterSecondsMax = 60
 const unavailableRetrySeconds = 1
 
 const ownChecksOnly = forbidden(
-  'With its own credential, a subject may only settle its own checks that asked for settle. Use a token with the scope check for all others.',
+  'With its own credential, a subject may only settle its own checks that asked for settle. Use a token with the `check` scope for all others.',
 )
 
 const tooMuch = (settleMax: number): Problem => {
-  const detail = `This credential may settle the decision at a cost of at most ${settleMax}. A token with the scope check may settle up to the route's settleMax or, if none is set, the size of the largest limit.`
+  const detail = `This credential may settle the decision at a cost of at most ${settleMax}. A token with the \`check\` scope may settle up to the route's settleMax or, if none is set, the size of the largest limit.`
   return { ...problem('settlement-too-high', 'Settlement too high', 403, detail), cost_max: settleMax }
 }
 

@@ -191,7 +191,7 @@ export function checkedSubject(
   return badRequest(isNone ? `${why}.` : `${why}, and this is not a valid subject id: ${subjectRule}.`)
 }
 
-const needsToken = (detail: string) => forbidden(`${detail}, or use a token with the scope check.`)
+const needsToken = (detail: string) => forbidden(`${detail}, or use a token with the \`check\` scope.`)
 
 const otherOrigin = needsToken(
   "A subject's own credential asks from the address of its connection, and without attributes or a body: leave out ip, attributes and body",

@@ -47,7 +47,7 @@ declare module 'fastify' {
 const byToken: CheckPrincipal = { kind: 'token' }
 
 const scopeMissing = (name: string): Problem => ({
-  ...problem('scope-missing', 'Forbidden', 403, `The token ${name} lacks the scope check.`),
+  ...problem('scope-missing', 'Forbidden', 403, `The token ${name} lacks the \`check\` scope.`),
   scope: 'check',
 })
 
