@@ -74,7 +74,7 @@ export const checkBody = closed(
     ),
     idempotency_key: optional(
       name(
-        'Unique per subject: repeating an allowed check returns the same answer for minutes and charges once; a different check with the same key returns 422 `idempotency-key-reused`. Has no effect at cost 0, or if no limit applies and nothing can be settled. Too many open keys return 429 `too-many-open`.',
+        'Unique per subject: repeating an allowed check returns the same answer for several minutes and charges only once; a different check with the same key returns 422 `idempotency-key-reused`. Has no effect at cost 0, or if no limit applies and nothing can be settled. Too many open keys return 429 `too-many-open`.',
       ),
     ),
     settle: optional(

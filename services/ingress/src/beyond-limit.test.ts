@@ -220,7 +220,7 @@ test('a limit that delays can be paused: it refuses until then, longer but never
 test.each([
   [{ subject: 'slow', limit: 'slo', for: '30s' }, 400, 'The policy has no limit "slo"; did you mean slow?.'],
   [{ subject: 'denied', limit: 'denied', for: '30s' }, 400, 'The limit denied has no `onExceed: delay`'],
-  [{ subject: 'slow', limit: 'many-scopes', for: '30s' }, 400, 'does not count only by subject or by key'],
+  [{ subject: 'slow', limit: 'many-scopes', for: '30s' }, 400, 'only limits that count by subject alone'],
   [{ subject: 'slow', limit: 'slow', for: '32d' }, 400, 'at most 31d'],
   [{ subject: 'slow', limit: 'delayed', for: '30s' }, 400, 'The limit delayed does not apply to slow.'],
   [{ subject: 'keyed', limit: 'by-key', for: '30s' }, 400, 'counts per key: send key'],

@@ -65,7 +65,7 @@ const rankingQuery = {
   fill: optional(
     oneOf(
       ['zero'],
-      '`zero`: every group gets a row for each step (at most 2,000), with zeros if nothing happened and nulls if not all is counted yet. Not with `top`, `order`, `compare` or `price`',
+      '`zero`: every group gets a row for each step (at most 2,000), with zeros if nothing happened and nulls where counting is not complete. Not with `top`, `order`, `compare` or `price`',
     ),
   ),
   other: optional(flag('with `top`: add a row per step that sums the other groups; default: true')),

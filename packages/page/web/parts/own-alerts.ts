@@ -41,7 +41,7 @@ function Percents({ path, chosen, again }: Props) {
     .filter((one) => one !== '')
     .map(Number)
   const run = () => put(path, emailsOf(chosen), percents)
-  const about = html`<p>Sends an alert when usage of a daily, weekly or monthly limit reaches a percentage below.</p>
+  const about = html`<p>Sends an alert when usage of a daily, weekly or monthly limit reaches one of the percentages below.</p>
     <${Field} label="Percentages" placeholder="50, 80" value=${text} onValue=${setText} />`
   return html`<${Action} label="Change thresholds" about=${about} run=${run} again=${again} />`
 }

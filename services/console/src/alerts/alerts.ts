@@ -174,7 +174,10 @@ export function registerAlerts(app: FastifyInstance, sources: Sources): void {
       return answerProblem(reply, badRequest(`a test of ${name}, an endpoint of type ${endpoint.type}, ${what}`))
     }
     if (subject !== undefined && targetsNamed(sources, endpoint, subject).length === 0) {
-      return answerProblem(reply, badRequest(`the subject ${subject} has no contact with email or a webhook`))
+      return answerProblem(
+        reply,
+        badRequest(`the subject ${subject} has no contact with an email address or a webhook`),
+      )
     }
     return reply.code(202).send({ id: await sources.alerts.sendTest(name, subject) })
   })

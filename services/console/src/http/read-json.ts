@@ -31,7 +31,7 @@ export function readJson(app: FastifyInstance): void {
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') return done(null, undefined)
     if (!isTooDeep(body)) return parse(request, body, done)
-    const error = new Error(`The body is nested more than ${depthMax} levels deep, which no policy needs.`)
+    const error = new Error(`The body is nested more than ${depthMax} levels deep, which is not supported.`)
     done(Object.assign(error, { statusCode: 400 }), undefined)
   })
   app.addContentTypeParser('*', ({ headers }, _body, done) => {

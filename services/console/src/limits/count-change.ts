@@ -12,7 +12,7 @@ import { answerChange } from '../policy/answer-change.ts'
 
 /** Repeating it does no harm, and brings the entry. */
 const unaudited =
-  'Redis made the change, but Kafka did not confirm the audit entry. Processes may refuse requests from memory for a while. If Redis loses its data, the old counts return. Repeat the request when Kafka is available.'
+  'Redis made the change, but Kafka did not confirm the audit entry. Processes may refuse requests for a while, based on cached counts. If Redis loses its data, the old counts return. Repeat the request when Kafka is available.'
 
 /** Resets that Kafka did not confirm, by limit: some kilobytes each, and operators repeat them. */
 const unconfirmedMax = 100

@@ -73,7 +73,9 @@ function findLimit({ policy }: PolicyView, subject: Subject, name: string): Limi
     return { wrong: `The limit ${name} has no \`onExceed: delay\`, so it cannot be paused.` }
   const isSaid = limit.by.every(({ kind }) => kind === 'subject' || kind === 'key')
   if (!isSaid)
-    return { wrong: `The limit ${name} does not count only by subject or by key, so it cannot be paused for either.` }
+    return {
+      wrong: `The limit ${name} cannot be paused: only limits that count by subject alone or by key alone can be.`,
+    }
   if (explainLimits(policy, subject, undefined).every((one) => one.limit.name !== name)) {
     return { wrong: `The limit ${name} does not apply to ${subject.id}.` }
   }

@@ -105,7 +105,8 @@ function linkOf(purpose: LinkPurpose, addressHash: string | undefined, { subject
 /** The words of a mail with a link to confirm its address. */
 function confirmBodies(subject: string, link: string) {
   const title = `Confirm alerts about ${unlinked(subject)}`
-  const about = 'Open this link within a day to get alerts at this address. Ignore this mail if you did not request it.'
+  const about =
+    'Open this link within a day to get alerts at this address. Ignore this email if you did not request it.'
   return {
     subject: title,
     text: [title, '', about, '', link].join('\n'),
