@@ -27,7 +27,8 @@ function drawLimit(random: SeededRandom, name: string, algorithm: Algorithm, blo
   const span: Span = isPeriod
     ? { kind: 'period', unit: 'day' }
     : { kind: 'window', ms: random.pick([1_000, 30_000, 7_000]) }
-  const size = random.integer(1, 40)
+  // A request takes one of them, and the walk is quick.
+  const size = random.integer(1, countsInFlight({ algorithm }) ? 4 : 40)
   const capacity = algorithm === 'token_bucket' && random.oneIn(2) ? random.integer(1, 50) : size
   const onExceed = name !== 'a' && random.oneIn(6) ? ({ kind: 'degrade' } as const) : ({ kind: 'deny' } as const)
   // One always refuses: a walk without refusals shows nothing.
