@@ -4,7 +4,7 @@ import type { CheckBody } from '@weir/api/check.ts'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { NamedValues } from '@weir/core/limits/limit-store.ts'
-import { settleMsMax } from '@weir/core/limits/limit-store.ts'
+import { costOf, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import type { DecisionView } from '@weir/decide/decision-view.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
@@ -222,5 +222,5 @@ function whyNotOwn(
   if (cost < route.cost) return costTooLow(route.cost)
   const limits = (ip === '' ? resolveWithoutAddress : resolveLimits)(subject, route)
   if (limits.some(({ by }) => !isOfOneSubject(by))) return costShared
-  return limits.some(({ capacity }) => cost > capacity) ? costTooHigh : undefined
+  return limits.some((limit) => costOf(limit, { cost }) > limit.capacity) ? costTooHigh : undefined
 }

@@ -72,10 +72,10 @@ export function createServe(
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
     if (!recorded.decision.allowed) return refused(recorded)
-    const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
     const upstream = problem === undefined ? view.resolveUpstream(headers.host ?? '', route) : undefined
+    const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     if (upstream === undefined) free?.()
     if (upstream === undefined) return writeProblem(response, problem ?? noUpstream, ownHeaders)
     forward({
