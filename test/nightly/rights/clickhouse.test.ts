@@ -360,7 +360,7 @@ test('a password or an authority that is replaced is used without a restart, and
       () => writeFile(secure.passwordFileOf(user), 'new\n'),
     ],
     [
-      'what WEIR_CLICKHOUSE_TLS_CA holds',
+      'a CA that WEIR_CLICKHOUSE_TLS_CA holds',
       () => secure.useCertificateOf(other),
       () => copyFile(other.caFile, authority.caFile),
     ],

@@ -59,7 +59,7 @@ const oauth = (): Environment => ({
   WEIR_KAFKA_SASL_MECHANISM: 'OAUTHBEARER',
   WEIR_KAFKA_OAUTH_TOKEN_URL: tokens.url,
   WEIR_KAFKA_OAUTH_CLIENT_ID: 'weir: client',
-  WEIR_KAFKA_OAUTH_CLIENT_SECRET: 'OAuth client secret',
+  WEIR_KAFKA_OAUTH_CLIENT_SECRET: 'its secret',
   WEIR_KAFKA_OAUTH_SCOPE: 'kafka',
 })
 

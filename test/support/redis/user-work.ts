@@ -8,6 +8,7 @@ import { createEvaluationLock } from '@weir/alerting/watch/watch-rates.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'
 import { buildLimit, buildLimitRequest, buildScope } from '@weir/core/limits/testing/build-limit.ts'
 import type { Target } from '@weir/policy/policy.ts'
@@ -52,9 +53,11 @@ async function decide(redis: Redis): Promise<void> {
     expect(warning).toContain('allkeys-lru')
     for (const algorithm of algorithms) {
       const scope = buildScope({ subject: `user-${randomUUID()}` })
-      const limits = [buildLimit({ name: algorithm, algorithm, size: 3, blockMs: 60_000 })]
+      // Settling gives a slot back; of units it leaves two.
+      const size = countsInFlight({ algorithm }) ? 1 : 3
+      const limits = [buildLimit({ name: algorithm, algorithm, size, blockMs: 60_000 })]
       const request = { ...buildLimitRequest({ scope, limits }), idempotency: { key: 'k', id: 'first' } }
-      const reservation = { id: uuidv7(Date.now()), ttlMs: 600_000, context: 'x' }
+      const reservation = { id: uuidv7(Date.now()), ttlMs: 600_000, context: 'x', settleMax: 100 }
       const first = await store.decide({ ...request, reservation })
       expect(first).toMatchObject({ allowed: true, charged: 'yes' })
       expect(await store.decide(request)).toMatchObject({ repeats: 'first' })

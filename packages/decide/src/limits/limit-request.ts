@@ -2,7 +2,13 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { HeldSlots, LimitRequest, Reservation, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import {
+  costMax,
+  type HeldSlots,
+  type LimitRequest,
+  type Reservation,
+  type ScopeValues,
+} from '@weir/core/limits/limit-store.ts'
 import { slotMs } from '../slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest } from '../types.ts'
 
@@ -36,7 +42,8 @@ export function reservedDecisionOf(
   const tsMs = clock.nowMs()
   const context = JSON.stringify(contextOf(ask, tsMs))
   const counted = limits.filter(({ unit }) => unit === undefined)
-  const largest = counted.length === 0 ? undefined : Math.max(...counted.map(({ capacity }) => capacity))
+  const most = counted.length === 0 ? costMax : Math.max(...counted.map(({ capacity }) => capacity))
+  const largest = limits.length === 0 ? undefined : most
   return { tsMs, reservation: { id: uuidv7(tsMs), ttlMs, context, settleMax: route.settleMax ?? largest, isOwn } }
 }
 
