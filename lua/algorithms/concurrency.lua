@@ -1,5 +1,5 @@
 -- At most `size` slots at a time: requests in flight, each of which ends by itself unless it is given back or renewed
--- before. A slot whose holder died is free again after its time to live, rounded up by at most an eighth.
+-- before. The slots of a process that died are free once their time to live is over, rounded up by at most an eighth.
 --
 -- The source is the semaphore of leases with an expiry (Gray and Cheriton, "Leases", 1989); one string of at most 250
 -- pairs instead of a sorted set with a member for each slot.
