@@ -3,56 +3,48 @@
 -- @include save.lua
 local state_codecs = {}
 
-local makers = {
-  fixed_window = function()
+-- One function, for a closure for each would cost every call.
+local function make(name)
+  if name == 'fixed_window' then
     -- @include ../algorithms/fixed-window.lua
     return fixed_window
-  end,
-  sliding_window = function()
+  elseif name == 'sliding_window' then
     -- @include ../algorithms/sliding-window.lua
     return sliding_window
-  end,
-  sliding_log = function()
+  elseif name == 'sliding_log' then
     -- @include ../algorithms/sliding-log.lua
     return sliding_log
-  end,
-  token_bucket = function()
+  elseif name == 'token_bucket' then
     -- @include ../algorithms/token-bucket.lua
     return token_bucket
-  end,
-  concurrency = function()
+  elseif name == 'concurrency' then
     -- @include ../algorithms/concurrency.lua
     return concurrency
-  end,
-  ends = function()
+  elseif name == 'ends' then
     -- @include ends.lua
     return ends
-  end,
-  block = function()
+  elseif name == 'block' then
     -- @include block.lua
     return block
-  end,
-  idempotency = function()
+  elseif name == 'idempotency' then
     -- @include idempotency.lua
     return idempotency
-  end,
-  reservation = function()
+  elseif name == 'reservation' then
     -- @include reservation.lua
     return reservation
-  end,
-  tally = function()
+  elseif name == 'tally' then
     -- @include tally.lua
     return tally
-  end,
-}
+  end
+end
 
 local algorithms = { fixed_window = true, sliding_window = true, sliding_log = true, token_bucket = true, concurrency = true }
 
 -- Returns the codec of this name, or nil.
 function state_codecs.of(name)
   local codec = state_codecs[name]
-  if not codec and makers[name] then
-    codec = makers[name]()
+  if not codec then
+    codec = make(name)
     state_codecs[name] = codec
   end
   return codec
