@@ -99,8 +99,9 @@ export class DecisionService {
     const counted = (recorded: RecordedDecision) => {
       this.metrics.count(ask, limits, decision, recorded.decision, waitedMs)
       trace?.recorded(ask, recorded)
-      const { taken = [] } = request.slots ?? {}
-      return taken.length > 0 && decision.charged === 'yes' ? { ...recorded, slots: taken } : recorded
+      const taken = request.slots?.taken
+      if (taken === undefined || taken.length === 0 || decision.charged !== 'yes') return recorded
+      return { ...recorded, slots: taken }
     }
     if (decision.deniedBy !== '') countExceeded(this.exceeded, decision, limits)
     if (!decision.allowed) {

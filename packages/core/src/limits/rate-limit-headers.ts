@@ -58,16 +58,18 @@ function shown(limits: readonly Limit[]): Shown {
  */
 export const rateLimitPolicy = (limits: readonly Limit[]): string => shown(limits).policy
 
+const visible = ({ limits: states }: Decision, hidden: ReadonlySet<string>) =>
+  hidden.size === 0 ? states : states.filter(({ name }) => !hidden.has(name))
+
 /** The states that answers show. By name: a decision made without Redis may lack some of the limits. */
-export function shownStates({ limits: states }: Decision, limits: readonly Limit[]): readonly LimitState[] {
-  const { hidden } = shown(limits)
-  return hidden.size === 0 ? states : states.filter(({ name }) => !hidden.has(name))
+export function shownStates(decision: Decision, limits: readonly Limit[]): readonly LimitState[] {
+  return visible(decision, shown(limits).hidden)
 }
 
 /** RateLimit for one decision over those limits. */
 export function rateLimitState(decision: Decision, limits: readonly Limit[]): string {
-  const states = shownStates(decision, limits)
-  const { inFlight } = shown(limits)
+  const { hidden, inFlight } = shown(limits)
+  const states = visible(decision, hidden)
   if (states.length === 0) return stateUnknown(decision, limits)
   let text = ''
   for (const state of states) {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LimitState } from '@weir/core/limits/decision.ts'
-import { chargeWithoutSlots, type LimitStore } from '@weir/core/limits/limit-store.ts'
+import { chargedLimits, chargeWithoutSlots, type LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { Settled, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DecisionLog, Settlements } from '../ports.ts'
@@ -149,7 +149,9 @@ export class Settling {
     }
     if (request.cost === 0) return
     const isCharged = decision.charged === 'yes'
-    const isBack = isCharged && (await this.#parts.store.refund(request, chargeWithoutSlots(request, decision)))
+    const charge = chargeWithoutSlots(request, decision)
+    const hasNone = chargedLimits(request, charge).length === 0
+    const isBack = isCharged && (hasNone || (await this.#parts.store.refund(request, charge)))
     const charged = isBack ? 'no' : isCharged ? 'unknown' : decision.charged
     const adjustment = -request.cost
     this.#parts.corrections.record({ decisionId: id, subject, context, adjustment, charged, limits: [] })

@@ -8,7 +8,7 @@ import type { SlotCharge, SlotStore } from '@weir/core/limits/limit-store.ts'
  * - A renewal says what is true, whether it fits or not: slots that Redis forgot are there again within 10 s.
  */
 
-/** How long a slot lasts without a renewal: three renewals may fail. */
+/** How long a slot lasts without a renewal: two in a row may fail. */
 export const slotMs = 30_000
 const renewAfterMs = 10_000
 /** A round renews what is due. It begins this often, so that requests of one moment are not renewed in one call. */

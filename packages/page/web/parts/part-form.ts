@@ -86,7 +86,7 @@ export function PartForm({ path, kind, name, settings: { body, etag }, again }: 
   const now = edited ?? body
   const set = (member: string, value: unknown, without: readonly string[] = []) => {
     const rest = Object.fromEntries(Object.entries(now).filter(([one]) => one !== member && !without.includes(one)))
-    setEdited(value === undefined ? rest : { ...now, [member]: value })
+    setEdited(value === undefined ? rest : { ...rest, [member]: value })
   }
   const run = async () => {
     await send('PUT', path, text === undefined ? now : parsed(text), { 'If-Match': etag })
