@@ -36,8 +36,9 @@ const stack = await forFile(openIngressStack(policy))
 const start = (which: string) => stack.start({ WEIR_LOG_DECISIONS: which, WEIR_LOG_LEVEL: 'warn' })
 
 type Line = Readonly<Record<string, unknown>>
+/** The lines that are whole: a reader may see the one that is being written up to the end of a page. */
 const linesOf = async ({ logFile }: RunningIngress) => {
-  const lines = (await readFile(logFile, 'utf8')).split('\n').filter(Boolean)
+  const lines = (await readFile(logFile, 'utf8')).split('\n').slice(0, -1)
   return lines.map((line): Line => JSON.parse(line))
 }
 const isDecision = ({ msg }: Line) => msg === 'decision'
