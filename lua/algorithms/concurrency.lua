@@ -14,6 +14,7 @@ local tag, pair_length, layout = string.byte('c'), 12, 'd'
 local guess_ms = 1000
 
 concurrency.whole = true
+concurrency.gives_back_latest = true
 
 -- definition: {name, mode, block_ms, size, expires_ms}. expires_ms: the time to live of the slots of this request.
 function concurrency.arguments(definition)

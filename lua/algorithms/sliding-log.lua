@@ -22,6 +22,7 @@ local sliding_log = {}
 
 -- It reads the key itself, and only what it needs.
 sliding_log.whole = false
+sliding_log.gives_back_latest = true
 
 -- Few locals: the functions are made again in every call, and each local that they see makes that slower.
 local layout, header_length, ring_at = '>c1BHHHBBddI5', 31, 159
@@ -206,8 +207,8 @@ function sliding_log.plan(state, arguments, cost, now_us)
   return 0, used + cost, remaining - cost, left_ms(newest, arguments.window_us, now_us), next_state, expires_ms, state.rebased or false
 end
 
--- Takes out at most `cost` stamps of that time, and moves those behind them up. Reads what plan need not know. Returns
--- next_state, or nil when none of them counts; the expiry stays right.
+-- Takes out at most `cost` stamps of that time, with at_us 0 the latest, and moves those behind them up. Reads what
+-- plan need not know. Returns next_state, or nil when none of them counts; the expiry stays right.
 function sliding_log.refund(state, arguments, cost, at_us)
   local count = state and state.kept + #state.tail / 8 or 0
   if count == 0 or cost == 0 or at_us > state.newest then
@@ -221,8 +222,8 @@ function sliding_log.refund(state, arguments, cost, at_us)
     local in_ring = first_above(bound_us, 0, kept - 1, nil, ring)
     return in_ring < kept and in_ring or kept + first_above(bound_us, 0, count - kept - 1, tail)
   end
-  local above = position_above(at_us)
-  local from = math.max(above - cost, position_above(at_us - 1))
+  local above = at_us == 0 and count or position_above(at_us)
+  local from = math.max(above - cost, at_us == 0 and 0 or position_above(at_us - 1))
   if from == above then
     return nil
   end

@@ -14,9 +14,10 @@ validate.first_limit_at = {
 }
 local first_limit_at = validate.first_limit_at
 
--- A cost above the size is refused whatever the log holds, which then need not be read for it.
+-- A cost above the size is refused whatever the log holds, which then need not be read for it; or charged up to it.
 local function cost_that_fits(limit, cost)
-  return cost <= limit.arguments.size and cost or 0
+  local size = limit.arguments.size
+  return cost <= size and cost or limit.charges and size or 0
 end
 
 -- By position in KEYS: the codec of its state, and the number of the last request that named it. For a key that is not

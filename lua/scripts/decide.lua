@@ -19,12 +19,14 @@
 --                                 to 8, ascending: of the first block, the second in a row and so on
 --                           PASS: lets a request pass uncounted that does not fit; has no block
 --                           DELAY: denies, and has blocks of at most block_ms that only pause.lua sets
+--                           CHARGE: lets a request pass, and charges also what does not fit; has no block
 --               size        units
 --               …           the algorithm's own `arguments`
 --   ARGV[3] requests: JSON, [{operation, cost, …}, …]. Positions count from 1: `limit` in ARGV[2], every other in KEYS
 --               {CHARGE, cost, limit, key[, block], …}
 --               {PEEK, cost, limit, key[, block], …}             as CHARGE, and charges nothing
---               {REFUND, cost, at_us, limit, key, …}             refunds what was charged at that time
+--               {REFUND, cost, at_us, limit, key, …}             refunds what was charged at that time; with 0 what is
+--                                                                charged, whenever that was
 --               {CHARGE_ONCE, cost, tally, tally_max, id, once, limit, key[, block], …}
 --               {RESERVE, cost, tally, tally_max, ttl_ms, reservation, text, [limit, key[, block], …]}
 --               {RESERVE_ONCE, cost, tally, tally_max, id, once, ttl_ms, reservation, text, [limit, key[, block], …]}
@@ -111,13 +113,16 @@ local function read_limit(definition)
   local mode, block_ms = algorithm and definition[2], algorithm and definition[3]
   local lengths = mode == modes.DENY and type(block_ms) == 'table' and are_lengths(block_ms) and block_ms or nil
   block_ms = lengths and lengths[#lengths] or block_ms
-  local known = integers.is_count(block_ms) and (mode == modes.DENY or mode == modes.PASS and block_ms == 0 or mode == modes.DELAY and block_ms > 0)
+  local known = integers.is_count(block_ms) and (mode == modes.DENY or (mode == modes.PASS or mode == modes.CHARGE) and block_ms == 0 or mode == modes.DELAY and block_ms > 0)
   local arguments = known and algorithm.arguments(definition, now_ms)
   if not arguments then
     return false
   end
-  local passes, blocks = mode == modes.PASS, mode == modes.DENY
-  return { algorithm = algorithm, arguments = arguments, passes = passes, block_ms = block_ms, blocks = blocks, lengths = lengths }
+  local passes, charges, blocks = mode == modes.PASS or mode == modes.CHARGE, mode == modes.CHARGE, mode == modes.DENY
+  return {
+    algorithm = algorithm, arguments = arguments, passes = passes, charges = charges, block_ms = block_ms,
+    blocks = blocks, lengths = lengths,
+  }
 end
 
 local limits = {}
@@ -177,6 +182,11 @@ local function plan(request, base)
     if wait ~= 0 and limit.passes then
       passed_mask = passed_mask + bit
       next_state = nil
+      if limit.charges and request[1] ~= operations.PEEK then
+        local state = state_of(position, algorithm)
+        next_state, expires_ms = algorithm.raise(state, limit.arguments, cost, now_us, now_us)
+        wait, used, remaining, reset_ms = algorithm.plan(next_state or state, limit.arguments, 0, now_us, now_ms)
+      end
     elseif wait ~= 0 then
       denied_mask = denied_mask + bit
       never = never or wait < 0
@@ -327,7 +337,8 @@ local function refund(request, base)
       cost = costs[(at - first) / 2 + 1]
     end
     local state = state_of(position, limit.algorithm)
-    local next_state, expires_ms = limit.algorithm.refund(state, limit.arguments, cost, request[3], now_us)
+    local at_us = request[3] == 0 and not limit.algorithm.gives_back_latest and now_us or request[3]
+    local next_state, expires_ms = limit.algorithm.refund(state, limit.arguments, cost, at_us, now_us)
     if request[1] == operations.RENEW then
       next_state, expires_ms = limit.algorithm.raise(next_state or state, limit.arguments, cost, now_us, now_us)
     end

@@ -47,7 +47,7 @@ class EditedLimits {
 
   #modes(): Pick<Limit, 'mode' | 'blockMs' | 'blockLengths' | 'onExceed'> {
     const mode = this.#random.oneIn(5) ? 'shadow' : 'enforce'
-    if (this.#random.oneIn(6)) return { mode, blockMs: 0, onExceed: { kind: 'degrade' } }
+    if (this.#random.oneIn(6)) return { mode, blockMs: 0, onExceed: { kind: this.#random.pick(['degrade', 'charge']) } }
     if (this.#random.oneIn(5)) return { mode, blockMs: 0, onExceed: { kind: 'delay', delayMs: 5_000, queueMax: 100 } }
     const lengths = this.#random.pick([[1], [1_500], [10_000], [900_000], [1, 1_500], [500, 10_000, 900_000]])
     const blockMs = this.#random.oneIn(4) ? (lengths.at(-1) ?? 0) : 0

@@ -1,4 +1,5 @@
 import { uuidv7 } from '@weir/core/ids.ts'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { SlotStore } from '@weir/core/limits/limit-store.ts'
@@ -37,7 +38,7 @@ export interface DecisionServiceParts extends Deciding {
   readonly corrections?: Corrections | undefined
 }
 
-const noSlots: SlotStore = { renew: async () => 0, release: async () => undefined }
+const noSlots: SlotStore = { renew: async () => 0, release: async () => 0 }
 
 /**
  * The one way to a decision, for every entry point. A decision is answered only once its record is safe, or says by a
@@ -49,7 +50,7 @@ export class DecisionService {
   readonly delays = new DelayQueues()
   readonly metrics = new DecisionMetrics()
   /** Requests beyond a limit, by what was done with them. */
-  readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
+  readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0, charge: 0 }
   /** What requests in flight through this process hold. */
   readonly slots: SlotKeeper
   readonly #parts: DecisionServiceParts
@@ -129,6 +130,18 @@ export class DecisionService {
     return counted(await this.#answerUnrecorded(id, tsMs, { ask, request, decision }, outcome))
   }
 
+  /** Gives back what was charged before for a request and was not used, as far as it is still charged. */
+  async giveBack(ask: DecisionRequest): Promise<void> {
+    const { slots = noSlots, clock } = this.#parts
+    const limits = limitsOf(ask)
+    const request = requestOf(ask, limits, undefined, clock)
+    const atUs = limits.length === 0 ? 0 : await slots.release({ request, atUs: 0 })
+    if (ask.cost === 0 || (limits.length > 0 && (atUs === 0 || limits.every(countsInFlight)))) return
+    // No decision is known: the correction names itself.
+    const tsMs = clock.nowMs()
+    this.#correctCharge(uuidv7(tsMs), tsMs, ask, -ask.cost, true)
+  }
+
   /** A person has blocked the caller: no limit is asked, and a peek is answered as any. */
   async #blockedByHand(ask: DecisionRequest, decision: Decision): Promise<RecordedDecision> {
     const limits = limitsOf(ask)
@@ -178,10 +191,10 @@ export class DecisionService {
   }
 
   /** Records that what a decision charged is refunded. */
-  #correctCharge(decisionId: string, tsMs: number, ask: DecisionRequest, adjustment: number): void {
+  #correctCharge(decisionId: string, tsMs: number, ask: DecisionRequest, adjustment: number, isOwn = false): void {
     const { id: subject } = ask.subject
     const context = contextOf(ask, tsMs)
-    this.#corrections.record({ decisionId, subject, context, adjustment, charged: 'no', limits: [] })
+    this.#corrections.record({ decisionId, subject, context, adjustment, charged: 'no', limits: [], isOwn })
   }
 
   /**

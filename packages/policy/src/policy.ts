@@ -107,6 +107,8 @@ export interface Route {
   readonly settleMax?: number
   /** Statuses of the upstream's answer, or of Weir's own instead, for which the charge is refunded. */
   readonly refundOn?: readonly number[]
+  /** Of a route for descriptors: their hits were used already, and are charged whether they fit or not. */
+  readonly chargesBeyond?: true
   /** How its requests are answered that are refused; absent for as everywhere. */
   readonly refusals?: Refusals
 }

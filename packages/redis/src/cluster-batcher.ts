@@ -58,11 +58,12 @@ export class ClusterBatcher {
     return Math.max(0, ...refunded)
   }
 
-  /** Renews or gives back slots, which are in one slot of the Cluster. */
-  changeSlots({ request, atUs }: SlotCharge, kind: 'refund' | 'renew', arrivedMs: number): Promise<number> {
-    const [first] = partsOf(request)
-    const batcher = first === undefined ? undefined : this.#batcherOf(first.slot)
-    return batcher?.refund(request, { atUs, exceededMask: 0 }, arrivedMs, kind) ?? Promise.resolve(0)
+  async changeSlots({ request, atUs }: SlotCharge, kind: 'refund' | 'renew', arrivedMs: number): Promise<number> {
+    const charge = { atUs, exceededMask: 0 }
+    const changes = partsOf(request).map(({ slot, request: part }) =>
+      this.#batcherOf(slot)?.refund(part, charge, arrivedMs, kind),
+    )
+    return Math.max(0, ...(await Promise.all(changes)).map((changedAtUs = 0) => changedAtUs))
   }
 
   close(): void {

@@ -111,7 +111,7 @@ export class RedisLimitStore implements LimitStore, SlotStore {
     return this.#batcher.changeSlots(slot, 'renew', performance.now())
   }
 
-  release(slot: SlotCharge): Promise<unknown> {
+  release(slot: SlotCharge): Promise<number> {
     return this.#batcher.changeSlots(slot, 'refund', performance.now())
   }
 

@@ -26,6 +26,8 @@ const msOf = (us: number) => Math.floor(us / 1_000)
 
 /** The twin of lua/algorithms/concurrency.lua, which says what the algorithm promises; tests hold the two together. */
 export const concurrency: AlgorithmModel<ConcurrencyState> = {
+  givesBackLatest: true,
+
   plan(state, limit, cost, nowUs) {
     const nowMs = msOf(nowUs)
     const slots = alive(state, secondOf(nowUs))

@@ -1,6 +1,6 @@
 import { countsInFlight } from '../limits/algorithm-facts.ts'
 import type { Decision, LimitState } from '../limits/decision.ts'
-import { blockMsMaxOf, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
+import { blockMsMaxOf, chargesBeyond, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
 import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
 import { type Charge, chargedLimits, costOf, type LimitRequest } from '../limits/limit-store.ts'
 import { decisionOf } from '../limits/raw-decision.ts'
@@ -190,8 +190,16 @@ export function decideModel(
     return { decision, changes, rebased: 0 }
   }
 
-  const charged = plans.filter(({ plan, limit }) => refuses(limit) || plan.waitMs === 0)
-  const shown = request.peek ? look(cells) : plans.map((planned) => stateOf(planned, true))
+  /** What does not fit, and is counted all the same. */
+  const beyond = (one: PlannedLimit): PlannedLimit => {
+    if (one.plan.waitMs === 0 || !chargesBeyond(one.limit)) return one
+    const state = stateIn(cells, one)
+    const charge = { cost: costOf(one.limit, request), atUs: nowUs }
+    const next = algorithmModels[one.limit.algorithm].raise(state, argumentsOf(one, request.slots), charge, nowUs)
+    return { ...one, plan: { ...planOf(next ?? state, one, 0, nowUs, request.slots), next, rebased: one.plan.rebased } }
+  }
+  const charged = plans.map(beyond).filter(({ plan, limit }) => refuses(limit) || plan.waitMs === 0)
+  const shown = request.peek ? look(cells) : plans.map((planned) => stateOf(beyond(planned), true))
   const allowed = { ...found, status: statuses.ALLOWED, bits: sumBits(passing), waitMs: 0, limits: shown }
   const decision = decisionOf(request, allowed)
   if (request.peek) return { decision, changes: [], rebased: 0 }
@@ -260,8 +268,9 @@ export function refundModel(
   const charged = new Set(chargedLimits(request, charge))
   return limits.flatMap((limit): Change[] => {
     if (!charged.has(limit.limit)) return []
-    const refund = { cost: costOf(limit.limit, request), atUs: charge.atUs }
     const model = algorithmModels[limit.limit.algorithm]
+    const atUs = charge.atUs === 0 && model.givesBackLatest !== true ? nowUs : charge.atUs
+    const refund = { cost: costOf(limit.limit, request), atUs }
     const state = stateIn(cells, limit)
     const before = model.refund(state, argumentsOf(limit, request.slots), refund, nowUs)
     const again = { cost: refund.cost, atUs: nowUs }

@@ -20,10 +20,14 @@ export const stepBackMsMax = 2_000
 export interface AlgorithmModel<State> {
   /** Plans one request of this cost on one limit at this time; changes nothing. */
   plan(state: State | undefined, limit: ModelArguments, cost: number, nowUs: number): Plan<State>
-  /** The state without `cost` units charged at `atUs`; undefined if none of them counts any more. */
+  /**
+   * The state without `cost` units charged at `atUs`; undefined if none of them counts any more. With `givesBackLatest`
+   * 0 is whenever they were charged; any other is asked for those of now then.
+   */
   refund(state: State | undefined, limit: ModelArguments, refund: Refund, nowUs: number): State | undefined
   /** The state with `cost` units more for a charge of `atUs`, whether they fit or not; undefined if nothing changes. */
   raise(state: State | undefined, limit: ModelArguments, raise: Refund, nowUs: number): State | undefined
+  readonly givesBackLatest?: true
 }
 
 /** What an algorithm sees of a limit. */

@@ -24,6 +24,8 @@ function liveStamps(state: SlidingLogState | undefined, limit: ModelArguments, n
 
 /** The twin of lua/algorithms/sliding-log.lua, which says what the algorithm promises; tests hold the two together. */
 export const slidingLog: AlgorithmModel<SlidingLogState> = {
+  givesBackLatest: true,
+
   plan(state, limit, cost, nowUs) {
     const { size } = limit
     const { stampsUs, newestUs, windowUs, rebased } = liveStamps(state, limit, nowUs)
@@ -42,6 +44,7 @@ export const slidingLog: AlgorithmModel<SlidingLogState> = {
 
   refund(state, limit, { cost, atUs }, nowUs) {
     const { stampsUs, windowUs } = liveStamps(state, limit, nowUs)
+    if (atUs === 0 && cost > 0 && stampsUs.length > 0) return { stampsUs: stampsUs.slice(0, -cost), windowUs }
     const from = stampsUs.indexOf(atUs)
     if (from < 0 || cost === 0) return undefined
     const count = Math.min(cost, stampsUs.lastIndexOf(atUs) + 1 - from)

@@ -6,10 +6,17 @@ export const pauseMsMax = 31 * 86_400_000
 /** The name in `deniedBy` of a refusal because the subject has too many markers in Redis. No limit's name begins so. */
 export const markersName = '_markers'
 
-/** Whether the limit denies a request that does not fit. A limit in shadow, or one that degrades, lets it pass. */
-export const refuses = ({ mode, onExceed }: Limit): boolean => mode === 'enforce' && onExceed.kind !== 'degrade'
+/** Whether the limit counts what does not fit: it was used already. */
+export const chargesBeyond = ({ onExceed }: Limit): boolean => onExceed.kind === 'charge'
 
-const degrades = ({ mode, onExceed }: Limit): boolean => mode === 'enforce' && onExceed.kind === 'degrade'
+/**
+ * Whether the limit denies a request that does not fit. A limit in shadow, or one that degrades or charges it, lets it
+ * pass.
+ */
+export const refuses = ({ mode, onExceed }: Limit): boolean =>
+  mode === 'enforce' && onExceed.kind !== 'degrade' && onExceed.kind !== 'charge'
+
+const lets = (limit: Limit): boolean => limit.mode === 'enforce' && !refuses(limit)
 
 /** For how long a caller who exceeds the limit is blocked; 0 for not at all. */
 export const shutOutMsOf = (limit: Limit): number => (refuses(limit) ? limit.blockMs : 0)
@@ -18,14 +25,14 @@ export const shutOutMsOf = (limit: Limit): number => (refuses(limit) ? limit.blo
 export const blockMsMaxOf = (limit: Limit): number =>
   limit.onExceed.kind === 'delay' && limit.mode === 'enforce' ? pauseMsMax : shutOutMsOf(limit)
 
-/** Names the limits that an allowed request did not fit: the first that degraded it, and the first in shadow. */
+/** Names the limits that an allowed request did not fit: the first in force, and the first in shadow. */
 export function admittedOver(
   limits: readonly Limit[],
   bits: number,
 ): { readonly reason: 'ok' | 'limit'; readonly deniedBy: string; readonly shadowedBy: string } {
   if (bits === 0) return { reason: 'ok', deniedBy: '', shadowedBy: '' }
   const over = limits.filter((_, at) => (bits & (1 << at)) !== 0)
-  const deniedBy = over.find(degrades)?.name ?? ''
+  const deniedBy = over.find(lets)?.name ?? ''
   const shadowedBy = over.find(({ mode }) => mode === 'shadow')?.name ?? ''
   return { reason: deniedBy === '' ? 'ok' : 'limit', deniedBy, shadowedBy }
 }

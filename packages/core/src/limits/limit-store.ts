@@ -1,5 +1,6 @@
 import { countsInFlight } from './algorithm-facts.ts'
 import { allowed, type Decision } from './decision.ts'
+import { chargesBeyond } from './exceeding.ts'
 import { type Limit, limitsPerDecisionMax, partText, type ScopePart } from './limit.ts'
 
 /** Values of scopes with a name (`header:x-team`), by the scope's whole text. */
@@ -100,9 +101,9 @@ export function chargeWithoutSlots({ limits, slots }: LimitRequest, charge: Char
   return { ...charge, exceededMask: charge.exceededMask | held }
 }
 
-/** The limits that an admission charged: all but those that had no capacity for it and let it pass. */
+/** The limits that an admission charged: all but those that had no capacity for it and let it pass uncounted. */
 export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge): readonly Limit[] =>
-  exceededMask === 0 ? limits : limits.filter((_, at) => (exceededMask & (1 << at)) === 0)
+  exceededMask === 0 ? limits : limits.filter((limit, at) => (exceededMask & (1 << at)) === 0 || chargesBeyond(limit))
 
 interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
@@ -159,8 +160,11 @@ export interface LimitStore {
 export interface SlotStore {
   /** Resolves to Redis's clock from which they last again, whether they fit or not; 0 if Redis did not answer. */
   renew(slot: SlotCharge): Promise<number>
-  /** Resolves once Redis has them back, or did not answer in time. */
-  release(slot: SlotCharge): Promise<unknown>
+  /**
+   * Gives back a charge, of other limits too; with `atUs` 0 what is charged now, and of slots those that end first.
+   * Never more than was charged. Resolves to Redis's clock; to 0 if nothing was given back, or Redis did not answer.
+   */
+  release(slot: SlotCharge): Promise<number>
 }
 
 /**

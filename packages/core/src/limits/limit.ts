@@ -71,10 +71,11 @@ export interface DescriptorOverride {
 /**
  * What the limit does with a request that does not fit. `drop`: it gets no answer. `delay`: it waits for capacity, for
  * up to `delayMs` and with up to `queueMax` others. `degrade`: it passes, and a header informs the upstream.
- * `challenge`: the client is redirected to that page. `block` is `deny` for a limit with a `block`.
+ * `challenge`: the client is redirected to that page. `block` is `deny` for a limit with a `block`. `charge`: it is
+ * counted all the same, because it was used already; never in a policy.
  */
 export type OnExceed =
-  | { readonly kind: 'deny' | 'drop' | 'degrade' | 'block' }
+  | { readonly kind: 'deny' | 'drop' | 'degrade' | 'block' | 'charge' }
   | { readonly kind: 'delay'; readonly delayMs: number; readonly queueMax: number }
   | { readonly kind: 'challenge'; readonly url: string }
 

@@ -42,9 +42,10 @@ export const malformed = {
 } as const
 
 /**
- * How a limit treats a request that does not fit: deny; pass uncounted; or deny, with blocks that only pause.lua sets.
+ * How a limit treats a request that does not fit: deny; pass uncounted; deny, with blocks that only pause.lua sets; or
+ * pass, and count what does not fit too.
  */
-export const modes = { DENY: 0, PASS: 1, DELAY: 2 } as const
+export const modes = { DENY: 0, PASS: 1, DELAY: 2, CHARGE: 3 } as const
 
 /** The cost, in a list of costs, that asks whether a unit would be allowed and charges nothing. */
 export const reservedCosts = { PEEK: -1 } as const

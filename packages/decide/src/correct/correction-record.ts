@@ -30,14 +30,16 @@ export interface Correction {
   readonly adjustment: number
   readonly charged: Charged
   readonly limits: readonly LimitState[]
+  /** No decision is known: it is a record of its own, under this id. */
+  readonly isOwn?: boolean
 }
 
 /** Returns the record of a correction, as JSON without the closing brace. */
 export function encodeCorrectionOpen({ decisionId, subject, context, ...correction }: Correction): string {
-  const { adjustment, charged, limits } = correction
+  const { adjustment, charged, limits, isOwn = false } = correction
   return encodeDecisionOpen({
     ...context,
-    id: correctionId(decisionId),
+    id: isOwn ? decisionId : correctionId(decisionId),
     subject,
     cost: 0,
     count: 0,

@@ -16,7 +16,7 @@ function open() {
       renewed.push(slot.atUs)
       return answer(slot)
     },
-    release: async (slot) => void released.push(slot.atUs),
+    release: async (slot) => released.push(slot.atUs),
   }
   const freed: number[] = []
   const keeper = new SlotKeeper(store, ({ atUs }) => freed.push(atUs))

@@ -85,6 +85,10 @@ const route = t.object('a route', {
       nameOf: Number,
     }),
   ),
+  beyond: t.optional(
+    'For descriptors: `charge` counts hits that do not fit too. Default: deny.',
+    t.oneOf(['deny', 'charge']),
+  ),
   ...refusalMembers,
 })
 
@@ -110,13 +114,14 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
     const written = route.find(reader, itemAt)
     if (written === undefined) continue
     const { fields, values } = written
-    const { match: found, cost: units, upstream, settle, settleMax, refundOn } = values
+    const { match: found, cost: units, upstream, settle, settleMax, refundOn, beyond } = values
     const [matchAt, upstreamAt] = [fields.get('match'), fields.get('upstream')]
     if (upstreamAt !== undefined && upstream !== undefined)
       reader.find(upstreamAt, 'upstream', upstream, known.upstreams)
     const limits = values.limits === undefined ? noRouteLimits : routeLimits(fields.get('limits'), values.limits)
     if (found === undefined || matchAt === undefined) continue
     if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)
+    else reader.refuseKey(fields, 'beyond', 'only a route for descriptors can have `beyond`')
     if (values.limits !== undefined) checkRouteLimits(reader, found, values.limits, known.limits)
     const shape = shapeOf(found)
     const same = shapes.get(shape)
@@ -129,6 +134,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       upstream,
       limits,
       ...definedFields({ settleMs: settle, settleMax, refundOn }),
+      ...(beyond === 'charge' && { chargesBeyond: true }),
       ...refusalsOf(reader, fields, values),
     })
   }

@@ -1,6 +1,6 @@
 import { algorithmFacts, countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { type Decision, deniedByLimit, type LimitState } from '@weir/core/limits/decision.ts'
-import { refuses } from '@weir/core/limits/exceeding.ts'
+import { chargesBeyond, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import {
   type Charge,
@@ -56,7 +56,7 @@ export function createDenyCache(inner: LimitStore, options: DenyCacheOptions = {
   let invalidations = 0
 
   function find({ limits, scope, cost, idempotency }: LimitRequest, nowMs: number): Denial | undefined {
-    if (idempotency !== undefined) return undefined
+    if (idempotency !== undefined || limits.some(chargesBeyond)) return undefined
     for (const limit of limits) {
       const denialAt = denialKey(limit, limitKey(limit, scope), cost)
       const denial = denials.get(denialAt)

@@ -46,6 +46,7 @@ export class MemoryLimitStore implements LimitStore {
 
   async refund(request: LimitRequest, charge: Charge): Promise<boolean> {
     const nowMs = this.#clock.nowMs()
+    if (charge.atUs === 0) return false
     const changes = refundModel(this.#cells, request, charge, this.#limitsOf(request, nowMs), nowMs * 1_000)
     for (const [key, cell] of changes) this.#cells.set(key, cell)
     return changes.length > 0

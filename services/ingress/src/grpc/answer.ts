@@ -1,12 +1,12 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
-import { refuses } from '@weir/core/limits/exceeding.ts'
+import { chargesBeyond, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { degradedBy } from '@weir/decide/limits/exceeded.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import { denialProblem, type ReplySettings, setDecisionHeaders } from '../http/decision-reply.ts'
 import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitNames, unitsByMs } from './messages.ts'
-import type { Question } from './read-question.ts'
+import type { Question, QuestionPart } from './read-question.ts'
 
 /** The largest count of the wire format; a descriptor without limits has this much left. */
 const countMax = 4_294_967_295
@@ -41,6 +41,30 @@ export function answerOf(
   }
 }
 
+/** What was charged beyond a limit, as a refusal: the gateway is to let nothing more through. */
+export function asRefusal(recorded: RecordedDecision): RecordedDecision {
+  const { decision } = recorded
+  const { allowed, deniedBy, limits } = decision
+  if (!allowed || deniedBy === '') return recorded
+  const retryAfterMs = limits.find(({ name }) => name === deniedBy)?.resetMs ?? 0
+  return { ...recorded, decision: { ...decision, allowed: false, retryAfterMs } }
+}
+
+/** One answer to all parts: the status of each descriptor at its place, and what the first that refuses says. */
+export function joinAnswers(
+  answers: readonly RateLimitResponse[],
+  parts: readonly QuestionPart[],
+  descriptors: number,
+): RateLimitResponse {
+  const [first] = answers
+  if (first === undefined || answers.length === 1) return first ?? refusalOf('There is no descriptor.', 0)
+  const statuses = Array.from({ length: descriptors }, (_, at): DescriptorStatus => {
+    const part = parts.findIndex((one) => one.descriptors.includes(at))
+    return answers[part]?.statuses[parts[part]?.descriptors.indexOf(at) ?? 0] ?? { code: codes.ok }
+  })
+  return { ...(answers.find(({ overallCode }) => overallCode === codes.overLimit) ?? first), statuses }
+}
+
 /** Refuses a request that no entry point accepts, without a decision. Envoy would admit it on an error. */
 export function refusalOf(detail: string, descriptors: number): RateLimitResponse {
   return {
@@ -63,13 +87,14 @@ function statusOf(
   for (const [position, limit] of limits.entries()) {
     const of = question?.of[position]
     if (limit.mode === 'shadow' || (of !== undefined && !of.includes(at))) continue
-    const mayRefuse = !allowed && refuses(limit)
+    const mayRefuse = !allowed && (refuses(limit) || chargesBeyond(limit))
     const isRefusing = mayRefuse && (exceededMask & (1 << position)) !== 0
     // In a decision made without Redis, or from memory, some limits have no state.
     const isWhole = decision.limits.length === limits.length
     const state = isWhole ? decision.limits[position] : decision.limits.find(({ name }) => name === limit.name)
     // A refusal by a block names only the blocks.
-    const isShort = mayRefuse && state !== undefined && state.remaining < wantedOf(limit, question)
+    const isShort =
+      mayRefuse && !chargesBeyond(limit) && state !== undefined && state.remaining < wantedOf(limit, question)
     isOver ||= isRefusing || isShort
     if (state !== undefined && (tightest === undefined || state.remaining < tightest.state.remaining))
       tightest = { limit, state }

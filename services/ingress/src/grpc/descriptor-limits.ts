@@ -67,6 +67,18 @@ const apart = ({ limit, values, cost, isPeek }: MetLimit): Limit => ({
 export const scopesOf = (values: Values): ReadonlyMap<string, string> =>
   new Map([...values].map(([name, value]) => [`attribute:${name}`, value]))
 
+/** By limit: what is known of one is cached by its identity. */
+const beyond = new WeakMap<Limit, Limit>()
+
+/** The limit as it meets what was used already: it refuses nothing, and counts what does not fit too. */
+export function chargedBeyond(limit: Limit): Limit {
+  const known = beyond.get(limit)
+  if (known !== undefined) return known
+  const made: Limit = { ...limit, onExceed: { kind: 'charge' }, blockMs: 0, blockLengths: undefined, lease: 0 }
+  beyond.set(limit, made)
+  return made
+}
+
 /** Overrides in the cache, because data of a limit is cached by its identity. A full cache is emptied. */
 const keptMax = 1_000
 const kept = new Map<string, Limit>()

@@ -14,6 +14,8 @@ export interface Descriptor {
   readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | null
   /** 0 is a peek: is there capacity? It charges nothing. */
   readonly hitsAddend: { readonly value: number } | null
+  /** Its hits were charged before, and not used. */
+  readonly isNegativeHits?: boolean
 }
 
 /** Envoy's codes of an answer. */

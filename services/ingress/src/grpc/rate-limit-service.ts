@@ -1,15 +1,22 @@
 import { type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
+import { unlimitedDecision } from '@weir/core/limits/limit-store.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
+import { limitsOf } from '@weir/decide/limits/limit-request.ts'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createTokenCheck } from '../http/check-token.ts'
+import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import type { RequestTrace } from '../trace/request-trace.ts'
-import { answerOf, refusalOf } from './answer.ts'
+import { answerOf, asRefusal, joinAnswers, refusalOf } from './answer.ts'
+import { chargedBeyond } from './descriptor-limits.ts'
 import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
-import { readQuestion } from './read-question.ts'
+import { type QuestionPart, readQuestions } from './read-question.ts'
 
 const rpcMethod = 'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
+
+/** What descriptors are answered that only give back. */
+const unasked = { id: undefined, decision: unlimitedDecision, limits: [] }
 
 type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
 
@@ -32,9 +39,19 @@ export function createShouldRateLimit(
     trace: RequestTrace | undefined,
   ): Promise<RateLimitResponse | { readonly wrong: string }> => {
     const { view } = ports.policy
-    const question = readQuestion(view, request, ports.clock.nowMs())
-    if (question.kind === 'wrong') return { wrong: question.detail }
-    const count = request.descriptors.length
+    const parts = readQuestions(view, request, ports.clock.nowMs())
+    if ('kind' in parts) return { wrong: parts.detail }
+    // All of them are in one call to Redis, in their order.
+    const answers = await Promise.all(parts.map((part) => answerPart(view, part, startedAt, trace)))
+    return joinAnswers(answers, parts, request.descriptors.length)
+  }
+
+  async function answerPart(
+    view: PolicyView,
+    { question, hits, descriptors: { length: count } }: QuestionPart,
+    startedAt: number,
+    trace: RequestTrace | undefined,
+  ): Promise<RateLimitResponse> {
     if (question.kind === 'refused') return refusalOf(question.detail, count)
     const { ip, route, method } = question
     const from = { entryPoint: 'grpc', startedAt, ip, route, method, trace: trace?.decision() } as const
@@ -43,9 +60,15 @@ export function createShouldRateLimit(
       return answerOf(rejected, count, undefined, ports)
     }
     const { subject, keyId, cost, isPeek, named, limits, hasOverrides } = question
-    const asked = { ...from, view, subject, keyId, cost, named, limits, hasOverrides }
-    const recorded = await decisionService.decide({ ...asked, peek: isPeek, idempotencyKey: undefined })
-    return answerOf(recorded, count, question, ports)
+    const asked = { ...from, view, subject, keyId, cost, named, limits, hasOverrides, idempotencyKey: undefined }
+    if (hits === 'given-back') {
+      await decisionService.giveBack({ ...asked, peek: false })
+      return answerOf(unasked, count, undefined, ports)
+    }
+    if (hits === 'asked')
+      return answerOf(await decisionService.decide({ ...asked, peek: isPeek }), count, question, ports)
+    const used = { ...asked, limits: limitsOf({ ...asked, peek: false }).map(chargedBeyond), peek: false }
+    return answerOf(asRefusal(await decisionService.decide(used)), count, question, ports)
   }
 
   const { traces } = ports

@@ -3,7 +3,8 @@ import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { limitKey } from '@weir/redis/keys.ts'
 import { expect, it } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
-import { readQuestion } from './read-question.ts'
+import type { RateLimitRequest } from './messages.ts'
+import { readQuestions } from './read-question.ts'
 
 const policy = `
 version: 1
@@ -13,6 +14,13 @@ routes: [ { match: "* /v1/any" }, { match: "DESCRIPTOR /domain/key/value" } ]
 subjects: { acme: { plan: free } }
 `
 const { view } = createLivePolicy(requirePolicy(policy, 'weir.yaml'))
+
+/** Of a request whose descriptors are all alike. */
+function readQuestion(by: typeof view, request: RateLimitRequest, nowMs: number) {
+  const parts = readQuestions(by, request, nowMs)
+  if ('kind' in parts || parts[0] === undefined || parts.length !== 1) throw new Error('not one question')
+  return parts[0].question
+}
 
 const ask = (hitsAddend: number, value?: number, subject = 'acme', by = view) => {
   const entries = [{ key: 'subject', value: subject }]

@@ -4,6 +4,7 @@ import type { NamedValues } from '@weir/core/limits/limit-store.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { attributesOfKeys, descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import type { Route } from '@weir/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { PolicyView } from '../policy-view.ts'
 import {
@@ -27,6 +28,19 @@ const valueLengthMax = 1_024
 const descriptorsMax = 32
 const entriesMax = 16
 
+/**
+ * What hits of a descriptor are: asked for; used already, so that they are charged whether they fit or not; or charged
+ * before and not used.
+ */
+type Hits = 'asked' | 'used' | 'given-back'
+
+/** The descriptors of a call whose hits are one of these, by their positions. */
+export interface QuestionPart {
+  readonly hits: Hits
+  readonly descriptors: readonly number[]
+  readonly question: Question | Exclude<ResolvedTarget, { readonly kind: 'named' }>
+}
+
 /** What a gateway asks, in terms of the policy. */
 export interface Question extends Extract<ResolvedTarget, { readonly kind: 'named' }> {
   readonly cost: number
@@ -42,27 +56,48 @@ export interface Question extends Extract<ResolvedTarget, { readonly kind: 'name
   readonly isKnown: readonly boolean[]
 }
 
-/** A question, or the reason why none is decided. */
-export type ReadQuestion =
-  | Question
-  | Exclude<ResolvedTarget, { readonly kind: 'named' }>
-  /** The gateway is not configured correctly. */
-  | { readonly kind: 'wrong'; readonly detail: string }
+/** The gateway is not configured correctly. */
+interface Wrong {
+  readonly kind: 'wrong'
+  readonly detail: string
+}
 
-const wrong = (detail: string): ReadQuestion => ({ kind: 'wrong', detail })
+const wrong = (detail: string): Wrong => ({ kind: 'wrong', detail })
 
 type Part = ReturnType<typeof readPart>
 
 /**
  * Reads a request by the policy: in a domain that it has routes for, each descriptor is subject to the limits of its
  * route; in any other, entries name subject, key, address, method and path. Limits that apply to all apply in both.
+ * Nearly every request is one part.
  */
-export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs: number): ReadQuestion {
+export function readQuestions(
+  view: PolicyView,
+  request: RateLimitRequest,
+  nowMs: number,
+): readonly QuestionPart[] | Wrong {
   const problem = whatIsWrong(request)
   if (problem !== undefined) return wrong(problem)
-  const { domain, descriptors } = request
+  const read = request.descriptors.map((descriptor) => readPart(view, request, descriptor))
+  const parts: QuestionPart[] = []
+  for (const hits of ['asked', 'used', 'given-back'] as const) {
+    const descriptors = read.flatMap((part, at) => (part.use === hits ? [at] : []))
+    if (descriptors.length === 0) continue
+    const own = descriptors.length === read.length ? read : read.filter(({ use }) => use === hits)
+    const question = questionOf(view, request, own, nowMs)
+    if (question.kind === 'wrong') return question
+    parts.push({ hits, descriptors, question })
+  }
+  return parts
+}
+
+function questionOf(
+  view: PolicyView,
+  { domain, hitsAddend }: RateLimitRequest,
+  parts: readonly Part[],
+  nowMs: number,
+): QuestionPart['question'] | Wrong {
   const isRouted = view.descriptors.knows(domain)
-  const parts = descriptors.map((descriptor) => readPart(view, domain, descriptor))
   const [first] = parts
   const values = parts.length === 1 && first !== undefined ? first.values : union(parts)
   const ofRoute = parts.find(({ route }) => route !== undefined)?.route
@@ -71,8 +106,7 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
     : resolveSubject(view, domain, values, nowMs)
   if (who.kind !== 'named') return who
   // The costs that several descriptors give for one request are not added up.
-  const said = request.hitsAddend > 0 ? request.hitsAddend : undefined
-  const costs = parts.map(({ hits, route }) => hits ?? said ?? (route ?? who.route).cost)
+  const costs = parts.map(({ hits, route }) => hits ?? saidBy(hitsAddend) ?? (route ?? who.route).cost)
   // A gateway may take it from a header of its client's, so it is no error, which would let the request through.
   if (Math.max(...costs) > costMax) return { kind: 'refused', detail: `hits_addend is above ${costMax}.` }
   const isPeek = parts.every(({ hits }) => hits === 0)
@@ -100,8 +134,16 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
 const withScopes = (attributes: NamedValues, others: NamedValues | undefined): NamedValues =>
   others === undefined || others.size === 0 ? attributes : new Map([...others, ...attributes])
 
+/** What the request says of the descriptors that give no cost; undefined where it says nothing. */
+const saidBy = (hitsAddend: number) => (hitsAddend > 0 ? hitsAddend : undefined)
+
+function useOf({ isNegativeHits }: Descriptor, route: Route | undefined, cost: number | undefined): Hits {
+  if (isNegativeHits === true) return 'given-back'
+  return route?.chargesBeyond === true && (cost ?? route.cost) > 0 ? 'used' : 'asked'
+}
+
 /** One descriptor, read; `hits` is its own cost, undefined where it gives none. */
-function readPart(view: PolicyView, domain: string, descriptor: Descriptor) {
+function readPart(view: PolicyView, { domain, hitsAddend: said }: RateLimitRequest, descriptor: Descriptor) {
   const { ipv6Prefix } = view.policy.identity
   const names = attributesOfKeys(descriptor.entries.map(({ key }) => key))
   const values = new Map(
@@ -110,7 +152,8 @@ function readPart(view: PolicyView, domain: string, descriptor: Descriptor) {
   const override = overrideLimit(descriptor)
   if (override !== undefined) values.set(overrideAttribute, overrideValue(domain, descriptor))
   const { hitsAddend, entries } = descriptor
-  return { values, override, route: view.descriptors.match(domain, entries), hits: hitsAddend?.value }
+  const [hits, route] = [hitsAddend?.value, view.descriptors.match(domain, entries)]
+  return { values, override, route, hits, use: useOf(descriptor, route, hits ?? saidBy(said)) }
 }
 
 /** Bounds a value. Addresses count as everywhere, IPv6 by its network. A path is read as a whole. */
