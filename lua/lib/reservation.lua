@@ -32,6 +32,15 @@ function reservation.state(request, after, now_us, mask)
   return struct.pack(head, tag, phases.OPEN, until_ms, now_us, mask, cost) .. request[after - 1], until_ms
 end
 
+-- Returns when an open one was charged, and the mask; nil for one that is settled, refunded or not there.
+function reservation.charge(state)
+  if not state or string.byte(state, 2) ~= phases.OPEN then
+    return nil
+  end
+  local _, _, _, charged_us, mask = struct.unpack(head, state)
+  return charged_us, mask
+end
+
 function reservation.void(state)
   return struct.pack('>BB', tag, phases.VOID) .. string.sub(state, 3)
 end

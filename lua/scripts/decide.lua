@@ -25,12 +25,12 @@
 --   ARGV[3] requests: JSON, [{operation, cost, …}, …]. Positions count from 1: `limit` in ARGV[2], every other in KEYS
 --               {CHARGE, cost, limit, key[, block], …}
 --               {PEEK, cost, limit, key[, block], …}             as CHARGE, and charges nothing
---               {REFUND, cost, at_us, limit, key, …}             refunds what was charged at that time; with 0 what is
---                                                                charged, whenever that was
+--               {REFUND, cost, at_us, limit, key, …}             refunds what was charged then; at_us 0 is whenever
 --               {CHARGE_ONCE, cost, tally, tally_max, id, once, limit, key[, block], …}
 --               {RESERVE, cost, tally, tally_max, ttl_ms, reservation, text, [limit, key[, block], …]}
 --               {RESERVE_ONCE, cost, tally, tally_max, id, once, ttl_ms, reservation, text, [limit, key[, block], …]}
---               {VOID, cost, at_us, reservation, limit, key, …} as REFUND, and the reservation can no longer be settled
+--               {VOID, cost, at_us, reservation, limit, key, …}  as REFUND, and the reservation can no longer be
+--                                                                settled; at_us 0: once, by what an open one says
 --               {RENEW, cost, at_us, limit, key, …}              as REFUND, and charges the same now, fitting or not
 --             cost          units, or a list with the cost of each limit, where -1 asks whether a unit would be
 --                           allowed, and charges nothing
@@ -119,10 +119,7 @@ local function read_limit(definition)
     return false
   end
   local passes, charges, blocks = mode == modes.PASS or mode == modes.CHARGE, mode == modes.CHARGE, mode == modes.DENY
-  return {
-    algorithm = algorithm, arguments = arguments, passes = passes, charges = charges, block_ms = block_ms,
-    blocks = blocks, lengths = lengths,
-  }
+  return { algorithm = algorithm, arguments = arguments, passes = passes, charges = charges, block_ms = block_ms, blocks = blocks, lengths = lengths }
 end
 
 local limits = {}
@@ -329,16 +326,28 @@ local function decide(request, base, limit_count)
 end
 
 local function refund(request, base)
-  local changed, length, places, cost = 0, #request, {}, request[2]
+  local changed, length, places, cost, charged_us, mask = 0, #request, {}, request[2], request[3], 0
   local costs, first = type(cost) == 'table' and cost, first_limit_at[request[1]]
+  local reserved = request[1] == operations.VOID and state_of(request[4], state_codecs.reservation)
+  if request[1] == operations.VOID and charged_us == 0 then
+    charged_us, mask = state_codecs.reservation.charge(reserved)
+  end
+  if not charged_us then
+    reply[base] = statuses.DENIED
+    return base + 1
+  end
   for at = first, length, 2 do
     local limit, position = limits[request[at]], request[at + 1]
     if costs then
       cost = costs[(at - first) / 2 + 1]
     end
     local state = state_of(position, limit.algorithm)
-    local at_us = request[3] == 0 and not limit.algorithm.gives_back_latest and now_us or request[3]
-    local next_state, expires_ms = limit.algorithm.refund(state, limit.arguments, cost, at_us, now_us)
+    local at_us = charged_us == 0 and not limit.algorithm.gives_back_latest and now_us or charged_us
+    local next_state, expires_ms
+    if mask % 2 == 0 then
+      next_state, expires_ms = limit.algorithm.refund(state, limit.arguments, cost, at_us, now_us)
+    end
+    mask = math.floor(mask / 2)
     if request[1] == operations.RENEW then
       next_state, expires_ms = limit.algorithm.raise(next_state or state, limit.arguments, cost, now_us, now_us)
     end
@@ -351,7 +360,6 @@ local function refund(request, base)
     local at = places[number]
     change(request[at + 1], limits[request[at]].algorithm, next_states[number], next_expiries[number])
   end
-  local reserved = request[1] == operations.VOID and state_of(request[4], state_codecs.reservation)
   if reserved then
     change(request[4], state_codecs.reservation, state_codecs.reservation.void(reserved), now_ms)
   end

@@ -46,19 +46,19 @@ local now_ms = math.floor(now_us / 1000)
 local function counted(key)
   local state = fixed_window.load(redis.call('GET', key))
   if not state then
-    return 0, 0
+    return 0, 0, ''
   end
   local _, end_ms, used = struct.unpack(layout, state)
   if end_ms <= now_ms then
-    return 0, 0
+    return 0, 0, ''
   end
-  return end_ms, used
+  return end_ms, used, string.sub(state, 18)
 end
 
 local reply = {}
 for at, key in ipairs(KEYS) do
   local end_ms, floor = floors[at][1], floors[at][2]
-  local stored_end_ms, used = counted(key)
+  local stored_end_ms, used, held = counted(key)
   local outcome, units = floor_outcomes.LEFT, used
   if end_ms <= now_ms then
     outcome = floor_outcomes.PERIOD_OVER
@@ -66,7 +66,7 @@ for at, key in ipairs(KEYS) do
     outcome = floor_outcomes.OTHER_PERIOD
   elseif (floors[at][4] == -1 or floors[at][4] == used) and (floor > used or used > floor and used == floors[at][3]) then
     outcome, units = floor > used and floor_outcomes.RAISED or floor_outcomes.LOWERED, floor
-    save.value(key, struct.pack(layout, tag, end_ms, floor), end_ms + clock.step_back_ms_max, server_ahead_ms)
+    save.value(key, struct.pack(layout, tag, end_ms, floor) .. held, end_ms + clock.step_back_ms_max, server_ahead_ms)
   end
   local base = at * 4 - 3
   reply[base], reply[base + 1], reply[base + 2], reply[base + 3] = outcome, used, stored_end_ms, units

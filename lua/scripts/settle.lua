@@ -11,7 +11,8 @@
 --               {until_ms, repeated_ms, units, at_us, limit, …}
 --             until_ms      expiry of the new marker, which lives for repeated_ms at least
 --             units         added to what the decision was charged at at_us; refunded if below 0. Or a list with the
---                           units of each count
+--                           units of each count; or for one {back, more[, back_us[, more_us]]}: what is given back of
+--                           what was charged then, and what is charged more; each at at_us if it is not said
 --             limit         definition for KEYS[2] and on, as in decide.lua
 --
 -- Reply: nil if the marker is not `before`; else the marker as it is now. With a correction ARGV[3] is followed by
@@ -55,8 +56,15 @@ local until_ms, repeated_ms, units, at_us = settlement[1], settlement[2], settle
 local each = type(units) == 'table' and units
 
 -- Whether these are units that a count can be corrected by.
-local function is_change(number)
-  return type(number) == 'number' and integers.is_count(math.abs(number))
+local function is_change(units)
+  if type(units) == 'table' then
+    local are_counts = #units >= 2 and #units <= 4
+    for _, unit in ipairs(units) do
+      are_counts = are_counts and integers.is_count(unit)
+    end
+    return are_counts
+  end
+  return type(units) == 'number' and integers.is_count(math.abs(units))
 end
 
 local are_changes = each or is_change(units)
@@ -70,7 +78,12 @@ end
 
 -- Returns what is to be saved of one corrected count, and how the count stands then.
 local function correct(key, definition, units)
-  local change = math.abs(units)
+  local back, more, back_us, more_us
+  if type(units) == 'table' then
+    back, more, back_us, more_us = unpack(units)
+  else
+    back, more = math.max(0, -units), math.max(0, units)
+  end
   local name = type(definition) == 'table' and definition[1]
   local algorithm = state_codecs.algorithm(name)
   local arguments = algorithm and algorithm.arguments(definition, now_ms)
@@ -78,13 +91,12 @@ local function correct(key, definition, units)
     error('the definition of a limit is malformed')
   end
   local value = algorithm.whole and redis.call('GET', key)
-  local state = algorithm.load(value, key, arguments, math.min(change, arguments.size), now_us)
-  local next_state, expires_ms
-  if units < 0 then
-    next_state, expires_ms = algorithm.refund(state, arguments, change, at_us, now_us)
-  elseif units > 0 and at_us - now_us <= clock.step_back_ms_max * 1000 then
+  local state = algorithm.load(value, key, arguments, math.min(math.max(back, more), arguments.size), now_us)
+  local next_state, expires_ms = algorithm.refund(state, arguments, back, back_us or at_us, now_us)
+  if at_us - now_us <= clock.step_back_ms_max * 1000 then
     -- Otherwise a clock was set back, and what it counted is void.
-    next_state, expires_ms = algorithm.raise(state, arguments, change, at_us, now_us)
+    local raised, raised_expires_ms = algorithm.raise(next_state or state, arguments, more, more_us or at_us, now_us)
+    next_state, expires_ms = raised or next_state, raised and raised_expires_ms or expires_ms
   end
   local _, used, remaining, reset_ms = algorithm.plan(next_state or state, arguments, 0, now_us, now_ms)
   return { key = key, codec = algorithm, state = next_state, expires_ms = expires_ms }, used, remaining, reset_ms

@@ -1,4 +1,5 @@
 import type { Decision } from '@weir/core/limits/decision.ts'
+import { chargesBeyond } from '@weir/core/limits/exceeding.ts'
 import { type Algorithm, algorithms, type Limit, type PeriodBoundaries, type Span } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import type { Operation } from '@weir/core/limits/script-codec.ts'
@@ -62,7 +63,7 @@ class EditedLimits {
     const size = random.oneIn(algorithm === 'sliding_log' ? 2 : 20) ? this.#edgeSize(algorithm) : random.integer(1, 60)
     const span: Span = algorithm === 'fixed_window' && random.oneIn(2) ? { kind: 'period', unit: 'day' } : window
     const capacity = algorithm === 'token_bucket' && random.oneIn(2) ? random.integer(1, 80) : size
-    const unit = random.oneIn(4) ? ({ unit: 'requests' } as const) : {}
+    const unit = random.oneIn(3) ? { unit: random.pick(['requests', 'tokens']) } : {}
     return buildLimit({ name, algorithm, size, capacity, span, ...unit, ...this.#modes() })
   }
 
@@ -75,11 +76,12 @@ class EditedLimits {
 
 function drawRequest(random: SeededRandom, limits: EditedLimits): LimitRequest {
   const chosen = names.filter(() => random.oneIn(2))
+  const met = (chosen.length === 0 ? ['a' as const] : chosen).map((name) => limits.draw(name))
   return buildLimitRequest({
     scope: buildScope({ subject: random.pick(['acme', 'initech', 'ip:192.0.2.9']) }),
     cost: random.oneIn(30) ? 2 ** 53 - random.integer(1, 2_000) : random.integer(0, random.oneIn(6) ? 40 : 6),
     peek: random.oneIn(5),
-    limits: (chosen.length === 0 ? ['a'] : chosen).map((name) => limits.draw(name)),
+    limits: met,
     idempotency: random.oneIn(8)
       ? {
           key: random.pick(['one', 'two']),
@@ -87,6 +89,11 @@ function drawRequest(random: SeededRandom, limits: EditedLimits): LimitRequest {
           ...(random.oneIn(2) && { fingerprint: random.pick(['abcdefghijkl', '123456789012']) }),
         }
       : undefined,
+    units: random.oneIn(3) ? new Map([['tokens', random.integer(0, 9)]]) : undefined,
+    reservation:
+      random.oneIn(3) && !met.some(chargesBeyond)
+        ? { id: `r-${random.integer(1, 1_000_000_000)}`, ttlMs: random.pick([60_000, 900_000, dayMs]), context: '{}' }
+        : undefined,
     slots: random.oneIn(3) ? { ms: random.pick([5_000, 30_000, 900_000]), taken: [] } : undefined,
   })
 }
@@ -97,11 +104,17 @@ function drawRefund(random: SeededRandom, limits: EditedLimits, charged: Charged
   if (back === undefined) return undefined
   const { request, decision } = back
   const edited = request.limits.map(({ name }) => limits.draw(name))
+  const isHeld = request.reservation !== undefined && request.units !== undefined
   const kind = random.oneIn(3) ? 'renew' : 'refund'
+  const reservation = kind === 'renew' ? undefined : request.reservation
+  // A log has one definition in a call.
+  if (isHeld && request.limits.some(({ algorithm }, at) => [algorithm, edited[at]?.algorithm].includes('sliding_log')))
+    return undefined
   return {
     kind,
-    request: { ...request, limits: edited },
-    charge: random.oneIn(9) ? { ...decision, atUs: 0 } : decision,
+    request: { ...request, limits: isHeld ? request.limits : edited, reservation },
+    // A marker says when it was charged.
+    charge: random.oneIn(9) && reservation === undefined ? { ...decision, atUs: 0 } : decision,
   }
 }
 

@@ -31,7 +31,11 @@ async function open(dialect: RateLimitDialect) {
   const { store } = memoryPorts(policyText)
   const pauses: Pauses = { pause: store.pause.bind(store) }
   const settled: { result: SettlementResult } = { result: { kind: 'unknown' } }
-  const settlements = { settle: async () => settled.result, confirmRecorded: async () => true }
+  const settlements = {
+    settle: async () => settled.result,
+    confirmRecorded: async () => true,
+    renew: async () => ({ kind: 'unknown' }) as const,
+  }
   const apps = await openMemoryIngress(policyText, { store, pauses, settlements, dialect })
   const { decisions } = apps
   const document: OpenApiDocument = (await apps.api.inject('/openapi.json')).json()

@@ -8,7 +8,7 @@ import {
   settleModel,
 } from '@weir/core/algorithms/decide-model.ts'
 import type { Limit, PeriodBoundaries } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import { costOf, holdMsOf, type LimitRequest, type ScopeValues } from '@weir/core/limits/limit-store.ts'
 import {
   type CallParts,
   decodeReply,
@@ -91,7 +91,8 @@ export function createModelEngine(): DecideEngine {
     })
     return { outcomes, rebased }
   }
-  const settle = async ({ request, nowMs, boundaries, ...change }: SettleCall) => {
+  const settle = async ({ nowMs, boundaries, ...change }: SettleCall) => {
+    const { request } = change
     const limits = request.limits.map((limit) => ({ limit, key: limitKey(limit, request.scope), boundaries }))
     const { changes, states } = settleModel(cells, limits, change, Math.round(nowMs * 1_000))
     for (const [key, cell] of changes) cells.set(key, cell)
@@ -145,7 +146,12 @@ export function createRedisEngine(redis: Redis): RedisEngine {
     const marker = `${prefix}${randomUUID()}`
     await redis.set(marker, 'open')
     const keys = [marker, ...request.limits.map((limit) => `${prefix}${limitKey(limit, request.scope)}`)]
-    const correction = `[${[Math.floor(nowMs), 0, units, atUs, ...limits].join(',')}]`
+    const unitsOf = (limit: Limit) => {
+      const held = costOf(limit, request)
+      return holdMsOf(limit, request) === undefined ? units : [held, Math.max(0, held + units)]
+    }
+    const changes = JSON.stringify(request.limits.map(unitsOf))
+    const correction = `[${[Math.floor(nowMs), 0, changes, atUs, ...limits].join(',')}]`
     const time = String(Math.round(nowMs * 1_000))
     const reply = await redis.callBuffer('eval', settleSource, keys.length, ...keys, time, 'open', 'was', correction)
     await redis.del(marker)

@@ -1,5 +1,6 @@
 import { reasons } from '@weir/core/limits/decision.ts'
-import { costMax } from '@weir/core/limits/limit-store.ts'
+import { unitPattern } from '@weir/core/limits/limit.ts'
+import { costMax, unitsPerRequestMax } from '@weir/core/limits/limit-store.ts'
 import type { Static, TSchema } from 'typebox'
 import { checkProblem } from './problem.ts'
 import { closed, flag, list, type Of, oneOf, optional, text, textOrNull, textsByName, whole } from './schema.ts'
@@ -17,6 +18,15 @@ const cost = (description: string) => whole(description, { minimum: 0, maximum: 
 /** A duration above 0, as policies write it. */
 const duration = (description: string) => text(description, { maxLength: 20, pattern: '^0*[1-9][0-9]*(ms|s|m|h|d)$' })
 const count = (description?: string) => whole(description, { minimum: 0 })
+const units = (description: string) =>
+  Type.Unsafe<Readonly<Record<string, number>>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: unitsPerRequestMax,
+    propertyNames: { pattern: unitPattern },
+    additionalProperties: { type: 'integer', minimum: 0, maximum: costMax },
+    description,
+  })
 /** The reader of a body words it better that one of the two names the subject. */
 const notBoth = { described: { not: { required: ['subject', 'key'] } } }
 
@@ -54,6 +64,11 @@ export const checkBody = closed(
     cost: optional(
       cost(
         "Units; default: the route's cost. Required, even for a peek, if requests state their own cost (`cost: header:…`): otherwise 400 `cost-unreadable`. With a subject's own credential, the cost must be at least the route's cost, or equal to it if a limit is shared with other subjects.",
+      ),
+    ),
+    units: optional(
+      units(
+        'Quantities for limits with a `unit`, such as `{"tokens": 4096}`. With `settle` they are held until `/v1/settle` replaces them; without it they are used.',
       ),
     ),
     peek: optional(flag('Dry run: charges and records nothing; `id` is null.')),
@@ -99,18 +114,34 @@ export const batchBody = closed({
   headers: optional(flag('Adds to each result the headers that a single check would have returned.')),
 })
 
-/** The correction of a decision's cost. */
-export const settleBody = closed({
-  id: text('Id of the decision: `id` of its check, or the header Weir-Decision.', {
-    pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$',
-  }),
-  cost: cost(
-    "Units that the request actually cost; replaces the charge. At most the route's settleMax, else the size of its largest limit; with a subject's own credential, at most the charge.",
-  ),
-  subject: optional(
-    name('Subject of the decision. Required with a token; a subject’s own credential settles only its own checks.'),
-  ),
+const decisionId = text('Id of the decision: `id` of its check, or the header Weir-Decision.', {
+  pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$',
 })
+const ofDecision = name(
+  'Subject of the decision. Required with a token; a subject’s own credential settles only its own checks.',
+)
+
+/** The correction of a decision's cost. */
+export const settleBody = closed(
+  {
+    id: decisionId,
+    cost: optional(
+      cost(
+        "Units that the request actually cost; replaces the charge. Default: the charge. At most the route's settleMax, else the size of its largest limit; with a subject's own credential, at most the charge.",
+      ),
+    ),
+    units: optional(
+      units(
+        "Quantities that the request actually used; each replaces what is held, and a unit that is missing stays as held. With a subject's own credential, at most what is held.",
+      ),
+    ),
+    subject: optional(ofDecision),
+  },
+  { anyOf: [{ required: ['cost'] }, { required: ['units'] }] },
+)
+
+/** A decision whose hold ends, or goes on. */
+export const holdBody = closed({ id: decisionId, subject: optional(ofDecision) })
 
 /** The wish that a limit refuses a subject for a time. */
 export const pauseBody = closed(
@@ -125,6 +156,12 @@ export const pauseBody = closed(
   notBoth,
 )
 
+const quantities = (description: string) =>
+  Type.Unsafe<Readonly<Record<string, number>>>({
+    type: 'object',
+    additionalProperties: { type: 'integer' },
+    description,
+  })
 const limitStates = (description?: string) =>
   list(
     closed({ name: Type.String(), size: count(), used: count(), remaining: count(), reset_ms: count() }),
@@ -171,10 +208,17 @@ export const batchResults = closed({
 /** What a pause is answered. */
 export const paused = closed({ limit: Type.String(), retry_after_ms: count('Until the current pause ends.') })
 
+/** What a renewal is answered. */
+export const renewed = closed({
+  id: text('Id of the decision.'),
+  open_ms: count('For so long it can be settled, and its slots last, unless it is renewed again.'),
+})
+
 /** What a settlement is answered. */
 export const settled = closed({
   id: text('Id of the decision.'),
   cost: count('The settled cost.'),
+  units: optional(quantities('What the decision used of other units, once settled; absent if it held none.')),
   adjustment: whole('Difference to the charge, in units; negative for a refund.'),
   correction: textOrNull('Id of the correction record; null if there is nothing to correct.'),
   limits: limitStates('Limits whose counts were corrected, after the correction.'),

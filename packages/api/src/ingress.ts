@@ -1,5 +1,16 @@
 import type { TSchema } from 'typebox'
-import { batchBody, batchResults, checkBody, checkResult, pauseBody, paused, settleBody, settled } from './check.ts'
+import {
+  batchBody,
+  batchResults,
+  checkBody,
+  checkResult,
+  holdBody,
+  pauseBody,
+  paused,
+  renewed,
+  settleBody,
+  settled,
+} from './check.ts'
 import { checkProblem } from './problem.ts'
 
 /*
@@ -84,6 +95,7 @@ export const ingressSchemas: Readonly<Record<string, TSchema>> = {
   CheckResult: checkResult,
   BatchResults: batchResults,
   Settled: settled,
+  Renewed: renewed,
   Paused: paused,
 }
 
@@ -145,6 +157,31 @@ export const ingressPaths = {
       404: refused('This subject has no such decision that can be settled.'),
       409: refused('The decision was already settled to a different cost.'),
       503: refused('Not finished: repeat the request.', 'retryAfter'),
+    },
+  },
+  '/v1/release': {
+    body: holdBody,
+    answers: {
+      ...ofAll,
+      200: answer('Settled to nothing: all that it held is given back.', 'Settled', []),
+      403: refused('Not allowed with this credential, or a token lacks the scope `check`.'),
+      404: refused('This subject has no such decision that can be settled.'),
+      409: refused('The decision was already settled to something.'),
+      503: refused('Not finished: repeat the request.', 'retryAfter'),
+    },
+  },
+  '/v1/renew': {
+    body: holdBody,
+    answers: {
+      ...ofAll,
+      200: answer(
+        'Renewed: it stays open, and its slots taken, for as long again, at most a day in all.',
+        'Renewed',
+        [],
+      ),
+      403: refused('Not allowed with this credential, or a token lacks the scope `check`.'),
+      404: refused('This subject has no such decision that can still be settled.'),
+      503: refused('Redis did not answer. Try again.', 'retryAfter'),
     },
   },
   '/v1/pause': {

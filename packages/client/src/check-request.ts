@@ -13,6 +13,8 @@ export interface CheckRequest {
   readonly method?: string | undefined
   /** Units that the check charges; the route's cost if left out. */
   readonly cost?: number | undefined
+  /** Quantities for limits with a `unit`, by its name; with `settle` they are held until then. */
+  readonly units?: Readonly<Record<string, number>> | undefined
   /** The attributes that limits by `attribute:NAME` count by. */
   readonly attributes?: Readonly<Record<string, string | number>> | undefined
   /** For minutes the same key repeats an admission and charges once. It also allows a retry on a lost connection. */
@@ -34,6 +36,7 @@ export const checkBody = (request: CheckRequest): string =>
     route: request.route,
     method: request.method,
     cost: request.cost,
+    units: request.units,
     attributes: request.attributes,
     idempotency_key: request.idempotencyKey,
     peek: request.peek,

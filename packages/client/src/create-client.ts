@@ -40,13 +40,19 @@ export interface PauseRequest {
   readonly for: Duration
 }
 
-/** The real cost of a decision. */
-export interface SettleRequest {
+/** A decision on a check with `settle`. */
+export interface HeldCheck {
   /** The id of the check's result. */
   readonly id: string
-  readonly cost: number
   /** The subject of the decision; left out with a subject's own key. */
   readonly subject?: string | undefined
+}
+
+/** The real cost of a decision. What is left out stays as it was charged, or held. */
+export interface SettleRequest extends HeldCheck {
+  readonly cost?: number | undefined
+  /** What was really used of each unit. */
+  readonly units?: Readonly<Record<string, number>> | undefined
 }
 
 /** Asks Weir over keep-alive connections. Make one per process and share it. */
@@ -59,6 +65,10 @@ export interface WeirClient {
   pause(request: PauseRequest, options?: CallOptions): Promise<{ readonly retryAfterMs: number }>
   /** Replaces what a check with `settle` was charged by its real cost, once; safe to repeat. */
   settle(request: SettleRequest, options?: CallOptions): Promise<{ readonly adjustment: number }>
+  /** Gives back all that a check with `settle` holds, as nothing was used; safe to repeat. */
+  release(check: HeldCheck, options?: CallOptions): Promise<{ readonly adjustment: number }>
+  /** Keeps a check's slots, and its right to be settled, for as long again from now on: at most a day in all. */
+  renew(check: HeldCheck, options?: CallOptions): Promise<{ readonly openMs: number }>
   /** Resolves when the calls in flight are answered; later calls throw `closed`. */
   close(): Promise<void>
 }
@@ -97,6 +107,11 @@ export function createClient(options: ClientOptions): WeirClient {
     return batches.ask({ body, timeoutMs: timeoutOf(callOptions), isRepeatable, signal: callOptions.signal })
   }
 
+  async function settled(path: string, body: SettleRequest, callOptions: CallOptions) {
+    const { value } = await ask(path, JSON.stringify(body), callOptions)
+    return { adjustment: numberIn(value, 'adjustment') ?? strange(path, 'other JSON') }
+  }
+
   return {
     timeoutMs,
     async check(request = {}, callOptions = {}) {
@@ -115,9 +130,15 @@ export function createClient(options: ClientOptions): WeirClient {
       const { value } = await ask('/v1/pause', body, callOptions)
       return { retryAfterMs: numberIn(value, 'retry_after_ms') ?? strange('/v1/pause', 'other JSON') }
     },
-    async settle({ subject, id, cost }, callOptions = {}) {
-      const { value } = await ask('/v1/settle', JSON.stringify({ subject, id, cost }), callOptions)
-      return { adjustment: numberIn(value, 'adjustment') ?? strange('/v1/settle', 'other JSON') }
+    async settle({ subject, id, cost, units }, callOptions = {}) {
+      return await settled('/v1/settle', { subject, id, cost, units }, callOptions)
+    },
+    async release({ subject, id }, callOptions = {}) {
+      return await settled('/v1/release', { subject, id }, callOptions)
+    },
+    async renew({ subject, id }, callOptions = {}) {
+      const { value } = await ask('/v1/renew', JSON.stringify({ subject, id }), callOptions)
+      return { openMs: numberIn(value, 'open_ms') ?? strange('/v1/renew', 'other JSON') }
     },
     async close() {
       await batches.close()

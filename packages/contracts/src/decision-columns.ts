@@ -23,13 +23,18 @@ const count = (description: string) => ({ type: 'integer', minimum: 0, descripti
 const oneOf = <const Values extends readonly string[]>(values: Values, description: string) =>
   ({ enum: values, description }) as const
 
+const quantities = (description: string) =>
+  ({ type: 'object', additionalProperties: { type: 'integer', minimum: 0 }, description }) as const
+
 const limit = {
   type: 'object',
   required: ['name', 'size', 'used', 'remaining', 'reset_ms'],
   properties: {
     name: text('name of the limit'),
     size: count('what used and remaining add up to, in units'),
-    used: count("units in the current span, this decision's charge included"),
+    used: count(
+      "units in the current span, this decision's charge included, but not what is only held: size less used and remaining",
+    ),
     remaining: count('units left'),
     reset_ms: count('milliseconds from the decision until all of it is unused, without further requests'),
     by: {
@@ -92,6 +97,18 @@ export const decisionColumns = {
     },
     absent: '',
     isStored: false,
+  },
+  held: {
+    schema: quantities('units that the decision holds until it is settled, by their names; a correction repeats them'),
+    absent: {},
+  },
+  units: {
+    schema: quantities('units besides the cost: used, by an admission or a correction; asked for, by a denial'),
+    absent: {},
+  },
+  basis: {
+    schema: oneOf(['', 'reported'], 'how `units` are known: `reported` by the caller; empty for none'),
+    absent: '',
   },
   corrects: {
     schema: id('of a correction: the decision that it corrects'),

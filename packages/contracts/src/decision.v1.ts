@@ -24,6 +24,8 @@ export interface CountedLimit extends LimitState {
   readonly by?: LimitRecordV1['by'] | undefined
 }
 
+type Quantities = NonNullable<DecisionRecordV1['units']>
+
 /** A decision as the ingress has it. Texts are bounded, and numbers are safe integers. */
 export interface DecisionInput
   extends Pick<DecisionRecordV1, 'id' | 'subject' | 'plan' | 'route' | 'method' | 'cost' | 'count'>,
@@ -41,6 +43,11 @@ export interface DecisionInput
   readonly ip?: string | undefined
   /** Undefined for what is not traced, as nearly always. */
   readonly trace?: string | undefined
+  /** Undefined where it holds nothing, as nearly always. */
+  readonly held?: Quantities | undefined
+  /** Undefined where no units but the cost are known. */
+  readonly units?: Quantities | undefined
+  readonly basis?: DecisionRecordV1['basis']
   readonly correction?: Correction | undefined
 }
 
@@ -60,14 +67,18 @@ function encodeLimits(limits: readonly CountedLimit[]): string {
   return text
 }
 
-type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace'
+type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace' | 'held' | 'units' | 'basis'
 
 /** The fields that are written only where there is something to say. */
-function encodeCircumstances({ policy = -1, retryMs, ip = '', trace }: Pick<DecisionInput, Circumstance>) {
+function encodeCircumstances({ policy = -1, retryMs, ip = '', trace, ...more }: Pick<DecisionInput, Circumstance>) {
   let text = policy < 0 ? '' : `,"policy":${policy}`
   if (retryMs !== undefined) text += `,"retry_ms":${retryMs}`
   if (trace !== undefined) text += `,"trace":"${trace}"`
-  return ip === '' ? text : `${text},"ip":${jsonText(ip)}`
+  if (ip !== '') text += `,"ip":${jsonText(ip)}`
+  const { held, units, basis } = more
+  if (held !== undefined) text += `,"held":${JSON.stringify(held)}`
+  if (units !== undefined) text += `,"units":${JSON.stringify(units)}`
+  return basis === undefined ? text : `${text},"basis":"${basis}"`
 }
 
 const encodeCorrection = (correction: Correction | undefined) =>

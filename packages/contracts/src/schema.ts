@@ -17,7 +17,7 @@ export interface Schema {
 
 type Members<S> = S extends { readonly properties: infer P; readonly required: readonly (infer R)[] }
   ? { readonly [K in Extract<keyof P, R>]: ValueOf<P[K]> } & { readonly [K in Exclude<keyof P, R>]?: ValueOf<P[K]> }
-  : Readonly<Record<string, string>>
+  : Readonly<Record<string, S extends { readonly additionalProperties: infer Value } ? ValueOf<Value> : string>>
 
 /** What a schema describes. */
 export type ValueOf<S> = S extends { readonly const: infer Value }

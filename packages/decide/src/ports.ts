@@ -40,7 +40,7 @@ export type OutcomeLog = Pick<DecisionLog, 'append'>
 export type IdempotencyRecords = Pick<RedisIdempotencyRecords, 'mark' | 'hold' | 'claim'>
 
 /** Settles decisions that were made with a reservation: each once, however often it is asked. */
-export type Settlements = Pick<RedisSettlements, 'settle' | 'confirmRecorded'>
+export type Settlements = Pick<RedisSettlements, 'settle' | 'confirmRecorded' | 'renew'>
 
 /** Makes limits deny for a while whatever capacity they have, in every process. */
 export type Pauses = ReturnType<typeof createPauses>

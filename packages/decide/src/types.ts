@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, NamedValues, SlotCharge } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, NamedValues, SlotCharge, Units } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { DecisionView } from './decision-view.ts'
 
@@ -24,6 +24,8 @@ export interface DecisionRequest {
   readonly route: Route
   readonly method: string
   readonly cost: number
+  /** As in `LimitRequest`. */
+  readonly units?: Units | undefined
   readonly peek: boolean
   /** What scopes with a name count by, if any limit does. */
   readonly named: NamedValues | undefined

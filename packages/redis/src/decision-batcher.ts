@@ -34,7 +34,7 @@ interface DecideTask extends AnyTask {
 interface RefundTask extends AnyTask {
   readonly kind: 'refund' | 'renew'
   readonly charge: Charge
-  /** Redis's clock; 0 for nothing. */
+  /** Redis's clock; 0 for nothing, and below it without an answer. */
   readonly resolve: (refundedAtUs: number) => void
 }
 
@@ -53,6 +53,12 @@ interface Call {
   readonly sentMs: number
   isTimedOut: boolean
 }
+
+/** A refund that Redis did not answer. */
+const unanswered = -1
+
+/** What it charged may be given back however often that is asked: its marker says whether it is open. */
+const isHold = ({ reservation, units }: LimitRequest) => reservation !== undefined && units !== undefined
 
 /** Requests that may wait for a call: 32 full calls, more than can be decided within the deadline anyway. */
 const waitingMax = 1_024
@@ -97,7 +103,7 @@ export class DecisionBatcher {
     )
   }
 
-  /** Resolves to Redis's clock if anything was refunded, or renewed; else to 0. */
+  /** Resolves to Redis's clock if anything was refunded, or renewed; else to 0, or below. */
   refund(
     request: LimitRequest,
     charge: Charge,
@@ -261,10 +267,17 @@ export class DecisionBatcher {
       if (refundedAtUs > 0) {
         this.#counts.lateRefunds += 1
         onLateRefund()
-      } else this.#counts.lateRefundsLost += 1
+      } else if (!isHold(request)) this.#counts.lateRefundsLost += 1
+      else if (refundedAtUs === unanswered) this.#repeatRefund(request, charge, onLateRefund)
     }
     const reject = () => resolve(0)
     this.#pendingRefunds.push({ kind: 'refund', request, charge, arrivedMs: 0, isIsolated: false, resolve, reject })
+  }
+
+  /** Until Redis has answered. */
+  #repeatRefund(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
+    this.#queueRefund(request, charge, onLateRefund)
+    if (!this.#isClosed) this.#target.onceAvailable(() => this.#flushRefunds())
   }
 
   #flushRefunds(): void {
@@ -326,22 +339,24 @@ export class DecisionBatcher {
   }
 
   /**
-   * Answers a task without Redis. A refund is not tried again, because no one knows whether Redis made it. If the reply
-   * may come late and the request is denied here, a late charge is refunded; but under an idempotency key it stays for
-   * the next attempt.
+   * Answers a task without Redis. A refund is not tried again, because no one knows whether Redis made it; but one of
+   * what is held is, as its marker knows. If the reply may come late and the request is denied here, a late charge is
+   * refunded; but under an idempotency key it stays for the next attempt.
    */
   #answer(task: Task, charged: Charged, mayReplyLate = false): void {
     if (task.kind !== 'decide') {
-      task.resolve(0)
+      task.resolve(unanswered)
       return
     }
     const decision = unavailableDecision(task.request, charged)
-    if (!mayReplyLate || decision.allowed || task.request.idempotency !== undefined) {
+    const isKnownLater = mayReplyLate || (charged === 'unknown' && isHold(task.request))
+    if (!isKnownLater || decision.allowed || task.request.idempotency !== undefined) {
       task.resolve(decision)
       return
     }
     const { promise: lateRefund, resolve } = Promise.withResolvers<void>()
-    task.onLateRefund = resolve
+    if (isHold(task.request)) this.#repeatRefund(task.request, { atUs: 0, exceededMask: 0 }, resolve)
+    else task.onLateRefund = resolve
     task.resolve({ ...decision, lateRefund })
   }
 }

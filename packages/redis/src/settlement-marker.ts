@@ -1,5 +1,5 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
-import { costMax } from '@weir/core/limits/limit-store.ts'
+import { costMax, type Units } from '@weir/core/limits/limit-store.ts'
 import type { SettlementLimit, SettlementText } from '@weir/core/limits/script-codec.ts'
 import { phases } from '@weir/core/limits/script-protocol.ts'
 
@@ -17,7 +17,7 @@ export interface Marker {
   readonly atUs: number
   /** As it was charged. */
   readonly cost: number
-  readonly text: SettlementText
+  readonly text: MarkerText
   /**
    * The limits whose counts are corrected: those that the decision was charged to, but for the ones it leaves as they
    * are.
@@ -37,6 +37,8 @@ interface SettledMarker extends SettledBy {
 /** What a decision was settled to, and which process is to record that. */
 export interface SettledBy {
   readonly cost: number
+  /** What it used of other units; absent where it held none and used none. */
+  readonly units?: Readonly<Record<string, number>> | undefined
   /** The process start that has to write the record. */
   readonly owner: string
   /** Redis's clock when that process took over from one that died; 0 for the one that settled. */
@@ -47,7 +49,13 @@ const headBytes = 34
 const phaseAt = 1
 const countBytes = 4 * 8
 
-type MarkerText = SettlementText & { readonly settled?: SettledBy }
+/** Of a decision that was renewed: when, by Redis's clock, and for how long it was to stay open from the start. */
+interface Renewed {
+  readonly us: number
+  readonly ttlMs: number
+}
+
+type MarkerText = SettlementText & { readonly settled?: SettledBy; readonly renewed?: Renewed }
 
 /** Reads what this version or an earlier one wrote; undefined for any other text. */
 function parseText(text: string): MarkerText | undefined {
@@ -102,13 +110,47 @@ export function settleMaxOf({ text, cost }: Marker): number {
   return Math.max(cost, most)
 }
 
+/** What settling leaves of each unit: what is said, else what was held. Undefined where there are none. */
+export function settledUnits({ text: { units: held } }: Marker, units: Units | undefined): SettledBy['units'] {
+  return held === undefined && units === undefined ? undefined : { ...held, ...Object.fromEntries(units ?? []) }
+}
+
+/** What is changed of the count of a limit; see lua/scripts/settle.lua. */
+export function changeOf([, , , definition, kind]: SettlementLimit, marker: Marker, by: SettledBy) {
+  if (kind === 2) return [1, 0, slotsUsOf(marker)]
+  if (typeof kind !== 'string') return by.cost - marker.cost
+  const [held, used] = [marker.text.units?.[kind] ?? 0, by.units?.[kind] ?? 0]
+  return isHeld(definition) ? [held, used] : used - held
+}
+
+/** When its slots were taken, or renewed last, by Redis's clock. */
+const slotsUsOf = ({ atUs, text: { renewed } }: Marker) => renewed?.us ?? atUs
+
+/**
+ * Returns the marker of a decision that stays open for as long again from `nowUs` on, at most until `lastMs`, and what
+ * is changed of the count of each limit: slots are taken again.
+ */
+export function renewedMarker(marker: Marker, nowUs: number, lastMs: number) {
+  const { atUs, text, limits } = marker
+  const { ttlMs } = text.renewed ?? { ttlMs: marker.untilMs - Math.floor(atUs / 1_000) }
+  const untilMs = Math.min(Math.floor(nowUs / 1_000) + ttlMs, lastMs)
+  const head = Buffer.from(marker.bytes.subarray(0, headBytes))
+  head.writeDoubleBE(untilMs, 2)
+  const line = JSON.stringify({ ...text, renewed: { us: nowUs, ttlMs } })
+  const changes = limits.map(([, , , , kind]) => (kind === 2 ? [1, 1, slotsUsOf(marker), nowUs] : 0))
+  return { untilMs, bytes: Buffer.concat([head, Buffer.from(`${line}\n`)]), changes }
+}
+
+/** Whether a definition says for how long what it counts is held. */
+const isHeld = (definition: string) => JSON.parse(definition).length === 9
+
 /**
  * Returns what settle.lua is to put before its numbers: the marker of a settled decision. One that corrects nothing has
  * no record to wait for.
  */
 export function settledHead({ bytes, text, cost }: Marker, by: SettledBy): Buffer {
   const head = Buffer.from(bytes.subarray(0, headBytes))
-  head[phaseAt] = by.cost === cost ? phases.RECORDED : phases.RECORD_PENDING
+  head[phaseAt] = by.cost === cost && by.units === undefined ? phases.RECORDED : phases.RECORD_PENDING
   return Buffer.concat([head, Buffer.from(`${JSON.stringify({ ...text, settled: by })}\n`)])
 }
 

@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util'
+import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import { phases } from '@weir/core/limits/script-protocol.ts'
-import type { Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
+import type { RenewResult, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
@@ -8,11 +10,14 @@ import { settlementKey } from './keys.ts'
 import { readScriptError } from './script-error.ts'
 import { readScript, scriptTime } from './scripts.ts'
 import {
+  changeOf,
   type Marker,
   parseMarker,
   recordedMarker,
+  renewedMarker,
   type SettledBy,
   settledHead,
+  settledUnits,
   settleMaxOf,
   takenMarker,
 } from './settlement-marker.ts'
@@ -67,6 +72,35 @@ export class RedisSettlements {
     return await withTimeout(isConfirmed, this.#options.answerMs, false)
   }
 
+  /** Keeps a decision that is not settled open for as long again, and its slots taken: a day from it at most. */
+  async renew(settlement: Settlement): Promise<RenewResult> {
+    const renewed = this.#renew(settlement).catch(() => ({ kind: 'unavailable' }) as const)
+    return await withTimeout(renewed, this.#options.answerMs, { kind: 'unavailable' })
+  }
+
+  async #renew(settlement: Settlement): Promise<RenewResult> {
+    const key = settlementKey(settlement.subject, settlement.id)
+    const home = await this.#renewOne(key, settlement)
+    if (!('text' in home)) return home
+    const nowUs = home.text.renewed?.us ?? home.atUs
+    for (const siblingKey of home.text.beside ?? []) await this.#renewOne(siblingKey, { ...settlement, isOwn: false })
+    return { kind: 'renewed', openMs: Math.ceil(home.untilMs - nowUs / 1_000) }
+  }
+
+  async #renewOne(key: string, settlement: Settlement): Promise<Marker | Exclude<RenewResult, { kind: 'renewed' }>> {
+    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+      const marker = await this.#read(key)
+      if (marker?.phase !== phases.OPEN) return { kind: 'unknown' }
+      if (whyNot(marker, { ...settlement, cost: 0 })?.kind === 'forbidden') return { kind: 'forbidden' }
+      const lastMs = Math.floor(marker.atUs / 1_000) + settleMsMax
+      const { untilMs, bytes, changes } = renewedMarker(marker, await this.#nowUs(key), lastMs)
+      const { counts, correction } = correctionOf(marker, changes, untilMs, 0)
+      const renewed = await this.#replace(marker, bytes, key, counts, correction)
+      if (renewed !== undefined) return renewed
+    }
+    throw new Error(`${key} changed ${attemptsMax} times while it was renewed`)
+  }
+
   async #confirm(key: string): Promise<boolean> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const marker = await this.#read(key)
@@ -77,13 +111,13 @@ export class RedisSettlements {
   }
 
   async #settle(key: string, settlement: Settlement): Promise<SettlementResult> {
-    const { cost } = settlement
-    const home = await this.#settleOne(key, cost, (marker) => whyNot(marker, settlement))
+    const home = await this.#settleOne(key, settlement, (marker) => whyNot(marker, settlement))
     if (home === undefined) return { kind: 'unknown' }
     if ('kind' in home) return home
     const { settled, text } = home
     if (settled === undefined) return { kind: 'unavailable' }
-    if (settled.cost !== cost) return { kind: 'conflict', cost: settled.cost }
+    const { cost, units } = settled
+    if (!isDeepStrictEqual({ cost, units }, settledTo(home, settlement))) return { kind: 'conflict', cost, units }
     const isRecordPending = home.phase === phases.RECORD_PENDING
     const waitMs =
       isRecordPending && settled.owner !== this.#options.owner ? await this.#takeOver(key, home, settled) : 0
@@ -92,17 +126,18 @@ export class RedisSettlements {
     // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death
     // interrupted.
     for (const siblingKey of text.beside ?? []) {
-      const part = await this.#settleOne(siblingKey, cost, () => undefined)
+      const part = await this.#settleOne(siblingKey, settlement, () => undefined)
       if (part !== undefined && !('kind' in part)) limits.push(...(part.settled?.limits ?? []))
     }
     const { atUs: settledAtUs } = settled
-    return { kind: 'settled', cost, chargedCost: home.cost, context: text.about, limits, settledAtUs, isRecordPending }
+    const found = { kind: 'settled', cost, chargedCost: home.cost, context: text.about, limits, settledAtUs } as const
+    return { ...found, held: units && (text.units ?? {}), units, isRecordPending }
   }
 
   /** The marker once it is settled, by this call or before; undefined when there is none to settle. */
   async #settleOne(
     key: string,
-    cost: number,
+    settlement: Settlement,
     whyNot: (marker: Marker) => Refused | undefined,
   ): Promise<Marker | Refused | undefined> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
@@ -112,23 +147,22 @@ export class RedisSettlements {
       if (refused !== undefined) return refused
       if (marker.phase !== phases.OPEN) return marker
       const { limits } = marker
-      const head = settledHead(marker, { cost, owner: this.#options.owner, takenUs: 0 })
-      const units = limits.map(([, , , , kind]) => (kind === 2 ? -1 : cost - marker.cost))
-      const numbers = [marker.untilMs, repeatedMs, `[${units.join()}]`, marker.atUs]
-      const correction = `[${[...numbers, ...limits.map(([, , , definition]) => definition)].join()}]`
-      const counts = limits.map(([, , count]) => count)
-      const settled = await this.#replace(marker, head, key, counts, correction)
+      const by = { ...settledTo(marker, settlement), owner: this.#options.owner, takenUs: 0 }
+      const changes = limits.map((limit) => changeOf(limit, marker, by))
+      const { counts, correction } = correctionOf(marker, changes, marker.untilMs, repeatedMs)
+      const settled = await this.#replace(marker, settledHead(marker, by), key, counts, correction)
       if (settled !== undefined) return settled
     }
     throw new Error(`${key} changed ${attemptsMax} times while it was settled`)
   }
 
   /** Returns the milliseconds to wait before this process may write another's record; 0 once it may. */
-  async #takeOver(key: string, marker: Marker, { cost, atUs, takenUs }: SettledBy & { atUs: number }): Promise<number> {
+  async #takeOver(key: string, marker: Marker, by: SettledBy & { atUs: number }): Promise<number> {
+    const { cost, units, atUs, takenUs } = by
     const nowUs = await this.#nowUs(key)
     const waitMs = Math.ceil(this.#options.graceMs - (nowUs - Math.max(atUs, takenUs)) / 1_000)
     if (waitMs > 0) return waitMs
-    const taken = takenMarker(marker, { cost, owner: this.#options.owner, takenUs: nowUs })
+    const taken = takenMarker(marker, { cost, units, owner: this.#options.owner, takenUs: nowUs })
     return (await this.#replace(marker, taken, key)) === undefined ? this.#options.graceMs : 0
   }
 
@@ -182,9 +216,30 @@ export class RedisSettlements {
   }
 }
 
+/** The counts that a marker names, and what settle.lua is to change of them. */
+function correctionOf({ limits, atUs }: Marker, changes: readonly unknown[], untilMs: number, keptMs: number) {
+  const definitions = limits.map(([, , , definition]) => definition)
+  const correction = `[${[untilMs, keptMs, JSON.stringify(changes), atUs, ...definitions].join()}]`
+  return { counts: limits.map(([, , count]) => count), correction }
+}
+
+/** What a decision is settled to: what is not said stays as it was charged, or held. */
+function settledTo(marker: Marker, { cost = marker.cost, units, isUnused }: Settlement) {
+  if (isUnused !== true) return { cost, units: settledUnits(marker, units) }
+  const held = Object.keys(marker.text.units ?? {})
+  return {
+    cost: 0,
+    units: settledUnits(marker, held.length === 0 ? undefined : new Map(held.map((unit) => [unit, 0]))),
+  }
+}
+
 /** A repeat is not too much, whatever it was settled to: it completes what was begun. */
-function whyNot(marker: Marker, { cost, isOwn }: Settlement): Refused | undefined {
+function whyNot(marker: Marker, { cost = 0, units = new Map(), isOwn }: Settlement): Refused | undefined {
   if (isOwn === true && marker.text.isOwn !== true) return { kind: 'forbidden' }
+  if (marker.phase !== phases.OPEN) return undefined
   const settleMax = isOwn === true ? marker.cost : settleMaxOf(marker)
-  return marker.phase === phases.OPEN && cost > settleMax ? { kind: 'too-much', settleMax } : undefined
+  if (cost > settleMax) return { kind: 'too-much', settleMax }
+  const mostOf = (unit: string) => (isOwn === true ? (marker.text.units?.[unit] ?? 0) : costMax)
+  const unit = [...units].find(([name, quantity]) => quantity > mostOf(name))?.[0]
+  return unit === undefined ? undefined : { kind: 'too-much', settleMax: mostOf(unit), unit }
 }

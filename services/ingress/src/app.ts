@@ -15,7 +15,7 @@ import { batchPath, checkPath } from './routes/check/check-paths.ts'
 import { addCheckRoutes } from './routes/check.ts'
 import { addPauseRoute } from './routes/pause.ts'
 import { createProxy } from './routes/proxy.ts'
-import { addSettleRoute } from './routes/settle.ts'
+import { addSettleRoutes } from './routes/settle.ts'
 
 /**
  * For a whole request to the API: 262 kB at most, from programs nearby.
@@ -69,7 +69,7 @@ export async function buildApps(
   await describeApi(api)
   const authorizeCaller = createCallerAuthorizer(ports, decisionService, adminTokenSha256)
   addCheckRoutes(api, ports, decisionService, authorizeCaller)
-  addSettleRoute(api, settling, authorizeCaller)
+  addSettleRoutes(api, settling, authorizeCaller)
   addPauseRoute(api, ports, authorizeCaller)
   await addAuthorizeRoute(api, ports, decisionService)
   // After the route for gateways, which refuses in words that they can pass on.

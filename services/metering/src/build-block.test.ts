@@ -76,6 +76,9 @@ describe('buildBlock', () => {
       retryMs: 30,
       ip: '192.0.2.1',
       shadowedBy: 'minute',
+      held: { tokens: 4_096 },
+      units: { tokens: 812 },
+      basis: 'reported',
       correction,
     })
     const value = `${encodeDecisionOpen({ ...of, tsMs: Date.parse('2026-05-02') })},"journal":"${journal}","seq":0}`

@@ -1,26 +1,12 @@
+import { alive, type Ends, endAfter, sumOf } from './ends.ts'
 import { type AlgorithmModel, windowMsOf } from './plan.ts'
 
 /** One count, as its value in Redis holds it: slots by the second at which they end, in the order of the value. */
-export type ConcurrencyState = ReadonlyMap<number, number>
+export type ConcurrencyState = Ends
 
-/** As in lua/lib/ends.lua. */
-const longestS = 100_000
 /** When a slot is given back is not known: the wait of a denial is a guess. */
 const guessMs = 1_000
 
-/** The second at which slots taken then end; rounded up by at most an eighth. */
-function endAfter(keptMs: number, nowMs: number): number {
-  let widthS = 1
-  while (widthS * 16_000 <= keptMs) widthS *= 2
-  return Math.ceil((nowMs + keptMs) / (widthS * 1_000)) * widthS
-}
-
-/** What has not ended. */
-function alive(state: ConcurrencyState | undefined, nowS: number): Map<number, number> {
-  return new Map([...(state ?? [])].filter(([endS, n]) => endS > nowS && endS - nowS <= longestS && n > 0))
-}
-
-const sum = (slots: ConcurrencyState) => [...slots.values()].reduce((total, n) => total + n, 0)
 const secondOf = (us: number) => Math.floor(us / 1_000_000)
 const msOf = (us: number) => Math.floor(us / 1_000)
 
@@ -31,7 +17,7 @@ export const concurrency: AlgorithmModel<ConcurrencyState> = {
   plan(state, limit, cost, nowUs) {
     const nowMs = msOf(nowUs)
     const slots = alive(state, secondOf(nowUs))
-    const used = sum(slots)
+    const used = sumOf(slots)
     const remaining = Math.max(0, limit.size - used)
     const resetMs = () => Math.max(0, Math.max(0, ...slots.keys()) * 1_000 - nowMs)
     if (cost > remaining || cost === 0) {

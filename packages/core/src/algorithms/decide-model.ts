@@ -2,7 +2,7 @@ import { countsInFlight } from '../limits/algorithm-facts.ts'
 import type { Decision, LimitState } from '../limits/decision.ts'
 import { blockMsMaxOf, chargesBeyond, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
 import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
-import { type Charge, chargedLimits, costOf, type LimitRequest } from '../limits/limit-store.ts'
+import { type Charge, chargedLimits, costOf, holdMsOf, type LimitRequest } from '../limits/limit-store.ts'
 import { decisionOf } from '../limits/raw-decision.ts'
 import { statuses } from '../limits/script-protocol.ts'
 import { algorithmModels } from './models.ts'
@@ -65,21 +65,22 @@ const planOf = (
   limit: ModelLimit,
   cost: number,
   nowUs: number,
-  slots?: Slots,
-): Plan<object> => algorithmModels[limit.limit.algorithm].plan(state, argumentsOf(limit, slots), cost, nowUs)
+  asked: Asked = {},
+): Plan<object> => algorithmModels[limit.limit.algorithm].plan(state, argumentsOf(limit, asked), cost, nowUs)
 
 const countChange = ({ limit, key }: ModelLimit, state: object): Change => [
   key,
   { kind: 'count', algorithm: limit.algorithm, state },
 ]
 
-type Slots = LimitRequest['slots']
+type Asked = Pick<LimitRequest, 'slots' | 'reservation'>
 
-const argumentsOf = ({ limit, boundaries }: ModelLimit, slots: Slots): ModelArguments => ({
+const argumentsOf = ({ limit, boundaries }: ModelLimit, { slots, reservation }: Asked): ModelArguments => ({
   size: limit.size,
   capacity: limit.capacity,
   span: slots !== undefined && countsInFlight(limit) ? { kind: 'window', ms: slots.ms } : limit.span,
   boundaries,
+  holdMs: holdMsOf(limit, { reservation }),
 })
 
 const noState = { used: 0, remaining: 0, resetMs: 0 }
@@ -143,7 +144,7 @@ export function decideModel(
     limits.map((limit, at) => ({
       ...limit,
       bit: 2 ** at,
-      plan: planOf(stateIn(from, limit), limit, costFor(limit.limit), nowUs, request.slots),
+      plan: planOf(stateIn(from, limit), limit, costFor(limit.limit), nowUs, request),
       blockedMs: blockedMs(from, limit, nowUs),
     }))
   const nowMs = Math.floor(nowUs / 1_000)
@@ -195,8 +196,8 @@ export function decideModel(
     if (one.plan.waitMs === 0 || !chargesBeyond(one.limit)) return one
     const state = stateIn(cells, one)
     const charge = { cost: costOf(one.limit, request), atUs: nowUs }
-    const next = algorithmModels[one.limit.algorithm].raise(state, argumentsOf(one, request.slots), charge, nowUs)
-    return { ...one, plan: { ...planOf(next ?? state, one, 0, nowUs, request.slots), next, rebased: one.plan.rebased } }
+    const next = algorithmModels[one.limit.algorithm].raise(state, argumentsOf(one, request), charge, nowUs)
+    return { ...one, plan: { ...planOf(next ?? state, one, 0, nowUs, request), next, rebased: one.plan.rebased } }
   }
   const charged = plans.map(beyond).filter(({ plan, limit }) => refuses(limit) || plan.waitMs === 0)
   const shown = request.peek ? look(cells) : plans.map((planned) => stateOf(beyond(planned), true))
@@ -272,9 +273,9 @@ export function refundModel(
     const atUs = charge.atUs === 0 && model.givesBackLatest !== true ? nowUs : charge.atUs
     const refund = { cost: costOf(limit.limit, request), atUs }
     const state = stateIn(cells, limit)
-    const before = model.refund(state, argumentsOf(limit, request.slots), refund, nowUs)
+    const before = model.refund(state, argumentsOf(limit, request), refund, nowUs)
     const again = { cost: refund.cost, atUs: nowUs }
-    const next = renews ? model.raise(before ?? state, argumentsOf(limit, request.slots), again, nowUs) : before
+    const next = renews ? model.raise(before ?? state, argumentsOf(limit, request), again, nowUs) : before
     return next === undefined ? [] : [countChange(limit, next)]
   })
 }
@@ -284,24 +285,29 @@ export interface SettledState extends Omit<LimitState, 'name' | 'size'> {
   readonly changed: boolean
 }
 
-/** Charges a decision of `atUs` for `units` more, or less below 0, as lua/scripts/settle.lua does. */
+/**
+ * Charges a decision of `atUs` for `units` more, or less below 0, as lua/scripts/settle.lua does; what was held it
+ * replaces.
+ */
 export function settleModel(
   cells: Cells,
   limits: readonly ModelLimit[],
-  { units, atUs }: { readonly units: number; readonly atUs: number },
+  { request, units, atUs }: { readonly request: LimitRequest; readonly units: number; readonly atUs: number },
   nowUs: number,
 ): { readonly changes: readonly Change[]; readonly states: readonly SettledState[] } {
   const changes: Change[] = []
   const states = limits.map((limit): SettledState => {
     const state = stateIn(cells, limit)
     const model = algorithmModels[limit.limit.algorithm]
-    const change = { cost: Math.abs(units), atUs }
-    const isVoid = units > 0 && atUs - nowUs > stepBackMsMax * 1_000
-    const turn = units < 0 ? 'refund' : 'raise'
-    const next = isVoid ? undefined : model[turn](state, argumentsOf(limit, undefined), change, nowUs)
+    const settled = argumentsOf(limit, request)
+    const charged = settled.holdMs === undefined ? Math.max(0, -units) : costOf(limit.limit, request)
+    const reduced = model.refund(state, settled, { cost: charged, atUs }, nowUs)
+    const isVoid = atUs - nowUs > stepBackMsMax * 1_000
+    const used = { cost: isVoid ? 0 : Math.max(0, charged + units), atUs }
+    const next = model.raise(reduced ?? state, settled, used, nowUs) ?? reduced
     if (next !== undefined) changes.push(countChange(limit, next))
-    const { used, remaining, resetMs } = planOf(next ?? state, limit, 0, nowUs)
-    return { changed: next !== undefined, used, remaining, resetMs }
+    const { waitMs: _, next: __, rebased: ___, ...now } = planOf(next ?? state, limit, 0, nowUs)
+    return { changed: next !== undefined, ...now }
   })
   return { changes, states }
 }

@@ -1,11 +1,20 @@
 import type { PeriodBoundaries } from '../limits/limit.ts'
+import { added, alive, type Ends, endAfter, sumOf } from './ends.ts'
 import { type AlgorithmModel, type ModelArguments, stepBackMsMax } from './plan.ts'
 
 /** One count, as its value in Redis holds it. */
 export interface FixedWindowState {
   readonly endMs: number
   readonly used: number
+  /** What of them is only held, by the second until which it may be settled; absent for nothing. */
+  readonly held?: Ends
 }
+
+/** What refuses only for what is held may be free any moment. */
+const settlesSoonMs = 2_000
+
+const heldIn = ({ held }: FixedWindowState, nowMs: number): Ends => alive(held, Math.floor(nowMs / 1_000))
+const withHeld = (held: Ends | undefined) => (held === undefined || held.size === 0 ? {} : { held })
 
 /** The end of a period, and `horizonMs`, that of the period after it. */
 function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: number) {
@@ -50,18 +59,30 @@ export const fixedWindow: AlgorithmModel<FixedWindowState> = {
     const rebased = state !== undefined && !counts && state.endMs > nowMs
     const remaining = Math.max(0, limit.size - used)
     const resetMs = endMs - nowMs
+    const before = state?.held !== undefined && counts ? heldIn(state, nowMs) : undefined
+    const held = before === undefined ? 0 : sumOf(before)
+    const now = { used: used - held, remaining, resetMs, next: undefined, rebased: false }
     if (cost > remaining) {
-      return { waitMs: cost > limit.size ? -1 : resetMs, used, remaining, resetMs, next: undefined, rebased: false }
+      const waitMs = held > 0 && used - held + cost <= limit.size ? Math.min(settlesSoonMs, resetMs) : resetMs
+      return { ...now, waitMs: cost > limit.size ? -1 : waitMs }
     }
-    if (cost === 0) return { waitMs: 0, used, remaining, resetMs, next: undefined, rebased: false }
-    const next = { endMs, used: used + cost }
-    return { waitMs: 0, used: next.used, remaining: limit.size - next.used, resetMs, next, rebased }
+    if (cost === 0) return { ...now, waitMs: 0 }
+    const { holdMs } = limit
+    const pairs =
+      holdMs === undefined ? (counts ? state?.held : undefined) : added(before, endAfter(holdMs, nowMs), cost)
+    const next = { endMs, used: used + cost, ...withHeld(pairs) }
+    const shown = next.used - held - (holdMs === undefined ? 0 : cost)
+    return { waitMs: 0, used: shown, remaining: limit.size - next.used, resetMs, next, rebased }
   },
 
   refund(state, limit, { cost, atUs }, nowUs) {
     if (state === undefined || cost === 0 || state.endMs * 1_000 <= nowUs || state.used === 0) return undefined
-    const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
-    return chargedEndMs === state.endMs ? { endMs: state.endMs, used: Math.max(0, state.used - cost) } : undefined
+    const atMs = Math.floor(atUs / 1_000)
+    if (currentSpan(0, limit, atMs).endMs !== state.endMs) return undefined
+    const { holdMs } = limit
+    const held =
+      holdMs === undefined ? state.held : added(heldIn(state, Math.floor(nowUs / 1_000)), endAfter(holdMs, atMs), -cost)
+    return { endMs: state.endMs, used: Math.max(0, state.used - cost), ...withHeld(held) }
   },
 
   raise(state, limit, { cost, atUs }, nowUs) {
@@ -70,6 +91,6 @@ export const fixedWindow: AlgorithmModel<FixedWindowState> = {
     if (cost === 0 || chargedEndMs <= nowMs) return undefined
     const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
     if (state === undefined || !counts) return { endMs: chargedEndMs, used: cost }
-    return { endMs, used: Math.min(state.used + cost, Number.MAX_SAFE_INTEGER) }
+    return { ...state, endMs, used: Math.min(state.used + cost, Number.MAX_SAFE_INTEGER) }
   },
 }

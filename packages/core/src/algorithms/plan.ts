@@ -34,6 +34,8 @@ export interface AlgorithmModel<State> {
 export interface ModelArguments extends Pick<Limit, 'size' | 'capacity' | 'span'> {
   /** Of a limit with a calendar period. */
   readonly boundaries: PeriodBoundaries | undefined
+  /** For how long the units of the request are only held; undefined where they are used. */
+  readonly holdMs?: number | undefined
 }
 
 /** The window of an algorithm that has no calendar periods. */

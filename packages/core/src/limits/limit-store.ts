@@ -43,6 +43,8 @@ export interface LimitRequest {
   readonly scope: ScopeValues
   /** Units this request consumes; a non-negative safe integer. */
   readonly cost: number
+  /** What it consumes of other units by their names, each as `cost`. With a reservation they are held, not used. */
+  readonly units?: Units | undefined
   /** Look, but charge nothing. */
   readonly peek: boolean
   /** At most `limitsPerDecisionMax`; the first that refuses names the denial. */
@@ -83,13 +85,29 @@ export interface SlotCharge {
 /** The most units that a request may cost, at every entry point: keeps ClickHouse's sums exact, see docs/usage.md. */
 export const costMax = 1_000_000_000
 
+/** Quantities by the names of their units. No prototype's names may be among them, as they come from callers. */
+export type Units = ReadonlyMap<string, number>
+
+/** Most units of a request besides its cost. */
+export const unitsPerRequestMax = 16
+
 /** Units that a request takes from one of its limits. */
-export const costOf = ({ override, unit }: Limit, { cost }: Pick<LimitRequest, 'cost'>): number =>
-  override?.cost ?? (unit === 'requests' ? 1 : cost)
+export function costOf({ override, unit }: Limit, { cost, units }: Pick<LimitRequest, 'cost' | 'units'>): number {
+  if (override !== undefined) return override.cost
+  if (unit === undefined) return cost
+  return unit === 'requests' ? 1 : (units?.get(unit) ?? 0)
+}
 
 /** Whether its limits take different units of a request. */
 export const hasCosts = ({ hasOverrides, cost, limits }: Pick<LimitRequest, 'hasOverrides' | 'cost' | 'limits'>) =>
-  hasOverrides === true || (cost !== 1 && limits.some(({ unit }) => unit !== undefined))
+  hasOverrides === true || limits.some(({ unit }) => unit !== undefined && (cost !== 1 || unit !== 'requests'))
+
+/**
+ * For how long the limit says what this request takes from it is only held; undefined where it does not say, or where
+ * the units are used. A rate window is over before anybody asks.
+ */
+export const holdMsOf = ({ unit, span }: Limit, { reservation }: Pick<LimitRequest, 'reservation'>) =>
+  span.kind === 'period' && unit !== undefined && unit !== 'requests' ? reservation?.ttlMs : undefined
 
 /** A decision as a refund needs it: when it was charged, and which shadow limits it was not charged to. */
 export type Charge = Pick<Decision, 'atUs' | 'exceededMask'>

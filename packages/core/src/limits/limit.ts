@@ -43,6 +43,9 @@ export const scopeKinds = ['key', 'ip', 'route', 'method', ...namedScopeKinds] a
 /** One of `namedScopeKinds`. */
 export type NamedScopeKind = (typeof namedScopeKinds)[number]
 
+/** Names of units that callers count besides the cost and requests; none is a member of every object. */
+export const unitPattern = '^(?!(?:cost|requests|constructor)$)[a-z][a-z0-9_]{0,63}$'
+
 /** One dimension that a limit is counted by. */
 export type ScopePart =
   | { readonly kind: 'subject' | 'key' | 'ip' | 'route' | 'method' | 'global' }
@@ -90,8 +93,11 @@ export interface Limit {
   readonly capacity: number
   /** Of `concurrency` the time after which a slot ends that its holder cannot renew. */
   readonly span: Span
-  /** What it counts; absent for the cost. `requests`: each request is one. Always so of `concurrency`. */
-  readonly unit?: 'requests'
+  /**
+   * What it counts; absent for the cost. `requests`: each request is one, as always of `concurrency`. Else a unit that
+   * callers name, such as `tokens`.
+   */
+  readonly unit?: string
   /** Never empty. */
   readonly by: readonly ScopePart[]
   /** `plan`: for subjects whose plan names it. `all`: for everybody, above every plan. */

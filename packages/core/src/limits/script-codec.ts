@@ -7,6 +7,7 @@ import {
   chargedLimits,
   costOf,
   hasCosts,
+  holdMsOf,
   type LimitRequest,
   type Reservation,
   type ScopeValues,
@@ -103,9 +104,15 @@ function positionOf(positions: Map<string, number>, text: string): number {
 
 /**
  * A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the
- * script, and 1 if its count is not to be corrected, or 2 if it gives its slot back.
+ * script, and 1 if its count is not to be corrected, 2 if it gives its slot back, or the unit that it counts.
  */
-export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string, kind?: 1 | 2]
+export type SettlementLimit = readonly [
+  name: string,
+  capacity: number,
+  key: string,
+  definition: string,
+  kind?: 1 | 2 | string,
+]
 
 /**
  * What decide.lua keeps, as JSON, of a decision that will be settled. Markers in Redis have these names: `about`
@@ -117,6 +124,8 @@ export interface SettlementText {
   readonly beside?: readonly string[] | undefined
   /** What it costs, where its limits take different units; else the marker's head says it. */
   readonly cost?: number | undefined
+  /** What it holds of other units. */
+  readonly units?: Readonly<Record<string, number>> | undefined
   /** As in `Reservation`. Decisions of versions before have neither. */
   readonly settleMax?: number | undefined
   readonly isOwn?: boolean | undefined
@@ -169,19 +178,24 @@ class CallWriter {
       const key = this.#parts.keyOf(limit, request.scope)
       const kept = [limit.name, limit.capacity, key, this.#definition(limit, request)] as const
       if (countsInFlight(limit)) return [...kept, request.slots?.taken === undefined ? 2 : 1]
-      return limit.unit === 'requests' || (isOwn === true && !isOfOneSubject(limit.by)) ? [...kept, 1] : kept
+      if (limit.unit === 'requests' || (isOwn === true && !isOfOneSubject(limit.by))) return [...kept, 1]
+      return limit.unit === undefined ? kept : [...kept, limit.unit]
     })
     const cost = hasCosts(request) ? request.cost : undefined
-    return { about: context, limits, beside: siblingKeys, cost, settleMax, isOwn }
+    const units = request.units && Object.fromEntries(request.units)
+    return { about: context, limits, beside: siblingKeys, cost, units, settleMax, isOwn }
   }
 
   refund(kind: 'refund' | 'renew', request: LimitRequest, charge: Charge): string {
-    const { reservation } = request
-    const limits = chargedLimits(request, charge)
+    const { reservation, units } = request
+    // What is held is given back by its marker, which says when it was charged, and once.
+    const isHeld = reservation !== undefined && units !== undefined
+    const limits = isHeld ? request.limits : chargedLimits(request, charge)
     const cost = costText(request, limits, (limit) => costOf(limit, request))
-    let text = `[${kind === 'renew' ? operations.RENEW : operations.REFUND},${cost},${charge.atUs}`
+    const atUs = isHeld ? 0 : charge.atUs
+    let text = `[${kind === 'renew' ? operations.RENEW : operations.REFUND},${cost},${atUs}`
     if (reservation !== undefined) {
-      text = `[${operations.VOID},${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))}`
+      text = `[${operations.VOID},${cost},${atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))}`
     }
     for (const limit of limits) text += this.#limit(limit, request)
     return `${text}]`
@@ -189,7 +203,11 @@ class CallWriter {
 
   #definition(limit: Limit, request: LimitRequest): string {
     const { span } = limit
-    if (span.kind === 'period') return periodText(limit, this.#parts.boundariesOf(limit, request))
+    if (span.kind === 'period') {
+      const text = periodText(limit, this.#parts.boundariesOf(limit, request))
+      const holdMs = holdMsOf(limit, request)
+      return holdMs === undefined ? text : `${text.slice(0, -1)},${holdMs}]`
+    }
     const { slots } = request
     if (slots !== undefined && countsInFlight(limit)) return `${headText(limit)},${slots.ms}]`
     return windowText(limit, span.ms)

@@ -1,4 +1,4 @@
-import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import type { Charged, LimitState } from '@weir/core/limits/decision.ts'
 import type { DecisionContext } from '../types.ts'
@@ -30,13 +30,16 @@ export interface Correction {
   readonly adjustment: number
   readonly charged: Charged
   readonly limits: readonly LimitState[]
+  /** What the decision held, and what it used instead. */
+  readonly held?: DecisionInput['held']
+  readonly units?: DecisionInput['units']
   /** No decision is known: it is a record of its own, under this id. */
   readonly isOwn?: boolean
 }
 
 /** Returns the record of a correction, as JSON without the closing brace. */
 export function encodeCorrectionOpen({ decisionId, subject, context, ...correction }: Correction): string {
-  const { adjustment, charged, limits, isOwn = false } = correction
+  const { adjustment, charged, limits, held, units, isOwn = false } = correction
   return encodeDecisionOpen({
     ...context,
     id: isOwn ? decisionId : correctionId(decisionId),
@@ -49,6 +52,8 @@ export function encodeCorrectionOpen({ decisionId, subject, context, ...correcti
     charged,
     deniedBy: '',
     limits,
+    held,
+    ...(units !== undefined && { units, basis: 'reported' }),
     correction: { corrects: decisionId, adjustment },
   })
 }

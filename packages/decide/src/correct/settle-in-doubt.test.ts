@@ -13,7 +13,7 @@ function open() {
   const settlement = { subject: 'acme', id: '019a9d3e-0000-7000-8000-000000000001', cost: 4 }
   const told: string[] = []
   const settlements: Settlements = {
-    settle: async ({ cost }) => ({
+    settle: async ({ cost = 10 }) => ({
       kind: 'settled',
       cost,
       chargedCost: 10,
@@ -23,6 +23,7 @@ function open() {
       isRecordPending: told.length === 0,
     }),
     confirmRecorded: async ({ id }) => told.push(id) > 0,
+    renew: async () => ({ kind: 'unknown' }),
   }
   const log = createMemoryDecisionLog()
   const settling = new Settling({

@@ -19,11 +19,12 @@ function fakeRedis() {
     /** What an answer waits for on its way. */
     onTheWay: Promise.resolve(),
     isRecordPending: (id: string) => !safe.has(id),
-    async settle({ id, cost }: Settlement): Promise<Settled> {
+    async settle({ id, cost = 5 }: Settlement): Promise<Settled> {
       const isRecordPending = redis.isRecordPending(id)
       await redis.onTheWay
       return { kind: 'settled', cost, chargedCost: 5, context, limits: [], settledAtUs: 0, isRecordPending }
     },
+    renew: async () => ({ kind: 'unknown' }) as const,
     async confirmRecorded({ id }: Pick<Settlement, 'id'>): Promise<boolean> {
       redis.asked += 1
       if (redis.isHearing) safe.add(id)

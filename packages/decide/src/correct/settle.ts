@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { chargedLimits, chargeWithoutSlots, type LimitStore } from '@weir/core/limits/limit-store.ts'
-import type { Settled, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
+import type { RenewResult, Settled, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DecisionLog, Settlements } from '../ports.ts'
 import type { ChargedDecision } from '../types.ts'
@@ -14,6 +14,7 @@ export type SettleAnswer =
   | {
       readonly kind: 'settled'
       readonly cost: number
+      readonly units?: Settled['units']
       readonly adjustment: number
       /** Id of the correction record; undefined when there was nothing to correct. */
       readonly correction: string | undefined
@@ -75,13 +76,18 @@ export class Settling {
   }
 
   settle(settlement: Settlement): Promise<SettleAnswer> {
-    const { subject, id, cost, isOwn } = settlement
-    const name = `${id} ${cost} ${isOwn === true} ${subject}`
+    const { subject, id, cost = '', units = [], isOwn, isUnused } = settlement
+    const name = `${id} ${cost} ${JSON.stringify([...units])} ${isOwn === true} ${isUnused === true} ${subject}`
     const known = this.#underWay.get(name)
     if (known !== undefined) return known
     const answer = this.#settle(settlement).finally(() => this.#underWay.delete(name))
     this.#underWay.set(name, answer)
     return answer
+  }
+
+  /** Keeps a decision open to be settled, and its slots taken, for as long again. */
+  async renew(settlement: Settlement): Promise<RenewResult> {
+    return (await this.#parts.settlements?.renew(settlement)) ?? { kind: 'unknown' }
   }
 
   /**
@@ -164,10 +170,12 @@ function correctionLine(subject: string, decisionId: string, settled: Settled): 
   const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost
-  return encodeCorrectionOpen({ decisionId, subject, context, adjustment, charged: 'yes', limits })
+  const { held, units } = settled
+  return encodeCorrectionOpen({ decisionId, subject, context, adjustment, charged: 'yes', limits, held, units })
 }
 
-function answerOf(id: string, { cost, chargedCost, limits }: Settled): SettleAnswer {
+function answerOf(id: string, { cost, chargedCost, units, limits }: Settled): SettleAnswer {
   const adjustment = cost - chargedCost
-  return { kind: 'settled', cost, adjustment, correction: adjustment === 0 ? undefined : correctionId(id), limits }
+  const isCorrected = adjustment !== 0 || units !== undefined
+  return { kind: 'settled', cost, units, adjustment, correction: isCorrected ? correctionId(id) : undefined, limits }
 }

@@ -30,6 +30,16 @@ export interface ReservedDecision {
   readonly reservation: Reservation
 }
 
+/** Whether the request takes nothing from any limit but that of requests. */
+const isFree = ({ cost, units = new Map() }: Pick<DecisionRequest, 'cost' | 'units'>) =>
+  cost === 0 && [...units.values()].every((quantity) => quantity === 0)
+
+/** For how long the decision on it can be settled; undefined if it cannot. */
+export function settleMsOf(ask: DecisionRequest): number | undefined {
+  const settleMs = ask.settleMs ?? ask.route.settleMs
+  return settleMs === undefined || ask.peek || ask.hasOverrides === true || isFree(ask) ? undefined : settleMs
+}
+
 /** Returns undefined for a request whose decision cannot be settled. */
 export function reservedDecisionOf(
   ask: DecisionRequest,
@@ -37,8 +47,8 @@ export function reservedDecisionOf(
   clock: Clock,
 ): ReservedDecision | undefined {
   const { route, isOwnSettlement: isOwn } = ask
-  const ttlMs = ask.settleMs ?? route.settleMs
-  if (ask.peek || ttlMs === undefined || ask.hasOverrides === true || ask.cost === 0) return undefined
+  const ttlMs = settleMsOf(ask)
+  if (ttlMs === undefined) return undefined
   const tsMs = clock.nowMs()
   const context = JSON.stringify(contextOf(ask, tsMs))
   const counted = limits.filter(({ unit }) => unit === undefined)
@@ -61,11 +71,11 @@ export function requestOf(
   reserved: ReservedDecision | undefined,
   clock: Clock,
 ): LimitRequest {
-  const { subject, peek, idempotencyKey, fingerprint, cost } = ask
+  const { subject, peek, idempotencyKey, fingerprint, cost, units } = ask
   const { timeZone, anchor } = subject
   // A request that costs nothing must leave nothing in Redis, or Redis could be filled for nothing. One that no limit
   // applies to has no marker.
-  const isUnmarked = peek || cost === 0 || (limits.length === 0 && reserved === undefined)
+  const isUnmarked = peek || isFree(ask) || (limits.length === 0 && reserved === undefined)
   const key = isUnmarked ? undefined : idempotencyKey
   const idempotency =
     key === undefined
@@ -78,5 +88,17 @@ export function requestOf(
   const reservation = reserved?.reservation
   const hasOverrides = ask.hasOverrides === true
   const slots = slotsOf(ask, limits, reservation?.ttlMs)
-  return { scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency, reservation, hasOverrides, slots }
+  const asked = {
+    scope: scopeOf(ask),
+    cost,
+    peek,
+    limits,
+    timeZone,
+    anchor,
+    idempotency,
+    reservation,
+    hasOverrides,
+    slots,
+  }
+  return units === undefined ? asked : { ...asked, units }
 }

@@ -2,12 +2,16 @@ import { hash } from 'node:crypto'
 import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import { settleMsOf } from '../limits/limit-request.ts'
 import type { DecisionRequest, DecisionTrace, UnauthenticatedRequest } from '../types.ts'
 import { type AddressForm, countedBy, recordedAddress } from './counted-by.ts'
 
 /** A denial as it is recorded, but for its id, time and count. */
 export interface Denial
-  extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction' | 'trace'> {
+  extends Omit<
+    DecisionInput,
+    'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction' | 'trace' | 'held' | 'basis'
+  > {
   /** Undefined for what is not traced; what is has a record of its own. */
   readonly traced?: DecisionTrace | undefined
   /** The key of its record in Kafka; a coalesced record has that of its first denial. */
@@ -51,7 +55,15 @@ export function admissionOf(
     policy: view.offset(),
     ip,
     trace: trace?.fieldFor(id),
+    ...unitsOf(ask),
   }
+}
+
+/** What it takes besides its cost. */
+function unitsOf(ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units' | 'basis'> {
+  if (ask.units === undefined) return {}
+  const quantities = Object.fromEntries(ask.units)
+  return settleMsOf(ask) === undefined ? { units: quantities, basis: 'reported' } : { held: quantities }
 }
 
 /** Waiting does not help whom nothing admits: a request without a credential, or one that costs too much. */
@@ -79,6 +91,7 @@ export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision
     retryMs: retryMsOf(decision),
     ip,
     traced: trace,
+    units: ask.units && Object.fromEntries(ask.units),
   }
 }
 
@@ -123,7 +136,9 @@ function scopeText(limits: readonly (LimitState & { readonly by?: unknown })[]):
 /** Equal for denials that any question about usage counts alike. None of these has a line break in it but by a bug. */
 export function kindOf(denial: Denial): string {
   const { subject, keyId, plan, route, method, cost, reason, deniedBy, charged, ip = '', policy = -1, limits } = denial
-  const who = `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${cost}`
+  const { units } = denial
+  const costs = units === undefined ? `${cost}` : `${cost} ${JSON.stringify(units)}`
+  const who = `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${costs}`
   return `${who}\n${reason}\n${deniedBy}\n${charged}\n${policy}\n${ip}\n${scopeText(limits)}`
 }
 

@@ -92,13 +92,15 @@ export function limitToWaitFor(
  */
 export function limitWaitedFor(
   queues: DelayQueues,
-  { client, peek, idempotencyKey, cost, waitMs }: DecisionRequest,
+  { client, peek, idempotencyKey, cost, units, waitMs }: DecisionRequest,
   { limits, scope }: LimitRequest,
 ): Limit | undefined {
   if (client === undefined || peek || idempotencyKey !== undefined || cost === 0) return undefined
   return limits.find(
     (limit) =>
-      costOf(limit, { cost }) <= limit.capacity && isWaitedFor(limit, waitMs) && queues.has(countKey(limit, scope)),
+      costOf(limit, { cost, units }) <= limit.capacity &&
+      isWaitedFor(limit, waitMs) &&
+      queues.has(countKey(limit, scope)),
   )
 }
 

@@ -66,9 +66,10 @@ export class Replay {
 
   /** Charges an admitted request so many units more, or less below 0, as its correction did. */
   correct(request: ReplayedRequest, decision: Decision, units: number, nowMs: number): void {
-    const charged = new Set(chargedLimits({ ...request, peek: false }, decision))
+    const asked = { ...request, peek: false }
+    const charged = new Set(chargedLimits(asked, decision))
     const limits = this.#limitsOf(request, nowMs).filter(({ limit }) => charged.has(limit))
-    const { changes } = settleModel(this.#cells, limits, { units, atUs: decision.atUs }, nowMs * 1_000)
+    const { changes } = settleModel(this.#cells, limits, { request: asked, units, atUs: decision.atUs }, nowMs * 1_000)
     for (const [key, cell] of changes) this.#cells.set(key, cell)
   }
 

@@ -29,6 +29,7 @@ export const doubtful = {
   delay: (limit: string) => `Requests above ${limit} are decided immediately instead of waiting`,
   shared: (limit: string) => `${limit} also counts other subjects' requests, which are not replayed`,
   inFlight: (limit: string) => `${limit} counts requests in flight, which are not replayed`,
+  units: (limit: string, unit: string) => `${limit} counts ${unit}, which are not replayed`,
   unknown: (limit: string, part: string) => `${limit} is not applied to requests without a recorded ${part}`,
 }
 
@@ -50,9 +51,9 @@ function knownLimits(limits: readonly Limit[], row: RequestRow, values: Readonly
   }
   if (row.method === descriptorMethod && row.bys.length > 0) doubts.add(doubtful.descriptors)
   return limits.filter((limit) => {
-    const { name, by } = limit
-    if (countsInFlight(limit)) {
-      doubts.add(doubtful.inFlight(name))
+    const { name, by, unit = 'requests' } = limit
+    if (countsInFlight(limit) || unit !== 'requests') {
+      doubts.add(countsInFlight(limit) ? doubtful.inFlight(name) : doubtful.units(name, unit))
       return false
     }
     const missing = by.find((part) => !alwaysRecorded.includes(part.kind) && !values.has(partText(part)))

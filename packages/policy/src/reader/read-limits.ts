@@ -14,6 +14,7 @@ import {
   type ScopePart,
   type Span,
   type Threshold,
+  unitPattern,
 } from '@weir/core/limits/limit.ts'
 import { type CountedParameters, parametersOf } from './check-parameters.ts'
 import { isWithinBounds, slidingLogSizeMax } from './limit-bounds.ts'
@@ -58,8 +59,11 @@ const members = {
     t.duration('5s', '12h'),
   ),
   unit: t.optional(
-    'requests: counts each request as 1, regardless of its cost. Default: cost; always requests for concurrency.',
-    t.oneOf(['cost', 'requests']),
+    'requests: counts each request as 1, regardless of its cost. Any other name: what checks say in `units`, such as tokens. Default: cost; always requests for concurrency.',
+    t.matching(
+      'cost, requests, or a name of up to 64 characters from a-z, 0-9 and _',
+      new RegExp(`^(?:cost|requests)$|${unitPattern}`),
+    ),
   ),
   by: t.withDefault('What gets a separate count. Default: [subject].', scopes, [{ kind: 'subject' }]),
   applies: t.withDefault('all: applies to every subject, in addition to its plan.', t.oneOf(['plan', 'all']), 'plan'),
@@ -126,7 +130,7 @@ const schema = t.objectSchema(members, {
     t.implies(hasAlgorithm('keepsEachUnit'), { properties: { size: { maximum: slidingLogSizeMax } } }),
     t.implies({ ...t.has('window'), not: t.has('cooldown') }, { properties: { thresholds: { maxItems: 0 } } }),
     t.implies(t.has('lease'), t.without('block')),
-    t.implies(t.has('unit', 'requests'), t.without('lease')),
+    t.implies({ ...t.has('unit'), not: t.has('unit', 'cost') }, t.without('lease')),
     t.implies(t.has('mode', 'shadow'), { properties: { block: false, onExceed: { const: 'deny' } } }),
     t.implies(t.has('onExceed', 'block'), t.has('block')),
     t.implies(
@@ -229,7 +233,9 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     reader.refuseKey(fields, 'forecast', 'only a limit with `period: day`, `week` or `month` can have a `forecast`')
   }
   if (lease > 0) checkLease(reader, fields, algorithm)
-  if (lease > 0 && values.unit === 'requests') reader.refuseKey(fields, 'lease', 'conflicts with `unit: requests`')
+  const unit = isOfSlots ? 'requests' : values.unit === 'cost' ? undefined : values.unit
+  if (lease > 0 && unit !== undefined && !isOfSlots)
+    reader.refuseKey(fields, 'lease', `conflicts with \`unit: ${unit}\``)
   if (exceed !== undefined) checkOnExceed(reader, fields, exceed)
   if (reader.problemCount > before || algorithm === undefined || span === undefined) return undefined
   if (applies === undefined || settings === undefined || exceed === undefined) return undefined
@@ -243,11 +249,10 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     cooldownMs,
     onExceed: exceed,
     ...settings,
-    ...(isOfSlots || values.unit === 'requests' ? { unit: 'requests' as const } : {}),
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
     ...refusalsOf(reader, fields, values),
-    ...definedFields({ title: values.title, about: values.about }),
+    ...definedFields({ unit, title: values.title, about: values.about }),
     ...(plans.length === 0 ? {} : { plans: plans.map(({ value }) => value) }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }
@@ -261,7 +266,8 @@ function slotSpan(reader: PolicyReader, fields: Fields, { expires, unit }: t.Fou
   const instead = 'a concurrency limit counts requests in flight'
   for (const key of ['window', 'period']) reader.refuseKey(fields, key, `${instead}; remove it`)
   const unitAt = fields.get('unit')
-  if (unit === 'cost' && unitAt !== undefined) reader.problem(unitAt, `must be requests: ${instead}`)
+  if (unit !== undefined && unit !== 'requests' && unitAt !== undefined)
+    reader.problem(unitAt, `must be requests: ${instead}`)
   return { kind: 'window', ms: expires ?? slotMsDefault }
 }
 

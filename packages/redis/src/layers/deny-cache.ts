@@ -55,14 +55,16 @@ export function createDenyCache(inner: LimitStore, options: DenyCacheOptions = {
   /** How often the cache was invalidated: the answer to a request from before that is not cached. */
   let invalidations = 0
 
-  function find({ limits, scope, cost, idempotency }: LimitRequest, nowMs: number): Denial | undefined {
+  function find(request: LimitRequest, nowMs: number): Denial | undefined {
+    const { limits, scope, idempotency } = request
     if (idempotency !== undefined || limits.some(chargesBeyond)) return undefined
     for (const limit of limits) {
+      const cost = costOf(limit, request)
       const denialAt = denialKey(limit, limitKey(limit, scope), cost)
       const denial = denials.get(denialAt)
       if (denial === undefined) continue
       if (nowMs >= denial.endsMs) denials.delete(denialAt)
-      else if (denial.limit === limit && denial.cost <= cost && fitsAll(limits, cost) && isAll(denial, limits, scope)) {
+      else if (denial.limit === limit && denial.cost <= cost && fitsAll(request) && isAll(denial, limits, scope)) {
         return denial
       }
     }
@@ -77,10 +79,11 @@ export function createDenyCache(inner: LimitStore, options: DenyCacheOptions = {
     const answeredMs = monotonicMs()
     if (answeredMs >= endsMs) return
     const keys = request.limits.map((one) => limitKey(one, request.scope))
-    const denialAt = denialKey(limit, limitKey(limit, request.scope), request.cost)
+    const cost = costOf(limit, request)
+    const denialAt = denialKey(limit, limitKey(limit, request.scope), cost)
     const known = denials.get(denialAt)
-    if (known !== undefined && known.limit === limit && known.cost < request.cost && known.endsMs > answeredMs) return
-    denials.set(denialAt, { decision, limit, cost: request.cost, keys, answeredMs, endsMs })
+    if (known !== undefined && known.limit === limit && known.cost < cost && known.endsMs > answeredMs) return
+    denials.set(denialAt, { decision, limit, cost, keys, answeredMs, endsMs })
   }
 
   return {
@@ -111,9 +114,10 @@ export function createDenyCache(inner: LimitStore, options: DenyCacheOptions = {
 }
 
 /** Returns the enforced limit of size 0, which denies every cost above 0, whatever Redis says. */
-function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefined {
-  if (cost === 0 || idempotency !== undefined) return undefined
-  for (const limit of limits) if (limit.size === 0 && refuses(limit)) return limit
+function shutLimit(request: LimitRequest): Limit | undefined {
+  const { limits, idempotency } = request
+  if (idempotency !== undefined) return undefined
+  for (const limit of limits) if (limit.size === 0 && refuses(limit) && costOf(limit, request) > 0) return limit
   return undefined
 }
 
@@ -122,8 +126,8 @@ const denialKey = ({ algorithm }: Limit, key: string, cost: number) =>
   algorithmFacts[algorithm].resetsAtOnce ? key : `${key} ${cost}`
 
 /** If a cost exceeds a capacity, the answer is another: that the request will never be allowed. */
-const fitsAll = (limits: readonly Limit[], cost: number) =>
-  limits.every((limit) => !refuses(limit) || cost <= limit.capacity)
+const fitsAll = (request: LimitRequest) =>
+  request.limits.every((limit) => !refuses(limit) || costOf(limit, request) <= limit.capacity)
 
 const isSame = ({ keys }: Denial, limits: readonly Limit[], scope: ScopeValues) =>
   limits.length === keys.length && limits.every((one, at) => limitKey(one, scope) === keys[at])

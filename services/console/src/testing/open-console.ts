@@ -64,6 +64,9 @@ const decision: DecisionRow = {
   policy: -1,
   retry_ms: 9,
   ip: '',
+  held: {},
+  units: {},
+  basis: '',
   corrects: '00000000-0000-0000-0000-000000000000',
   adjustment: 0,
 }

@@ -1,5 +1,6 @@
-import { settleBody, type settled } from '@weir/api/check.ts'
+import { holdBody, type renewed, settleBody, type settled } from '@weir/api/check.ts'
 import type { Of } from '@weir/api/schema.ts'
+import type { RenewResult, Settlement } from '@weir/core/limits/settlement.ts'
 import type { SettleAnswer, Settling } from '@weir/decide/correct/settle.ts'
 import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -7,7 +8,7 @@ import { forbidden } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer, type CheckPrincipal } from './check/authorize-caller.ts'
 import { bodyReader, checkRoute } from './check/check-body.ts'
 
-const readSettleBody = bodyReader(settleBody)
+const [readSettleBody, readHoldBody] = [bodyReader(settleBody), bodyReader(holdBody)]
 
 /** The longest that an answer asks to wait for a process that settled and did not record; and while Redis is down. */
 const retryAfterSecondsMax = 60
@@ -17,8 +18,9 @@ const ownChecksOnly = forbidden(
   'With its own credential, a subject may only settle its own checks that asked for settle. Use a token with the `check` scope for all others.',
 )
 
-const tooMuch = (settleMax: number): Problem => {
-  const detail = `This credential may settle the decision at a cost of at most ${settleMax}. A token with the \`check\` scope may settle up to the route's settleMax or, if none is set, the size of the largest limit.`
+const tooMuch = ({ settleMax, unit }: Extract<SettleAnswer, { readonly kind: 'too-much' }>): Problem => {
+  const what = unit === undefined ? `a cost of at most ${settleMax}` : `at most ${settleMax} ${unit}`
+  const detail = `This credential may settle the decision at ${what}. A token with the \`check\` scope may settle up to the route's settleMax or, if none is set, the size of the largest limit.`
   return { ...problem('settlement-too-high', 'Settlement too high', 403, detail), cost_max: settleMax }
 }
 
@@ -29,15 +31,11 @@ const unknownDecision = (id: string): Problem => {
   return problem('unknown-decision', 'Unknown decision', 404, detail)
 }
 
-const otherCost = (cost: number): Problem => ({
-  ...problem(
-    'conflict',
-    'Conflict',
-    409,
-    `The decision was settled to a cost of ${cost} already. A decision is settled once.`,
-  ),
-  settled_cost: cost,
-})
+function otherCost({ cost, units = {} }: Extract<SettleAnswer, { readonly kind: 'conflict' }>): Problem {
+  const quantities = Object.entries(units).map(([unit, quantity]) => `, ${quantity} ${unit}`)
+  const detail = `The decision was settled to a cost of ${cost}${quantities.join('')} already. A decision is settled once.`
+  return { ...problem('conflict', 'Conflict', 409, detail), settled_cost: cost }
+}
 
 const unfinished = (why: string): Problem => {
   const detail = `${why} Repeat the request; repeating it is safe.`
@@ -45,42 +43,60 @@ const unfinished = (why: string): Problem => {
 }
 
 /** The subject of the decision; undefined where the credential may not name it. */
-const subjectOf = (principal: CheckPrincipal, { subject }: Of<typeof settleBody>): string | undefined => {
+const subjectOf = (principal: CheckPrincipal, { subject }: Of<typeof holdBody>): string | undefined => {
   if (principal.kind === 'token') return subject
   return subject === undefined || subject === principal.subject.id ? principal.subject.id : undefined
 }
 
-/** `POST /v1/settle`: replaces the charge of a decision by its real cost, once. */
-export function addSettleRoute(app: FastifyInstance, settling: Settling, authorizeCaller: CallerAuthorizer): void {
-  app.post('/v1/settle', checkRoute(settleBody, authorizeCaller), async (request, reply) => {
-    const { principal } = authorizedCheck(request)
-    const read = readSettleBody(request.body)
-    if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))
-    const { id, cost } = read.value
-    const subject = subjectOf(principal, read.value)
-    if (subject === undefined) {
-      return sendProblem(reply, principal.kind === 'token' ? badRequest('Give subject.') : ownDecisionsOnly)
-    }
-    return send(reply, id, await settling.settle({ subject, id, cost, isOwn: principal.kind === 'subject' }))
-  })
+/**
+ * `POST /v1/settle` replaces what a decision was charged, or holds, by what it really used, once; `POST /v1/release` by
+ * nothing; `POST /v1/renew` keeps it held.
+ */
+export function addSettleRoutes(app: FastifyInstance, settling: Settling, authorizeCaller: CallerAuthorizer): void {
+  const add = <Body extends typeof settleBody | typeof holdBody>(
+    path: string,
+    body: Body,
+    read: ReturnType<typeof bodyReader<Body>>,
+    answer: (settlement: Settlement, body: Of<Body>) => Promise<SettleAnswer | RenewResult>,
+  ) =>
+    app.post(path, checkRoute(body, authorizeCaller), async (request, reply) => {
+      const { principal } = authorizedCheck(request)
+      const found = read(request.body)
+      if ('wrong' in found) return sendProblem(reply, badRequest(found.wrong))
+      const { id } = found.value
+      const subject = subjectOf(principal, found.value)
+      if (subject === undefined) {
+        return sendProblem(reply, principal.kind === 'token' ? badRequest('Give subject.') : ownDecisionsOnly)
+      }
+      return send(reply, id, await answer({ subject, id, isOwn: principal.kind === 'subject' }, found.value))
+    })
+  add('/v1/settle', settleBody, readSettleBody, (settlement, { cost, units }) =>
+    settling.settle({ ...settlement, cost, units: units && new Map(Object.entries(units)) }),
+  )
+  add('/v1/release', holdBody, readHoldBody, (settlement) => settling.settle({ ...settlement, isUnused: true }))
+  add('/v1/renew', holdBody, readHoldBody, (settlement) => settling.renew(settlement))
 }
 
-function send(reply: FastifyReply, id: string, answer: SettleAnswer): FastifyReply {
+function send(reply: FastifyReply, id: string, answer: SettleAnswer | RenewResult): FastifyReply {
   switch (answer.kind) {
+    case 'renewed': {
+      const found: Of<typeof renewed> = { id, open_ms: answer.openMs }
+      return reply.header('cache-control', 'no-store').send(found)
+    }
     case 'settled': {
-      const { cost, adjustment, correction = null } = answer
+      const { cost, units, adjustment, correction = null } = answer
       const limits = answer.limits.map(({ resetMs, ...state }) => ({ ...state, reset_ms: resetMs }))
-      const found: Of<typeof settled> = { id, cost, adjustment, correction, limits }
+      const found: Of<typeof settled> = { id, cost, ...(units && { units }), adjustment, correction, limits }
       return reply.header('cache-control', 'no-store').send(found)
     }
     case 'forbidden':
       return sendProblem(reply, ownChecksOnly)
     case 'too-much':
-      return sendProblem(reply, tooMuch(answer.settleMax))
+      return sendProblem(reply, tooMuch(answer))
     case 'unknown':
       return sendProblem(reply, unknownDecision(id))
     case 'conflict':
-      return sendProblem(reply, otherCost(answer.cost))
+      return sendProblem(reply, otherCost(answer))
     case 'busy': {
       const seconds = Math.min(retryAfterSecondsMax, Math.ceil(answer.retryAfterMs / 1_000))
       return sendProblem(reply.header('retry-after', seconds), unfinished('Another process is settling this decision.'))

@@ -84,6 +84,7 @@ export function answerCheck(
     subject: who.subject,
     keyId: who.keyId,
     cost: body.cost ?? route.cost,
+    units: body.units && new Map(Object.entries(body.units)),
     peek: body.peek ?? false,
     named,
     idempotencyKey,
@@ -109,9 +110,12 @@ const otherQuestion = problem(
  * What a check asks, of its body what limits count by. A retry may come from another address, name its subject by a
  * key, and wait for longer.
  */
-function fingerprintOf({ route, method, cost, attributes, settle }: CheckBody, named: NamedValues = new Map()): string {
+function fingerprintOf(
+  { route, method, cost, units, attributes, settle }: CheckBody,
+  named: NamedValues = new Map(),
+): string {
   const body = [...named].filter(([scope]) => scope.startsWith('body:'))
-  const asked = canonicalJson({ route, method, cost, attributes, settle, body } as JsonObject)
+  const asked = canonicalJson({ route, method, cost, ...(units && { units }), attributes, settle, body } as JsonObject)
   return hash('sha256', asked, 'base64url').slice(0, 12)
 }
 
@@ -217,10 +221,11 @@ function whyNotOwn(
   route: Route,
 ): Problem | undefined {
   if (body.ip !== undefined || body.attributes !== undefined || body.body !== undefined) return otherOrigin
-  const { cost = route.cost, peek = false } = body
-  if (peek || cost === route.cost) return undefined
+  const { cost = route.cost, units = {}, peek = false } = body
+  if (peek || (cost === route.cost && body.units === undefined)) return undefined
   if (cost < route.cost) return costTooLow(route.cost)
+  const asked = { cost, units: new Map(Object.entries(units)) }
   const limits = (ip === '' ? resolveWithoutAddress : resolveLimits)(subject, route)
   if (limits.some(({ by }) => !isOfOneSubject(by))) return costShared
-  return limits.some((limit) => costOf(limit, { cost }) > limit.capacity) ? costTooHigh : undefined
+  return limits.some((limit) => costOf(limit, asked) > limit.capacity) ? costTooHigh : undefined
 }
