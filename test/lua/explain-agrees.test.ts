@@ -33,7 +33,7 @@ function drawLimit(random: SeededRandom, name: string, algorithm: Algorithm, blo
   const onExceed = name !== 'a' && random.oneIn(6) ? ({ kind: 'degrade' } as const) : ({ kind: 'deny' } as const)
   // One always refuses: a walk without refusals shows nothing.
   const mode = name !== 'a' && random.oneIn(6) ? 'shadow' : 'enforce'
-  const unit = countsInFlight({ algorithm }) || random.oneIn(5) ? ({ unit: 'requests' } as const) : {}
+  const unit = countsInFlight({ algorithm }) || random.oneIn(5) ? { unit: 'requests' } : {}
   return buildLimit({
     name,
     algorithm,
@@ -63,6 +63,8 @@ const recordOf = (decision: Decision, cost: number, nowMs: number): RecordedDeci
   limits: decision.limits.map(({ resetMs, ...limit }) => ({ ...limit, reset_ms: resetMs, by: {} })),
   retry_ms: decision.reason === 'cost_exceeds_limit' ? -1 : decision.retryAfterMs,
   correction: undefined,
+  held: {},
+  units: {},
 })
 
 const resized = (limits: readonly Limit[], remedies: readonly Remedy[], less?: Remedy): readonly Limit[] =>

@@ -1,4 +1,4 @@
-import { decisionColumns } from '@weir/contracts/decision-columns.ts'
+import { type DecisionRecordV1, decisionColumns } from '@weir/contracts/decision-columns.ts'
 import type { ValueOf } from '@weir/contracts/schema.ts'
 import type { TUnsafe } from 'typebox'
 import { answer, media, operation } from './operation.ts'
@@ -44,6 +44,8 @@ export const shownColumns = [
   'charged',
   'denied_by',
   'ip',
+  'held',
+  'units',
 ] as const
 type Shown = { [Name in (typeof shownColumns)[number]]: TUnsafe<ValueOf<(typeof decisionColumns)[Name]['schema']>> }
 const shown = Object.fromEntries(
@@ -64,7 +66,12 @@ const outcomeRecord = nullable(
   'response of the upstream; null: none, or none yet',
 )
 const corrections = list(
-  object({ id: text('record id'), adjustment: whole('units'), charged: text('yes, no or unknown') }),
+  object({
+    id: text('record id'),
+    adjustment: whole('units'),
+    charged: text('yes, no or unknown'),
+    units: Type.Unsafe<DecisionRecordV1['units']>(decisionColumns.units.schema),
+  }),
   'corrections of this decision',
 )
 /** A decision, as a list and a stream show it. */

@@ -19,6 +19,8 @@ const allowed: RecordedDecision = {
   shadowed_by: '',
   retry_ms: undefined,
   correction: undefined,
+  held: {},
+  units: {},
   limits: [],
 }
 function resetAt(limit: Limit, endMs: number, remaining = 5): string | undefined {
@@ -52,4 +54,22 @@ it('a refusal by no limit says whether the subject was suspended, and why, as fa
   expect(summaryWith({ ...facts, suspended: 'invoice unpaid' })).toContain('was suspended (invoice unpaid)')
   expect(summaryWith(facts)).toContain('was blocked by hand.')
   expect(summaryWith(undefined)).toContain('was blocked by hand or suspended')
+})
+
+it('a refusal by what others hold says so, in the unit of the limit, and promises no wait', () => {
+  const tokens = limitOf({ kind: 'period', unit: 'month' }, { unit: 'tokens', size: 1_000, capacity: 1_000 })
+  const refused: RecordedDecision = {
+    ...allowed,
+    outcome: 'deny',
+    reason: 'limit',
+    denied_by: 'l',
+    retry_ms: 2_000,
+    units: { tokens: 700 },
+    limits: [{ name: 'l', size: 1_000, used: 100, remaining: 600, reset_ms: 90_000, by: {} }],
+  }
+  const facts: PolicyFacts = { limits: [{ limit: tokens, because: ['plan free'] }], plans: [] }
+  const { summary, would_have_allowed: remedies } = explainDecision(refused, facts)
+  expect(summary).toContain('Refused by l: 400 of 1,000 tokens were used, 300 of them only held')
+  expect(summary).toContain('costs 700')
+  expect(remedies).toEqual([{ how: 'size', limit: 'l', at_least: 1_100 }])
 })

@@ -17,7 +17,18 @@ export interface RecordedLimit extends Omit<StoredDecision['limits'][number], 'u
 export interface RecordedDecision
   extends Pick<
     StoredDecision,
-    'ts_ms' | 'plan' | 'cost' | 'count' | 'outcome' | 'reason' | 'mode' | 'charged' | 'denied_by' | 'shadowed_by'
+    | 'ts_ms'
+    | 'plan'
+    | 'cost'
+    | 'count'
+    | 'outcome'
+    | 'reason'
+    | 'mode'
+    | 'charged'
+    | 'denied_by'
+    | 'shadowed_by'
+    | 'held'
+    | 'units'
   > {
   readonly limits: readonly RecordedLimit[]
   /** The promised wait; -1 where waiting does not help; undefined for an admission, and in older records. */
@@ -43,8 +54,10 @@ export interface PolicyFacts {
   readonly suspended?: string | undefined
 }
 
-/** A recorded limit with what the policy said about it, and its part in the decision. */
+/** A recorded limit with what the policy said about it, and its part in the decision. What is held counts as used. */
 export interface JudgedLimit extends RecordedLimit {
+  /** Units of `used` that were only held. */
+  readonly held: number
   /** Undefined where the policy of then is not known, or has no such limit of this size. */
   readonly met: MetLimit | undefined
   /** Units that the request needed of it. */
@@ -74,20 +87,29 @@ export const mayBeBlocked = (limit: JudgedLimit, { reason }: RecordedDecision): 
   return isBlocked(limit) || limit.met === undefined || blockMsMaxOf(limit.met.limit) > 0
 }
 
-/** Whether the wait of a refusal is a guess: nobody knows when another request in flight ends. */
+/** Whether the wait of a refusal is a guess: nobody knows when another request in flight ends, or what it will use. */
 export const isGuess = (judged: readonly JudgedLimit[]): boolean =>
-  judged.some(({ refused, met }) => refused && met !== undefined && countsInFlight(met.limit))
+  judged.some(({ refused, met, held }) => refused && (held > 0 || (met !== undefined && countsInFlight(met.limit))))
+
+/** What is neither used nor left is held, of a limit that has no block to keep it back. */
+function heldOf({ size, used = 0, remaining = 0 }: RecordedLimit, { unit, span, ...limit }: Limit): number {
+  const mayHold = unit !== undefined && unit !== 'requests' && span.kind === 'period'
+  return mayHold && blockMsMaxOf({ ...limit, span }) === 0 ? Math.max(0, size - used - remaining) : 0
+}
 
 /** Returns the limits of a decision, with what refused it. */
 export function judgeLimits(decision: RecordedDecision, policy: PolicyFacts | undefined): readonly JudgedLimit[] {
   const { cost, reason, denied_by: deniedBy, limits } = decision
   const isRefusal = isCountedRefusal(decision)
-  return limits.map((limit): JudgedLimit => {
-    const known = policy?.limits.find(({ limit: { name } }) => name === limit.name)
-    const met = known?.limit.capacity === limit.size ? known : undefined
-    const needed = met === undefined ? cost : costOf(met.limit, decision)
+  const units = new Map([...Object.entries(decision.held), ...Object.entries(decision.units)])
+  return limits.map((recorded): JudgedLimit => {
+    const known = policy?.limits.find(({ limit: { name } }) => name === recorded.name)
+    const met = known?.limit.capacity === recorded.size ? known : undefined
+    const held = met === undefined || recorded.used === undefined ? 0 : heldOf(recorded, met.limit)
+    const limit = held === 0 ? recorded : { ...recorded, used: (recorded.used ?? 0) + held }
+    const needed = met === undefined ? cost : costOf(met.limit, { cost, units })
     const lacks = reason === 'blocked' ? isBlocked(limit) : needed > (freeOf(limit) ?? needed)
     const mayRefuse = met !== undefined && refuses(met.limit)
-    return { ...limit, met, needed, refused: isRefusal && (limit.name === deniedBy || (mayRefuse && lacks)) }
+    return { ...limit, held, met, needed, refused: isRefusal && (limit.name === deniedBy || (mayRefuse && lacks)) }
   })
 }

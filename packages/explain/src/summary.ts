@@ -3,14 +3,18 @@ import type { Reason } from '@weir/core/limits/decision.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import { isGuess, type JudgedLimit, type PolicyFacts, type RecordedDecision } from './recorded-decision.ts'
 
-const units = (value: number) => counted(value, 'unit')
+const units = (value: number, { met }: Partial<Pick<JudgedLimit, 'met'>> = {}) => {
+  const { unit = 'requests' } = met?.limit ?? {}
+  return unit === 'requests' ? counted(value, 'unit') : `${number(value)} ${unit}`
+}
 
-const hadNone = (name: string, cost: number) => `${name} had no capacity for ${units(cost)}`
+const heldText = ({ held }: JudgedLimit) => (held === 0 ? '' : `, ${number(held)} of them only held`)
 
 /** How much of a limit was used, and what the request needed. */
-function standing({ name, size, used, needed }: JudgedLimit): string {
-  if (used === undefined) return hadNone(name, needed)
-  return `${name} had ${number(used)} of ${units(size)} used`
+function standing(limit: JudgedLimit): string {
+  const { name, size, used, needed } = limit
+  if (used === undefined) return `${name} had no capacity for ${units(needed, limit)}`
+  return `${name} had ${number(used)} of ${units(size, limit)} used${heldText(limit)}`
 }
 
 function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit[]): string {
@@ -22,10 +26,10 @@ function refusedByCount(decision: RecordedDecision, judged: readonly JudgedLimit
   const others = judged.filter(({ name, refused }) => refused && name !== deniedBy)
   const also = others.length === 0 ? '' : ` So did ${others.map(standing).join(', ')}.`
   if (first?.used === undefined)
-    return `Refused by ${deniedBy}: it had no capacity for ${units(first?.needed ?? cost)}.${also}`
+    return `Refused by ${deniedBy}: it had no capacity for ${units(first?.needed ?? cost, first)}.${also}`
   const { used, size, needed } = first
   const settled = used > size ? ` (${number(used - size)} over, because of settled costs or a larger size earlier)` : ''
-  return `Refused by ${deniedBy}: ${number(Math.min(used, size))} of ${units(size)} were used${settled} and the request costs ${number(needed)}.${also}`
+  return `Refused by ${deniedBy}: ${number(Math.min(used, size))} of ${units(size, first)} were used${heldText(first)}${settled} and the request costs ${number(needed)}.${also}`
 }
 
 /** What the first limit that refused does beyond refusing. */

@@ -23,8 +23,8 @@ function unmet(limits: readonly Limit[], judged: readonly JudgedLimit[], cost: n
 }
 
 function byCost(refused: readonly JudgedLimit[], assumed: readonly string[]): readonly Remedy[] {
-  // A limit that counts requests takes one, whatever they cost.
-  const free = refused.map((limit) => (limit.met?.limit.unit === 'requests' ? 0 : (freeOf(limit) ?? 0)))
+  // A limit that counts another unit takes as much, whatever the cost.
+  const free = refused.map((limit) => (limit.met?.limit.unit === undefined ? (freeOf(limit) ?? 0) : 0))
   const most = Math.min(...free)
   return most > 0 ? [{ how: 'cost', at_most: most, ...assuming(assumed) }] : []
 }

@@ -11,7 +11,7 @@ const { source } = readScript('forget')
 
 /** What a count of a calendar quota held, as lua/algorithms/fixed-window.lua stores it; undefined for any other. */
 function forgottenOf(limit: Limit | undefined, key: string, value: Buffer | null): ForgottenCount | undefined {
-  if (limit?.span.kind !== 'period' || value?.length !== 17 || value[0] !== 0x66) return undefined
+  if (limit?.span.kind !== 'period' || value === null || value.length < 17 || value[0] !== 0x66) return undefined
   const units = value.readDoubleBE(9)
   return units === 0 ? undefined : { count: hashOfKeyPart(key), end_ms: value.readDoubleBE(1), units }
 }

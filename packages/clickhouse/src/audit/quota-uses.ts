@@ -39,17 +39,19 @@ type UseRow = Readonly<Record<'limit' | 'subject' | 'key_id' | 'route' | 'method
  * charged by a request beyond its capacity; where the record names another limit, it may have been charged, and is left
  * out. What was settled or given back changes the decision's own units, in every limit that it was charged to: its
  * correction bears the decision's time, so both are read from the same span. A decision is corrected once; a second
- * record of that says the same.
+ * record of that says the same. Of other units than the cost counts what was used, or is held until that is known.
  */
 function usesQuery(named: readonly string[]): string {
   const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
   return `SELECT toString(l.name) AS limit, d.subject AS subject, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
-      toString(sum(toInt128(d.cost * d.count) + c.adjustment)) AS units
+      transform(limit, {names:Array(String)}, {counted:Array(String)}, '') AS counted,
+      toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(d.count),
+        toInt128(if(notEmpty(c.units), c.units[counted], d.held[counted] + d.units[counted]))))) AS units
     FROM decisions AS d ARRAY JOIN d.limits AS l
     LEFT ANY JOIN (
-      SELECT d.corrects AS id, any(d.adjustment) AS adjustment FROM decisions AS d
-      WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND d.adjustment != 0
+      SELECT d.corrects AS id, any(d.adjustment) AS adjustment, any(d.units) AS units FROM decisions AS d
+      WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND (d.adjustment != 0 OR notEmpty(d.units))
       GROUP BY id
     ) AS c ON c.id = d.id
     WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count > 0
@@ -85,6 +87,7 @@ export async function askKnownUnits(
       from: nowMs - longestMs[first.unit],
       now: nowMs,
       names: group.map(({ limit }) => limit.name),
+      counted: group.map(({ limit: { unit = '' } }) => unit),
       passing: passing.map(({ limit }) => limit.name),
     })
     for (const row of rows) uses.push(useOf(row))

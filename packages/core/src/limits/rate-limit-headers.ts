@@ -102,7 +102,9 @@ function stateUnknown(decision: Decision, limits: readonly Limit[]): string {
 }
 
 function policyItem(limit: Limit): string {
-  const item = `"${limit.name}";q=${Math.min(limit.size, integerMax)}`
+  const { unit = 'requests' } = limit
+  const qu = unit === 'requests' ? '' : `;qu="${unit}"`
+  const item = `"${limit.name}";q=${Math.min(limit.size, integerMax)}${qu}`
   if (countsInFlight(limit)) return `${item};qu="concurrent-requests"`
   const seconds = windowSeconds(limit.span)
   return seconds === undefined ? item : `${item};w=${seconds}`
