@@ -64,6 +64,7 @@ export const parts: readonly Part[] = [
     pages: {
       Policy: 'docs/policy.md',
       Algorithms: 'docs/limits.md',
+      'Holds and slots': 'docs/holds.md',
       'Why a request was refused': 'docs/why.md',
       Blocks: 'docs/blocks.md',
       'Admin API': 'docs/admin-api.md',
