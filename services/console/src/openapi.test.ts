@@ -153,7 +153,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['/v1/tokens', '/v1/tokens'],
   ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
   ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
-  ['/v1/decisions?limit=5&status=200&corrected=true', '/v1/decisions'],
+  ['/v1/decisions?limit=5&status=200&corrected=true&unsettled=true', '/v1/decisions'],
   ['/v1/decisions?status=ok', '/v1/decisions'],
   ['/v1/decisions/stream?of=all', '/v1/decisions/stream'],
   [`/v1/decisions/${knownDecision}`, '/v1/decisions/{id}'],

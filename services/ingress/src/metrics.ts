@@ -109,6 +109,10 @@ export function registerApps(
       help: 'Requests waiting for capacity in a limit',
       read: () => decisionService.delays.waiting,
     },
+    weir_slots_held: {
+      help: 'Slots of requests in flight through this process',
+      read: () => decisionService.slots.held,
+    },
     weir_corrections_total: {
       help: 'Correction records of settled or refunded decisions',
       read: () => settling.counters.recorded,

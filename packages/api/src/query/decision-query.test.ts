@@ -16,6 +16,7 @@ it('asks for the last hour unless told otherwise', () => {
       toMs: nowMs,
       statuses: [],
       corrected: false,
+      unsettled: false,
       limit: 100,
     },
   })

@@ -30,6 +30,8 @@ export interface DecisionQuery extends DecisionFilter {
   readonly statuses: readonly number[]
   /** Only those that were corrected later. */
   readonly corrected: boolean
+  /** Only those that hold units and were not settled. */
+  readonly unsettled: boolean
   /** The rows of a page. */
   readonly limit: number
 }
@@ -78,12 +80,10 @@ export function parseDecisionQuery(given: GivenParameters, nowMs: number, isNarr
   }
   const status = (value: string) => readNumber({ name: 'status', value, min: 100, max: 999 }, problems)
   const statuses = [...new Set(listOf(Object.hasOwn(given, 'status') ? given.status : undefined).map(status))]
-  const { corrected, limit = '100' } = params
+  const { corrected, unsettled, limit = '100' } = params
+  const flags = { corrected: corrected === 'true', unsettled: unsettled === 'true' }
   if (problems.length > 0) return { kind: 'problems', problems: [...new Set(problems)] }
-  return {
-    kind: 'query',
-    query: { ...filter, fromMs, toMs, statuses, corrected: corrected === 'true', limit: Number(limit) },
-  }
+  return { kind: 'query', query: { ...filter, fromMs, toMs, statuses, ...flags, limit: Number(limit) } }
 }
 
 /** A decision as its reader sees it. */

@@ -147,6 +147,7 @@ export const decisionParameters = {
     ),
   ),
   corrected: optional(flag('only decisions whose cost was corrected later', { default: false })),
+  unsettled: optional(flag('only decisions that hold units and were not settled', { default: false })),
   ...spanQuery('an hour', '. At most 24 hours after `from`, or 31 days with `subject`, `key_id` or `ip`'),
   time_zone: zone,
   limit: optional(pageQuery.limit),

@@ -29,6 +29,9 @@ const answered = `o.ts >= ${timeOf('from')} - INTERVAL 1 MINUTE AND o.ts < ${tim
 function conditionsOf(reach: Reach, query: DecisionQuery) {
   const within = withinReach(reach, 'd.subject')
   const filters = filtersOf((name) => seenColumn(name, reach, (column) => `d.${column}`), query)
+  // A correction has the time of the decision that it corrects.
+  const corrected = `(SELECT c.subject, c.corrects FROM decisions AS c
+    WHERE ${withinTime('c.ts')} AND c.count = 0 AND ${withinReach(reach, 'c.subject').sql})`
   const sql = [
     `${withinTime('d.ts')} AND d.count > 0 AND ${within.sql}`,
     ...filters.sql,
@@ -37,11 +40,8 @@ function conditionsOf(reach: Reach, query: DecisionQuery) {
       ? `AND (d.subject, d.id) IN (SELECT o.subject, o.id FROM outcomes AS o
          WHERE ${answered} AND ${withinReach(reach, 'o.subject').sql} AND o.status IN {statuses:Array(UInt16)})`
       : '',
-    // A correction has the time of the decision that it corrects.
-    query.corrected
-      ? `AND (d.subject, d.id) IN (SELECT c.subject, c.corrects FROM decisions AS c
-         WHERE ${withinTime('c.ts')} AND c.count = 0 AND ${withinReach(reach, 'c.subject').sql})`
-      : '',
+    query.corrected ? `AND (d.subject, d.id) IN ${corrected}` : '',
+    query.unsettled ? `AND notEmpty(d.held) AND (d.subject, d.id) NOT IN ${corrected}` : '',
   ]
   const { fromMs: from, toMs: to, minCost: min_cost, statuses } = query
   return { sql: sql.join('\n'), params: { from, to, min_cost, statuses, ...within.params, ...filters.params } }
