@@ -15,15 +15,18 @@ import { runWeir } from '../../support/weir-up.ts'
 
 const policy = `
 version: 1
-plans: { free: { limits: [minute, day, month, per-route] } }
+plans: { free: { limits: [minute, day, month, per-route] }, ai: { limits: [tokens, calls] } }
 limits:
   minute: { algorithm: fixed_window, size: 100, window: 1m }
   day: { algorithm: fixed_window, size: 5000, period: day }
   month: { algorithm: fixed_window, size: 90000, period: month }
   per-route: { algorithm: fixed_window, size: 400, period: day, by: [subject, route] }
   per-team: { algorithm: fixed_window, size: 400, period: day, by: [subject, "header:x-team"], applies: all }
+  tokens: { algorithm: fixed_window, size: 90000, period: month, unit: tokens }
+  calls: { algorithm: fixed_window, size: 90000, period: day, unit: requests }
 subjects:
   acme: { plan: free }
+  gpt: { plan: ai }
   himal: { plan: free, timeZone: Asia/Kathmandu }
 `
 
@@ -56,6 +59,8 @@ const standing = async () =>
         'weir:1:{acme}:per-route:route=POST%20%2Fv1%2Fsearch',
         'weir:1:{himal}:day',
         'weir:1:{himal}:month',
+        'weir:1:{gpt}:tokens',
+        'weir:1:{gpt}:calls',
       ].map(async (key) => [key.slice('weir:1:'.length), await usedOf(key)]),
     ),
   )
@@ -68,6 +73,8 @@ const restored = {
   '{acme}:per-route:route=POST%20%2Fv1%2Fsearch': 10,
   '{himal}:day': 4,
   '{himal}:month': 4,
+  '{gpt}:tokens': 177,
+  '{gpt}:calls': 3,
 }
 
 describe('an empty Redis', () => {
@@ -95,7 +102,19 @@ describe('a Redis that lost everything in mid-day', () => {
     // As `refundOn` records it: without limits, and written again by the process that took over.
     const correction = { corrects: corrected.id, adjustment: -5 }
     const refund = decisionInput({ ...acme, id: uuidv7(nowMs), cost: 0, count: 0, charged: 'no', correction })
+    const ofUnits = [
+      { name: 'tokens', unit: 'month' },
+      { name: 'calls', unit: 'day' },
+    ] as const
+    const gpt = { subject: 'gpt', tsMs: nowMs, cost: 9 }
+    const held = decisionInput({ ...gpt, held: { tokens: 400 } }, ofUnits)
+    const used = { held: { tokens: 400 }, units: { tokens: 120 }, basis: 'reported' } as const
+    const settled = { ...gpt, id: uuidv7(nowMs), cost: 0, count: 0, correction: { corrects: held.id, adjustment: 0 } }
     await record([
+      held,
+      decisionInput({ ...settled, ...used }, ofUnits),
+      decisionInput({ ...gpt, held: { tokens: 50 } }, ofUnits),
+      decisionInput({ ...gpt, units: { tokens: 7 }, basis: 'reported' }, ofUnits),
       ...Array.from({ length: 4 }, () => decisionInput(acme, quotas())),
       decisionInput({ ...acme, ...search }, quotas()),
       decisionInput({ ...acme, ...search }, quotas()),
@@ -131,15 +150,23 @@ describe('a Redis that lost everything in mid-day', () => {
     expect(await readMetric(admin.ops, 'weir_redis_losses_total')).toBe(3)
   })
 
+  it('lists what is held and was never settled', async () => {
+    const { body } = await admin.ask('GET /v1/decisions?unsettled=true')
+    expect(body).toMatchObject({ rows: [{ subject: 'gpt', held: { tokens: 50 }, units: {} }] })
+    const { body: corrected } = await admin.ask('GET /v1/decisions?corrected=true&subject=gpt')
+    const correction = { adjustment: 0, units: { tokens: 120 } }
+    expect(corrected).toMatchObject({ rows: [{ held: { tokens: 400 }, corrections: [correction] }] })
+  })
+
   it('has them back at once when a person asks for it, also without a console', async () => {
     const file = join(stack.kafka.dir, 'weir.yaml')
     await stack.redis.flushall()
     const { code, stdout, stderr } = await runWeir(['restore-quotas', '--policy', file, '--json'], stack.environment)
     expect([code, stderr]).toEqual([0, expect.stringContaining('per-team unchanged: it counts by header:x-team')])
-    expect(JSON.parse(stdout)).toMatchObject({ counts: 7, left: [{ name: 'per-team' }] })
+    expect(JSON.parse(stdout)).toMatchObject({ counts: 9, left: [{ name: 'per-team' }] })
     expect(await standing()).toEqual(restored)
     const again = await runWeir(['restore-quotas'], { ...stack.environment, ...admin.environment })
-    expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('7 counts checked, 0 raised')])
+    expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('9 counts checked, 0 raised')])
   })
 
   it('has no quota back that was reset, and the others', async () => {
