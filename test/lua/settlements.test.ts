@@ -11,6 +11,7 @@ import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, test } from 'vitest'
 import { forTest } from '../support/opened.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
+import { until } from '../support/until.ts'
 
 const minuteMs = 60_000
 const dayMs = 86_400_000
@@ -272,4 +273,31 @@ test('a marker is kept with the charge whole or not at all, and always expires',
   const wrong = ask({ limits: [limitOf('token_bucket')] }, { ttlMs: dayMs + 1 })
   await expect(store.decide(wrong)).rejects.toThrow('to be settled')
   expect(await redis.exists(settlementKey(subject, wrong.reservation.id))).toBe(0)
+})
+
+test('what a Redis has forgotten of the last settlements is done again once it is back, and nothing twice', async () => {
+  const { redis, store, subject, ask, used, settlements } = await open()
+  const span = { kind: 'period', unit: 'month' } as const
+  const tokens = buildLimit({ name: 'tokens', unit: 'tokens', size: 1_000, capacity: 1_000, span })
+  const units = (count: number) => new Map([['tokens', count]])
+  const held = ask({ limits: [tokens, limitOf('fixed_window')], units: units(400) })
+  const { id } = held.reservation
+  await store.decide(held)
+  const keys = await redis.keys(`weir:1:{${subject}}*`)
+  const before = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))
+  await settlements.settle({ subject, id, cost: 3, units: units(120) })
+  await settlements.confirmRecorded({ subject, id })
+  expect(await used(held)).toEqual([120, 3])
+  for (const _ of [1, 2]) {
+    for (const [at, key] of keys.entries()) await redis.restore(key, dayMs, before[at] ?? '', 'REPLACE')
+    expect(await used(held)).toEqual([0, 1])
+    redis.disconnect(true)
+    await until(async () => `${await used(held)}` === '120,3', 10_000)
+  }
+  redis.disconnect(true)
+  await until(async () => (await redis.ping().catch(() => '')) === 'PONG', 10_000)
+  expect(await settlements.settle({ subject, id, cost: 3, units: units(120) })).toMatchObject({
+    isRecordPending: false,
+  })
+  expect(await used(held)).toEqual([120, 3])
 })

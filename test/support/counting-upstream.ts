@@ -25,6 +25,7 @@ export async function startCountingUpstream() {
   return {
     url: `http://127.0.0.1:${port}`,
     most,
+    inFlight: (subject: string) => inFlight.get(subject) ?? 0,
     endHeld() {
       for (const response of held) response.end()
       held.clear()

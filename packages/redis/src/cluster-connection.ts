@@ -52,6 +52,7 @@ export class ClusterConnection {
   #isAsking = false
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
+  readonly #onReady: (() => void)[] = []
 
   constructor(seeds: readonly ServerAddress[], connect: (server: ServerAddress) => Redis) {
     this.#seeds = seeds
@@ -79,6 +80,11 @@ export class ClusterConnection {
     return found ?? (isWhole ? undefined : 'the Cluster does not report a master for every slot')
   }
 
+  /** Calls it when a server is connected to again, and when slots have another master: either may lack last writes. */
+  on(_: 'ready', run: () => void): void {
+    this.#onReady.push(run)
+  }
+
   serverOf(slot: number): Redis | undefined {
     const redis = this.#slots[slot]
     if (redis === undefined) this.refresh()
@@ -97,6 +103,7 @@ export class ClusterConnection {
     const redis = this.#connect(address)
     redis.on('ready', () => {
       if (this.status !== 'ready') this.refresh()
+      else for (const run of this.#onReady) run()
     })
     redis.on('close', () => this.refresh())
     this.#nodes.set(name, { redis, lastNamedMs: performance.now() })
@@ -159,11 +166,14 @@ export class ClusterConnection {
   /** False if the node does not know of any slot: it is not part of the Cluster yet, or not any more. */
   #learn(answer: readonly unknown[], asked: ServerAddress): boolean {
     const ranges = answer.map((line) => parseRange(line, asked)).filter((range) => range !== undefined)
+    let isOther = false
     for (const { first, last, master } of ranges) {
       const redis = this.at(nameOf(master))
       if (redis === undefined) continue
+      isOther ||= this.#slots[first] !== redis
       for (let slot = Math.max(0, first); slot <= last && slot < slotCount; slot += 1) this.#hold(slot, redis)
     }
+    if (isOther) for (const run of this.#onReady) run()
     if (ranges.length > 0) this.#dropOld(performance.now() - keptMs)
     return ranges.length > 0
   }

@@ -44,6 +44,20 @@ const repeatedMs = 900_000
 /** Somebody else was quicker, or a slot has moved: a few times in a row at most. */
 const attemptsMax = 5
 
+/**
+ * A Redis that fails over may have forgotten what it answered in this time: it is settled again. More settlements than a
+ * process makes then are not kept.
+ */
+const [forgottenMs, recentMax] = [10_000, 20_000]
+
+/** A decision that this process settled a moment ago. */
+interface Recent {
+  readonly settlement: Settlement
+  readonly settledMs: number
+  /** Nobody waits for its record any more. */
+  isRecorded: boolean
+}
+
 /** Why a decision is not settled, although it could be. */
 type Refused = Extract<SettlementResult, { readonly kind: 'forbidden' | 'too-much' }>
 
@@ -51,16 +65,57 @@ type Refused = Extract<SettlementResult, { readonly kind: 'forbidden' | 'too-muc
 export class RedisSettlements {
   readonly #options: Required<SettlementsOptions>
   readonly #script = readScript('settle')
+  /** By the key of the marker, the oldest first. */
+  readonly #recent = new Map<string, Recent>()
+  /** How often the connection came back, and after how many of these all was settled again. */
+  readonly #returns = { seen: 0, done: 0, isRunning: false }
 
   constructor(options: SettlementsOptions) {
     this.#options = { graceMs: graceMsDefault, answerMs: answerMsDefault, now: () => undefined, ...options }
+    const { redis } = options
+    redis.on('ready', () => {
+      this.#returns.seen += 1
+      void this.#settleAgain()
+    })
   }
 
   async settle(settlement: Settlement): Promise<SettlementResult> {
     const key = settlementKey(settlement.subject, settlement.id)
     const unavailable = { kind: 'unavailable' } as const
     const settled = this.#settle(key, settlement).catch(() => unavailable)
-    return await withTimeout(settled, this.#options.answerMs, unavailable)
+    const result = await withTimeout(settled, this.#options.answerMs, unavailable)
+    if (result.kind === 'settled') this.#remember(key, settlement, !result.isRecordPending)
+    return result
+  }
+
+  #remember(key: string, settlement: Settlement, isRecorded: boolean): void {
+    const settledMs = performance.now()
+    for (const [old, { settledMs: oldMs }] of this.#recent) {
+      if (settledMs - oldMs <= forgottenMs && this.#recent.size < recentMax) break
+      this.#recent.delete(old)
+    }
+    this.#recent.delete(key)
+    this.#recent.set(key, { settlement, settledMs, isRecorded })
+  }
+
+  /**
+   * After a reconnect: what Redis has forgotten of the last settlements is done again, and nothing twice. Those whose
+   * record is still to be written are settled again once it is confirmed.
+   */
+  async #settleAgain(): Promise<void> {
+    const returns = this.#returns
+    if (returns.isRunning) return
+    returns.isRunning = true
+    while (returns.done < returns.seen) {
+      returns.done = returns.seen
+      for (const [key, { settlement, isRecorded }] of [...this.#recent]) {
+        if (!isRecorded) continue
+        await this.#settle(key, settlement)
+          .then(() => this.#confirm(key))
+          .catch(() => undefined)
+      }
+    }
+    returns.isRunning = false
   }
 
   /**
@@ -68,8 +123,15 @@ export class RedisSettlements {
    * pending until a later call, and another process may write it again.
    */
   async confirmRecorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
-    const isConfirmed = this.#confirm(settlementKey(subject, id)).catch(() => false)
-    return await withTimeout(isConfirmed, this.#options.answerMs, false)
+    const key = settlementKey(subject, id)
+    const isConfirmed = await withTimeout(
+      this.#confirm(key).catch(() => false),
+      this.#options.answerMs,
+      false,
+    )
+    const recent = this.#recent.get(key)
+    if (isConfirmed && recent !== undefined) recent.isRecorded = true
+    return isConfirmed
   }
 
   /** Keeps a decision that is not settled open for as long again, and its slots taken: a day from it at most. */
@@ -104,6 +166,11 @@ export class RedisSettlements {
   async #confirm(key: string): Promise<boolean> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const marker = await this.#read(key)
+      const forgotten = marker?.phase === phases.OPEN ? this.#recent.get(key) : undefined
+      if (forgotten !== undefined) {
+        await this.#settle(key, forgotten.settlement)
+        continue
+      }
       if (marker?.phase !== phases.RECORD_PENDING) return true // it waits for no record, or not any more
       if ((await this.#replace(marker, recordedMarker(marker), key)) !== undefined) return true
     }
