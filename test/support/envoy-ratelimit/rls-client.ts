@@ -1,10 +1,5 @@
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { type Client, credentials, loadPackageDefinition, Metadata } from '@grpc/grpc-js'
-import { load } from '@grpc/proto-loader'
-import { findProgram } from '@weir/local-programs/find-program.ts'
-import { envoyProtos } from '../programs/test-programs.ts'
+import { type Client, credentials, Metadata } from '@grpc/grpc-js'
+import { loadRls } from './load-rls.ts'
 
 /** A pair of a descriptor, as Envoy's actions make them. */
 export interface Entry {
@@ -73,55 +68,11 @@ type RlsPackage = {
 /** An answer that takes longer is none. */
 const deadlineMs = 20_000
 
-/** What Envoy 1.40 sends in place of the file of the same name, which the protos that can be had do not know yet. */
-const newerName = 'envoy/extensions/common/ratelimit/v3/ratelimit.proto'
-const newer = `syntax = "proto3";
-package envoy.extensions.common.ratelimit.v3;
-
-import "envoy/type/v3/ratelimit_unit.proto";
-import "google/protobuf/wrappers.proto";
-
-message RateLimitDescriptor {
-  message Entry {
-    string key = 1;
-    string value = 2;
-  }
-
-  message RateLimitOverride {
-    uint32 requests_per_unit = 1;
-    envoy.type.v3.RateLimitUnit unit = 2;
-  }
-
-  repeated Entry entries = 1;
-  RateLimitOverride limit = 2;
-  google.protobuf.UInt64Value hits_addend = 3;
-  bool is_negative_hits = 4;
-}
-`
-
-async function writeNewer(): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-protos-'))
-  await mkdir(dirname(join(dir, newerName)), { recursive: true })
-  await writeFile(join(dir, newerName), newer)
-  return dir
-}
-
 /**
  * A client of the rate limit service v3 as Envoy's own rls.proto describes it. `address` is `host:port`, without TLS.
  */
 export async function createRlsClient(address: string): Promise<RlsClient> {
-  const definition = await load('envoy/service/ratelimit/v3/rls.proto', {
-    includeDirs: [
-      await writeNewer(),
-      await findProgram(envoyProtos, { environment: process.env, tell: () => undefined }),
-    ],
-    keepCase: true,
-    longs: Number,
-    enums: String,
-    defaults: true,
-    arrays: true,
-  })
-  const { envoy } = loadPackageDefinition(definition) as unknown as RlsPackage
+  const { envoy } = (await loadRls()) as unknown as RlsPackage
   const stub = new envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure())
   return {
     shouldRateLimit(request, metadata = {}) {

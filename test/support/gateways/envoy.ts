@@ -45,6 +45,10 @@ export const startEnvoyWith = (file: string, replacements: readonly (readonly [s
     }
   })
 
+/** Envoy with a configuration of the test's own, which is given the port to listen on. */
+export const startEnvoyFrom = (configOf: (port: number) => object): Promise<Gateway> =>
+  startGateway(async (port) => ({ files: { 'envoy.yaml': JSON.stringify(configOf(port)) }, command }))
+
 /** With its own shared memory and one thread for requests: other tests and other Envoys run beside it. */
 const command = (dir: string): readonly [string, ...string[]] => [
   ...(['envoy', '--disable-hot-restart', '--concurrency', '1'] as const),
