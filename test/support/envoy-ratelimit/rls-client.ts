@@ -47,13 +47,22 @@ export interface RlsResponse {
 
 export interface RlsClient {
   /** Rejects with grpc-js's ServiceError, whose `code` and `details` say why. */
-  shouldRateLimit(request: RlsRequest, metadata?: Readonly<Record<string, string>>): Promise<RlsResponse>
+  shouldRateLimit(
+    request: RlsRequest,
+    metadata?: Readonly<Record<string, string>>,
+    until?: { readonly signal?: AbortSignal; readonly deadlineMs?: number },
+  ): Promise<RlsResponse>
   close(): void
 }
 
 type Answered = (error: Error | null, response: RlsResponse) => void
 type RlsStub = Client & {
-  shouldRateLimit(request: RlsRequest, metadata: Metadata, options: { deadline: number }, answered: Answered): void
+  shouldRateLimit(
+    request: RlsRequest,
+    metadata: Metadata,
+    options: { deadline: number },
+    answered: Answered,
+  ): { cancel(): void }
 }
 type RlsPackage = {
   readonly envoy: {
@@ -66,7 +75,7 @@ type RlsPackage = {
 }
 
 /** An answer that takes longer is none. */
-const deadlineMs = 20_000
+const longestMs = 20_000
 
 /**
  * A client of the rate limit service v3 as Envoy's own rls.proto describes it. `address` is `host:port`, without TLS.
@@ -75,14 +84,15 @@ export async function createRlsClient(address: string): Promise<RlsClient> {
   const { envoy } = (await loadRls()) as unknown as RlsPackage
   const stub = new envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure())
   return {
-    shouldRateLimit(request, metadata = {}) {
+    shouldRateLimit(request, metadata = {}, { signal, deadlineMs = longestMs } = {}) {
       const sent = new Metadata()
       for (const [name, value] of Object.entries(metadata)) sent.set(name, value)
       return new Promise((resolve, reject) => {
-        stub.shouldRateLimit(request, sent, { deadline: Date.now() + deadlineMs }, (error, response) => {
+        const call = stub.shouldRateLimit(request, sent, { deadline: Date.now() + deadlineMs }, (error, response) => {
           if (error === null) resolve(response)
           else reject(error)
         })
+        signal?.addEventListener('abort', () => call.cancel())
       })
     },
     close: () => stub.close(),

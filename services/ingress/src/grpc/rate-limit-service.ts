@@ -1,4 +1,5 @@
 import { type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { unlimitedDecision } from '@weir/core/limits/limit-store.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import { limitsOf } from '@weir/decide/limits/limit-request.ts'
@@ -34,23 +35,23 @@ export function createShouldRateLimit(
 ) {
   const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
   const decide = async (
-    request: RateLimitRequest,
+    call: Call,
     startedAt: number,
     trace: RequestTrace | undefined,
   ): Promise<RateLimitResponse | { readonly wrong: string }> => {
+    const { request } = call
     const { view } = ports.policy
     const parts = readQuestions(view, request, ports.clock.nowMs())
     if ('kind' in parts) return { wrong: parts.detail }
     // All of them are in one call to Redis, in their order.
-    const answers = await Promise.all(parts.map((part) => answerPart(view, part, startedAt, trace)))
+    const answers = await Promise.all(parts.map((part) => answerPart(view, part, { call, startedAt, trace })))
     return joinAnswers(answers, parts, request.descriptors.length)
   }
 
   async function answerPart(
     view: PolicyView,
     { question, hits, descriptors: { length: count } }: QuestionPart,
-    startedAt: number,
-    trace: RequestTrace | undefined,
+    { call, startedAt, trace }: { call: Call; startedAt: number; trace: RequestTrace | undefined },
   ): Promise<RateLimitResponse> {
     if (question.kind === 'refused') return refusalOf(question.detail, count)
     const { ip, route, method } = question
@@ -68,7 +69,10 @@ export function createShouldRateLimit(
     if (hits === 'asked')
       return answerOf(await decisionService.decide({ ...asked, peek: isPeek }), count, question, ports)
     const used = { ...asked, limits: limitsOf({ ...asked, peek: false }).map(chargedBeyond), peek: false }
-    return answerOf(asRefusal(await decisionService.decide(used)), count, question, ports)
+    const recorded = await decisionService.decide(used)
+    const slots = used.limits.filter(countsInFlight)
+    if (slots.length > 0 && isLeft(call, startedAt)) await decisionService.giveBack({ ...used, limits: slots })
+    return answerOf(asRefusal(recorded), count, question, ports)
   }
 
   const { traces } = ports
@@ -88,7 +92,7 @@ export function createShouldRateLimit(
       return
     }
     const trace = beginTrace(call, startedAt)
-    decide(call.request, startedAt, trace).then(
+    decide(call, startedAt, trace).then(
       (found) => {
         trace?.end({}, false)
         if ('wrong' in found) answer({ code: status.INVALID_ARGUMENT, details: found.wrong })
@@ -101,6 +105,16 @@ export function createShouldRateLimit(
       },
     )
   }
+}
+
+/**
+ * Returns whether the gateway gave the call up because its client hung up. Envoy then never gives the call's slots
+ * back, although it does so after its own timeout. Both cancel the call, the timeout some milliseconds before or after
+ * the deadline that Weir knows. So only a call that ended in the first half of its time counts as left by a client.
+ */
+function isLeft(call: Call, startedAt: number): boolean {
+  const waitedMs = performance.now() - startedAt
+  return call.cancelled && Number(call.getDeadline()) - Date.now() > waitedMs
 }
 
 /**

@@ -1,0 +1,57 @@
+import { status } from '@grpc/grpc-js'
+import type { SlotStore } from '@weir/core/limits/limit-store.ts'
+import { createMemoryDecisionLog } from '@weir/decide/testing/memory-decision-log.ts'
+import { expect, test } from 'vitest'
+import { createRlsClient, type RlsRequest } from '../../support/envoy-ratelimit/rls-client.ts'
+import { openWeirApps } from '../../support/gateways/weir-apps.ts'
+import { forTest } from '../../support/opened.ts'
+import { until } from '../../support/until.ts'
+
+const policy = `
+version: 1
+limits:
+  in-flight: { algorithm: concurrency, size: 2, expires: 5m, by: ["attribute:user"] }
+  tokens: { algorithm: fixed_window, size: 10, window: 7d, by: ["attribute:user"] }
+routes:
+  - { match: "DESCRIPTOR /llm/user/:user", limits: [in-flight, tokens], beyond: charge }
+`
+const of = (value: number): RlsRequest => ({
+  domain: 'llm',
+  descriptors: [{ entries: [{ key: 'user', value: 'ann' }], hits_addend: { value } }],
+})
+
+interface End {
+  readonly signal?: AbortSignal
+  readonly deadlineMs?: number
+}
+
+/** A call takes slots and tokens, and ends while its answer waits for a slow disk. Returns what is given back. */
+async function givenBackAfter(end: End, leave?: () => void) {
+  const log = createMemoryDecisionLog()
+  const disk = Promise.withResolvers<boolean>()
+  log.writtenInTime = () => disk.promise
+  const released: string[] = []
+  const release: SlotStore['release'] = async ({ request: { limits, cost } }) =>
+    released.push(...limits.map(({ name }) => `${name} ${cost}`))
+  const weir = await forTest(openWeirApps(policy, log, { renew: async () => 0, release }))
+  const client = await forTest(createRlsClient(weir.grpc))
+  const taken = client.shouldRateLimit(of(2), {}, end).catch(({ code }: { readonly code: number }) => code)
+  await until(() => log.records.length === 1)
+  leave?.()
+  const code = await taken
+  // A later call on the same connection: by its answer, the end of the one before has arrived.
+  await client.shouldRateLimit(of(0))
+  disk.resolve(true)
+  await client.shouldRateLimit(of(0))
+  return { code, released }
+}
+
+test('Slots of a call that is given up before its answer are given back, because Envoy does not: its client hung up', async () => {
+  const client = new AbortController()
+  const ended = await givenBackAfter({ signal: client.signal }, () => client.abort())
+  expect(ended).toEqual({ code: status.CANCELLED, released: ['in-flight 2'] })
+})
+
+test('Slots of a call that took longer than the gateway waits are not, because Envoy gives them back', async () => {
+  expect(await givenBackAfter({ deadlineMs: 200 })).toEqual({ code: status.DEADLINE_EXCEEDED, released: [] })
+})
