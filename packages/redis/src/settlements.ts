@@ -45,8 +45,8 @@ const repeatedMs = 900_000
 const attemptsMax = 5
 
 /**
- * A Redis that fails over may have forgotten what it answered in this time: it is settled again. More settlements than a
- * process makes then are not kept.
+ * A Redis that fails over may have forgotten what it answered in this time, so that is settled again. No process
+ * settles more decisions meanwhile.
  */
 const [forgottenMs, recentMax] = [10_000, 20_000]
 
