@@ -86,7 +86,7 @@ function obstacleOf({ domain, match, rule }: DomainRule & { readonly match: stri
   if (long !== undefined)
     return [`${JSON.stringify(long)} has more than ${nameLengthMax} characters or a control character`, 'Rename it.']
   if (parseMatch(match) === undefined)
-    return [`${match}: no route can match this`, 'Shorten the texts: a route has at most 256 characters.']
+    return [`${match}: no route can match this`, 'Shorten the texts: a route has at most 1,024 characters.']
   if (odd !== undefined)
     return [
       `the key ${JSON.stringify(odd)} cannot be used in \`by\``,

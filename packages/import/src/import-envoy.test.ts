@@ -164,7 +164,7 @@ test('what a policy cannot say is left out with its line and what to do', () => 
 domain: d
 descriptors:
 - { key: "key*", ${hour} }
-- { key: k, value: ${'x'.repeat(300)}, ${hour} }
+- { key: k, value: ${'x'.repeat(1_100)}, ${hour} }
 - { key: "a key", ${hour} }
 - ${nine}
 - { key: p, value: "a*", ${hour} }

@@ -16,6 +16,8 @@ import * as t from './value-types.ts'
 /** Routes of a policy: a table that people can still read, and a matcher that stays small. */
 const routesMax = 10_000
 const templateLengthMax = 256
+/** Gateways name descriptors by routes of their own, percent-encoded. */
+const descriptorLengthMax = 1_024
 const statusesMax = 16
 const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id" or "* /files/*"'
 /** Path segments of routes, and of routes for descriptors. */
@@ -24,11 +26,11 @@ const anyValue = ':[A-Za-z_]\\w{0,63}'
 const anyVerb = '(:[\\w.~-]{1,64})?'
 const matchPattern = [
   `^${descriptorMethod} (/(${anyValue}|${plain}\\*?)){3,}$`,
-  `^(?!${descriptorMethod} )(\\*|[A-Z][A-Z-]{0,31}) (/$|(/(?!\\.{1,2}(/|$))(${anyValue}${anyVerb}|${plain.replaceAll(';', '')}))*(/\\*?)?$)`,
+  `^(?!${descriptorMethod} )(?=.{0,${templateLengthMax}}$)(\\*|[A-Z][A-Z-]{0,31}) (/$|(/(?!\\.{1,2}(/|$))(${anyValue}${anyVerb}|${plain.replaceAll(';', '')}))*(/\\*?)?$)`,
 ].join('|')
 
 const match = t.checked(
-  t.text(matchRule, takeApart, { maxLength: templateLengthMax, pattern: matchPattern }),
+  t.text(matchRule, takeApart, { maxLength: descriptorLengthMax, pattern: matchPattern }),
   (found, reader, at): Match | undefined => {
     const read = readPath(found)
     return 'why' in read ? reader.problem(at, `the path ${read.why}`) : { ...found, path: read.path }
@@ -207,9 +209,9 @@ export function parseMatch(written: string): Match | undefined {
 }
 
 function takeApart(text: string): Match | undefined {
-  if (text.length > templateLengthMax) return undefined
   const [, method, path] = /^(\*|[A-Z][A-Z-]{0,31}) (\/\S*)$/.exec(text) ?? []
   if (method === undefined || path === undefined) return undefined
+  if (text.length > (method === descriptorMethod ? descriptorLengthMax : templateLengthMax)) return undefined
   const segments = path === '/' ? [] : path.slice(1).replace(/\/$/, '').split('/')
   const good = segments.every((segment, index) =>
     method === descriptorMethod ? isDescriptorSegment(segment) : isSegment(segment, index === segments.length - 1),
