@@ -82,7 +82,10 @@ export function createLimitAdmin(serverOf: (key: string) => Redis) {
       const { timeZone, anchor } = scope
       const values = { keyId: '', ip: '', route: '', method: '', ...scope }
       const request = { scope: values, peek: true, limits: [limit], timeZone, anchor }
-      const operations = [0, cost].map((units) => ({ kind: 'decide', request: { ...request, cost: units } }) as const)
+      const operations = [0, cost].map((wanted) => {
+        const units = new Map([[limit.unit ?? '', wanted]])
+        return { kind: 'decide', request: { ...request, cost: wanted, units } } as const
+      })
       const { keys, argv } = encodeCall(operations, {
         keyOf: () => key,
         blockKeyOf: () => blockKeyBeside(key),

@@ -8,14 +8,19 @@ import { Action } from './dialog.ts'
 import { Field } from './field.ts'
 import { Panel } from './panel.ts'
 import { actionsOf, type Column, Table } from './table.ts'
-import { Because, Meter, Part, Time } from './words.ts'
+import { Because, heldOf, Meter, Part, Time } from './words.ts'
 
 const pathOfSubject = (id: string) => `/v1/subjects/${encodeURIComponent(id)}`
 
-const used = ({ used: now, capacity, by }: LimitState) =>
-  now === null
+const heldText = (held: number) => (held === 0 ? '' : `, ${count(held)} held`)
+
+const used = (limit: LimitState) => {
+  const { used: now, capacity, by } = limit
+  const held = heldOf(limit)
+  return now === null
     ? html`<span class="quiet">counts by ${by.filter((one) => one !== 'subject').join(', ')}</span>`
-    : html`<span class="row tight"><${Meter} used=${now} size=${capacity} />${count(now)} of ${count(capacity)}</span>`
+    : html`<span class="row tight"><${Meter} used=${now} size=${capacity} held=${held} />${count(now)} of ${count(capacity)}${heldText(held)}</span>`
+}
 
 /** Seconds and minutes are waited for; of hours and days one wants to know when they end. */
 const clockFromMs = 3_600_000

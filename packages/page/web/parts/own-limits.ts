@@ -3,7 +3,7 @@ import { count, length } from '@weir/core/format.ts'
 import { useAnswer } from '../api.ts'
 import { html } from '../html.ts'
 import { Panel } from './panel.ts'
-import { Meter, Time } from './words.ts'
+import { heldOf, Meter, Time } from './words.ts'
 
 const periodNames: Readonly<Record<string, string>> = {
   minute: 'this minute',
@@ -32,7 +32,7 @@ function OwnLimit({ limit, zone }: LimitProps) {
   const left = `${count(remaining)} of ${count(capacity)} left${period === null ? '' : ` ${periodNames[period]}`}`
   return html`<li>
     <div><b>${title ?? name}</b>${about !== null && html` <span class="quiet">${about}</span>`}</div>
-    <span class="row"><${Meter} used=${Number(used)} size=${capacity} /><b>${remaining === 0 && '✕ '}${left}</b><${Resets} limit=${limit} zone=${zone} /></span>
+    <span class="row"><${Meter} used=${Number(used)} size=${capacity} held=${heldOf(limit)} /><b>${remaining === 0 && '✕ '}${left}</b><${Resets} limit=${limit} zone=${zone} /></span>
   </li>`
 }
 

@@ -1,3 +1,4 @@
+import type { LimitState } from '@weir/api/limits.ts'
 import { ago, fullTime, longTime, time } from '../format.ts'
 import { html } from '../html.ts'
 import { hrefOf, zoneNow } from '../location.ts'
@@ -58,25 +59,35 @@ export const Because = ({ words }: { readonly words: readonly string[] }) =>
 /** From this share on a limit is near. */
 const nearShare = 0.8
 
+/** What of a limit's count is only held, as it is neither used nor left; a block leaves nothing either. */
+export const heldOf = ({ used, remaining, capacity, period, blocked_ms: blocked }: LimitState): number =>
+  period === null || used === null || remaining === null || (blocked ?? 0) > 0
+    ? 0
+    : Math.max(0, capacity - used - remaining)
+
 /** How much of a size is used, or was: what is past is not in the colours of an alarm. */
 export function Meter({
   used,
   size,
+  held = 0,
   isPast = false,
 }: {
   readonly used: number
+  /** What is neither used nor left. */
+  readonly held?: number
   readonly size: number
   readonly isPast?: boolean
 }) {
   const share = size === 0 ? 1 : Math.min(1, used / size)
+  const withHeld = Math.min(1, share + (held === 0 ? 0 : held / size))
   return html`<span
     class=${`meter ${isPast ? '' : share >= 1 ? 'full' : share >= nearShare ? 'near' : ''}`}
     role="meter"
     aria-valuemin="0"
     aria-valuemax=${size}
     aria-valuenow=${used}
-    aria-label=${`${used} of ${size} used`}
+    aria-label=${`${used} of ${size} used${held === 0 ? '' : `, ${held} held`}`}
   >
-    <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width=${100 * share} height="10" /></svg>
+    <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width=${100 * withHeld} height="10" opacity="0.4" /><rect width=${100 * share} height="10" /></svg>
   </span>`
 }
