@@ -254,10 +254,13 @@ export class RedisSettlements {
     correction = '',
   ): Promise<Marker | undefined> {
     const keys = [key, ...counts]
-    const { source } = this.#script
-    const time = scriptTime(this.#options.now())
+    const { source, sha1 } = this.#script
+    const given = [keys.length, ...keys, scriptTime(this.#options.now()), from.bytes, to, correction]
     const reply = await this.#on(key, (server) =>
-      server.callBuffer('eval', source, keys.length, ...keys, time, from.bytes, to, correction),
+      server.callBuffer('evalsha', sha1, ...given).catch((error: unknown) => {
+        if (readScriptError(error).code !== 'NOSCRIPT') throw error
+        return server.callBuffer('eval', source, ...given)
+      }),
     )
     if (reply === null) return undefined
     if (!Buffer.isBuffer(reply)) throw new Error(`settle.lua replied with ${typeof reply} instead of bytes`)
