@@ -69,7 +69,7 @@ it('point 4: a pasted Weir-Decision is explained as the script answered, for eac
     expect([kind, text]).toEqual([kind, expect.stringContaining(`Refused by ${kind}: `)])
     const [, wait = ''] = /Would have allowed it: waiting ([^·]+)/.exec(text) ?? []
     // One wait, in the sentence and in what would have helped.
-    expect([kind, text]).toEqual([kind, expect.stringContaining(`admitted ${wait.trim()} later`)])
+    expect([kind, text]).toEqual([kind, expect.stringContaining(`allowed ${wait.trim()} later`)])
     const promisedMs = Number(headers.get('retry-after')) * 1_000
     // The answer rounds up to seconds, the page to what one reads.
     expect([kind, wait, Math.abs(msOf(wait) - promisedMs) <= Math.max(1_000, promisedMs / 50)]).toEqual([
