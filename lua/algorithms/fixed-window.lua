@@ -12,7 +12,7 @@
 local fixed_window = {}
 
 local layout, layout_length, tag = '>Bdd', 17, string.byte('f')
-local pair_length, settles_soon_ms = 12, 2000
+local pair_length, held_ends_max, settles_soon_ms = 12, 24, 2000
 local pack, unpack, byte = struct.pack, struct.unpack, string.byte
 
 -- The value is one string, so decide.lua reads the keys of many limits with one command.
@@ -54,11 +54,19 @@ local function held_in(state, now_ms)
   return state_codecs.of('ends').read(string.sub(state, layout_length), 'd', math.floor(now_ms / 1000))
 end
 
--- Returns the pairs with `units` more, or less below 0, that are held for hold_ms from at_ms on.
+-- Returns the pairs with `units` more, or less below 0, that are held for hold_ms from at_ms on. Callers choose how
+-- long, so of many ends the next one that is there is taken: what is held may be held on too long, and counts the same.
 local function change_held(pairs_before, hold_ms, units, at_ms, now_ms)
   local ends = state_codecs.of('ends')
   local list, amounts = ends.read(pairs_before, 'd', math.floor(now_ms / 1000))
   local end_s = ends.after(hold_ms, at_ms)
+  if not amounts[end_s] and (units < 0 or #list >= held_ends_max) then
+    local next_s, _, last_s = nil, ends.span(list)
+    for _, other_s in ipairs(list) do
+      next_s = other_s > end_s and other_s < (next_s or other_s + 1) and other_s or next_s
+    end
+    end_s = next_s or last_s or end_s
+  end
   if units > 0 or amounts[end_s] then
     ends.add(list, amounts, end_s, math.max(units, -(amounts[end_s] or 0)))
   end
@@ -133,6 +141,7 @@ function fixed_window.plan(state, arguments, cost, now_us, now_ms)
   local has_held, held = counts and state and #state > layout_length, 0
   if has_held then
     _, _, held = held_in(state, now_ms)
+    held = held < used and held or used
   end
   if cost > remaining then
     local wait_ms = held > 0 and used - held + cost <= size and math.min(settles_soon_ms, reset_ms) or reset_ms
@@ -184,11 +193,14 @@ function fixed_window.raise(state, arguments, units, at_us, now_us)
     _, stored_end_ms, used = unpack(layout, state)
   end
   local end_ms, counts = current_span(stored_end_ms, arguments, now_ms)
+  local held, hold_ms = counts and string.sub(state, layout_length + 1) or '', arguments.hold_ms
+  if hold_ms then
+    held = change_held(counts and string.sub(state, layout_length) or '', hold_ms, units, math.floor(at_us / 1000), now_ms)
+  end
   if counts then
-    local held = state and string.sub(state, layout_length + 1) or ''
     return pack(layout, tag, end_ms, math.min(used + units, 9007199254740991)) .. held
   end
-  return pack(layout, tag, charged_end_ms, units), charged_end_ms + clock.step_back_ms_max
+  return pack(layout, tag, charged_end_ms, units) .. held, charged_end_ms + clock.step_back_ms_max
 end
 
 -- Kept for the largest small step back beyond its end; from then on it means the same as no state.

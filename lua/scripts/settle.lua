@@ -3,7 +3,8 @@
 -- packages/redis/src/settlement-marker.ts knows what a marker holds.
 --
 --   KEYS[1]   marker
---   KEYS[2…]  counts to be corrected, in the marker's slot; at most 16
+--   KEYS[2…]  counts to be corrected, in the marker's slot; at most 16. Behind them may be the tally of the subject's
+--             markers
 --   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
 --   ARGV[2]   before: the marker as it was read
 --   ARGV[3]   after: the new marker
@@ -11,12 +12,15 @@
 --               {until_ms, repeated_ms, units, at_us, limit, …}
 --             until_ms      expiry of the new marker, which lives for repeated_ms at least
 --             units         added to what the decision was charged at at_us; refunded if below 0. Or a list with the
---                           units of each count; or for one {back, more[, back_us[, more_us]]}: what is given back of
---                           what was charged then, and what is charged more; each at at_us if it is not said
---             limit         definition for KEYS[2] and on, as in decide.lua
+--                           units of each count, or for one {back, more[, back_us, more_us[, hold_ms]]}: what is given
+--                           back of what was charged at back_us, and what is charged instead at more_us, held for
+--                           hold_ms; both are at_us if they are not said. Where nothing can be given back, what is more
+--                           than that
+--             limit         definition for KEYS[2] and on, as in decide.lua. {"tally", tally_max, ttl_ms} counts the
+--                           marker again, as one that lives for ttl_ms from now on
 --
--- Reply: nil if the marker is not `before`; else the marker as it is now. With a correction ARGV[3] is followed by
--- big-endian doubles:
+-- Reply: nil if the marker is not `before`; FULL if the tally has no place; else the marker as it is now. With a
+-- correction ARGV[3] is followed by big-endian doubles:
 --   now_us    the time used
 --   for each count: changed (1, else 0), used, remaining (units), reset_ms (until all units are free)
 --
@@ -35,7 +39,7 @@ end
 local now_us, server_ahead_ms = clock.read(ARGV[1])
 if not now_us then
   return refuse_call('the time is neither empty nor microseconds')
-elseif not ARGV[4] or ARGV[5] or #KEYS < 1 or #KEYS > limits_max + 1 then
+elseif not ARGV[4] or ARGV[5] or #KEYS < 1 or #KEYS > limits_max + 2 then
   return refuse_call('wanted a marker, at most ' .. limits_max .. ' counts, and four arguments')
 end
 local now_ms = math.floor(now_us / 1000)
@@ -58,7 +62,7 @@ local each = type(units) == 'table' and units
 -- Whether these are units that a count can be corrected by.
 local function is_change(units)
   if type(units) == 'table' then
-    local are_counts = #units >= 2 and #units <= 4
+    local are_counts = #units >= 2 and #units <= 5
     for _, unit in ipairs(units) do
       are_counts = are_counts and integers.is_count(unit)
     end
@@ -78,13 +82,19 @@ end
 
 -- Returns what is to be saved of one corrected count, and how the count stands then.
 local function correct(key, definition, units)
-  local back, more, back_us, more_us
+  local back, more, back_us, more_us, hold_ms
   if type(units) == 'table' then
-    back, more, back_us, more_us = unpack(units)
+    back, more, back_us, more_us, hold_ms = unpack(units)
   else
     back, more = math.max(0, -units), math.max(0, units)
   end
   local name = type(definition) == 'table' and definition[1]
+  if name == 'tally' then
+    local tally = state_codecs.of('tally')
+    local state = tally.load(redis.call('GET', key))
+    local _, next_state, expires_ms = tally.plan(state, false, definition[3], definition[2], now_ms)
+    return next_state and { key = key, codec = tally, state = next_state, expires_ms = expires_ms } or nil, 0, 0, 0
+  end
   local algorithm = state_codecs.algorithm(name)
   local arguments = algorithm and algorithm.arguments(definition, now_ms)
   if not arguments then
@@ -93,6 +103,9 @@ local function correct(key, definition, units)
   local value = algorithm.whole and redis.call('GET', key)
   local state = algorithm.load(value, key, arguments, math.min(math.max(back, more), arguments.size), now_us)
   local next_state, expires_ms = algorithm.refund(state, arguments, back, back_us or at_us, now_us)
+  -- A span that an edited zone has moved keeps what it was charged.
+  more = next_state and more or math.max(0, more - back)
+  arguments.hold_ms = hold_ms
   if at_us - now_us <= clock.step_back_ms_max * 1000 then
     -- Otherwise a clock was set back, and what it counted is void.
     local raised, raised_expires_ms = algorithm.raise(next_state or state, arguments, more, more_us or at_us, now_us)
@@ -107,6 +120,8 @@ for at = 2, #KEYS do
   local done, correction, used, remaining, reset_ms = pcall(correct, KEYS[at], settlement[at + 3], each and each[at - 1] or units)
   if not done then
     return refuse_call('count ' .. at - 1 .. ' cannot be corrected')
+  elseif not correction then
+    return 'FULL'
   end
   corrections[at - 1] = correction
   local base = #numbers

@@ -301,3 +301,56 @@ test('what a Redis has forgotten of the last settlements is done again once it i
   })
   expect(await used(held)).toEqual([120, 3])
 })
+
+const tokensOf = (unit: 'month' | 'day') =>
+  buildLimit({ name: 'tokens', unit: 'tokens', size: 1_000, capacity: 1_000, span: { kind: 'period', unit } })
+
+test('what is renewed is held on, and counted as a marker for longer', async () => {
+  const { store, subject, ask, used, clock, redis } = await open()
+  const settlements = new RedisSettlements({
+    redis,
+    owner: 'one',
+    now: () => clock.ms,
+    answerMs: 20_000,
+    markersMax: 4,
+  })
+  const held = ask({ limits: [tokensOf('month')], units: new Map([['tokens', 400]]) }, { ttlMs: minuteMs })
+  const { id } = held.reservation
+  await store.decide(held)
+  for (const expected of ['renewed', 'renewed', 'renewed', 'too-many']) {
+    clock.ms += 50_000
+    expect((await settlements.renew({ subject, id })).kind).toBe(expected)
+    expect(await used(held)).toEqual([0])
+  }
+  clock.ms += 9_000
+  expect(await settlements.settle({ subject, id, units: new Map([['tokens', 120]]) })).toMatchObject({
+    kind: 'settled',
+  })
+  expect(await used(held)).toEqual([120])
+})
+
+test('after an edited anchor the running period keeps what was held, and charges no settlement on top of it', async () => {
+  const { store, subject, ask, used, settlements } = await open()
+  const limits = [tokensOf('month')]
+  const units = (count: number) => new Map([['tokens', count]])
+  await store.decide({ ...ask({ limits, units: units(10) }), reservation: undefined } as LimitRequest)
+  const held = { ...ask({ limits, units: units(400) }), anchor: 15 }
+  await store.decide(held)
+  await settlements.settle({ subject, id: held.reservation.id, units: units(100) })
+  const { limits: states } = await store.decide({ ...held, units: units(0), peek: true })
+  expect(states).toMatchObject([{ used: 10, remaining: 590 }])
+  expect(await used(held)).toEqual([10])
+})
+
+test('callers that hold for many lengths of time make no count longer than 24 ends', async () => {
+  const { redis, store, subject, ask, used, settlements } = await open()
+  const checks = Array.from({ length: 60 }, (_, at) =>
+    ask({ limits: [tokensOf('month')], units: new Map([['tokens', 10]]) }, { ttlMs: 1_000 * (1 + at * at) }),
+  )
+  for (const check of checks) await store.decide(check)
+  expect(await redis.strlen(`weir:1:{${subject}}:tokens`)).toBeLessThanOrEqual(17 + 24 * 12)
+  expect(await used(checks[0] as LimitRequest)).toEqual([0])
+  for (const { reservation } of checks)
+    await settlements.settle({ subject, id: reservation.id, units: new Map([['tokens', 4]]) })
+  expect(await used(checks[0] as LimitRequest)).toEqual([240])
+})

@@ -113,7 +113,11 @@ const ofAll: IngressAnswers = {
   401: unauthorized,
   413: refused('The body is too large.'),
   415: refused('The body is not application/json.'),
-  429: refused('Too many wrong credentials from this address.', 'decision', 'retryAfter'),
+  429: refused(
+    'Too many wrong credentials from this address, or too many open decisions of the subject.',
+    'decision',
+    'retryAfter',
+  ),
   431: refused(headersTooLarge),
   500: refused(fault),
   503: refused(unrecorded, 'decision', 'retryAfter'),

@@ -11,6 +11,7 @@ import { limitsOf, requestOf, reservedDecisionOf } from './limits/limit-request.
 import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import type { AddressForm } from './record/counted-by.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
+import { unusedOf } from './record/decision-records.ts'
 import { recordOnce } from './record/record-once.ts'
 import { SlotKeeper } from './slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
@@ -133,7 +134,8 @@ export class DecisionService {
   /** Gives back what was charged before for a request and was not used, as far as it is still charged. */
   async giveBack(ask: DecisionRequest): Promise<void> {
     const { slots = noSlots, clock } = this.#parts
-    const limits = limitsOf(ask)
+    // The request was made, whatever it used.
+    const limits = limitsOf(ask).filter((limit) => limit.unit !== 'requests' || countsInFlight(limit))
     const request = requestOf(ask, limits, undefined, clock)
     const atUs = limits.length === 0 ? 0 : await slots.release({ request, atUs: 0 })
     if (ask.cost === 0 || (limits.length > 0 && (atUs === 0 || limits.every(countsInFlight)))) return
@@ -194,7 +196,16 @@ export class DecisionService {
   #correctCharge(decisionId: string, tsMs: number, ask: DecisionRequest, adjustment: number, isOwn = false): void {
     const { id: subject } = ask.subject
     const context = contextOf(ask, tsMs)
-    this.#corrections.record({ decisionId, subject, context, adjustment, charged: 'no', limits: [], isOwn })
+    this.#corrections.record({
+      decisionId,
+      subject,
+      context,
+      adjustment,
+      charged: 'no',
+      limits: [],
+      isOwn,
+      ...unusedOf(ask),
+    })
   }
 
   /**

@@ -60,6 +60,8 @@ const unanswered = -1
 /** What it charged may be given back however often that is asked: its marker says whether it is open. */
 const isHold = ({ reservation, units }: LimitRequest) => reservation !== undefined && units !== undefined
 
+/** How often refunds of holds are repeated while Redis does not make them. */
+const [repeatMsMin, repeatMsMax] = [100, 5_000]
 /** Requests that may wait for a call: 32 full calls, more than can be decided within the deadline anyway. */
 const waitingMax = 1_024
 /** Refunds of the calls that may time out before the circuit opens; those of another are counted as lost. */
@@ -89,6 +91,8 @@ export class DecisionBatcher {
   #call: Call | undefined
   #isScheduled = false
   #isClosed = false
+  #repeatMs = repeatMsMin
+  #repeatTimer: NodeJS.Timeout | undefined
 
   constructor(target: CallTarget, options: BatcherOptions, onIdle: () => void = () => undefined) {
     this.#target = target
@@ -123,6 +127,7 @@ export class DecisionBatcher {
   /** Answers the waiting requests as unavailable, and all that arrive later. */
   close(): void {
     this.#isClosed = true
+    clearTimeout(this.#repeatTimer)
     this.#pendingRefunds = []
     this.#answerWaiting()
   }
@@ -264,6 +269,7 @@ export class DecisionBatcher {
       return
     }
     const resolve = (refundedAtUs: number) => {
+      if (refundedAtUs !== unanswered) this.#repeatMs = repeatMsMin
       if (refundedAtUs > 0) {
         this.#counts.lateRefunds += 1
         onLateRefund()
@@ -274,10 +280,16 @@ export class DecisionBatcher {
     this.#pendingRefunds.push({ kind: 'refund', request, charge, arrivedMs: 0, isIsolated: false, resolve, reject })
   }
 
-  /** Until Redis has answered. */
+  /** Until Redis has answered, with growing pauses: it may be there and refuse every write. */
   #repeatRefund(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
     this.#queueRefund(request, charge, onLateRefund)
-    if (!this.#isClosed) this.#target.onceAvailable(() => this.#flushRefunds())
+    if (this.#isClosed || this.#repeatTimer !== undefined) return
+    const flush = () => {
+      this.#repeatTimer = undefined
+      this.#flushRefunds()
+    }
+    this.#repeatTimer = setTimeout(() => this.#target.onceAvailable(flush), this.#repeatMs).unref()
+    this.#repeatMs = Math.min(2 * this.#repeatMs, repeatMsMax)
   }
 
   #flushRefunds(): void {

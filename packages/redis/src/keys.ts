@@ -177,6 +177,9 @@ export function markerKey(subject: string, idempotencyKey: string): string {
   return `weir:1:{${tagOfSubject(subject)}}:_once:${hash}`
 }
 
+/** Where the markers of a subject are counted, if the request's own slot is the subject's. */
+export const markersKey = (subject: string): string => `weir:1:{${tagOfSubject(subject)}}:_markers`
+
 /**
  * Where the markers of a request's subject are counted, in the slot of the request's own. Undefined for a part of a
  * decision whose markers are counted with those of another part.
@@ -185,7 +188,7 @@ export function tallyKey({ scope, idempotency, reservation }: LimitRequest): str
   if (idempotency === undefined && reservation?.key !== undefined && reservation.siblingKeys === undefined)
     return undefined
   const { subject = scope.subject } = idempotency ?? {}
-  const key = `weir:1:{${tagOfSubject(scope.subject)}}:_markers`
+  const key = markersKey(scope.subject)
   return subject === scope.subject ? key : `${key}:${encode(subject)}`
 }
 

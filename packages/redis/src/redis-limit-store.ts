@@ -25,7 +25,7 @@ import { ScriptClient } from './script-client.ts'
 /** A call takes well under a millisecond; this is for the network's worst moments, and below what a person notices. */
 const deadlineMsDefault = 25
 /** At most 800 MB of one subject: idempotency keys of 1,400 requests/s, or settlements within 15 minutes of 520/s. */
-const markersMaxDefault = 1_000_000
+export const markersMaxDefault = 1_000_000
 
 /** What the store decides by. */
 export interface RedisLimitStoreOptions {
@@ -108,11 +108,15 @@ export class RedisLimitStore implements LimitStore, SlotStore {
   }
 
   renew(slot: SlotCharge): Promise<number> {
-    return this.#batcher.changeSlots(slot, 'renew', performance.now())
+    return this.#changeSlots(slot, 'renew')
   }
 
   release(slot: SlotCharge): Promise<number> {
-    return this.#batcher.changeSlots(slot, 'refund', performance.now())
+    return this.#changeSlots(slot, 'refund')
+  }
+
+  #changeSlots(slot: SlotCharge, kind: 'refund' | 'renew'): Promise<number> {
+    return this.#batcher.changeSlots(slot, kind, performance.now()).then((atUs) => Math.max(0, atUs))
   }
 
   /** Answers the waiting requests as unavailable, and all that arrive later. The connection stays open. */

@@ -132,12 +132,21 @@ const slotsUsOf = ({ atUs, text: { renewed } }: Marker) => renewed?.us ?? atUs
  */
 export function renewedMarker(marker: Marker, nowUs: number, lastMs: number) {
   const { atUs, text, limits } = marker
-  const { ttlMs } = text.renewed ?? { ttlMs: marker.untilMs - Math.floor(atUs / 1_000) }
+  const atMs = Math.floor(atUs / 1_000)
+  const { ttlMs } = text.renewed ?? { ttlMs: marker.untilMs - atMs }
   const untilMs = Math.min(Math.floor(nowUs / 1_000) + ttlMs, lastMs)
   const head = Buffer.from(marker.bytes.subarray(0, headBytes))
   head.writeDoubleBE(untilMs, 2)
-  const line = JSON.stringify({ ...text, renewed: { us: nowUs, ttlMs } })
-  const changes = limits.map(([, , , , kind]) => (kind === 2 ? [1, 1, slotsUsOf(marker), nowUs] : 0))
+  const holdMs = untilMs - atMs
+  const changes = limits.map(([, , , definition, kind]) => {
+    if (kind === 2) return [1, 1, slotsUsOf(marker), nowUs]
+    const held = typeof kind === 'string' && isHeld(definition) ? (text.units?.[kind] ?? 0) : 0
+    return held === 0 ? 0 : [held, held, atUs, atUs, holdMs]
+  })
+  const kept = text.limits.map(([name, size, key, definition, ...kind]): SettlementLimit => {
+    return [name, size, key, isHeld(definition) ? definition.replace(/\d+\]$/, `${holdMs}]`) : definition, ...kind]
+  })
+  const line = JSON.stringify({ ...text, limits: kept, renewed: { us: nowUs, ttlMs } })
   return { untilMs, bytes: Buffer.concat([head, Buffer.from(`${line}\n`)]), changes }
 }
 

@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
+import type { SettlementLimit } from '@weir/core/limits/script-codec.ts'
 import { phases } from '@weir/core/limits/script-protocol.ts'
 import type { RenewResult, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { keySlot } from './key-slot.ts'
-import { settlementKey } from './keys.ts'
+import { markersKey, settlementKey } from './keys.ts'
+import { markersMaxDefault } from './redis-limit-store.ts'
 import { readScriptError } from './script-error.ts'
 import { readScript, scriptTime } from './scripts.ts'
 import {
@@ -33,6 +35,8 @@ interface SettlementsOptions {
   readonly graceMs?: number
   /** Settling may wait longer than a decision, but its caller waits too. */
   readonly answerMs?: number
+  /** As of the store: a renewed marker is counted again. */
+  readonly markersMax?: number
   /** A test's time for the script, in milliseconds; undefined for Redis's clock. */
   readonly now?: () => number | undefined
 }
@@ -71,7 +75,13 @@ export class RedisSettlements {
   readonly #returns = { seen: 0, done: 0, isRunning: false }
 
   constructor(options: SettlementsOptions) {
-    this.#options = { graceMs: graceMsDefault, answerMs: answerMsDefault, now: () => undefined, ...options }
+    this.#options = {
+      graceMs: graceMsDefault,
+      answerMs: answerMsDefault,
+      markersMax: markersMaxDefault,
+      now: () => undefined,
+      ...options,
+    }
     const { redis } = options
     redis.on('ready', () => {
       this.#returns.seen += 1
@@ -142,22 +152,33 @@ export class RedisSettlements {
 
   async #renew(settlement: Settlement): Promise<RenewResult> {
     const key = settlementKey(settlement.subject, settlement.id)
-    const home = await this.#renewOne(key, settlement)
+    const home = await this.#renewOne(key, settlement, markersKey(settlement.subject))
     if (!('text' in home)) return home
     const nowUs = home.text.renewed?.us ?? home.atUs
     for (const siblingKey of home.text.beside ?? []) await this.#renewOne(siblingKey, { ...settlement, isOwn: false })
     return { kind: 'renewed', openMs: Math.ceil(home.untilMs - nowUs / 1_000) }
   }
 
-  async #renewOne(key: string, settlement: Settlement): Promise<Marker | Exclude<RenewResult, { kind: 'renewed' }>> {
+  /** @param tally where the marker is counted, as it lives longer now */
+  async #renewOne(
+    key: string,
+    settlement: Settlement,
+    tally?: string,
+  ): Promise<Marker | Exclude<RenewResult, { kind: 'renewed' }>> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const marker = await this.#read(key)
       if (marker?.phase !== phases.OPEN) return { kind: 'unknown' }
       if (whyNot(marker, { ...settlement, cost: 0 })?.kind === 'forbidden') return { kind: 'forbidden' }
       const lastMs = Math.floor(marker.atUs / 1_000) + settleMsMax
-      const { untilMs, bytes, changes } = renewedMarker(marker, await this.#nowUs(key), lastMs)
-      const { counts, correction } = correctionOf(marker, changes, untilMs, 0)
+      const nowUs = await this.#nowUs(key)
+      const { untilMs, bytes, changes } = renewedMarker(marker, nowUs, lastMs)
+      const counted = tally !== undefined && {
+        ...marker,
+        limits: [...marker.limits, tallyOf(tally, this.#options.markersMax, untilMs - Math.floor(nowUs / 1_000))],
+      }
+      const { counts, correction } = correctionOf(counted || marker, counted ? [...changes, 0] : changes, untilMs, 0)
       const renewed = await this.#replace(marker, bytes, key, counts, correction)
+      if (renewed === 'full') return { kind: 'too-many' }
       if (renewed !== undefined) return renewed
     }
     throw new Error(`${key} changed ${attemptsMax} times while it was renewed`)
@@ -218,7 +239,7 @@ export class RedisSettlements {
       const changes = limits.map((limit) => changeOf(limit, marker, by))
       const { counts, correction } = correctionOf(marker, changes, marker.untilMs, repeatedMs)
       const settled = await this.#replace(marker, settledHead(marker, by), key, counts, correction)
-      if (settled !== undefined) return settled
+      if (settled !== undefined && settled !== 'full') return settled
     }
     throw new Error(`${key} changed ${attemptsMax} times while it was settled`)
   }
@@ -245,14 +266,14 @@ export class RedisSettlements {
     return bytes === null ? undefined : parseMarker(bytes)
   }
 
-  /** Undefined when the marker is not what it was, and nothing was done. */
+  /** Undefined when the marker is not what it was, and `full` when the tally is: nothing was done. */
   async #replace(
     from: Marker,
     to: Buffer,
     key: string,
     counts: readonly string[] = [],
     correction = '',
-  ): Promise<Marker | undefined> {
+  ): Promise<Marker | 'full' | undefined> {
     const keys = [key, ...counts]
     const { source, sha1 } = this.#script
     const given = [keys.length, ...keys, scriptTime(this.#options.now()), from.bytes, to, correction]
@@ -264,7 +285,7 @@ export class RedisSettlements {
     )
     if (reply === null) return undefined
     if (!Buffer.isBuffer(reply)) throw new Error(`settle.lua replied with ${typeof reply} instead of bytes`)
-    return parseMarker(reply)
+    return reply.length === 4 ? 'full' : parseMarker(reply)
   }
 
   /** Sending again is harmless: it changes nothing unless the marker still is what was read. */
@@ -285,6 +306,14 @@ export class RedisSettlements {
     }
   }
 }
+
+/** The tally as one of the counts that settle.lua changes. */
+const tallyOf = (key: string, most: number, ttlMs: number): SettlementLimit => [
+  '',
+  0,
+  key,
+  `["tally",${most},${ttlMs}]`,
+]
 
 /** The counts that a marker names, and what settle.lua is to change of them. */
 function correctionOf({ limits, atUs }: Marker, changes: readonly unknown[], untilMs: number, keptMs: number) {

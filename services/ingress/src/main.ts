@@ -48,7 +48,7 @@ await startService(
       connectLimiter(config.redisUrl, { onError, tls: config, use: 'ingress' }),
       (client) => client.disconnect(),
     )
-    const settlements = new RedisSettlements({ redis, owner: randomUUID() })
+    const settlements = new RedisSettlements({ redis, owner: randomUUID(), markersMax: config.markersPerSubject })
     const ackQueue = new CorrectionAckQueue(settlements, log)
     const journal = await ownJournal(config, kafka, service, ackQueue, tracing)
     await run.own('corrections', ackQueue, (queue) => queue.close())

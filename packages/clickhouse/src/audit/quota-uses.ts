@@ -46,11 +46,11 @@ function usesQuery(named: readonly string[]): string {
   return `SELECT toString(l.name) AS limit, d.subject AS subject, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
       transform(limit, {names:Array(String)}, {counted:Array(String)}, '') AS counted,
-      toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(d.count),
+      toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(if(c.charged = 'no', 0, d.count)),
         toInt128(if(notEmpty(c.units), c.units[counted], d.held[counted] + d.units[counted]))))) AS units
     FROM decisions AS d ARRAY JOIN d.limits AS l
     LEFT ANY JOIN (
-      SELECT d.corrects AS id, any(d.adjustment) AS adjustment, any(d.units) AS units FROM decisions AS d
+      SELECT d.corrects AS id, any(d.adjustment) AS adjustment, any(d.units) AS units, any(d.charged) AS charged FROM decisions AS d
       WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND d.count = 0 AND (d.adjustment != 0 OR notEmpty(d.units))
       GROUP BY id
     ) AS c ON c.id = d.id

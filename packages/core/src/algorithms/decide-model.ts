@@ -303,8 +303,9 @@ export function settleModel(
     const charged = settled.holdMs === undefined ? Math.max(0, -units) : costOf(limit.limit, request)
     const reduced = model.refund(state, settled, { cost: charged, atUs }, nowUs)
     const isVoid = atUs - nowUs > stepBackMsMax * 1_000
-    const used = { cost: isVoid ? 0 : Math.max(0, charged + units), atUs }
-    const next = model.raise(reduced ?? state, settled, used, nowUs) ?? reduced
+    const more = reduced === undefined ? units : charged + units
+    const used = { cost: isVoid ? 0 : Math.max(0, more), atUs }
+    const next = model.raise(reduced ?? state, { ...settled, holdMs: undefined }, used, nowUs) ?? reduced
     if (next !== undefined) changes.push(countChange(limit, next))
     const { waitMs: _, next: __, rebased: ___, ...now } = planOf(next ?? state, limit, 0, nowUs)
     return { changed: next !== undefined, ...now }

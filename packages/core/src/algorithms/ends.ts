@@ -15,11 +15,18 @@ export function alive(ends: Ends | undefined, nowS: number): Map<number, number>
   return new Map([...(ends ?? [])].filter(([endS, n]) => endS > nowS && endS - nowS <= longestS && n > 0))
 }
 
-/** The same with so much more at that end, or less below 0, as far as it is there. */
-export function added(ends: Ends = new Map(), endS: number, amount: number): Ends {
-  const before = ends.get(endS)
+/** Of many ends the next one that is there is taken. */
+const heldEndsMax = 24
+
+/** The same with so much more held until then, or less below 0, as `change_held` of lua/algorithms/fixed-window.lua. */
+export function changedHeld(ends: Ends = new Map(), endS: number, amount: number): Ends {
+  const isKnown = ends.has(endS) || (amount > 0 && ends.size < heldEndsMax)
+  const later = [...ends.keys()].filter((one) => one > endS)
+  const near = later.length > 0 ? Math.min(...later) : Math.max(...ends.keys())
+  const at = isKnown || ends.size === 0 ? endS : near
+  const before = ends.get(at)
   if (amount <= 0 && before === undefined) return ends
-  return new Map(ends).set(endS, Math.max(0, (before ?? 0) + amount))
+  return new Map(ends).set(at, Math.max(0, (before ?? 0) + amount))
 }
 
 /** All of them. */

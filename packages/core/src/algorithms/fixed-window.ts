@@ -1,5 +1,5 @@
 import type { PeriodBoundaries } from '../limits/limit.ts'
-import { added, alive, type Ends, endAfter, sumOf } from './ends.ts'
+import { alive, changedHeld, type Ends, endAfter, sumOf } from './ends.ts'
 import { type AlgorithmModel, type ModelArguments, stepBackMsMax } from './plan.ts'
 
 /** One count, as its value in Redis holds it. */
@@ -60,7 +60,7 @@ export const fixedWindow: AlgorithmModel<FixedWindowState> = {
     const remaining = Math.max(0, limit.size - used)
     const resetMs = endMs - nowMs
     const before = state?.held !== undefined && counts ? heldIn(state, nowMs) : undefined
-    const held = before === undefined ? 0 : sumOf(before)
+    const held = before === undefined ? 0 : Math.min(used, sumOf(before))
     const now = { used: used - held, remaining, resetMs, next: undefined, rebased: false }
     if (cost > remaining) {
       const waitMs = held > 0 && used - held + cost <= limit.size ? Math.min(settlesSoonMs, resetMs) : resetMs
@@ -69,7 +69,7 @@ export const fixedWindow: AlgorithmModel<FixedWindowState> = {
     if (cost === 0) return { ...now, waitMs: 0 }
     const { holdMs } = limit
     const pairs =
-      holdMs === undefined ? (counts ? state?.held : undefined) : added(before, endAfter(holdMs, nowMs), cost)
+      holdMs === undefined ? (counts ? state?.held : undefined) : changedHeld(before, endAfter(holdMs, nowMs), cost)
     const next = { endMs, used: used + cost, ...withHeld(pairs) }
     const shown = next.used - held - (holdMs === undefined ? 0 : cost)
     return { waitMs: 0, used: shown, remaining: limit.size - next.used, resetMs, next, rebased }
@@ -81,7 +81,9 @@ export const fixedWindow: AlgorithmModel<FixedWindowState> = {
     if (currentSpan(0, limit, atMs).endMs !== state.endMs) return undefined
     const { holdMs } = limit
     const held =
-      holdMs === undefined ? state.held : added(heldIn(state, Math.floor(nowUs / 1_000)), endAfter(holdMs, atMs), -cost)
+      holdMs === undefined
+        ? state.held
+        : changedHeld(heldIn(state, Math.floor(nowUs / 1_000)), endAfter(holdMs, atMs), -cost)
     return { endMs: state.endMs, used: Math.max(0, state.used - cost), ...withHeld(held) }
   },
 
@@ -90,7 +92,11 @@ export const fixedWindow: AlgorithmModel<FixedWindowState> = {
     const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
     if (cost === 0 || chargedEndMs <= nowMs) return undefined
     const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
-    if (state === undefined || !counts) return { endMs: chargedEndMs, used: cost }
-    return { ...state, endMs, used: Math.min(state.used + cost, Number.MAX_SAFE_INTEGER) }
+    const { holdMs } = limit
+    const before = state === undefined || !counts ? undefined : state
+    const endS = holdMs === undefined ? 0 : endAfter(holdMs, Math.floor(atUs / 1_000))
+    const pairs = holdMs === undefined ? before?.held : changedHeld(before && heldIn(before, nowMs), endS, cost)
+    if (before === undefined) return { endMs: chargedEndMs, used: cost, ...withHeld(pairs) }
+    return { endMs, used: Math.min(before.used + cost, Number.MAX_SAFE_INTEGER), ...withHeld(pairs) }
   },
 }

@@ -58,4 +58,6 @@ export type SettlementResult =
 export type RenewResult =
   /** From now on it can be settled, and its slots last, up to `openMs`. */
   | { readonly kind: 'renewed'; readonly openMs: number }
+  /** The subject has too many open decisions. */
+  | { readonly kind: 'too-many' }
   | Extract<SettlementResult, { readonly kind: 'unknown' | 'forbidden' | 'unavailable' }>

@@ -30,14 +30,14 @@ export interface ReservedDecision {
   readonly reservation: Reservation
 }
 
-/** Whether the request takes nothing from any limit but that of requests. */
-const isFree = ({ cost, units = new Map() }: Pick<DecisionRequest, 'cost' | 'units'>) =>
-  cost === 0 && [...units.values()].every((quantity) => quantity === 0)
+/** Whether the request takes nothing that is worth settling. */
+const isFree = ({ cost, units = new Map() }: Pick<DecisionRequest, 'cost' | 'units'>, limits: readonly Limit[] = []) =>
+  cost === 0 && [...units.values()].every((quantity) => quantity === 0) && !limits.some(countsInFlight)
 
 /** For how long the decision on it can be settled; undefined if it cannot. */
-export function settleMsOf(ask: DecisionRequest): number | undefined {
+export function settleMsOf(ask: DecisionRequest, limits?: readonly Limit[]): number | undefined {
   const settleMs = ask.settleMs ?? ask.route.settleMs
-  return settleMs === undefined || ask.peek || ask.hasOverrides === true || isFree(ask) ? undefined : settleMs
+  return settleMs === undefined || ask.peek || ask.hasOverrides === true || isFree(ask, limits) ? undefined : settleMs
 }
 
 /** Returns undefined for a request whose decision cannot be settled. */
@@ -47,7 +47,7 @@ export function reservedDecisionOf(
   clock: Clock,
 ): ReservedDecision | undefined {
   const { route, isOwnSettlement: isOwn } = ask
-  const ttlMs = settleMsOf(ask)
+  const ttlMs = settleMsOf(ask, limits)
   if (ttlMs === undefined) return undefined
   const tsMs = clock.nowMs()
   const context = JSON.stringify(contextOf(ask, tsMs))

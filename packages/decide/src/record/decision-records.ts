@@ -59,6 +59,12 @@ export function admissionOf(
   }
 }
 
+/** What a correction says of a decision that used nothing after all. */
+export const unusedOf = (ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units'> =>
+  ask.units === undefined
+    ? {}
+    : { held: unitsOf(ask).held, units: Object.fromEntries([...ask.units.keys()].map((unit) => [unit, 0])) }
+
 /** What it takes besides its cost. */
 function unitsOf(ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units' | 'basis'> {
   if (ask.units === undefined) return {}

@@ -63,7 +63,7 @@ export function createShouldRateLimit(
     const { subject, keyId, cost, isPeek, named, limits, hasOverrides } = question
     const asked = { ...from, view, subject, keyId, cost, named, limits, hasOverrides, idempotencyKey: undefined }
     if (hits === 'given-back') {
-      await decisionService.giveBack({ ...asked, peek: false })
+      if (!isPeek) await decisionService.giveBack({ ...asked, peek: false })
       return answerOf(unasked, count, undefined, ports)
     }
     if (hits === 'asked')

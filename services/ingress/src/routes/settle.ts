@@ -37,6 +37,13 @@ function otherCost({ cost, units = {} }: Extract<SettleAnswer, { readonly kind: 
   return { ...problem('conflict', 'Conflict', 409, detail), settled_cost: cost }
 }
 
+const tooMany = problem(
+  'too-many-open',
+  'Too many open decisions',
+  429,
+  'The subject has too many open decisions to keep this one open for longer. It can still be settled.',
+)
+
 const unfinished = (why: string): Problem => {
   const detail = `${why} Repeat the request; repeating it is safe.`
   return problem('settlement-unavailable', 'Settlement unavailable', 503, detail)
@@ -89,6 +96,8 @@ function send(reply: FastifyReply, id: string, answer: SettleAnswer | RenewResul
       const found: Of<typeof settled> = { id, cost, ...(units && { units }), adjustment, correction, limits }
       return reply.header('cache-control', 'no-store').send(found)
     }
+    case 'too-many':
+      return sendProblem(reply.header('retry-after', retryAfterSecondsMax), tooMany)
     case 'forbidden':
       return sendProblem(reply, ownChecksOnly)
     case 'too-much':
