@@ -361,14 +361,19 @@ export class DecisionBatcher {
       return
     }
     const decision = unavailableDecision(task.request, charged)
-    const isKnownLater = mayReplyLate || (charged === 'unknown' && isHold(task.request))
-    if (!isKnownLater || decision.allowed || task.request.idempotency !== undefined) {
+    const mayHold = charged === 'unknown' && isHold(task.request)
+    if (!(mayReplyLate || mayHold) || task.request.idempotency !== undefined) {
       task.resolve(decision)
       return
     }
-    const { promise: lateRefund, resolve } = Promise.withResolvers<void>()
-    if (isHold(task.request)) this.#repeatRefund(task.request, { atUs: 0, exceededMask: 0 }, resolve)
-    else task.onLateRefund = resolve
-    task.resolve({ ...decision, lateRefund })
+    const giveBack = () =>
+      new Promise<void>((resolve) => this.#repeatRefund(task.request, { atUs: 0, exceededMask: 0 }, resolve))
+    if (decision.allowed) task.resolve(mayHold ? { ...decision, giveBack } : decision)
+    else if (mayHold) task.resolve({ ...decision, lateRefund: giveBack() })
+    else {
+      const { promise: lateRefund, resolve } = Promise.withResolvers<void>()
+      task.onLateRefund = resolve
+      task.resolve({ ...decision, lateRefund })
+    }
   }
 }

@@ -70,6 +70,11 @@ export interface Decision {
   /** A denial that may come thousands of times a second: one from memory, or for too many markers. */
   readonly isCached?: boolean
   /**
+   * Of an admission without Redis, which may hold its units all the same: to be called where it is denied after all.
+   * Resolves as `lateRefund`.
+   */
+  readonly giveBack?: () => Promise<void>
+  /**
    * Of a denial because Redis did not answer in time: resolves once the late reply showed a charge and that charge was
    * refunded. Where nothing was charged, or no reply comes, it stays pending for ever, so nothing may wait for it.
    */

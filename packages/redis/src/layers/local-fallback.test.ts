@@ -201,3 +201,23 @@ test('an idempotency key is its subject’s own, with colons in both', async () 
   expect(await ask('org:team', '1')).toMatchObject({ repeats: '', limits: [{ used: 2 }] })
   expect(await ask('org:team', '1')).toMatchObject({ repeats: 'org:team' })
 })
+
+test('what Redis may hold of a request that the fallback denies is given back', async () => {
+  let given = 0
+  const giveBack = async () => {
+    given += 1
+  }
+  const store = createLocalFallback(
+    {
+      decide: async (request) => ({ ...unavailableDecision(request, 'unknown'), giveBack }),
+      refund: async () => false,
+    },
+    { clock: { nowMs: () => startMs }, periodBoundaries: createBoundaryCache(), processes: () => 10 },
+  )
+  const request = buildRequest([buildLimit({ size: 10 })])
+  expect((await store.decide(request)).allowed).toBe(true)
+  expect(given).toBe(0)
+  const denied = await store.decide(request)
+  await denied.lateRefund
+  expect([denied.allowed, given]).toEqual([false, 1])
+})

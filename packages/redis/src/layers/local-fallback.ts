@@ -79,15 +79,17 @@ export function createLocalFallback(inner: LimitStore, options: LocalFallbackOpt
       limits: decision.limits,
     }
     if (decision.allowed) return { ...found, deniedBy: decision.deniedBy }
+    const lateRefund = unavailable.giveBack?.()
+    const refused = lateRefund === undefined ? found : { ...found, lateRefund }
     const { reason, deniedBy } = decision
     // Above the share but not the size: only Redis can admit it.
     const fitsSize = reason === 'cost_exceeds_limit' && fitsCapacity(asked, deniedBy, request)
-    if (fitsSize) return { ...found, allowed: false, deniedBy, retryAfterMs: aboveShareRetryMs }
+    if (fitsSize) return { ...refused, allowed: false, deniedBy, retryAfterMs: aboveShareRetryMs }
     const exceededMask = limits.reduce((bits, limit, at) => {
       const here = asked.indexOf(limit)
       return here >= 0 && (decision.exceededMask & (1 << here)) !== 0 ? bits + 2 ** at : bits
     }, 0)
-    return { ...found, allowed: false, reason, deniedBy, exceededMask, retryAfterMs: decision.retryAfterMs }
+    return { ...refused, allowed: false, reason, deniedBy, exceededMask, retryAfterMs: decision.retryAfterMs }
   }
 
   return {
