@@ -9,6 +9,8 @@ export class UpstreamSlots {
   readonly #waiting: FairSlots
   /** In the order in which they came; at most `waitingMax`. */
   readonly #queue = new Set<Slot>()
+  #isFreed = false
+  #isPassing = false
 
   constructor(connectionsMax: number, waitingMax: number, subjectShare: number) {
     this.#connections = new FairSlots(connectionsMax, subjectShare)
@@ -42,7 +44,19 @@ export class UpstreamSlots {
   readonly #left = (slot: Slot) => {
     if (this.#queue.delete(slot)) this.#waiting.release(slot.sharer)
     else this.#connections.release(slot.sharer)
-    if (this.#queue.size === 0) return
+    this.#isFreed = true
+    // One that gets a connection may leave at once, as all do whose upstream is closed: the loop goes on, none deeper.
+    if (this.#isPassing) return
+    this.#isPassing = true
+    try {
+      while (this.#isFreed && this.#queue.size > 0) this.#passOn()
+    } finally {
+      this.#isPassing = false
+    }
+  }
+
+  #passOn(): void {
+    this.#isFreed = false
     // Not only the first is tried: it may wait because of its own subject's connections.
     for (const next of this.#queue) {
       if (!this.#connections.hasFor(next.sharer)) continue
