@@ -12,9 +12,10 @@ reservation.whole = true
 -- A day: what takes longer than the period of its quota is counted from scratch instead of settled.
 reservation.ttl_ms_max = 86400000
 
--- A request has the time to live, the marker's key and the text right before its limits, which begin at `after`.
+-- A request has the time to live, the marker's key and the text's position in ARGV right before its limits, which begin
+-- at `after`.
 function reservation.is_valid(request, after)
-  local ttl_ms, text = request[after - 3], request[after - 1]
+  local ttl_ms, text = request[after - 3], ARGV[request[after - 1]]
   return integers.is_count(ttl_ms)
     and ttl_ms <= reservation.ttl_ms_max
     and type(text) == 'string'
@@ -29,7 +30,7 @@ end
 function reservation.state(request, after, now_us, mask)
   local until_ms = math.floor(now_us / 1000) + request[after - 3]
   local cost = type(request[2]) == 'number' and request[2] or 0
-  return struct.pack(head, tag, phases.OPEN, until_ms, now_us, mask, cost) .. request[after - 1], until_ms
+  return struct.pack(head, tag, phases.OPEN, until_ms, now_us, mask, cost) .. ARGV[request[after - 1]], until_ms
 end
 
 -- Returns when an open one was charged, and the mask; nil for one that is settled, refunded or not there.

@@ -22,7 +22,8 @@
 --                           CHARGE: lets a request pass, and charges also what does not fit; has no block
 --               size        units
 --               …           the algorithm's own `arguments`
---   ARGV[3] requests: JSON, [{operation, cost, …}, …]. Positions count from 1: `limit` in ARGV[2], every other in KEYS
+--   ARGV[3] requests: JSON, [{operation, cost, …}, …]. Positions count from 1: `limit` in ARGV[2], `text` in ARGV,
+--                 every other in KEYS
 --               {CHARGE, cost, limit, key[, block], …}
 --               {PEEK, cost, limit, key[, block], …}             as CHARGE, and charges nothing
 --               {REFUND, cost, at_us, limit, key, …}             refunds what was charged then; at_us 0 is whenever
@@ -39,7 +40,7 @@
 --             once          the marker of the idempotency key: the request is charged only if the marker is not there
 --             id            names this attempt, for a later one under the same key; behind it may be `~` and 12
 --                           characters of what it asks
---             reservation   the marker that keeps what was charged and `text` for ttl_ms, for settle.lua
+--             reservation   the marker that keeps what was charged and the text for ttl_ms, for settle.lua
 --
 -- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do. If ids are
 -- part of the reply, it is a list of that string and the ids in their order.
@@ -86,8 +87,8 @@ local function decode_list(text)
 end
 
 local definitions, requests = decode_list(ARGV[2]), decode_list(ARGV[3])
-if not definitions or not requests or ARGV[4] then
-  return refuse_call('wanted three arguments: time, limits, requests')
+if not definitions or not requests then
+  return refuse_call('wanted time, limits, requests, and the texts of reservations')
 elseif #requests < 1 or #requests > requests_max then
   return refuse_call('wanted 1 to ' .. requests_max .. ' requests, got ' .. #requests)
 elseif #definitions > requests_max * limits_per_request_max or #KEYS > keys_max then

@@ -1,140 +1,133 @@
--- Settles a decision: replaces its reservation marker and corrects the counts that it was charged to, but only if the
--- marker still is what the caller read. A repeat finds another marker and changes nothing.
+-- Settles up to 32 decisions, each by itself: replaces its reservation marker and corrects the counts that it was
+-- charged to, but only if the marker still is what the caller read. A repeat finds another marker and changes nothing.
 -- packages/redis/src/settlement-marker.ts knows what a marker holds.
 --
---   KEYS[1]   marker
---   KEYS[2…]  counts to be corrected, in the marker's slot; at most 16. Behind them may be the tally of the subject's
---             markers
+--   KEYS[1…]  of each settlement its marker, and behind it the counts to be corrected, at most 16, and perhaps the
+--             tally of the subject's markers; all in one slot
 --   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
---   ARGV[2]   before: the marker as it was read
---   ARGV[3]   after: the new marker
---   ARGV[4]   correction: empty to replace only the marker, which keeps its expiry; or JSON:
---               {until_ms, repeated_ms, units, at_us, limit, …}
+--   ARGV[2]   definitions: JSON, what settlements name, each as in decide.lua: [{algorithm, …}, …]. {"tally",
+--             tally_max, ttl_ms} counts a marker again, as one that lives for ttl_ms from now on
+--   ARGV[3]   settlements: JSON, [{marker, before, …}, …]. Positions count from 1
+--               {marker, before}     replaces it; it keeps its expiry
+--               {marker, before, until_ms, repeated_ms, at_us, limit, change, …}     and corrects its counts
+--             marker        in KEYS
+--             before        in ARGV: the marker as it was read. Behind it is the new one
 --             until_ms      expiry of the new marker, which lives for repeated_ms at least
---             units         added to what the decision was charged at at_us; refunded if below 0. Or a list with the
---                           units of each count, or for one {back, more[, back_us, more_us[, hold_ms]]}: what is given
---                           back of what was charged at back_us, and what is charged instead at more_us, held for
---                           hold_ms; both are at_us if they are not said. Where nothing can be given back, what is more
---                           than that
---             limit         definition for KEYS[2] and on, as in decide.lua. {"tally", tally_max, ttl_ms} counts the
---                           marker again, as one that lives for ttl_ms from now on
+--             limit         in ARGV[2], one for each count
+--             change        units to be added to what the count was charged at at_us; refunded if below 0. Or {back,
+--                           more[, back_us, more_us[, hold_ms]]}: what is given back of what was charged at back_us,
+--                           and what is charged instead at more_us, held for hold_ms; both are at_us if they are not
+--                           said. Where nothing can be given back, what is more than that
 --
--- Reply: nil if the marker is not `before`; FULL if the tally has no place; else the marker as it is now. With a
--- correction ARGV[3] is followed by big-endian doubles:
+-- Reply, for each settlement: nil if the marker is not `before`; FULL if the tally has no place; an error if it is
+-- malformed or cannot be read: it changed nothing. Else what was done, as big-endian doubles, none without a
+-- correction:
 --   now_us    the time used
 --   for each count: changed (1, else 0), used, remaining (units), reset_ms (until all units are free)
 --
--- Errors: a malformed call is refused whole with SETTLEARGS. Any other error comes from a read or from the first write:
--- nothing was written.
+-- Errors: a malformed call is refused whole with SETTLEARGS.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
 -- @include ../lib/state-codecs.lua
 
-local limits_max = 16
-
-local function refuse_call(why)
-  return redis.error_reply('SETTLEARGS ' .. why)
-end
+local settlements_max, first_limit_at = 32, 6
 
 local now_us, server_ahead_ms = clock.read(ARGV[1])
-if not now_us then
-  return refuse_call('the time is neither empty nor microseconds')
-elseif not ARGV[4] or ARGV[5] or #KEYS < 1 or #KEYS > limits_max + 2 then
-  return refuse_call('wanted a marker, at most ' .. limits_max .. ' counts, and four arguments')
+local is_read, settlements, definitions = pcall(function()
+  return cjson.decode(ARGV[3]), cjson.decode(ARGV[2])
+end)
+if not (now_us and is_read) or #settlements > settlements_max then
+  return redis.error_reply('SETTLEARGS wanted a time, definitions, and at most ' .. settlements_max .. ' settlements')
 end
 local now_ms = math.floor(now_us / 1000)
 
-local marker = KEYS[1]
-if redis.call('GET', marker) ~= ARGV[2] then
-  return false
-elseif ARGV[4] == '' then
-  redis.call('SET', marker, ARGV[3], 'KEEPTTL')
-  return ARGV[3]
+-- By position: what a definition describes, as its first settlement read it.
+local limits = {}
+
+local function limit_of(position)
+  local limit = limits[position]
+  if not limit then
+    local definition = definitions[position]
+    local name = definition[1]
+    local codec = name == 'tally' and state_codecs.of('tally') or state_codecs.algorithm(name)
+    limit = { codec = codec, arguments = name == 'tally' and definition or codec.arguments(definition, now_ms) }
+    limits[position] = limit
+  end
+  return limit
 end
 
-local decoded, settlement = pcall(cjson.decode, ARGV[4])
-if not decoded or type(settlement) ~= 'table' or #settlement ~= #KEYS + 3 then
-  return refuse_call('wanted a limit for every count')
-end
-local until_ms, repeated_ms, units, at_us = settlement[1], settlement[2], settlement[3], settlement[4]
-local each = type(units) == 'table' and units
-
--- Whether these are units that a count can be corrected by.
-local function is_change(units)
-  if type(units) == 'table' then
-    local are_counts = #units >= 2 and #units <= 5
-    for _, unit in ipairs(units) do
-      are_counts = are_counts and integers.is_count(unit)
+-- Returns what a change gives back and charges, and what else it says.
+local function read_change(change, at_us)
+  local list = type(change) == 'table' and change or { math.max(0, -change), math.max(0, change) }
+  for position = 1, math.max(2, #list) do
+    if not integers.is_count(list[position]) then
+      error('a number is no count')
     end
-    return are_counts
   end
-  return type(units) == 'number' and integers.is_count(math.abs(units))
+  return list[1], list[2], list[3] or at_us, list[4] or at_us, list[5]
 end
 
-local are_changes = each or is_change(units)
-for at = 2, each and #KEYS or 1 do
-  are_changes = are_changes and is_change(each[at - 1])
-end
-local has_expiry = integers.is_count(until_ms) and integers.is_count(repeated_ms)
-if not (has_expiry and are_changes and integers.is_count(at_us)) then
-  return refuse_call('a number is no count')
-end
-
--- Returns what is to be saved of one corrected count, and how the count stands then.
-local function correct(key, definition, units)
-  local back, more, back_us, more_us, hold_ms
-  if type(units) == 'table' then
-    back, more, back_us, more_us, hold_ms = unpack(units)
-  else
-    back, more = math.max(0, -units), math.max(0, units)
-  end
-  local name = type(definition) == 'table' and definition[1]
-  if name == 'tally' then
-    local tally = state_codecs.of('tally')
-    local state = tally.load(redis.call('GET', key))
-    local _, next_state, expires_ms = tally.plan(state, false, definition[3], definition[2], now_ms)
-    return next_state and { key = key, codec = tally, state = next_state, expires_ms = expires_ms } or nil, 0, 0, 0
-  end
-  local algorithm = state_codecs.algorithm(name)
-  local arguments = algorithm and algorithm.arguments(definition, now_ms)
-  if not arguments then
-    error('the definition of a limit is malformed')
-  end
-  local value = algorithm.whole and redis.call('GET', key)
+-- Returns the next state of a corrected count with its expiry, and how the count stands then.
+local function correct(algorithm, arguments, key, value, change, at_us)
+  local back, more, back_us, more_us, hold_ms = read_change(change, at_us)
   local state = algorithm.load(value, key, arguments, math.min(math.max(back, more), arguments.size), now_us)
-  local next_state, expires_ms = algorithm.refund(state, arguments, back, back_us or at_us, now_us)
+  local next_state, expires_ms = algorithm.refund(state, arguments, back, back_us, now_us)
   -- A span that an edited zone has moved keeps what it was charged.
   more = next_state and more or math.max(0, more - back)
-  arguments.hold_ms = hold_ms
-  if at_us - now_us <= clock.step_back_ms_max * 1000 then
+  if more > 0 and at_us - now_us <= clock.step_back_ms_max * 1000 then
     -- Otherwise a clock was set back, and what it counted is void.
-    local raised, raised_expires_ms = algorithm.raise(next_state or state, arguments, more, more_us or at_us, now_us)
+    local held_ms = arguments.hold_ms
+    arguments.hold_ms = hold_ms
+    local raised, raised_expires_ms = algorithm.raise(next_state or state, arguments, more, more_us, now_us)
+    arguments.hold_ms = held_ms
     next_state, expires_ms = raised or next_state, raised and raised_expires_ms or expires_ms
   end
   local _, used, remaining, reset_ms = algorithm.plan(next_state or state, arguments, 0, now_us, now_ms)
-  return { key = key, codec = algorithm, state = next_state, expires_ms = expires_ms }, used, remaining, reset_ms
+  return next_state, expires_ms, used, remaining, reset_ms
 end
 
-local numbers, corrections = { now_us }, {}
-for at = 2, #KEYS do
-  local done, correction, used, remaining, reset_ms = pcall(correct, KEYS[at], settlement[at + 3], each and each[at - 1] or units)
-  if not done then
-    return refuse_call('count ' .. at - 1 .. ' cannot be corrected')
-  elseif not correction then
-    return 'FULL'
+local function settle(settlement)
+  local marker, before, until_ms, repeated_ms, at_us = unpack(settlement)
+  local count, after = math.max(0, (#settlement - first_limit_at + 1) / 2), ARGV[before + 1]
+  local values = redis.call('MGET', unpack(KEYS, marker, marker + count))
+  if values[1] ~= ARGV[before] then
+    return false
+  elseif not until_ms then
+    redis.call('SET', KEYS[marker], after, 'KEEPTTL')
+    return ''
   end
-  corrections[at - 1] = correction
-  local base = #numbers
-  numbers[base + 1], numbers[base + 2] = correction.state and 1 or 0, used
-  numbers[base + 3], numbers[base + 4] = remaining, reset_ms
+  local numbers, states, expiries = { now_us }, {}, {}
+  for number = 1, count do
+    local position, change = settlement[first_limit_at + 2 * number - 2], settlement[first_limit_at + 2 * number - 1]
+    local limit, value, base = limit_of(position), values[number + 1], 4 * number - 2
+    local used, remaining, reset_ms = 0, 0, 0
+    if limit.codec == state_codecs.tally then
+      local _, most, ttl_ms = unpack(limit.arguments)
+      _, states[number], expiries[number] = limit.codec.plan(limit.codec.load(value), false, ttl_ms, most, now_ms)
+      if not states[number] then
+        return 'FULL'
+      end
+    else
+      states[number], expiries[number], used, remaining, reset_ms =
+        correct(limit.codec, limit.arguments, KEYS[marker + number], value, change, at_us)
+    end
+    numbers[base], numbers[base + 1] = states[number] and 1 or 0, used
+    numbers[base + 2], numbers[base + 3] = remaining, reset_ms
+  end
+  local packed = struct.pack('>' .. string.rep('d', #numbers), unpack(numbers))
+  local kept_until_ms = math.max(until_ms, now_ms + repeated_ms)
+  redis.call('SET', KEYS[marker], after .. packed, 'PXAT', kept_until_ms + server_ahead_ms)
+  for number = 1, count do
+    if states[number] then
+      limits[settlement[first_limit_at + 2 * number - 2]].codec.save(KEYS[marker + number], states[number], expiries[number], server_ahead_ms)
+    end
+  end
+  return packed
 end
 
-local settled = ARGV[3] .. struct.pack('>' .. string.rep('d', #numbers), unpack(numbers))
-local kept_until_ms = math.max(until_ms, now_ms + repeated_ms)
-redis.call('SET', marker, settled, 'PXAT', kept_until_ms + server_ahead_ms)
-for _, correction in ipairs(corrections) do
-  if correction.state then
-    correction.codec.save(correction.key, correction.state, correction.expires_ms, server_ahead_ms)
-  end
+local answers = {}
+for number, settlement in ipairs(settlements) do
+  local is_done, answer = pcall(settle, settlement)
+  answers[number] = is_done and answer or not is_done and redis.error_reply('SETTLEARGS ' .. tostring(answer))
 end
-return settled
+return answers

@@ -95,7 +95,6 @@ test.each([
   ['text that is no JSON', [nowText, '[', '[[0,1,1,1]]']],
   ['a time that is none', ['yesterday', '[]', '[[0,1,1,1]]']],
   ['an argument too few', [nowText, '[]']],
-  ['an argument too many', [nowText, '[]', '[[0,1,1,1]]', '']],
 ])('a call with %s is refused whole, by code', async (_, argv) => {
   const redis = await openLimiterRedis(inject('redisUrl'))
   await expect(evalRaw(redis, [`test:${randomUUID()}`], argv)).rejects.toThrow(/^DECIDEARGS /)

@@ -15,9 +15,11 @@ import {
   encodeCall,
   type Operation,
   type Outcome,
+  type SettlementLimit,
 } from '@weir/core/limits/script-codec.ts'
 import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from '@weir/redis/keys.ts'
 import { readScript } from '@weir/redis/scripts.ts'
+import { encodeReplacements } from '@weir/redis/settlement-calls.ts'
 import type { Redis } from 'ioredis'
 
 interface CallTime {
@@ -138,26 +140,27 @@ export function createRedisEngine(redis: Redis): RedisEngine {
   }
   const settle = async ({ request, nowMs, boundaries, units, atUs }: SettleCall) => {
     const peek = { kind: 'decide', request: { ...request, peek: true, idempotency: undefined } } as const
-    const limits = request.limits.map((limit) => {
+    const limits = request.limits.map((limit): SettlementLimit => {
       const alone = { ...peek, request: { ...peek.request, limits: [limit] } }
       const [, definitions] = encodeCall([alone], partsOf(nowMs, boundaries)).argv
-      return definitions.slice(1, -1)
+      return [limit.name, limit.capacity, `${prefix}${limitKey(limit, request.scope)}`, definitions.slice(1, -1)]
     })
     const marker = `${prefix}${randomUUID()}`
     await redis.set(marker, 'open')
-    const keys = [marker, ...request.limits.map((limit) => `${prefix}${limitKey(limit, request.scope)}`)]
-    const unitsOf = (limit: Limit) => {
+    const [before, after] = [Buffer.from('open'), Buffer.from('was')]
+    const changes = request.limits.map((limit) => {
       const held = costOf(limit, request)
       return holdMsOf(limit, request) === undefined ? units : [held, Math.max(0, held + units)]
-    }
-    const changes = JSON.stringify(request.limits.map(unitsOf))
-    const correction = `[${[Math.floor(nowMs), 0, changes, atUs, ...limits].join(',')}]`
+    })
+    const correction = { limits, changes, untilMs: Math.floor(nowMs), repeatedMs: 0, atUs }
+    const { keys, argv } = encodeReplacements([{ key: marker, before, after, correction }])
     const time = String(Math.round(nowMs * 1_000))
-    const reply = await redis.callBuffer('eval', settleSource, keys.length, ...keys, time, 'open', 'was', correction)
+    const replies = await redis.callBuffer('eval', settleSource, keys.length, ...keys, time, ...argv)
     await redis.del(marker)
-    if (!Buffer.isBuffer(reply)) throw new Error('settle.lua found another marker')
+    const [reply] = Array.isArray(replies) ? replies : []
+    if (!Buffer.isBuffer(reply)) throw new Error(`settle.lua found another marker, or failed: ${reply}`)
     return request.limits.map((_, at): SettledState => {
-      const number = (which: number) => reply.readDoubleBE('was'.length + 8 * (1 + at * 4 + which))
+      const number = (which: number) => reply.readDoubleBE(8 * (1 + at * 4 + which))
       return { changed: number(0) === 1, used: number(1), remaining: number(2), resetMs: number(3) }
     })
   }

@@ -6,11 +6,9 @@ import type { RenewResult, Settlement, SettlementResult } from '@weir/core/limit
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
-import { keySlot } from './key-slot.ts'
 import { markersKey, settlementKey } from './keys.ts'
 import { markersMaxDefault } from './redis-limit-store.ts'
-import { readScriptError } from './script-error.ts'
-import { readScript, scriptTime } from './scripts.ts'
+import { type Correction, SettlementCalls } from './settlement-calls.ts'
 import {
   changeOf,
   type Marker,
@@ -45,7 +43,7 @@ const answerMsDefault = 1_000
 const graceMsDefault = 60_000
 /** A repeat soon after is answered, also when it was settled at the last moment. */
 const repeatedMs = 900_000
-/** Somebody else was quicker, or a slot has moved: a few times in a row at most. */
+/** Somebody else was quicker: a few times in a row at most. */
 const attemptsMax = 5
 
 /**
@@ -68,7 +66,7 @@ type Refused = Extract<SettlementResult, { readonly kind: 'forbidden' | 'too-muc
 /** Settles decisions that were made with a reservation: each once, however often it is asked. */
 export class RedisSettlements {
   readonly #options: Required<SettlementsOptions>
-  readonly #script = readScript('settle')
+  readonly #calls: SettlementCalls
   /** By the key of the marker, the oldest first. */
   readonly #recent = new Map<string, Recent>()
   /** How often the connection came back, and after how many of these all was settled again. */
@@ -83,6 +81,7 @@ export class RedisSettlements {
       ...options,
     }
     const { redis } = options
+    this.#calls = new SettlementCalls(redis, this.#options.now)
     redis.on('ready', () => {
       this.#returns.seen += 1
       void this.#settleAgain()
@@ -170,14 +169,13 @@ export class RedisSettlements {
       if (marker?.phase !== phases.OPEN) return { kind: 'unknown' }
       if (whyNot(marker, { ...settlement, cost: 0 })?.kind === 'forbidden') return { kind: 'forbidden' }
       const lastMs = Math.floor(marker.atUs / 1_000) + settleMsMax
-      const nowUs = await this.#nowUs(key)
+      const nowUs = await this.#calls.nowUs(key)
       const { untilMs, bytes, changes } = renewedMarker(marker, nowUs, lastMs)
-      const counted = tally !== undefined && {
-        ...marker,
-        limits: [...marker.limits, tallyOf(tally, this.#options.markersMax, untilMs - Math.floor(nowUs / 1_000))],
-      }
-      const { counts, correction } = correctionOf(counted || marker, counted ? [...changes, 0] : changes, untilMs, 0)
-      const renewed = await this.#replace(marker, bytes, key, counts, correction)
+      const leftMs = untilMs - Math.floor(nowUs / 1_000)
+      const counted = tally === undefined ? [] : [tallyOf(tally, this.#options.markersMax, leftMs)]
+      const limits = [...marker.limits, ...counted]
+      const correction = { limits, changes: [...changes, 0], untilMs, repeatedMs: 0, atUs: marker.atUs }
+      const renewed = await this.#replace(marker, bytes, key, correction)
       if (renewed === 'full') return { kind: 'too-many' }
       if (renewed !== undefined) return renewed
     }
@@ -234,11 +232,11 @@ export class RedisSettlements {
       const refused = whyNot(marker)
       if (refused !== undefined) return refused
       if (marker.phase !== phases.OPEN) return marker
-      const { limits } = marker
+      const { limits, untilMs, atUs } = marker
       const by = { ...settledTo(marker, settlement), owner: this.#options.owner, takenUs: 0 }
       const changes = limits.map((limit) => changeOf(limit, marker, by))
-      const { counts, correction } = correctionOf(marker, changes, marker.untilMs, repeatedMs)
-      const settled = await this.#replace(marker, settledHead(marker, by), key, counts, correction)
+      const correction = { limits, changes, untilMs, repeatedMs, atUs }
+      const settled = await this.#replace(marker, settledHead(marker, by), key, correction)
       if (settled !== undefined && settled !== 'full') return settled
     }
     throw new Error(`${key} changed ${attemptsMax} times while it was settled`)
@@ -247,63 +245,23 @@ export class RedisSettlements {
   /** Returns the milliseconds to wait before this process may write another's record; 0 once it may. */
   async #takeOver(key: string, marker: Marker, by: SettledBy & { atUs: number }): Promise<number> {
     const { cost, units, atUs, takenUs } = by
-    const nowUs = await this.#nowUs(key)
+    const nowUs = await this.#calls.nowUs(key)
     const waitMs = Math.ceil(this.#options.graceMs - (nowUs - Math.max(atUs, takenUs)) / 1_000)
     if (waitMs > 0) return waitMs
     const taken = takenMarker(marker, { cost, units, owner: this.#options.owner, takenUs: nowUs })
     return (await this.#replace(marker, taken, key)) === undefined ? this.#options.graceMs : 0
   }
 
-  async #nowUs(key: string): Promise<number> {
-    const nowMs = this.#options.now()
-    if (nowMs !== undefined) return nowMs * 1_000
-    const [seconds, us] = await this.#on(key, (server) => server.time())
-    return Number(seconds) * 1_000_000 + Number(us)
-  }
-
   async #read(key: string): Promise<Marker | undefined> {
-    const bytes = await this.#on(key, (server) => server.getBuffer(key))
+    const bytes = await this.#calls.read(key)
     return bytes === null ? undefined : parseMarker(bytes)
   }
 
   /** Undefined when the marker is not what it was, and `full` when the tally is: nothing was done. */
-  async #replace(
-    from: Marker,
-    to: Buffer,
-    key: string,
-    counts: readonly string[] = [],
-    correction = '',
-  ): Promise<Marker | 'full' | undefined> {
-    const keys = [key, ...counts]
-    const { source, sha1 } = this.#script
-    const given = [keys.length, ...keys, scriptTime(this.#options.now()), from.bytes, to, correction]
-    const reply = await this.#on(key, (server) =>
-      server.callBuffer('evalsha', sha1, ...given).catch((error: unknown) => {
-        if (readScriptError(error).code !== 'NOSCRIPT') throw error
-        return server.callBuffer('eval', source, ...given)
-      }),
-    )
+  async #replace(from: Marker, to: Buffer, key: string, correction?: Correction): Promise<Marker | 'full' | undefined> {
+    const reply = await this.#calls.replace({ key, before: from.bytes, after: to, correction })
     if (reply === null) return undefined
-    if (!Buffer.isBuffer(reply)) throw new Error(`settle.lua replied with ${typeof reply} instead of bytes`)
-    return reply.length === 4 ? 'full' : parseMarker(reply)
-  }
-
-  /** Sending again is harmless: it changes nothing unless the marker still is what was read. */
-  async #on<T>(key: string, ask: (server: Redis) => Promise<T>): Promise<T> {
-    const connection = this.#options.redis
-    if (!('serverOf' in connection)) return await ask(connection)
-    const slot = keySlot(key)
-    let server = connection.serverOf(slot)
-    for (let attempt = 1; ; attempt += 1) {
-      if (server === undefined) throw new Error('no master of the Cluster is known to hold this key')
-      try {
-        return await ask(server)
-      } catch (error) {
-        const { code, address } = readScriptError(error)
-        if (code !== 'MOVED' || attempt >= attemptsMax) throw error
-        server = connection.moved(slot, address, server)
-      }
-    }
+    return reply.toString('latin1') === 'FULL' ? 'full' : parseMarker(Buffer.concat([to, reply]))
   }
 }
 
@@ -314,13 +272,6 @@ const tallyOf = (key: string, most: number, ttlMs: number): SettlementLimit => [
   key,
   `["tally",${most},${ttlMs}]`,
 ]
-
-/** The counts that a marker names, and what settle.lua is to change of them. */
-function correctionOf({ limits, atUs }: Marker, changes: readonly unknown[], untilMs: number, keptMs: number) {
-  const definitions = limits.map(([, , , definition]) => definition)
-  const correction = `[${[untilMs, keptMs, JSON.stringify(changes), atUs, ...definitions].join()}]`
-  return { counts: limits.map(([, , count]) => count), correction }
-}
 
 /** What a decision is settled to: what is not said stays as it was charged, or held. */
 function settledTo(marker: Marker, { cost = marker.cost, units, isUnused }: Settlement) {

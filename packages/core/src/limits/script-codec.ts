@@ -30,8 +30,8 @@ export const requestsPerCallMax = 32
 /** What a call of decide.lua is given. */
 export interface ScriptCall {
   readonly keys: readonly string[]
-  /** Time, limits, requests. */
-  readonly argv: readonly [string, string, string]
+  /** Time, limits, requests, and the texts of reservations. */
+  readonly argv: readonly [string, string, string, ...string[]]
 }
 
 /** Keys and boundaries that the codec needs from its caller. */
@@ -135,6 +135,7 @@ export interface SettlementText {
 class CallWriter {
   readonly keys = new Map<string, number>()
   readonly limits = new Map<string, number>()
+  readonly texts: string[] = []
   readonly #parts: CallParts
 
   constructor(parts: CallParts) {
@@ -167,7 +168,7 @@ class CallWriter {
     }
     if (reservation === undefined) return `[${operations.CHARGE_ONCE},${cost}${text}`
     const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))
-    const kept = JSON.stringify(JSON.stringify(this.#charged(request, reservation)))
+    const kept = 3 + this.texts.push(JSON.stringify(this.#charged(request, reservation)))
     const operation = idempotency === undefined ? operations.RESERVE : operations.RESERVE_ONCE
     return `[${operation},${cost}${text},${reservation.ttlMs},${marker},${kept}`
   }
@@ -231,7 +232,8 @@ export function encodeCall(operations: readonly Operation[], parts: CallParts): 
     body += body === '' ? text : `,${text}`
   }
   const time = parts.nowMs === undefined ? '' : String(Math.round(parts.nowMs * 1_000))
-  return { keys: [...writer.keys.keys()], argv: [time, `[${[...writer.limits.keys()].join(',')}]`, `[${body}]`] }
+  const argv = [time, `[${[...writer.limits.keys()].join(',')}]`, `[${body}]`, ...writer.texts] as const
+  return { keys: [...writer.keys.keys()], argv }
 }
 
 /**

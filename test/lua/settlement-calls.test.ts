@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto'
+import type { SettlementLimit } from '@weir/core/limits/script-codec.ts'
+import { SettlementCalls } from '@weir/redis/settlement-calls.ts'
+import { expect, inject, test, vi } from 'vitest'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+const [before, after] = [Buffer.from('before'), Buffer.from('after')]
+const nowMs = 1_790_000_000_000
+
+/** Markers of one subject, and one count of 100 for all. */
+async function open(markers: number) {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const calls = new SettlementCalls(redis, () => nowMs)
+  const subject = `{${randomUUID()}}`
+  const keys = Array.from({ length: markers }, (_, at) => `${subject}:${at}`)
+  await redis.mset(...keys.flatMap((key) => [key, before]))
+  const definition = '["fixed_window",0,0,100,0,0,1790000000001,1790000000002]'
+  const limit: SettlementLimit = ['month', 100, `${subject}:count`, definition]
+  const replace = (key: string, change: unknown, was = before) => {
+    const correction = { limits: [limit], changes: [change], untilMs: nowMs, repeatedMs: 60_000, atUs: nowMs * 1_000 }
+    return calls.replace({ key, before: was, after, correction })
+  }
+  return { redis, calls, keys, replace, limit }
+}
+
+/** Of a reply: whether the count changed, and what is used now. */
+const counted = (reply: Buffer | null) => [reply?.readDoubleBE(8), reply?.readDoubleBE(16)]
+
+test('what is settled while a call is in flight shares the next one, and each sees the counts of those before', async () => {
+  const { redis, keys, calls, replace } = await open(80)
+  const [scripts, reads] = [vi.spyOn(redis, 'callBuffer'), vi.spyOn(redis, 'mgetBuffer')]
+  await replace('{another}', 1) // Redis knows the script from here on
+  scripts.mockClear()
+  expect(await Promise.all(keys.map((key) => calls.read(key)))).toEqual(keys.map(() => before))
+  const replies = await Promise.all(keys.map((key) => replace(key, 1)))
+  expect([reads.mock.calls.length, scripts.mock.calls.length]).toEqual([3, 3])
+  expect(replies.map(counted)).toEqual(keys.map((_, at) => [1, at + 1]))
+})
+
+test('in a call each settlement stands alone: one with another marker, or malformed, changes nothing of the rest', async () => {
+  const { redis, keys, replace, limit } = await open(5)
+  const [first = '', other = '', negative = '', alien = '', last = ''] = keys
+  await redis.del(alien)
+  await redis.rpush(alien, 'a list')
+  const replies = await Promise.allSettled([
+    replace(first, 2),
+    replace(other, 4, Buffer.from('another')),
+    replace(negative, [-1, 8]),
+    replace(alien, 16),
+    replace(last, [0, 32]),
+  ])
+  expect(replies.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
+  expect(replies[2]).toMatchObject({ reason: { message: expect.stringMatching(/^SETTLEARGS .*a number is no count/) } })
+  const answered = replies.flatMap((reply) => (reply.status === 'fulfilled' ? [reply.value] : []))
+  expect(answered.map(counted)).toEqual([
+    [1, 2],
+    [undefined, undefined],
+    [undefined, undefined],
+    [1, 34],
+  ])
+  expect(await redis.mget(first, other, negative, last)).toMatchObject([
+    expect.stringMatching(/^after/),
+    'before',
+    'before',
+    expect.stringMatching(/^after/),
+  ])
+  expect(await redis.pttl(limit[2])).toBeGreaterThan(0)
+})
+
+test('beyond 32 full calls nothing waits', async () => {
+  const { keys, replace } = await open(1)
+  const [key = ''] = keys
+  const replies = await Promise.allSettled(Array.from({ length: 1_025 }, () => replace(key, 1)))
+  const refused = replies.filter(({ status }) => status === 'rejected')
+  expect(refused).toMatchObject([{ reason: { message: 'too much waits to be settled' } }])
+})
