@@ -4,6 +4,7 @@ import { Redis } from 'ioredis'
 import { createSeededRandom } from '../support/seeded-random.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { type Contestant, subjects, togetherMax } from './decide/contestant.ts'
+import { holdContestants } from './decide/holds.ts'
 import { libraryContestants } from './decide/libraries.ts'
 import { bytesPerSubject, type Cost, measure, warmUp } from './decide/measure.ts'
 import { recipeContestants } from './decide/recipes.ts'
@@ -48,6 +49,7 @@ async function openContestants({ limiter, plain }: Connections): Promise<Contest
   return [
     loopAlone,
     ...weirContestants(await limiter()),
+    ...holdContestants(await limiter()),
     ...(await recipeContestants(await plain())),
     ...libraryContestants(await plain(), await plain({ enableAutoPipelining: true })),
   ]

@@ -1,5 +1,6 @@
 import { type BenchRatio, type BenchRow, spread } from '../report.ts'
 import { type Together, togetherMax } from './contestant.ts'
+import { chargedLabel, heldLabel } from './holds.ts'
 import { pipelinedUnionLabel, unionLabel } from './libraries.ts'
 import type { Cost } from './measure.ts'
 import { plainLabel, sortedSetLabel } from './recipes.ts'
@@ -50,6 +51,10 @@ export function targetRatios(rounds: readonly Round[]): BenchRatio[] {
     }),
     versus('Redis CPU', plainLabel, two, redisCpu),
     versus('Redis CPU', plainLabel, one, redisCpu),
+    ratio(`Redis CPU, ${heldLabel} / ${chargedLabel}, one by one`, '≤ 3.5', (of) => {
+      return of(heldLabel, 1).redisCpuUs / of(chargedLabel, 1).redisCpuUs
+    }),
+    versus('Redis CPU', chargedLabel, heldLabel, redisCpu, '≤ 3.5'),
     versus('decisions/s', unionLabel, three, throughput, '≥ 2.5'),
     versus('Node + Redis CPU', unionLabel, three, allCpuUs, '≤ 0.4'),
     versus('decisions/s', pipelinedUnionLabel, three, throughput),

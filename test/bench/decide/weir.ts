@@ -11,11 +11,11 @@ import { bothWays, type Contestant, logSizeMax, refuseToCount, sizeMax, windowMs
 const limitCounts = [1, 2, 3, 8] as const
 
 /** A store as the ingress has it, but that a busy machine does not make give up. */
-const openStore = (redis: Redis): RedisLimitStore =>
+export const openStore = (redis: Redis): RedisLimitStore =>
   new RedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 })
 
 /** Made for every decision, as the ingress does. */
-const requestOf = (subject: string, limits: readonly Limit[]): LimitRequest => ({
+export const requestOf = (subject: string, limits: readonly Limit[]): LimitRequest => ({
   scope: { subject, keyId: 'key', ip: '192.0.2.1', route: 'GET /things', method: 'GET' },
   cost: 1,
   peek: false,
