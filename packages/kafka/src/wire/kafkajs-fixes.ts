@@ -89,13 +89,8 @@ const fences = new WeakMap<object, () => boolean>()
 /** Batches that are fetched from one of several brokers: those of the others come by themselves. */
 const partial = new WeakSet<object>()
 
-interface Membership {
-  readonly isCurrent: () => boolean
-  readonly offsets: OffsetManager
-}
-
 /** By member id, for callers that know of a group only its events. */
-const memberships = new Map<string, Membership>()
+const memberships = new Map<string, { readonly isCurrent: () => boolean; readonly offsets: OffsetManager }>()
 /** A process has a few consumers, each with a new member id after a lost connection; those long gone are forgotten. */
 const membershipsMax = 100
 
