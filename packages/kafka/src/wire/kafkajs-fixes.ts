@@ -186,19 +186,13 @@ export const loginFault = (message: string): Error =>
   Reflect.construct(kafkajs.KafkaJSSASLAuthenticationError, [message])
 
 /** Whether the assignment that a batch was fetched under is still in force. Ask again after every await. */
-export function isStillAssigned(batch: object): boolean {
-  return fences.get(batch)?.() ?? false
-}
+export const isStillAssigned = (batch: object): boolean => fences.get(batch)?.() ?? false
 
 /** Whether the assignment that a member joined with last is still in force. Ask again after every await. */
-export function isMemberCurrent(memberId: string): boolean {
-  return memberships.get(memberId)?.isCurrent() ?? false
-}
+export const isMemberCurrent = (memberId: string): boolean => memberships.get(memberId)?.isCurrent() ?? false
 
 /** Whether a batch was fetched from one of several brokers, so that batches of the others may follow it. */
-export function isOfSeveralBrokers(batch: object): boolean {
-  return partial.has(batch)
-}
+export const isOfSeveralBrokers = (batch: object): boolean => partial.has(batch)
 
 /**
  * Commits as a member, in the generation that it joined last: kafkajs's own way tries again by itself, in whichever
