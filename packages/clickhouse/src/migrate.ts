@@ -135,14 +135,3 @@ export async function migrate(
     await client.command({ query: layout.dropLock })
   }
 }
-
-/** Why the tables cannot be used yet, or undefined. For readiness; throws only if ClickHouse itself fails. */
-export async function schemaMissing(client: ClickHouseClient, newest: number): Promise<string | undefined> {
-  try {
-    const at = Math.max(0, ...(await appliedChecksums(client)).keys())
-    return at >= newest ? undefined : `the tables are at migration ${at} of ${newest}: run the migrations`
-  } catch (error) {
-    if (hasCode(error, databaseMissing) || hasCode(error, '60')) return 'the tables are missing: run the migrations'
-    throw error
-  }
-}

@@ -153,14 +153,3 @@ export const storedDecision = ({ limits, ...record }: DecisionRecordV1, tsMs: nu
   ts_ms: tsMs,
   limits: limits.map((one) => ({ ...one, by: one.by ?? {} })),
 })
-
-/** The JSON Schema of a record, for its readers. */
-export const decisionSchema = {
-  $schema: 'https://json-schema.org/draft/2020-12/schema',
-  title: 'A decision of Weir',
-  description:
-    'A record on weir.decisions.v1. Fields that are not required are absent where there is nothing to say, and in records of older processes. Fields may be added; none is taken away.',
-  type: 'object',
-  required: requiredColumns,
-  properties: Object.fromEntries(columnNames.map((name) => [name, columns[name].schema])),
-}

@@ -100,9 +100,8 @@ const afterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
  * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without
  * the closing brace. By a template: half the time of JSON.stringify, and it runs for every request.
  */
-export function encodeDecisionOpen(d: DecisionInput): string {
-  return `${beforeCount(d)}${d.count}${afterCount(d)}${encodeCorrection(d.correction)}`
-}
+export const encodeDecisionOpen = (d: DecisionInput): string =>
+  `${beforeCount(d)}${d.count}${afterCount(d)}${encodeCorrection(d.correction)}`
 
 /** Returns the text before and after the count of such a record while denials are still coalesced into it. */
 export function encodeCoalescedOpen(d: Omit<DecisionInput, 'count' | 'correction'>): {

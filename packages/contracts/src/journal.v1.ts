@@ -45,9 +45,8 @@ export interface GapV1 {
 }
 
 /** Encodes a watermark. */
-export function encodeMark(tsMs: number, journal: string, seq: number, end: boolean): string {
-  return `{"v":1,"mark":"${formatTs(tsMs)}","journal":"${journal}","seq":${seq},"end":${end}}`
-}
+export const encodeMark = (tsMs: number, journal: string, seq: number, end: boolean): string =>
+  `{"v":1,"mark":"${formatTs(tsMs)}","journal":"${journal}","seq":${seq},"end":${end}}`
 
 /** Like `encodeDecisionOpen`: `journal`, `seq` and the closing brace are added by the journal, which numbers it. */
 export function encodeGapOpen(gap: {

@@ -4,6 +4,4 @@ const needsEscape = /[^ !#-[\]-\ud7ff\ue000-\uffff]/
 /**
  * Encodes a string as JSON. Nearly all need no escaping; for them it is several times as fast as JSON.stringify.
  */
-export function jsonText(text: string): string {
-  return needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`
-}
+export const jsonText = (text: string): string => (needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`)

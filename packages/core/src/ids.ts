@@ -7,9 +7,7 @@ const hexOfCounter = Array.from({ length: 4096 }, (_, counter) => counter.toStri
 const pool = Buffer.allocUnsafe(4_096)
 let poolAt = pool.length
 
-function hex(byte: number): string {
-  return hexOfByte[byte & 0xff] ?? ''
-}
+const hex = (byte: number): string => hexOfByte[byte & 0xff] ?? ''
 
 /** 62 random bits behind the variant, as the last two groups of a UUID. */
 function randomTail(): string {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, NamedValues, SlotCharge, Units } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, NamedValues, SlotCharge } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { DecisionView } from './decision-view.ts'
 
@@ -10,8 +10,10 @@ export const entryPoints = ['proxy', 'check', 'batch', 'authorize', 'grpc'] as c
 /** One of `entryPoints`. */
 export type EntryPoint = (typeof entryPoints)[number]
 
-/** Says who asks for what, however the request came in. */
-export interface DecisionRequest {
+/**
+ * Says who asks for what, however the request came in. With `hasOverrides` it can be neither repeated nor settled.
+ */
+export interface DecisionRequest extends Pick<LimitRequest, 'cost' | 'units' | 'peek' | 'hasOverrides'> {
   readonly entryPoint: EntryPoint
   /** When its head was read, or its body where the cost is in it, by `performance.now()`. */
   readonly startedAt: number
@@ -23,10 +25,6 @@ export interface DecisionRequest {
   readonly ip: string
   readonly route: Route
   readonly method: string
-  readonly cost: number
-  /** As in `LimitRequest`. */
-  readonly units?: Units | undefined
-  readonly peek: boolean
   /** What scopes with a name count by, if any limit does. */
   readonly named: NamedValues | undefined
   /** Under the same key within its subject, the first admission is answered again. */
@@ -39,8 +37,6 @@ export interface DecisionRequest {
   readonly isOwnSettlement?: boolean
   /** Replaces the limits of subject and route. */
   readonly limits?: readonly Limit[] | undefined
-  /** As in `LimitRequest`; such a request can be neither repeated nor settled. */
-  readonly hasOverrides?: boolean
   /** The answer that the client waits for, where the request may wait for capacity; without it, it never does. */
   readonly client?: ServerResponse | undefined
   /** How long to wait for capacity in any limit; without it, limits with `onExceed: delay` say how long. */

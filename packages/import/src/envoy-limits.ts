@@ -48,10 +48,13 @@ export function limitsOfRules(
     ),
     routes: named.map(({ rule, match, name }) => ({
       origin: originOf(rule),
-      body: { match, limits: name === undefined ? [] : [name] },
+      body: name === undefined ? { match, limits: [] } : { match, limits: [name], ...(rule.isLate && lateBody) },
     })),
   }
 }
+
+/** What a response has used by its end counts, whether it fits or not. */
+const lateBody = { beyond: 'charge' }
 
 const isLimited = ({ isShadow, from }: Rule) => !isShadow && !hasNoLimit(from)
 

@@ -19,6 +19,8 @@ export interface Rule {
   readonly from: EnvoyDescriptor
   /** Whether it has no limit and only keeps a more general descriptor, which has one, from matching. */
   readonly isShadow: boolean
+  /** Whether Envoy charges such descriptors at the end of a stream too. */
+  readonly isLate?: boolean
 }
 
 interface Candidate {

@@ -1,4 +1,5 @@
 import { type EnvoyConfig, type EnvoyDescriptor, stepName } from './envoy-config.ts'
+import { isOfEnvoy, markLate, readLateCharges } from './envoy-late-charges.ts'
 import { limitsOfRules } from './envoy-limits.ts'
 import { rulesBelow, rulesMax } from './envoy-rules.ts'
 import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
@@ -11,12 +12,15 @@ import { openYaml } from './yaml-config.ts'
  * Converts configuration files of `envoyproxy/ratelimit` to limits and routes that decide the same. Files of one
  * domain are read as one, as the server does with MERGE_DOMAIN_CONFIG; a ConfigMap is the files that it has. Whatever
  * it cannot say the same way has a note; a file that the server would not load is a problem, and then nothing is
- * converted.
+ * converted. A configuration of Envoy itself among them says which descriptors it charges at the end of a stream.
  */
 export function importEnvoy(files: readonly InputFile[]): ImportResult {
   const notes = new Notes()
   const opened = openYaml(files)
-  const configs = opened.flatMap((one) => readEnvoyConfig(one, notes) ?? [])
+  const ofEnvoy = opened.filter(isOfEnvoy)
+  const late = ofEnvoy.flatMap(readLateCharges)
+  const configs = opened.flatMap((one) => (isOfEnvoy(one) ? [] : (readEnvoyConfig(one, notes) ?? [])))
+  if (ofEnvoy.length === opened.length) for (const { documents } of ofEnvoy) documents[0]?.problem(noLimits)
   const problems = opened.flatMap(({ file }) => file.problems)
   const domains = Map.groupBy(configs, ({ domain }) => domain)
   if (problems.length === 0) for (const [domain, parts] of domains) problems.push(...twiceIn(allOf(parts), domain))
@@ -29,9 +33,11 @@ export function importEnvoy(files: readonly InputFile[]): ImportResult {
     return { kind: 'problems', problems: [{ file: first.file, line: first.line, message }] }
   }
   for (const [domain, [one, ...others]] of domains) for (const other of others) noteMerging(notes, domain, one, other)
-  const policy = limitsOfRules(rules, notes)
+  const policy = limitsOfRules(markLate(rules, late, notes), notes)
   return { kind: 'imported', policy, notes: notes.inOrderOf(files) }
 }
+
+const noLimits = 'is a configuration of Envoy itself; name that of envoyproxy/ratelimit too, which has the limits'
 
 const allOf = (parts: readonly EnvoyConfig[]) => parts.flatMap(({ descriptors }) => descriptors)
 

@@ -27,9 +27,7 @@ const ofHosts = /^(?:hosts|headers|snis|sources|destinations)$/
 const otherLimits = /limit|throttl|protection|quota/
 
 /** Converts the plugins `rate-limiting` and `rate-limiting-advanced` of Kong's declarative configuration. */
-export function importKong(files: readonly InputFile[]): ImportResult {
-  return new KongImport(files).run()
-}
+export const importKong = (files: readonly InputFile[]): ImportResult => new KongImport(files).run()
 
 class KongImport extends HttpPolicy {
   /** The consumers with limits of their own, and their plans. */

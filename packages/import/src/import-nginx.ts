@@ -24,9 +24,7 @@ const parts = new Map(
 )
 
 /** Converts `limit_req` of nginx to limits, and the locations that they are in to routes. */
-export function importNginx(files: readonly InputFile[]): ImportResult {
-  return new NginxImport(files).run()
-}
+export const importNginx = (files: readonly InputFile[]): ImportResult => new NginxImport(files).run()
 
 class NginxImport extends HttpPolicy {
   /** Undefined for one that no limit counts like. */

@@ -12,9 +12,7 @@ const annotation = 'traefik.ingress.kubernetes.io/router.middlewares'
 const sections = ['http', 'tcp', 'udp', 'tls', 'entryPoints']
 
 /** Converts `rateLimit` middlewares of Traefik and the routers that have them, of files or of Kubernetes. */
-export function importTraefik(files: readonly InputFile[]): ImportResult {
-  return new TraefikImport(files).run()
-}
+export const importTraefik = (files: readonly InputFile[]): ImportResult => new TraefikImport(files).run()
 
 class TraefikImport extends HttpPolicy {
   readonly #middlewares = new Map<string, Entry>()

@@ -103,9 +103,8 @@ export interface YamlFile {
 }
 
 /** Opens YAML files, and instead of each ConfigMap of Kubernetes the files that it has. */
-export function openYaml(files: readonly InputFile[]): readonly YamlFile[] {
-  return files.flatMap(({ name, text }) => open(name, text, 0))
-}
+export const openYaml = (files: readonly InputFile[]): readonly YamlFile[] =>
+  files.flatMap(({ name, text }) => open(name, text, 0))
 
 function open(name: string, text: string, linesBefore: number): readonly YamlFile[] {
   const file = new ForeignFile(name, linesBefore)

@@ -12,20 +12,24 @@ import { PublisherSupervisor } from './publish/publisher-supervisor.ts'
 import type { Sink } from './publish/sink.ts'
 import type { TracedBatch } from './publish/traced-batch.ts'
 import type { RecordLog } from './record-log.ts'
-import { type JournalCounters, type JournalTrouble, type JournalWriter, openWriter } from './write/open-writer.ts'
+import {
+  type JournalCounters,
+  type JournalTrouble,
+  type JournalWriter,
+  openWriter,
+  type WriterOptions,
+} from './write/open-writer.ts'
 
-/** How a process opens its journal. */
-export interface JournalOptions extends KafkaOptions {
+/**
+ * How a process opens its journal. The partitions of `topics` are those to assume when neither Kafka nor the last start
+ * can tell.
+ */
+export interface JournalOptions extends KafkaOptions, Omit<WriterOptions, 'disk'> {
   readonly log: Logger
   /** Where all journals of this machine are. */
   readonly base: string
-  /** The first is that of decisions. Partitions are those to assume when neither Kafka nor the last start can tell. */
-  readonly topics: readonly JournalTopic[]
-  readonly maxBytes: number
-  readonly fsyncMs?: number | undefined
   /** Also on a disk that does not outlive the container. */
   readonly isEphemeralAllowed: boolean
-  readonly crash?: CrashPoint
   /** `WEIR_CRASH_AT`, for the publisher's thread. */
   readonly crashAt?: string
   /** Called when another process has taken the directory over: this process has to restart. */
@@ -38,7 +42,6 @@ export interface JournalOptions extends KafkaOptions {
   /** Called for batches with traced decisions once Kafka has them, also of dead processes; undefined for no traces. */
   readonly onTraced?: ((batch: TracedBatch) => void) | undefined
   /** Given by tests and benches only. */
-  readonly segmentBytes?: number
   readonly onThread?: (thread: Worker) => void
 }
 

@@ -28,10 +28,6 @@ interface Address {
 
 const nameOf = ({ host, port }: Address) => `${host}:${port}`
 
-interface LinkBuilder {
-  build(of?: Address): Promise<Link>
-}
-
 /** How long a broker may wait for its replicas; the answer must be back before the connection counts as lost. */
 const replicasTimeoutMs = requestTimeoutMs - 2_000
 
@@ -54,7 +50,7 @@ function resultOf({ topic, partition, errorCode }: PartitionAnswer, right: strin
  * is closed, with whatever may still come of its requests. Never retries and never waits: the caller does.
  */
 export function openBatchProducer(options: KafkaOptions) {
-  const builder: LinkBuilder = Reflect.get(createCluster(options), 'connectionPoolBuilder')
+  const builder: { build(of?: Address): Promise<Link> } = Reflect.get(createCluster(options), 'connectionPoolBuilder')
   const links = new Map<string, Promise<Link>>()
   let known: ClusterMetadata = { brokers: [], topics: [] }
   const seed = 'seed'

@@ -11,24 +11,17 @@ function rootOf(error: unknown): unknown {
   return root
 }
 
-function typeOf(error: unknown): string {
-  return error instanceof Error && 'type' in error && typeof error.type === 'string' ? error.type : ''
-}
+const typeOf = (error: unknown): string =>
+  error instanceof Error && 'type' in error && typeof error.type === 'string' ? error.type : ''
 
 /** Whether kafkajs itself can act on this error: re-join the group, reconnect, or find the new leader. */
-export function isKafkaError(error: unknown): boolean {
-  return error instanceof kafkajs.KafkaJSError
-}
+export const isKafkaError = (error: unknown): boolean => error instanceof kafkajs.KafkaJSError
 
 /** Whether the group has moved on: only joining it again helps. */
-export function isLostMembership(error: unknown): boolean {
-  return lostTypes.has(typeOf(rootOf(error)))
-}
+export const isLostMembership = (error: unknown): boolean => lostTypes.has(typeOf(rootOf(error)))
 
 /** Whether Kafka has answered that there is no such topic. */
-export function isMissingTopic(error: unknown): boolean {
-  return typeOf(rootOf(error)) === 'UNKNOWN_TOPIC_OR_PARTITION'
-}
+export const isMissingTopic = (error: unknown): boolean => typeOf(rootOf(error)) === 'UNKNOWN_TOPIC_OR_PARTITION'
 
 /**
  * kafkajs's errors that a person has to fix. Many others it calls final too, such as "no coordinator found" of a broker
@@ -43,9 +36,8 @@ const finalNames = new Set([
 /**
  * Whether a person has to correct a variable, a file or a right: the reason names it. Waiting helps once that is done.
  */
-export function isDenied(error: unknown): boolean {
-  return /WEIR_KAFKA_/.test(reasonOf(error)) || /AUTHORIZATION_FAILED$|SASL/.test(typeOf(rootOf(error)))
-}
+export const isDenied = (error: unknown): boolean =>
+  /WEIR_KAFKA_/.test(reasonOf(error)) || /AUTHORIZATION_FAILED$|SASL/.test(typeOf(rootOf(error)))
 
 /** Members with another way to share out partitions are in the group: Kafka refuses us until the last has left. */
 const otherVersion = 'INCONSISTENT_GROUP_PROTOCOL'

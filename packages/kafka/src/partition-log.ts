@@ -7,13 +7,13 @@ import { edgeOffset, fetchFrom, fetchTopicId, findLeader } from './wire/raw-clus
  * partition below kafkajs's consumer.
  */
 
-/** A record as it is read without a group. */
+/** A record as it is read. */
 export interface LogRecord {
   readonly offset: bigint
   readonly key: Buffer | null
-  /** Shares its memory with the whole fetch. */
+  /** Shares its memory with the whole fetch: copy what is to outlive the batch. */
   readonly value: Buffer | null
-  /** As texts. */
+  /** Texts; a header that came more than once is its last value. */
   readonly headers: Readonly<Record<string, string>>
   /** When the broker appended the record, in milliseconds since the epoch. */
   readonly timestampMs: number

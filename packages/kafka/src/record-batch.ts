@@ -3,19 +3,13 @@ import type { EachBatchPayload } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import type { Assignment } from './consumer-status.ts'
 import { isDenied, isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
+import type { LogRecord } from './partition-log.ts'
 import { fetchedRecords } from './wire/fetched-record.ts'
 import { isOfSeveralBrokers, isStillAssigned, kafkajs, type OffsetCommit } from './wire/kafkajs-fixes.ts'
 
 /** One record of a batch. */
-export interface ConsumedRecord {
+export interface ConsumedRecord extends Omit<LogRecord, 'offset'> {
   readonly offset: string
-  readonly key: Buffer | null
-  /** Shares its memory with the whole fetch: copy what is to outlive the batch. */
-  readonly value: Buffer | null
-  /** Texts; a header that came more than once is its last value. */
-  readonly headers: Readonly<Record<string, string>>
-  /** When the broker appended the record, in milliseconds since the epoch. */
-  readonly timestampMs: number
   /** The offset as a number, which is exact up to 2^53. */
   readonly position: number
   /** The fetch that the value is a part of, for who reads many values without making each an object. */
@@ -23,8 +17,6 @@ export interface ConsumedRecord {
   /** Where the value stands in `bytes`; -1 for a record without value. */
   readonly valueStart: number
   readonly valueEnd: number
-  /** Why the record, with a batch's bytes as its value, stands for all of that batch; absent for a record. */
-  readonly fault?: string | undefined
 }
 
 /**

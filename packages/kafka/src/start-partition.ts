@@ -5,26 +5,21 @@ import type { KafkaLog } from './connect.ts'
 import { isTransient, kafkaFault, reasonOf } from './kafka-errors.ts'
 import type { Committed, PartitionAdmin, PartitionFacts } from './partition-admin.ts'
 import type { LogRecord } from './partition-log.ts'
+import type { RecordBatch } from './record-batch.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import type { OffsetCommit } from './wire/kafkajs-fixes.ts'
 
-/** A partition that was just assigned, and of which nothing is read yet. Heartbeats go on by themselves meanwhile. */
-export interface AssignedPartition {
-  readonly topic: string
-  readonly partition: number
+/**
+ * A partition that was just assigned, and of which nothing is read yet. Heartbeats go on by themselves meanwhile.
+ * Commits are as a batch's; Kafka takes offsets of other partitions too.
+ */
+export interface AssignedPartition extends Pick<RecordBatch, 'topic' | 'partition' | 'commitAll' | 'isFenced'> {
   /** As of now, of this partition or another one of the topic. */
   facts(partition: number): Promise<PartitionFacts>
   /** What the group has committed for partitions of the topic, in this order; those without a commit are left out. */
   committed(partitions: readonly number[]): Promise<ReadonlyMap<number, Committed>>
   /** All records of a range of a partition of the topic that Kafka still has. */
   readRange(partition: number, from: bigint, to: bigint): Promise<LogRecord[]>
-  /**
-   * As a batch's: rejects with `PARTITION_LOST` when this partition is not ours any more. Kafka takes offsets of other
-   * partitions too.
-   */
-  commitAll(commits: readonly OffsetCommit[]): Promise<void>
-  /** As a batch's. */
-  isFenced(): boolean
 }
 
 /** Where a partition is read from; or that it is not, and why. */

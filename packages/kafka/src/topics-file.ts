@@ -14,17 +14,14 @@ export interface TopicSpec {
 /** infra/kafka/topics.json of this checkout. */
 export const topicsFile = new URL('../../../infra/kafka/topics.json', import.meta.url)
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1
-}
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 1
 
-function isTexts(value: unknown): value is Readonly<Record<string, string>> {
-  return isObject(value) && Object.values(value).every((one) => typeof one === 'string')
-}
+const isTexts = (value: unknown): value is Readonly<Record<string, string>> =>
+  isObject(value) && Object.values(value).every((one) => typeof one === 'string')
 
 /** The topics of infra/kafka/topics.json. All problems are reported together. */
 export function parseTopics(text: string): TopicSpec[] {

@@ -106,9 +106,8 @@ const sizesOf = (policy: Policy | undefined) => ({
   endpoint: policy?.endpoints.size ?? 0,
 })
 
-function readSeed(path: string): Policy | undefined {
-  return path === '' || !existsSync(path) ? undefined : requirePolicy(readFileSync(path, 'utf8'), path)
-}
+const readSeed = (path: string): Policy | undefined =>
+  path === '' || !existsSync(path) ? undefined : requirePolicy(readFileSync(path, 'utf8'), path)
 
 /** What /readyz says of a policy: without one a service is not ready, and with an unconfirmed one it warns. */
 export function policyReadiness(

@@ -89,9 +89,8 @@ export function canonicalJson(value: JsonValue): string {
 }
 
 /** Returns whether the value is an object of JSON, and neither null nor a list. */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns the change that adds or replaces an entity. */
 export const putEntity = (entity: Entity): EntityChange => ({ kind: entity.kind, name: entity.name, entity })

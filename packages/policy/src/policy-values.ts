@@ -71,9 +71,8 @@ export const parseSha256 = (text: string): string | undefined =>
 export const sha256Pattern = /^[0-9a-fA-F]{64}$/
 
 /** `80%` as 80. */
-export function parsePercent(text: string): number | undefined {
-  return percentPattern.test(text) ? Number.parseInt(text, 10) : undefined
-}
+export const parsePercent = (text: string): number | undefined =>
+  percentPattern.test(text) ? Number.parseInt(text, 10) : undefined
 
 /** The form that `parsePercent` accepts. */
 export const percentPattern = /^(?:0{0,2}[1-9]|0?[1-9]\d|100)%$/

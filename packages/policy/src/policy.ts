@@ -58,9 +58,8 @@ export interface SubjectLookup extends Lookup<Subject> {
 const settingsInUse = (subjects: SubjectLookup): Iterable<SubjectSettings> => subjects.settings?.() ?? subjects.values()
 
 /** Every set of own limits that some subject has now. */
-export function ownLimitSetsOf({ subjects }: Pick<Policy, 'subjects'>): Iterable<OwnLimits> {
-  return new Set(Array.from(settingsInUse(subjects), ({ ownLimits }) => ownLimits))
-}
+export const ownLimitSetsOf = ({ subjects }: Pick<Policy, 'subjects'>): Iterable<OwnLimits> =>
+  new Set(Array.from(settingsInUse(subjects), ({ ownLimits }) => ownLimits))
 
 /** A named set of limits. */
 export interface Plan {
@@ -141,8 +140,8 @@ export interface Cors {
   readonly credentials: boolean
 }
 
-/** A customer, user or address that is limited and metered. */
-export interface Subject {
+/** A customer, user or address that is limited and metered. What the plan may have too is its own, and counts first. */
+export interface Subject extends Pick<Plan, 'prices' | 'budget' | 'selfService' | 'ownAlerts'> {
   readonly id: string
   readonly plan: Plan
   readonly timeZone: string
@@ -150,14 +149,6 @@ export interface Subject {
   readonly anchor: number
   /** Subjects with equal ones have the same map. */
   readonly ownLimits: OwnLimits
-  /** Name of a price list of its own; absent for the plan's. */
-  readonly prices?: string
-  /** Of its own; absent for the plan's. */
-  readonly budget?: Budget
-  /** As of its plan, which counts where this is absent. */
-  readonly selfService?: boolean | undefined
-  /** As of its plan, which counts where this is absent. */
-  readonly ownAlerts?: boolean | undefined
   /** Why all its requests are refused, as they are told; absent: they are not. */
   readonly suspended?: string | undefined
 }
@@ -166,9 +157,8 @@ export interface Subject {
 export type SubjectSettings = Omit<Subject, 'id'>
 
 /** Returns the price list of a subject: its own, else its plan's; undefined for one that pays nothing. */
-export function pricesOf({ prices }: Pick<Policy, 'prices'>, subject: Subject): PriceList | undefined {
-  return prices.get(subject.prices ?? subject.plan.prices ?? '')
-}
+export const pricesOf = ({ prices }: Pick<Policy, 'prices'>, subject: Subject): PriceList | undefined =>
+  prices.get(subject.prices ?? subject.plan.prices ?? '')
 
 /** Returns the budget of a subject: its own, or the plan's where it has the plan's price list; undefined for none. */
 export const budgetOf = ({ budget, prices, plan }: SubjectSettings): Budget | undefined =>

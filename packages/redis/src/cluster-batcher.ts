@@ -190,9 +190,8 @@ function firstLateRefund(done: readonly PartDecision[]): Pick<Decision, 'lateRef
   return refunds.length === 0 ? {} : { lateRefund: Promise.race(refunds) }
 }
 
-function chargedBy(done: readonly PartDecision[]): Charged {
-  return done.every(({ decision }) => decision.charged === 'no') ? 'no' : 'unknown'
-}
+const chargedBy = (done: readonly PartDecision[]): Charged =>
+  done.every(({ decision }) => decision.charged === 'no') ? 'no' : 'unknown'
 
 /** If no limit counts by subject, the marker of an idempotency key goes to the slot of the other limits. */
 function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRequest, 'scope' | 'idempotency'> {

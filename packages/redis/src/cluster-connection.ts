@@ -13,11 +13,6 @@ const answerMs = 1_000
 /** A node that holds no slots any more, or not yet, is kept so long: it may be receiving them. */
 const keptMs = 60_000
 
-interface Node {
-  readonly redis: Redis
-  lastNamedMs: number
-}
-
 const nameOf = ({ host, port }: ServerAddress) => `${host}:${port}`
 
 /** Splits at the last colon: hosts may be IPv6 addresses. */
@@ -45,7 +40,7 @@ function parseRange(line: unknown, asked: ServerAddress) {
 export class ClusterConnection {
   readonly #seeds: readonly ServerAddress[]
   readonly #connect: (server: ServerAddress) => Redis
-  readonly #nodes = new Map<string, Node>()
+  readonly #nodes = new Map<string, { readonly redis: Redis; lastNamedMs: number }>()
   readonly #slots = new Array<Redis | undefined>(slotCount).fill(undefined)
   #slotsKnown = 0
   #askedMs = Number.NEGATIVE_INFINITY

@@ -69,9 +69,8 @@ function tagKind(by: readonly ScopePart[]): TagKind {
 }
 
 /** Encoded. */
-function tagOf(kind: TagKind, values: ScopeValues): string {
-  return kind === 'subject' ? tagOfSubject(values.subject) : encode(kind === 'ip' ? `ip:${values.ip}` : '_global')
-}
+const tagOf = (kind: TagKind, values: ScopeValues): string =>
+  kind === 'subject' ? tagOfSubject(values.subject) : encode(kind === 'ip' ? `ip:${values.ip}` : '_global')
 
 /** Encoded; a subject of the policy in full, as it is read back from keys. Its id is bounded. */
 const tagOfSubject = (id: string) => (id.length <= textLengthMax || id.startsWith('_') ? encode(id) : encodeKeyPart(id))

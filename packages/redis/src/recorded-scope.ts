@@ -46,9 +46,8 @@ const keyForm = /^weir:1:\{([^}]*)\}:([^:]*):?(.*)$/
 export const limitOfKey = (key: string): string => decodeURIComponent(keyForm.exec(key)?.[2] ?? '')
 
 /** The subject that a count's key is of, as far as the limit counts by subjects; empty where they share the count. */
-export function subjectOfKey(key: string, { by }: Limit): string {
-  return isOfOneSubject(by) ? decodeURIComponent(keyForm.exec(key)?.[1] ?? '') : ''
-}
+export const subjectOfKey = (key: string, { by }: Limit): string =>
+  isOfOneSubject(by) ? decodeURIComponent(keyForm.exec(key)?.[1] ?? '') : ''
 
 /** What tells a count from the others of its limit, with the address in one form; the address of the key itself. */
 function identify(key: string, limit: Limit, hashOf: (part: string) => string) {

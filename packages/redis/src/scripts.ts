@@ -75,6 +75,5 @@ export function assemble(entry: string, read: (file: string) => string | undefin
  * From Redis 7 on a shebang makes the server refuse the script before its first line when it is out of memory; below 7
  * it is a syntax error.
  */
-export function withShebang(source: string, redisMajor: number): string {
-  return redisMajor >= 7 ? `#!lua\n${source}` : source
-}
+export const withShebang = (source: string, redisMajor: number): string =>
+  redisMajor >= 7 ? `#!lua\n${source}` : source

@@ -14,9 +14,8 @@ export const adminTokenVariable = secret(
 const keyLengthMax = 256
 
 /** Returns the fingerprint of a key or token: its SHA-256 in hex. Empty for a text that can be neither. */
-export function fingerprint(key: string): string {
-  return key === '' || key.length > keyLengthMax ? '' : hash('sha256', key, 'hex')
-}
+export const fingerprint = (key: string): string =>
+  key === '' || key.length > keyLengthMax ? '' : hash('sha256', key, 'hex')
 
 /** The last credential of each open connection, and what was made of it. */
 const lastCarried = new WeakMap<object, { text: string; make: (text: string) => string; made: string }>()

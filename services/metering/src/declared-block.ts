@@ -6,6 +6,7 @@ import {
   type OffsetRange,
   parseCommitMetadata,
 } from '@weir/contracts/commit-metadata.v2.ts'
+import type { OffsetFacts } from './resolve-start-offset.ts'
 
 /*
  * A block is declared in one place: the metadata of its first partition, the lead. Its other partitions, the members,
@@ -87,13 +88,8 @@ export function findLead(
 }
 
 /** A range of a declared block, with what Kafka and ClickHouse have of its partition. */
-export interface RangeFacts extends OffsetRange {
+export interface RangeFacts extends OffsetRange, Pick<OffsetFacts, 'first' | 'end' | 'lastInserted'> {
   readonly standing: Standing
-  /** Kafka's first offset, and the one after the last. */
-  readonly first: bigint
-  readonly end: bigint
-  /** The last offset that ClickHouse has, in this incarnation of the topic. */
-  readonly lastInserted: bigint | undefined
   /** Of the lead of a block that is alone: rows up to here may be there, because a person moved the offset. */
   readonly seekOverrideUpTo: bigint | undefined
 }

@@ -1,15 +1,10 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { OffsetCommit } from '@weir/kafka/consume-batches.ts'
+import type { RecordBatch } from '@weir/kafka/record-batch.ts'
 import { type BackoffBounds, backoffMs } from '@weir/runtime/backoff.ts'
 
 /** One assignment of a partition to this process: sends heartbeats and commits. A batch is one, and so is a start. */
-export interface PartitionOwnership {
-  heartbeat(): Promise<void>
-  /** Kafka may store some and refuse others: after a rejection each may stand. */
-  commitAll(commits: readonly OffsetCommit[]): Promise<void>
-  /** True once the assignment is over: nothing may be written for it any more. */
-  isFenced(): boolean
-}
+export type PartitionOwnership = Pick<RecordBatch, 'heartbeat' | 'commitAll' | 'isFenced'>
 
 /** Waits; a test returns immediately. Rejects when the process stops. */
 export type Pause = (ms: number) => Promise<void>

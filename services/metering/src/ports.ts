@@ -1,20 +1,10 @@
 import type { InsertRequest } from '@weir/clickhouse/insert.ts'
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import type { InDoubtBlock, RepairReport } from '@weir/clickhouse/repair/repair-block.ts'
+import type { ConsumedRecord } from '@weir/kafka/record-batch.ts'
 
-/** One record of a partition, as metering sees it: a consumed record is one. */
-export interface BlockRecord {
-  readonly position: number
-  readonly timestampMs: number
-  /** The buffer that the value is a part of. */
-  readonly bytes: Buffer
-  /** -1 for a record without value. */
-  readonly valueStart: number
-  readonly valueEnd: number
-  readonly value: Buffer | null
-  /** Why the record stands for a whole batch, which is its value; absent for a record. */
-  readonly fault?: string | undefined
-}
+/** One record of a partition, as metering sees it. */
+export type BlockRecord = Omit<ConsumedRecord, 'offset' | 'key' | 'headers'>
 
 /** A record that could not be read, kept whole for a person. */
 export interface DeadLetter {

@@ -1,5 +1,6 @@
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import { decisionColumns, storedColumns } from '@weir/contracts/decision-columns.ts'
+import { type Checks, isCount, isFields, isText, parseJson, wrongField } from '@weir/contracts/fields.ts'
 import { parseTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
 
@@ -52,10 +53,7 @@ function readDecision(value: Buffer): SlowRow {
   return { kind: 'row', fields, journal: journal.toLowerCase(), seq, ts }
 }
 
-const isText = (value: unknown): value is string => typeof value === 'string'
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
-
-const outcomeFields: Readonly<Record<string, (value: unknown) => boolean>> = {
+const outcomeFields: Checks = {
   v: (value) => value === 1,
   id: isUuid,
   ts: (value) => isText(value) && parseTs(value) !== undefined && isInOurTime(value),
@@ -73,16 +71,11 @@ const outcomeFields: Readonly<Record<string, (value: unknown) => boolean>> = {
 }
 
 function readOutcome(value: Buffer): SlowRow {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(value.toString('utf8'))
-  } catch {
-    return unreadable('not JSON')
-  }
-  const found: Fields = typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}
-  for (const name in outcomeFields) {
-    if (outcomeFields[name]?.(found[name]) !== true) return unreadable(`field ${name} is missing or wrong`)
-  }
+  const parsed = parseJson(value.toString('utf8'))
+  if (parsed === undefined) return unreadable('not JSON')
+  const found = isFields(parsed) ? parsed : {}
+  const wrong = wrongField(found, outcomeFields)
+  if (wrong !== undefined) return unreadable(`field ${wrong} is missing or wrong`)
   const { journal, seq, ts } = found
   if (!isText(journal) || !isCount(seq) || !isText(ts)) return unreadable('not an outcome')
   const fields = pick(found, Object.keys(outcomeFields))

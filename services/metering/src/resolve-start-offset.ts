@@ -1,15 +1,11 @@
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import { noCommitMetadata, parseCommitMetadata } from '@weir/contracts/commit-metadata.v2.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
+import type { PartitionFacts } from '@weir/kafka/partition-admin.ts'
 
 /** What Kafka and ClickHouse know of a partition. */
-export interface OffsetFacts {
+export interface OffsetFacts extends PartitionFacts {
   readonly partition: number
-  readonly committed: { readonly offset: bigint; readonly metadata: string } | undefined
-  /** Kafka's first offset, and the one after the last. */
-  readonly first: bigint
-  readonly end: bigint
-  readonly topicId: string
   /** The last offset that ClickHouse has, in this incarnation of the topic. */
   readonly lastInserted: bigint | undefined
 }

@@ -1,6 +1,6 @@
 import { Temporal } from 'temporal-polyfill'
 import type { Measure } from './columns.ts'
-import { stepStart, widened } from './fill.ts'
+import { type Stepped, stepStart, widened } from './fill.ts'
 import { readTime } from './read-parameters.ts'
 
 /** How far the steps of the compared span are from those they are compared with. */
@@ -19,11 +19,7 @@ export interface Comparison {
 }
 
 /** The span that is compared with an earlier one. */
-export interface ComparedSpan {
-  readonly fromMs: number
-  readonly toMs: number
-  readonly timeZone: string
-  readonly step: string
+export interface ComparedSpan extends Stepped {
   /** Where the period before begins; undefined for a span that is no period. */
   readonly previousMs: number | undefined
 }

@@ -9,7 +9,7 @@ export interface FilledSteps {
 }
 
 /** The parts of a question that decide its steps. */
-interface Stepped {
+export interface Stepped {
   readonly fromMs: number
   readonly toMs: number
   readonly step: string

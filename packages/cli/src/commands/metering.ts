@@ -14,12 +14,6 @@ interface SeekOptions {
   readonly outcomes: boolean
 }
 
-/** The addresses of the servers. */
-interface SeekServers {
-  readonly kafka: KafkaOptions
-  readonly clickhouse: ClickhouseServer | string
-}
-
 /**
  * Moves metering's committed offset of a partition, and marks the move as deliberate. Metering must not run: Kafka
  * refuses it while the group has members. Rows that are there already are dropped by their numbers when they are read
@@ -27,7 +21,7 @@ interface SeekServers {
  */
 export async function seekMetering(
   { partition, to, outcomes }: SeekOptions,
-  servers: SeekServers,
+  servers: { readonly kafka: KafkaOptions; readonly clickhouse: ClickhouseServer | string },
   print: (text: string) => void,
 ): Promise<void> {
   const topic = outcomes ? topics.outcomes : topics.decisions

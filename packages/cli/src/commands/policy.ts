@@ -16,11 +16,6 @@ interface PolicyOptions extends CommonOptions {
   readonly policy: string
 }
 
-interface HowApplied {
-  readonly dry_run: boolean
-  readonly if_changed?: boolean
-}
-
 /**
  * Returns the file as it is sent to the console. That of a `weir up` gets the demo's keys and addresses as at its
  * start: no file holds them, and applying one without them would delete them.
@@ -38,7 +33,7 @@ function fileToSend(options: PolicyOptions, context: CommandContext) {
 async function send(
   options: PolicyOptions,
   context: CommandContext,
-  how: HowApplied,
+  how: { readonly dry_run: boolean; readonly if_changed?: boolean },
   { body, revision } = fileToSend(options, context),
 ): Promise<Applied> {
   return consoleAnswer(context, options, { method: 'PUT', path: '/v1/policy', query: { ...how, revision }, body })

@@ -1,4 +1,5 @@
 import { parseJson } from '@weir/contracts/fields.ts'
+import type { LoadRoute } from './profile.ts'
 
 /** One limit of an answer, as far as answers say it. */
 export interface AnsweredLimit {
@@ -29,11 +30,8 @@ export interface Answer {
 }
 
 /** What is asked for. */
-export interface LoadRequest {
+export interface LoadRequest extends Omit<LoadRoute, 'share'> {
   readonly subject: string
-  readonly method: string
-  readonly path: string
-  readonly cost?: number | undefined
 }
 
 /** Asks for decisions in one way, over connections that are kept. */

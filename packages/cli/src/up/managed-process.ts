@@ -2,19 +2,15 @@ import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
+import type { ServerPlan } from '@weir/local-programs/native-server.ts'
 import { backoffMs } from '@weir/runtime/backoff.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 
 /** One program that `weir up` keeps running. */
-export interface ProcessDefinition {
+export interface ProcessDefinition extends Pick<ServerPlan, 'command' | 'env' | 'cwd' | 'ready'> {
   readonly name: string
-  readonly command: readonly [string, ...string[]]
-  readonly env: Readonly<Record<string, string>>
-  readonly cwd: string
-  /** One attempt: does it do its work? */
-  readonly ready: () => Promise<boolean>
   /** How long the first start may take. */
   readonly startDeadlineMs: number
 }

@@ -37,9 +37,8 @@ const startDeadlineMs = 90_000
 const ours = (environment: Environment) => choices.filter(({ variable }) => !isGiven(environment, variable))
 
 /** Returns the ports of the servers that the environment names: this `weir up` does not run those. */
-export function unusedServerPorts(environment: Environment): PortName[] {
-  return choices.filter(({ variable }) => isGiven(environment, variable)).flatMap(({ ports }) => ports)
-}
+export const unusedServerPorts = (environment: Environment): PortName[] =>
+  choices.filter(({ variable }) => isGiven(environment, variable)).flatMap(({ ports }) => ports)
 
 /** A hanging daemon must not hold up a message about a missing program. */
 const dockerMs = 3_000

@@ -7,11 +7,7 @@ import { type Span, withinSpan } from './rollups.ts'
 /** Missing ranges that are read of one journal: the first ones show as well that there are too many. */
 const rangesMax = 1_000
 
-interface Journal {
-  readonly journal: string
-  readonly partition: number
-  readonly rows: number
-  readonly numbers: number
+interface Journal extends Omit<JournalNumbers, 'topic' | 'missing'> {
   readonly last: number
   readonly lastOffset: number
 }

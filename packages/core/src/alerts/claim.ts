@@ -51,6 +51,4 @@ const graceMs = 6 * 3_600_000
 /**
  * How long a claim is kept: beyond its period's end, after which no alert of that period is sent. A day's is 30 hours.
  */
-export function claimLifetimeMs(unit: PeriodUnit): number {
-  return longestPeriodMs[unit] + graceMs
-}
+export const claimLifetimeMs = (unit: PeriodUnit): number => longestPeriodMs[unit] + graceMs

@@ -36,6 +36,5 @@ export function reachedThresholds(use: LimitUse, thresholds: readonly Threshold[
 }
 
 /** The least use that is `percent` of `size`, rounded up; exact for every safe integer. */
-export function thresholdUnits(size: number, percent: number): number {
-  return Math.floor(size / 100) * percent + Math.ceil(((size % 100) * percent) / 100)
-}
+export const thresholdUnits = (size: number, percent: number): number =>
+  Math.floor(size / 100) * percent + Math.ceil(((size % 100) * percent) / 100)

@@ -11,9 +11,8 @@ export function endAfter(keptMs: number, nowMs: number): number {
 }
 
 /** What has not ended. */
-export function alive(ends: Ends | undefined, nowS: number): Map<number, number> {
-  return new Map([...(ends ?? [])].filter(([endS, n]) => endS > nowS && endS - nowS <= longestS && n > 0))
-}
+export const alive = (ends: Ends | undefined, nowS: number): Map<number, number> =>
+  new Map([...(ends ?? [])].filter(([endS, n]) => endS > nowS && endS - nowS <= longestS && n > 0))
 
 /** Of many ends the next one that is there is taken. */
 const heldEndsMax = 24

@@ -22,10 +22,7 @@ export interface JournalNumbers {
 }
 
 /** Numbers that are known to be missing: recorded gaps, and dead letters whose number can be read. */
-export interface KnownMissing {
-  readonly topic: string
-  readonly journal: string
-  readonly partition: number
+export interface KnownMissing extends Pick<JournalNumbers, 'topic' | 'journal' | 'partition'> {
   readonly range: Range
 }
 

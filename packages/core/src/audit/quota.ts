@@ -1,4 +1,5 @@
 import { type Limit, type PeriodUnit, partText, type ScopePart } from '../limits/limit.ts'
+import type { ScopeValues } from '../limits/limit-store.ts'
 import type { Discrepancy } from './discrepancy.ts'
 
 /** The parts of a scope that a record holds; a quota counted by anything else cannot be summed from records. */
@@ -38,15 +39,13 @@ export function quotasOf({ limits }: { readonly limits: ReadonlyMap<string, Limi
   return { summable, unsummable }
 }
 
-/** Units that decisions are known to have charged to one count of a quota. */
-export interface QuotaUse {
+/**
+ * Units that decisions are known to have charged to one count of a quota. Key, route and method are empty unless the
+ * quota is counted by them.
+ */
+export interface QuotaUse extends Pick<ScopeValues, 'subject' | 'keyId' | 'route' | 'method'> {
   /** Name of the limit. */
   readonly limit: string
-  readonly subject: string
-  /** Empty unless the quota is counted by it; so for the two below. */
-  readonly keyId: string
-  readonly route: string
-  readonly method: string
   /** End of the period that they were charged in, in milliseconds since the epoch. */
   readonly endMs: number
   readonly units: number

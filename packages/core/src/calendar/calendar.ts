@@ -42,9 +42,8 @@ export const monthOf = (timeZone: string, ms: number): string =>
   zoned(timeZone, ms).toPlainDate().toString().slice(0, 7)
 
 /** How a period is named in an alert's claim: days by their local date, others by the UTC seconds of their start. */
-export function periodStartLabel(unit: PeriodUnit, timeZone: string, startMs: number): string {
-  return unit === 'day' ? zoned(timeZone, startMs).toPlainDate().toString() : String(Math.floor(startMs / 1_000))
-}
+export const periodStartLabel = (unit: PeriodUnit, timeZone: string, startMs: number): string =>
+  unit === 'day' ? zoned(timeZone, startMs).toPlainDate().toString() : String(Math.floor(startMs / 1_000))
 
 function dateBoundaries(
   unit: 'day' | 'week' | 'month',

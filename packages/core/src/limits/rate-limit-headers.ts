@@ -62,9 +62,8 @@ const visible = ({ limits: states }: Decision, hidden: ReadonlySet<string>) =>
   hidden.size === 0 ? states : states.filter(({ name }) => !hidden.has(name))
 
 /** The states that answers show. By name: a decision made without Redis may lack some of the limits. */
-export function shownStates(decision: Decision, limits: readonly Limit[]): readonly LimitState[] {
-  return visible(decision, shown(limits).hidden)
-}
+export const shownStates = (decision: Decision, limits: readonly Limit[]): readonly LimitState[] =>
+  visible(decision, shown(limits).hidden)
 
 /** RateLimit for one decision over those limits. */
 export function rateLimitState(decision: Decision, limits: readonly Limit[]): string {

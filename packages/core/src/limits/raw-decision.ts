@@ -29,9 +29,8 @@ export interface RawDecision {
   readonly limits: readonly LimitState[]
 }
 
-function firstOf(request: LimitRequest, bits: number, is: (limit: Limit) => boolean): string | undefined {
-  return request.limits.find((limit, at) => (bits & (1 << at)) !== 0 && is(limit))?.name
-}
+const firstOf = (request: LimitRequest, bits: number, is: (limit: Limit) => boolean): string | undefined =>
+  request.limits.find((limit, at) => (bits & (1 << at)) !== 0 && is(limit))?.name
 
 /** Names the limit that refused: the first, or for a cost that never fits, the first that is smaller than the cost. */
 function deniedBy(request: LimitRequest, { status, bits }: RawDecision): string {

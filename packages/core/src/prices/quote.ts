@@ -1,5 +1,5 @@
 import { type Amount, formatAmount, roundAmount } from './amount.ts'
-import type { Packaging, PriceLine, PriceList, PriceMeasure, PriceTier, TierMode } from './price-list.ts'
+import type { Packaging, PriceLine, PriceList, PriceMeasure, PriceTier } from './price-list.ts'
 
 /** What one route was used in a period, by allowed decisions. */
 export interface RouteUsage {
@@ -23,15 +23,11 @@ export interface QuotedTier {
 }
 
 /** How a line's amount came about. */
-export interface QuotedLine {
-  readonly name: string
-  readonly measure: PriceMeasure
-  readonly mode: TierMode
+export interface QuotedLine extends Pick<PriceLine, 'name' | 'measure' | 'mode' | 'included'> {
   /** Units of a package, and how a part of one is rounded; absent without packages. */
   readonly per?: bigint
   readonly round?: Packaging['round']
   readonly quantity: bigint
-  readonly included: bigint
   /** The quantity beyond what is included. */
   readonly billable: bigint
   /** The tiers that were reached. */

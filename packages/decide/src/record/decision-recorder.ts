@@ -25,9 +25,8 @@ const coalescedMaxDefault = 1_000
 const journalFullRetryMs = 5_000
 
 /** What cannot be recorded is not admitted: a request that is not counted breaks a promise that comes before speed. */
-function journalFull({ exceededMask, atUs, repeats, limits }: Decision, charged: Charged): Decision {
-  return denied('journal_full', { exceededMask, charged, atUs, repeats, limits, retryAfterMs: journalFullRetryMs })
-}
+const journalFull = ({ exceededMask, atUs, repeats, limits }: Decision, charged: Charged): Decision =>
+  denied('journal_full', { exceededMask, charged, atUs, repeats, limits, retryAfterMs: journalFullRetryMs })
 
 /** What a recorder may be given beyond its log. */
 interface RecorderSettings {

@@ -52,9 +52,8 @@ export async function lockWithSocket(directory: string): Promise<() => Promise<v
 }
 
 /** Whether the directory's own socket is in its place. */
-export function hasSocket(directory: string): boolean {
-  return statSync(join(directory, socketName), { throwIfNoEntry: false }) !== undefined
-}
+export const hasSocket = (directory: string): boolean =>
+  statSync(join(directory, socketName), { throwIfNoEntry: false }) !== undefined
 
 /** The code of an error of the system; undefined for any other. */
 export const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)

@@ -8,16 +8,20 @@ export const frameKinds = { record: 1, sumOpen: 2, sumAdd: 3, sumClose: 4, sumDr
 /** One of `frameKinds`. */
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
 
-/**
- * Little-endian: u32 length of what follows the checksum, u32 CRC32C of it, u8 kind, u8 topic, u16 partition, u64
- * number, f64 time of the turn, u32 epoch, u16 length of the key; then key and value.
- */
-export interface Frame {
+/** The head of a frame to be written. */
+export interface FrameHead {
   readonly kind: FrameKind
   readonly topic: number
   readonly partition: number
   /** Of a record, its number in its partition; of a sum's frames but the close, the number of the sum. */
   readonly seq: number
+}
+
+/**
+ * Little-endian: u32 length of what follows the checksum, u32 CRC32C of it, u8 kind, u8 topic, u16 partition, u64
+ * number, f64 time of the turn, u32 epoch, u16 length of the key; then key and value.
+ */
+export interface Frame extends FrameHead {
   readonly appendedMs: number
   /**
    * Raised whenever the writer takes back what a failing disk may have kept: a lower one after a higher one is such a
@@ -40,14 +44,6 @@ export const headerBytes = 34
 const frameBytesMax = 2 * 1024 * 1024
 
 const two32 = 0x1_0000_0000
-
-/** The head of a frame to be written. */
-export interface FrameHead {
-  readonly kind: FrameKind
-  readonly topic: number
-  readonly partition: number
-  readonly seq: number
-}
 
 /** Frames written one after the other into one buffer, for one position in one segment. */
 export class FrameBuffer {

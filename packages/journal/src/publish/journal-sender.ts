@@ -23,7 +23,8 @@ const unreadable = (path: string) =>
     `${path}: the disk lost records that were already read. Reading from the start again.`,
   )
 
-interface JournalSenderOptions {
+/** What a journal is sent with. */
+export interface JournalSenderOptions {
   readonly path: string
   readonly state?: JournalState
   readonly inFlightBytesMax: number

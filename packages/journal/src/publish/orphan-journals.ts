@@ -1,10 +1,7 @@
-import type { KafkaLog } from '@weir/kafka/connect.ts'
-import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import { adoptedIn, adoptOrphans, type DirectoryLock, removeDirectory } from '../directory/directory.ts'
 import { findWrittenCorrections, type WrittenCorrection } from '../find-corrections.ts'
-import { JournalSender } from './journal-sender.ts'
+import { JournalSender, type JournalSenderOptions } from './journal-sender.ts'
 import type { Publisher } from './publisher.ts'
-import type { TracedBatch } from './traced-batch.ts'
 
 /** How often journals of dead processes are looked for. */
 const pollIntervalMs = 10_000
@@ -15,15 +12,11 @@ const inFlightBytesMax = 4 * 1024 * 1024
 /** Sent at a time; more would only take memory from each other. */
 const openMax = 4
 
-interface OrphanJournalsOptions {
+interface OrphanJournalsOptions extends Pick<JournalSenderOptions, 'log' | 'crash' | 'onTraced'> {
   readonly base: string
   readonly into: Pick<DirectoryLock, 'journal' | 'path'>
   readonly publisher: Pick<Publisher, 'add' | 'remove'>
-  readonly log: KafkaLog
-  readonly crash: CrashPoint
   readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
-  /** As in `JournalSender`. */
-  readonly onTraced?: ((batch: TracedBatch) => void) | undefined
 }
 
 /**

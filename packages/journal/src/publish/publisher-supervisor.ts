@@ -1,7 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import type { KafkaLog } from '@weir/kafka/connect.ts'
+import type { KafkaLog, KafkaOptions } from '@weir/kafka/connect.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
-import type { KafkaSecurity } from '@weir/kafka/security.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { WrittenCorrection } from '../find-corrections.ts'
 import type { JournalTopic } from '../format/state-files.ts'
@@ -16,10 +15,7 @@ const soundMs = 60_000
 const endDeadlineMs = 2_000
 
 /** What the publisher's thread is started with. */
-export interface PublisherStart {
-  readonly brokers: readonly string[]
-  readonly clientId: string
-  readonly security?: KafkaSecurity | undefined
+export interface PublisherStart extends Pick<KafkaOptions, 'brokers' | 'clientId' | 'security'> {
   /** Where all journals are. */
   readonly base: string
   readonly journal: string

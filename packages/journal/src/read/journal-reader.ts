@@ -40,17 +40,11 @@ interface ReadSum {
   count: number
 }
 
-/** A record as it goes to Kafka. */
-export interface JournalRecord {
-  /** Index in `JournalReader.topics`. */
-  readonly topic: number
-  readonly partition: number
-  /** Contiguous in its topic and partition. */
-  readonly seq: number
-  readonly key: Buffer
-  /** The finished line, with journal and number. */
-  readonly value: Buffer
-  readonly appendedMs: number
+/**
+ * A record as it goes to Kafka: `topic` is its index in `JournalReader.topics`, `seq` is contiguous in topic and
+ * partition, and `value` is the finished line, with journal and number.
+ */
+export interface JournalRecord extends Omit<Frame, 'kind' | 'epoch'> {
   /** Must stay on disk until Kafka has the record. */
   readonly segment: number
 }

@@ -12,11 +12,7 @@ import { ByteReader } from './byte-reader.ts'
 const batchBytesMax = 32 * 1024 * 1024
 
 /** Bytes that compressed batches of one fetch may still become. */
-interface FetchRoom {
-  left: number
-}
-
-const rooms = new AsyncLocalStorage<FetchRoom>()
+const rooms = new AsyncLocalStorage<{ left: number }>()
 
 /**
  * Runs a fetch whose compressed batches become about as many bytes as it may bring of others: the rest of a partition

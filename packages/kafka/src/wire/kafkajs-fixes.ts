@@ -89,13 +89,8 @@ const fences = new WeakMap<object, () => boolean>()
 /** Batches that are fetched from one of several brokers: those of the others come by themselves. */
 const partial = new WeakSet<object>()
 
-interface Membership {
-  readonly isCurrent: () => boolean
-  readonly offsets: OffsetManager
-}
-
 /** By member id, for callers that know of a group only its events. */
-const memberships = new Map<string, Membership>()
+const memberships = new Map<string, { readonly isCurrent: () => boolean; readonly offsets: OffsetManager }>()
 /** A process has a few consumers, each with a new member id after a lost connection; those long gone are forgotten. */
 const membershipsMax = 100
 
@@ -191,19 +186,13 @@ export const loginFault = (message: string): Error =>
   Reflect.construct(kafkajs.KafkaJSSASLAuthenticationError, [message])
 
 /** Whether the assignment that a batch was fetched under is still in force. Ask again after every await. */
-export function isStillAssigned(batch: object): boolean {
-  return fences.get(batch)?.() ?? false
-}
+export const isStillAssigned = (batch: object): boolean => fences.get(batch)?.() ?? false
 
 /** Whether the assignment that a member joined with last is still in force. Ask again after every await. */
-export function isMemberCurrent(memberId: string): boolean {
-  return memberships.get(memberId)?.isCurrent() ?? false
-}
+export const isMemberCurrent = (memberId: string): boolean => memberships.get(memberId)?.isCurrent() ?? false
 
 /** Whether a batch was fetched from one of several brokers, so that batches of the others may follow it. */
-export function isOfSeveralBrokers(batch: object): boolean {
-  return partial.has(batch)
-}
+export const isOfSeveralBrokers = (batch: object): boolean => partial.has(batch)
 
 /**
  * Commits as a member, in the generation that it joined last: kafkajs's own way tries again by itself, in whichever

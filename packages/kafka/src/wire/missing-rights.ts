@@ -47,13 +47,8 @@ export function missingRight(client: Client, apiName: string, code: number, name
   return `Kafka: the user of ${identityOf(client.security)} lacks ${operation} on ${resource} ${on}`
 }
 
-interface Denial {
-  readonly code: number
-  readonly name: string
-}
-
 /** The first such number in an answer, with the name of what it is about. */
-function findDenial(answer: object, name = ''): Denial | undefined {
+function findDenial(answer: object, name = ''): { readonly code: number; readonly name: string } | undefined {
   const fields = Object.entries(answer)
   const named = fields.find(([key, value]) => /^(topic|topicName|resourceName)$/.test(key) && typeof value === 'string')
   const here = named === undefined ? name : String(named[1])

@@ -38,9 +38,8 @@ const checksumAt = 17
  */
 const fixedBytes = 3
 
-function bodyBytes({ key, value }: RecordBytes, index: number): number {
-  return fixedBytes + sizeOf(index) + sizeOf(key.length) + key.length + sizeOf(value.length) + value.length
-}
+const bodyBytes = ({ key, value }: RecordBytes, index: number): number =>
+  fixedBytes + sizeOf(index) + sizeOf(key.length) + key.length + sizeOf(value.length) + value.length
 
 /** The bytes that `writeBatch` writes. */
 export function batchBytes(records: readonly RecordBytes[]): number {

@@ -4,20 +4,11 @@ import { go, hrefOf } from '../location.ts'
 import { Action } from '../parts/dialog.ts'
 import { LimitLine } from '../parts/limit-line.ts'
 import { Panel } from '../parts/panel.ts'
-import { PartForm } from '../parts/part-form.ts'
+import { PartForm, type PartProps } from '../parts/part-form.ts'
 import { inline } from '../parts/settings.ts'
 import { Subject } from '../parts/words.ts'
 
-interface DeleteProps {
-  readonly path: string
-  readonly kind: string
-  readonly name: string
-  readonly settings: Settings
-  /** Once it is done. */
-  readonly again: () => void
-}
-
-function Delete({ path, kind, name, settings: { etag }, again }: DeleteProps) {
+function Delete({ path, kind, name, settings: { etag }, again }: PartProps) {
   const run = () => send('DELETE', path, undefined, { 'If-Match': etag })
   const about = html`<p>Deletes ${name}${kind === 'subjects' && ' and its keys'} within a second. Remove it from plans and routes first.</p>`
   return html`<${Action} label="Delete" isDanger scope="write" about=${about} run=${run} again=${again} confirm=${name} />`

@@ -1,19 +1,17 @@
 import type { Entity } from '@weir/api/policy.ts'
 import type { Page } from '@weir/api/schema.ts'
 import { count, counted } from '@weir/core/format.ts'
-import { ask, askSettings, type Settings, send } from '../api.ts'
+import { ask, askSettings, send } from '../api.ts'
 import { html } from '../html.ts'
 import { hrefOf } from '../location.ts'
 import { Action } from './dialog.ts'
 import { Copy } from './panel.ts'
+import type { PartProps } from './part-form.ts'
 
-interface ApplyProps {
-  readonly name: string
-  readonly settings: Settings
+interface ApplyProps extends Pick<PartProps, 'name' | 'settings' | 'again'> {
   readonly size: number
   /** Whose refusals would change. */
   readonly subjects: readonly string[]
-  readonly again: () => void
 }
 
 const said = () => html`<p>Applied within a second. <a href=${hrefOf('/changes')}>History</a></p>`

@@ -9,7 +9,8 @@ import { hrefOf } from '../location.ts'
 import { Action } from './dialog.ts'
 import { Field, typed } from './field.ts'
 
-interface FormProps {
+/** What a form or a button for one part of the policy is given. */
+export interface PartProps {
   readonly path: string
   readonly kind: string
   readonly name: string
@@ -80,7 +81,7 @@ function parsed(text: string): object {
  * Changes one part: limits and plans in a form, everything as JSON. An edit of somebody else in between is not
  * overwritten: the API refuses the second.
  */
-export function PartForm({ path, kind, name, settings: { body, etag }, again }: FormProps) {
+export function PartForm({ path, kind, name, settings: { body, etag }, again }: PartProps) {
   const [edited, setEdited] = useState<Body>()
   const [text, setText] = useState<string>()
   const now = edited ?? body

@@ -13,9 +13,7 @@ const [minuteMs, dayMs] = [60_000, 86_400_000]
 /** The minute that it is: what is asked for stays the same within it. */
 export const thisMinute = (): number => Math.floor(Date.now() / minuteMs) * minuteMs
 
-export function useSpan(): Span {
-  return spanOf(useLocation().params, zoneNow(), thisMinute())
-}
+export const useSpan = (): Span => spanOf(useLocation().params, zoneNow(), thisMinute())
 
 /** Goes to a span from one time to another, as one drags it on a chart; Back leads out of it. */
 export const showSpan = (fromMs: number, toMs: number): void =>

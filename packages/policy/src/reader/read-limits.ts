@@ -196,9 +196,8 @@ export function readLimits(
   return limits
 }
 
-function sameAs(before: Limit | undefined, limit: Limit | undefined): Limit | undefined {
-  return before !== undefined && JSON.stringify(before) === JSON.stringify(limit) ? before : limit
-}
+const sameAs = (before: Limit | undefined, limit: Limit | undefined): Limit | undefined =>
+  before !== undefined && JSON.stringify(before) === JSON.stringify(limit) ? before : limit
 
 function readLimit(reader: PolicyReader, name: string, at: SourcePosition, references: References): Limit | undefined {
   const fields = reader.fields(at, 'a limit', keys, ['algorithm', 'size'])

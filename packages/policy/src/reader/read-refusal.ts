@@ -107,9 +107,8 @@ const kinds = t.object('refusals', byKind)
 export const refusalEntries = { schema: t.emptyOr(kinds.schema) }
 
 /** Reads the section `refusals`: how requests are answered that no route and no limit has a refusal for. */
-export function readRefusals(reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, Refusal | undefined> {
-  return new Map(Object.entries<Refusal | undefined>(kinds.find(reader, at)?.values ?? {}))
-}
+export const readRefusals = (reader: PolicyReader, at: SourcePosition): ReadonlyMap<string, Refusal | undefined> =>
+  new Map(Object.entries<Refusal | undefined>(kinds.find(reader, at)?.values ?? {}))
 
 /** `refusal`, which is that of limits, and `refusals` by kind: keys of a route and of a limit. */
 export const refusalMembers = {

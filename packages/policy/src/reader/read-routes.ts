@@ -37,12 +37,7 @@ const match = t.checked(
   },
 )
 
-interface Cost {
-  readonly cost: number
-  readonly costFrom: CostSource | undefined
-}
-
-const cost: t.ValueType<Cost> = {
+const cost: t.ValueType<Pick<Route, 'cost' | 'costFrom'>> = {
   schema: {
     oneOf: [
       { type: 'integer', minimum: 0, maximum: costMax },

@@ -15,9 +15,8 @@ export interface PolicyProblem extends PolicyFault {
 /**
  * One line for people and editors, `weir.yaml:12:9  limits.minute.size: must be …`. Never holds a key or a password.
  */
-export function formatProblem({ file, line, column, path, message }: PolicyProblem): string {
-  return `${file}:${line}:${column}  ${path === '' ? '' : `${path}: `}${message}`
-}
+export const formatProblem = ({ file, line, column, path, message }: PolicyProblem): string =>
+  `${file}:${line}:${column}  ${path === '' ? '' : `${path}: `}${message}`
 
 /** Reads values out of YAML (or JSON, which is YAML too); every problem has its line. */
 export class TextReader extends PolicyReader {

@@ -311,9 +311,7 @@ function memberSchema({ type, about, mayBeEmpty = false, otherwise }: Member<unk
 }
 
 /** A value that may be left empty, as when all below it is commented out. */
-export function emptyOr(schema: JsonObject): JsonObject {
-  return { anyOf: [{ type: 'null' }, schema] }
-}
+export const emptyOr = (schema: JsonObject): JsonObject => ({ anyOf: [{ type: 'null' }, schema] })
 
 /** What can be read of an object that may be wrong, with the positions of what is written. */
 export interface FoundObject<M extends Members> {

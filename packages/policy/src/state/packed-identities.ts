@@ -38,12 +38,9 @@ export interface PackedKey {
 }
 
 /** A key that is to be stored. */
-export interface NewKey {
+export interface NewKey extends Omit<PackedKey, 'subject' | 'id'> {
   readonly subject: string
   readonly id: string
-  readonly expiresAtMs: number | undefined
-  readonly origin: EntityOrigin
-  readonly issue: Issue | undefined
 }
 
 /** Bodies remembered word for word; beyond, the remembering starts again. */

@@ -47,10 +47,7 @@ export interface LeasingOptions {
 const isLeased = (limit: Limit) =>
   limit.lease > 0 && algorithmFacts[limit.algorithm].resetsAtOnce && refuses(limit) && blockMsMaxOf(limit) === 0
 
-function someLeased(limits: readonly Limit[]): boolean {
-  for (const limit of limits) if (limit.lease > 0) return true
-  return false
-}
+const someLeased = (limits: readonly Limit[]) => limits.some(({ lease }) => lease > 0)
 
 /** What one request holds of its leased limits, by their position among its limits. */
 type HeldUnits = ReadonlyMap<number, UnitLoan>

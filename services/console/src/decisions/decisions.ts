@@ -10,9 +10,8 @@ import { explained, hiddenIn } from './explain.ts'
 const isId = new RegExp(decisionIdPattern)
 
 /** What an id in lower case says of its time; undefined for what is no UUID of version 7. */
-export function timeInId(id: string): number | undefined {
-  return isId.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined
-}
+export const timeInId = (id: string): number | undefined =>
+  isId.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined
 
 const unanswered = { what: 'a decision could not be explained', problem: decisionsUnavailable(askAgain) }
 

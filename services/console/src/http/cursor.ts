@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { formParameters } from '@weir/api/query/answer-form.ts'
+import { parseJson } from '@weir/contracts/fields.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 import { canonicalJson, type JsonValue } from '@weir/policy/entities.ts'
 import { problem } from '@weir/runtime/problem.ts'
@@ -53,12 +54,7 @@ export const writeCursor = (owner: CursorOwner, { atMs, position }: CursorPositi
 
 /** Reads a cursor. Undefined unless it was written for the same question and reader. */
 export function readCursor(text: string, owner: CursorOwner): CursorPosition | undefined {
-  let read: unknown
-  try {
-    read = JSON.parse(Buffer.from(text, 'base64url').toString())
-  } catch {
-    return undefined
-  }
+  const read = parseJson(Buffer.from(text, 'base64url').toString())
   if (!Array.isArray(read) || read.length > partsMax || read[0] !== ownerHash(owner)) return undefined
   const [, atMs, ...position] = read
   if (!Number.isSafeInteger(atMs) || atMs < 0 || atMs > lastMs || !position.every((part) => typeof part === 'string'))

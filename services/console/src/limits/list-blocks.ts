@@ -27,13 +27,8 @@ export interface Block extends Omit<ShownBlock, 'since' | 'until'> {
   readonly isAddressHidden: boolean
 }
 
-interface Blocking {
-  readonly limits: readonly Limit[]
-  readonly longestMs: number
-}
-
 /** Every limit that blocks, for some subject at least, and the longest block of all. */
-function blockingOf(policy: Policy): Blocking {
+function blockingOf(policy: Policy) {
   const versions = [...policy.limits.values(), ...[...ownLimitSetsOf(policy)].flatMap((own) => [...own.values()])]
   const blocking = versions.filter((limit) => shutOutMsOf(limit) > 0)
   const names = new Set(blocking.map(({ name }) => name))

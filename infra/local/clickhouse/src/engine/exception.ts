@@ -31,9 +31,8 @@ const namesByCode = {
 } as const
 
 /** An exception of this server's own, worded like the engine's. */
-export function serverException(code: keyof typeof namesByCode, text: string): ServerException {
-  return new ServerException(code, `Code: ${code}. DB::Exception: ${text}. (${namesByCode[code]})`)
-}
+export const serverException = (code: keyof typeof namesByCode, text: string): ServerException =>
+  new ServerException(code, `Code: ${code}. DB::Exception: ${text}. (${namesByCode[code]})`)
 
 /** What ClickHouse can do and this server cannot, refused by its name. */
 export const notImplemented = (what: string): ServerException =>

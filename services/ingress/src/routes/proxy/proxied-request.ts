@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
+import type { OutcomeInput } from '@weir/contracts/outcome.v1.ts'
 import type { ChargedDecision } from '@weir/decide/types.ts'
 import type { Caller } from '@weir/identity/caller.ts'
 import type { Route, Upstream } from '@weir/policy/policy.ts'
@@ -51,9 +51,4 @@ export interface ProxiedRequest extends IncomingRequest {
 }
 
 /** How a proxied request ended. */
-export interface ProxyOutcome {
-  readonly status: number
-  readonly bytesIn: number
-  readonly bytesOut: number
-  readonly error: OutcomeError
-}
+export type ProxyOutcome = Pick<OutcomeInput, 'status' | 'bytesIn' | 'bytesOut' | 'error'>
