@@ -1,7 +1,7 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, it } from 'vitest'
 import { openCounter } from '../support/failure/count.ts'
-import { keyOf, subjectId } from '../support/failure/failure-policy.ts'
+import { keyOf, subjectId, tokensSize } from '../support/failure/failure-policy.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
 import { forFile } from '../support/opened.ts'
@@ -12,6 +12,9 @@ await untilRestored(stack)
 
 const decisions = 20
 const [charged, cost] = [5, 3]
+/** Tokens that each holds, and is settled to. */
+const [held, used] = [40, 7]
+const [heldUnits, usedUnits] = [{ tokens: held }, { tokens: used }]
 /** A repeat may have to wait for a minute until another process may write the record (docs/check-api.md). */
 const settleDeadlineMs = 150_000
 
@@ -30,6 +33,20 @@ async function ask(subject: string, path: string, body: object): Promise<Record<
   }
 }
 
+/** Starts an ingress that dies the third time that it passes a step. Returns what waits until it did and is back. */
+async function crashAt(step: string): Promise<() => Promise<void>> {
+  const deaths = () => stack.said.filter((line) => line.includes(' ingress ended (SIGKILL)')).length
+  const before = deaths()
+  const pid = stack.pid('ingress')
+  stack.killInto('ingress', [{ WEIR_CRASH_AT: `ingress.${step}:3` }])
+  await stack.backAfter('ingress', pid)
+  return async () => {
+    // The first death is ours, the second is the step's.
+    await until(() => deaths() >= before + 2)
+    await stack.backAfter('ingress', undefined)
+  }
+}
+
 /**
  * Asks for twenty decisions, kills the ingress at the third that it settles, and settles them again and again until
  * each is answered.
@@ -37,23 +54,46 @@ async function ask(subject: string, path: string, body: object): Promise<Record<
 async function settleThroughKill(step: string, subject: string) {
   const checks: Promise<Record<string, unknown> | undefined>[] = []
   for (let index = 0; index < decisions; index += 1) {
-    checks.push(ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: charged, settle: '10m' }))
+    checks.push(
+      ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: charged, units: heldUnits, settle: '10m' }),
+    )
   }
   const ids = (await Promise.all(checks)).map((body) => body?.id)
-  const deaths = () => stack.said.filter((line) => line.includes(' ingress ended (SIGKILL)')).length
-  const before = deaths()
-  const pid = stack.pid('ingress')
-  stack.killInto('ingress', [{ WEIR_CRASH_AT: `ingress.${step}:3` }])
-  await stack.backAfter('ingress', pid)
+  const untilDead = await crashAt(step)
   const settled = Promise.all(
     ids.map((id) =>
-      waitUntil(() => ask(subject, '/v1/settle', { id, cost }), { deadlineMs: settleDeadlineMs, everyMs: 500 }),
+      waitUntil(() => ask(subject, '/v1/settle', { id, cost, units: usedUnits }), {
+        deadlineMs: settleDeadlineMs,
+        everyMs: 500,
+      }),
     ),
   )
-  // The first death is ours, the second is the step's.
-  await until(() => deaths() >= before + 2)
-  await stack.backAfter('ingress', undefined)
+  await untilDead()
   return { subject, settled }
+}
+
+/**
+ * Asks one after the other for twenty decisions, and the ingress dies at the third group of records that it writes.
+ * Returns the ids of those that were answered.
+ */
+async function holdThroughKill(step: string, subject: string): Promise<readonly unknown[]> {
+  const untilDead = await crashAt(step)
+  const ids: unknown[] = []
+  for (let index = 0; index < decisions; index += 1) {
+    const body = { method: 'GET', route: '/settled', units: heldUnits, settle: '10m' }
+    const answer = await ask(subject, '/v1/check', body)
+    if (answer !== undefined) ids.push(answer.id)
+    else await untilDead()
+  }
+  return ids
+}
+
+/** What Redis counts of a subject's tokens. */
+async function tokensIn(subject: string) {
+  const body = { method: 'GET', route: '/settled', cost: 0, units: { tokens: 0 }, peek: true }
+  const { limits } = (await ask(subject, '/v1/check', body)) ?? {}
+  const found = Array.isArray(limits) ? limits.find(({ name }) => name === 'tokens-month') : undefined
+  return { used: found?.used, held: tokensSize - found?.remaining - found?.used }
 }
 
 it('an ingress killed while it settles: a client that repeats until it is answered has each decision corrected once, in Redis and in the sums', async () => {
@@ -72,9 +112,32 @@ it('an ingress killed while it settles: a client that repeats until it is answer
       decisions,
     ])
     const peek = await ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: 0, peek: true })
-    expect(peek?.limits).toEqual([expect.objectContaining({ used: decisions * cost })])
+    expect(peek?.limits).toMatchObject([{ used: decisions * cost }, { used: decisions * used }])
+    expect(await tokensIn(subject)).toEqual({ used: decisions * used, held: 0 })
+    expect(await counter.tokensOf(subject)).toEqual({ held: decisions * held, settled: decisions * used, open: [] })
   }
   const isSummed = async () => (await counter.rollupDifferences()) === 0
   await until(isSummed, 10_000)
+  await counter.close()
+})
+
+it('an ingress killed between a hold and its answer: the hold is for nobody, and listed if it has a record, so that it can be settled', async () => {
+  const counter = openCounter(stack.addresses.clickhouse)
+  for (const [index, step] of ['journal_due', 'journal_written'].entries()) {
+    const subject = subjectId('settled', 4 + index)
+    const ids = await holdThroughKill(step, subject)
+    const lost = decisions - ids.length
+    expect(lost).toBe(1)
+    expect(await tokensIn(subject)).toEqual({ used: 0, held: decisions * held })
+    const recorded = ids.length + (step === 'journal_written' ? 1 : 0)
+    const isIn = async () => (await counter.tokensOf(subject)).open.length >= recorded
+    await waitUntil(isIn, { deadlineMs: 60_000, everyMs: 500 })
+    const { open } = await counter.tokensOf(subject)
+    expect(open).toHaveLength(recorded)
+    expect(open).toEqual(expect.arrayContaining([...ids]))
+    for (const id of open) expect(await ask(subject, '/v1/settle', { id, units: usedUnits })).toBeDefined()
+    const forNobody = (decisions - recorded) * held
+    expect(await tokensIn(subject)).toEqual({ used: recorded * used, held: forNobody })
+  }
   await counter.close()
 })

@@ -83,6 +83,15 @@ export function openCounter(url: string) {
       ),
     correctionsOf: (subject: string) =>
       one(client, `SELECT countIf(adjustment != 0) AS n FROM weir.decisions WHERE subject = '${subject}'`),
+    /** Tokens that a subject's decisions hold, and those that were settled; and the decisions that are still open. */
+    async tokensOf(subject: string) {
+      const query = `SELECT toString(sumIf(held['tokens'], count > 0)) AS held, toString(sumIf(units['tokens'], count = 0)) AS settled,
+        groupArrayIf(toString(id), count > 0) AS ids, groupArrayIf(toString(corrects), count = 0) AS corrected
+        FROM weir.decisions WHERE subject = '${subject}'`
+      const [row] = await readRows<{ held: string; settled: string; ids: string[]; corrected: string[] }>(client, query)
+      const { held, settled, ids, corrected } = row ?? { held: '0', settled: '0', ids: [], corrected: [] }
+      return { held: Number(held), settled: Number(settled), open: ids.filter((id) => !corrected.includes(id)) }
+    },
     /** Decisions that gaps say were answered without a record. */
     decisionsInGaps: () => one(client, "SELECT sum(count) AS n FROM weir.gaps FINAL WHERE cause = 'journal_full'"),
     /** Records of decisions whose numbers gaps name as lost. */

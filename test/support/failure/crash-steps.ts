@@ -57,7 +57,7 @@ export const crashSteps: readonly CrashStep[] = [
   ...of('metering', 'metering', ['dead_letters']).map((step) => ({ ...step, occasion: sendPoison })),
   ...of('metering', 'metering', ['redeclare']).map((step) => ({ ...step, occasion: sendRefused })),
   ...of('metering', 'metering', ['gaps']).map((step) => ({ ...step, occasion: sendGap })),
-  ...of('ingress', 'ingress', ['journal_written', 'send', 'answer', 'save', 'journal_acked']),
+  ...of('ingress', 'ingress', ['journal_due', 'journal_written', 'send', 'answer', 'save', 'journal_acked']),
   ...of('ingress', 'ingress', [
     'journal_made',
     'journal_listening',

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 
 /** How many subjects of each kind there are. Those with a quota are used up, one after another. */
-const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 4 } as const
+const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 8 } as const
 type SubjectKind = keyof typeof subjectCounts
 
 /** Units a day of a subject with a quota; its alerts are raised at 80% and at 100%. */
 export const quotaSize = 50
+/** Tokens a month of a subject that settles. */
+export const tokensSize = 1_000_000
 
 export const subjectId = (kind: SubjectKind, index: number): string => `${kind}-${index % subjectCounts[kind]}`
 
@@ -30,12 +32,13 @@ plans:
   wide: { limits: [wide-minute, wide-day] }
   narrow: { limits: [narrow-second] }
   quota: { limits: [quota-day] }
-  settled: { limits: [wide-day] }
+  settled: { limits: [wide-day, tokens-month] }
 limits:
   wide-minute: { algorithm: token_bucket, size: 1000000, window: 1m, onUnavailable: allow }
   wide-day: { algorithm: fixed_window, size: 1000000000, period: day, onUnavailable: allow }
   narrow-second: { algorithm: fixed_window, size: 10, window: 1s, onUnavailable: allow }
   quota-day: { algorithm: fixed_window, size: ${quotaSize}, period: day, thresholds: [80%, 100%], onUnavailable: allow }
+  tokens-month: { algorithm: fixed_window, size: ${tokensSize}, period: month, unit: tokens, onUnavailable: allow }
 upstreams:
   demo: { url: "http://127.0.0.1:8070", hosts: ["*"] }
 endpoints:

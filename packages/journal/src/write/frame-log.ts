@@ -240,6 +240,7 @@ export class FrameLog {
       this.#queue.endWithLast(group)
       return
     }
+    this.#options.crash('journal_due')
     this.#groups.push(group)
     // To a slow disk goes what has gathered, once it has taken what was before.
     if (this.#queue.isIdle) this.#seal()
