@@ -4,7 +4,7 @@ import { startCountingUpstream } from '../support/counting-upstream.ts'
 import { beyondBooks, untilFree } from '../support/failure/exchange-books.ts'
 import { SubjectExchanges } from '../support/failure/exchanges.ts'
 import { exchangesPolicy, holdMs, planOf, slotsMax, type Tokens } from '../support/failure/exchanges-policy.ts'
-import { type Fault, strikeUntil } from '../support/failure/faults.ts'
+import { type Fault, mayBeRaised, strikeUntil } from '../support/failure/faults.ts'
 import { GatewayExchanges, openGateway } from '../support/failure/gateway-exchanges.ts'
 import { weirAudit } from '../support/failure/hand-damage.ts'
 import { startStack } from '../support/failure/stack.ts'
@@ -90,15 +90,16 @@ async function playAndCount({ subjects, workers, tokens, faults, cluster, ...pla
       exchangeUntil(endMs, { all, gateways }, workers, random),
     ])
     const tell = (text: string) => process.stdout.write(`  seed ${random.seed}: ${text}\n`)
-    tell(`struck: ${struck.join(' ')}`)
+    const faultsMade = struck.map(({ what }) => what)
+    tell(`struck: ${faultsMade.join(' ')}`)
     // A Redis that is killed may forget a second of what it answered; slots are there again within 10 s.
-    const mayForget = struck.includes('redis') || struck.includes('failover')
+    const mayForget = faultsMade.includes('redis') || faultsMade.includes('failover')
     tell(expectNeverAbove({ all, gateways }, upstream.most, mayForget))
     const free = await untilFree(redis, names)
     tell(`${free.slots} slots at the end, all free after ${free.ms} ms`)
     for (const one of all) await one.repeatUnanswered()
     await after(holdMs + 4_000)
-    tell(await beyondBooks(stack, all))
+    tell(await beyondBooks(stack, all, ({ givenBack }) => mayBeRaised(struck, givenBack)))
     for (const one of all) {
       const { remaining } = await one.peek()
       const rest = await one.ask('/v1/check', { units: { tokens: remaining } })

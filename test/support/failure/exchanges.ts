@@ -35,6 +35,8 @@ export class SubjectExchanges {
    */
   charged = 0
   mostCharged = 0
+  /** What settlements gave back, and when. */
+  readonly givenBack: { readonly atMs: number; readonly tokens: number }[] = []
   /** Settlements that were not answered, to be repeated. */
   readonly unanswered: { readonly id: string; readonly tokens: number }[] = []
   readonly counts = { proxied: 0, checked: 0, refused: 0, short: 0, lost: 0 }
@@ -105,6 +107,7 @@ export class SubjectExchanges {
     if (!isHeld || random.oneIn(10)) return // never settled: it stays as it was held
     const tokens = random.oneIn(4) ? 0 : random.integer(0, held)
     this.charged -= held - tokens
+    this.givenBack.push({ atMs: performance.now(), tokens: held - tokens })
     if (!(await this.#settle(id, tokens))) this.unanswered.push({ id, tokens })
   }
 
