@@ -1,13 +1,13 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, it } from 'vitest'
 import { openCounter } from '../support/failure/count.ts'
-import { keyOf, subjectId, tokensSize } from '../support/failure/failure-policy.ts'
+import { failurePolicy, keyOf, subjectId, tokensSize } from '../support/failure/failure-policy.ts'
 import { startStack } from '../support/failure/stack.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
 import { forFile } from '../support/opened.ts'
 import { until } from '../support/until.ts'
 
-const stack = await forFile(startStack({ oneOfEach: true }))
+const stack = await forFile(startStack({ oneOfEach: true, policy: failurePolicy({ withHolds: true }) }))
 await untilRestored(stack)
 
 const decisions = 20
@@ -92,14 +92,14 @@ async function holdThroughKill(step: string, subject: string): Promise<readonly 
 async function tokensIn(subject: string) {
   const body = { method: 'GET', route: '/settled', cost: 0, units: { tokens: 0 }, peek: true }
   const { limits } = (await ask(subject, '/v1/check', body)) ?? {}
-  const found = Array.isArray(limits) ? limits.find(({ name }) => name === 'tokens-month') : undefined
+  const found = Array.isArray(limits) ? limits.find(({ name }) => name === 'tokens-day') : undefined
   return { used: found?.used, held: tokensSize - found?.remaining - found?.used }
 }
 
 it('an ingress killed while it settles: a client that repeats until it is answered has each decision corrected once, in Redis and in the sums', async () => {
   const killed: Awaited<ReturnType<typeof settleThroughKill>>[] = []
   for (const [index, step] of ['settle.corrected', 'settle.written', 'settle.recorded'].entries()) {
-    killed.push(await settleThroughKill(step, subjectId('settled', index)))
+    killed.push(await settleThroughKill(step, subjectId('held', index)))
   }
   const counter = openCounter(stack.addresses.clickhouse)
   for (const { subject, settled } of killed) {
@@ -112,7 +112,7 @@ it('an ingress killed while it settles: a client that repeats until it is answer
       decisions,
     ])
     const peek = await ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: 0, peek: true })
-    expect(peek?.limits).toMatchObject([{ used: decisions * cost }, { used: decisions * used }])
+    expect(peek?.limits).toMatchObject([{ used: decisions * cost }, { used: decisions * used }, { used: 0 }])
     expect(await tokensIn(subject)).toEqual({ used: decisions * used, held: 0 })
     expect(await counter.tokensOf(subject)).toEqual({ held: decisions * held, settled: decisions * used, open: [] })
   }
@@ -124,7 +124,7 @@ it('an ingress killed while it settles: a client that repeats until it is answer
 it('an ingress killed between a hold and its answer: the hold is for nobody, and listed if it has a record, so that it can be settled', async () => {
   const counter = openCounter(stack.addresses.clickhouse)
   for (const [index, step] of ['journal_due', 'journal_written'].entries()) {
-    const subject = subjectId('settled', 4 + index)
+    const subject = subjectId('held', 3 + index)
     const ids = await holdThroughKill(step, subject)
     const lost = decisions - ids.length
     expect(lost).toBe(1)

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import type { RunningLoad } from '../support/failure/drive-load.ts'
+import { failurePolicy } from '../support/failure/failure-policy.ts'
 import { type Finding, weirAudit } from '../support/failure/hand-damage.ts'
 import { isLarge } from '../support/failure/is-large.ts'
 import { watchOutages } from '../support/failure/outages.ts'
@@ -17,7 +18,7 @@ const [perSecondAsked, perSecondMin] = isLarge ? [500, 300] : [2_600, 2_000]
 const [downMinMs, downMaxMs] = [3_000, 12_000]
 const drainedWithinSeconds = 120
 
-const stack = await forFile(startStack())
+const stack = await forFile(startStack({ policy: failurePolicy({ withHolds: true }) }))
 
 /** The ingress and those behind it die as often as each other; on a large topology, each process of them. */
 function victimsOf({ names }: Stack): readonly [string, ...string[]] {
@@ -65,6 +66,7 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
   const { row, load } = await playScenario(stack, {
     fault: `a random kill every 5 s for ${minutes} minutes${isLarge ? ' beside three brokers' : ''}`,
     perSecond: perSecondAsked,
+    withHolds: true,
     async strike({ load: running, random }) {
       const outages = watchOutages(running)
       const downs = openDowns(running)

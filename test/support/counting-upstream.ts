@@ -30,6 +30,8 @@ export async function startCountingUpstream() {
       for (const response of held) response.end()
       held.clear()
     },
+    /** Breaks off whatever it is answering. */
+    cut: () => server.closeAllConnections(),
     async close() {
       server.closeAllConnections()
       server.close()

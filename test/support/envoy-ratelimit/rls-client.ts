@@ -68,7 +68,7 @@ type RlsPackage = {
   readonly envoy: {
     readonly service: {
       readonly ratelimit: {
-        readonly v3: { readonly RateLimitService: new (address: string, secure: unknown) => RlsStub }
+        readonly v3: { readonly RateLimitService: new (address: string, secure: unknown, options: object) => RlsStub }
       }
     }
   }
@@ -77,12 +77,20 @@ type RlsPackage = {
 /** An answer that takes longer is none. */
 const longestMs = 20_000
 
+/** Clients of one address share a connection, unless they are to have their own, which is opened again at once. */
+const ownConnection = {
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 1_000,
+}
+
 /**
  * A client of the rate limit service v3 as Envoy's own rls.proto describes it. `address` is `host:port`, without TLS.
  */
-export async function createRlsClient(address: string): Promise<RlsClient> {
+export async function createRlsClient(address: string, { isAlone = false } = {}): Promise<RlsClient> {
   const { envoy } = (await loadRls()) as unknown as RlsPackage
-  const stub = new envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure())
+  const { RateLimitService } = envoy.service.ratelimit.v3
+  const stub = new RateLimitService(address, credentials.createInsecure(), isAlone ? ownConnection : {})
   return {
     shouldRateLimit(request, metadata = {}, { signal, deadlineMs = longestMs } = {}) {
       const sent = new Metadata()

@@ -5,7 +5,7 @@ import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { keyOf, quotaSize, subjectId } from './failure-policy.ts'
 import { readLedger } from './ledger.ts'
-import type { LoadPlan, LoadProgress, PlannedConnection } from './load-plan.ts'
+import { type LoadPlan, type LoadProgress, lastIdPlace, type PlannedConnection } from './load-plan.ts'
 import type { Stack } from './stack.ts'
 
 /** A load under way against a stack. */
@@ -23,7 +23,7 @@ const nothingYet: LoadProgress = {
 }
 
 /** Of the connections: checks of subjects that are never refused, and the rest as told at their number. */
-const connectionCounts = { check: 84, proxy: 12, narrow: 8, unknownKey: 2, quota: 2 } as const
+const connectionCounts = { check: 84, proxy: 12, narrow: 8, unknownKey: 2, quota: 2, held: 6 } as const
 /** So often a quota is asked for beyond its size: refusals from memory among them. */
 const quotaAsks = quotaSize + 10
 
@@ -35,13 +35,23 @@ function http(method: string, path: string, headers: readonly string[], body = '
 const check = (subject: string): string =>
   http('POST', '/v1/check', [`x-api-key: ${keyOf(subject)}`], '{"route":"/failure","method":"GET"}')
 
+/** Tokens are held, then settled to fewer, or released; every fifth hold stays. */
+function holds(subject: string): string[] {
+  const post = (path: string, body: object) =>
+    http('POST', `/v1/${path}`, [`x-api-key: ${keyOf(subject)}`], JSON.stringify(body))
+  const hold = post('check', { route: '/failure', method: 'GET', units: { tokens: 100 }, settle: '30s' })
+  const settle = post('settle', { id: lastIdPlace, units: { tokens: 37 } })
+  const release = post('release', { id: lastIdPlace })
+  return [hold, settle, hold, settle, hold, release, hold, release, hold]
+}
+
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 let quotasUsed = 0
 
 /** What the connections of one load send. Every subject of the first kinds belongs to one connection alone. */
-function planConnections({ ports, secrets }: Stack) {
-  const { check: checks, proxy, narrow, unknownKey, quota } = connectionCounts
+function planConnections({ ports, secrets }: Stack, withHolds: boolean) {
+  const { check: checks, proxy, narrow, unknownKey, quota, held } = connectionCounts
   const one = (port: number, request: string): PlannedConnection => ({ port, requests: [request], timesEach: 1 })
   const nobody = '{"key":"weir_failure_nobody_0123456789","route":"/failure","method":"GET"}'
   // Fresh quotas for every load; enough for a minute of one connection's turns.
@@ -62,17 +72,22 @@ function planConnections({ ports, secrets }: Stack) {
       requests: quotaSubjects.filter((_, at) => at % quota === index).map(check),
       timesEach: quotaAsks,
     })),
+    ...range(withHolds ? held : 0).map((index) => ({
+      port: ports.api,
+      requests: holds(subjectId('held', index)),
+      timesEach: 1,
+    })),
   ]
   return { connections, quotaSubjects }
 }
 
 let loads = 0
 
-/** Starts a load of so many requests a second, of every kind there is. */
-export function startLoad(stack: Stack, perSecond: number) {
+/** Starts a load of so many requests a second, of every kind there is; holds where the policy has subjects for them. */
+export function startLoad(stack: Stack, perSecond: number, withHolds = false) {
   loads += 1
   const ledgerFile = join(stack.dir, `ledger-${loads}`)
-  const { connections, quotaSubjects } = planConnections(stack)
+  const { connections, quotaSubjects } = planConnections(stack, withHolds)
   const plan: LoadPlan = { ledgerFile, perSecond, connections }
   const program = join(import.meta.dirname, 'load-program.ts')
   const child = spawnBound([process.execPath, '--disable-warning=ExperimentalWarning', program, JSON.stringify(plan)], {

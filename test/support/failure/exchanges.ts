@@ -1,73 +1,72 @@
-import { createHash } from 'node:crypto'
+import { after } from '../after.ts'
 import type { SeededRandom } from '../seeded-random.ts'
 import { until } from '../until.ts'
+import { holdMs, keyOfExchanges } from './exchanges-policy.ts'
 
-/** How many exchanges of a subject may be in flight, and how many tokens it has in a month. */
-export const [slotsMax, tokensMax] = [5, 1_000_000]
-/** How long a check's slot and its tokens are held. */
-export const holdMs = 30_000
 /** After this a check that cannot be renewed has no slot any more: it is over before that for certain. */
 const renewEveryMs = 5_000
+const answerMs = 5_000
 
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
-
-/** Each subject has slots by proxy and check, tokens by check. */
-export const exchangesPolicy = (subjects: readonly string[], upstream: string): string =>
-  JSON.stringify({
-    version: 1,
-    plans: { ai: { limits: ['in-flight', 'tokens'] } },
-    limits: {
-      'in-flight': { algorithm: 'concurrency', size: slotsMax, onUnavailable: 'deny' },
-      tokens: { algorithm: 'fixed_window', period: 'month', size: tokensMax, unit: 'tokens', onUnavailable: 'deny' },
-    },
-    upstreams: { counting: { url: upstream, hosts: ['*'], timeout: '2m' } },
-    subjects: Object.fromEntries(
-      subjects.map((name) => [name, { plan: 'ai', keys: [{ sha256: sha256(`key-of-${name}`) }] }]),
-    ),
-  })
-
-interface Doors {
+export interface Doors {
   readonly api: string
   readonly ingress: string
+  readonly upstream: string
+  /** Exchanges take up to this; one of twenty checks several seconds. */
+  readonly longestMs: number
+}
+
+/** Work at the upstream that takes `ms`, by who was admitted without the proxy. Ends early with the signal. */
+export async function workAt(upstream: string, subject: string, ms: number, leave?: AbortSignal): Promise<void> {
+  const headers = { 'x-weir-subject': subject, 'x-ms': `${ms}` }
+  const answer = await fetch(upstream, { headers, signal: leave ?? null }).catch(() => undefined)
+  await answer?.text().catch(() => '')
 }
 
 /** What a subject's exchanges did, by what their client knows. */
 export class SubjectExchanges {
   readonly subject: string
-  /** Checks in flight now, and the most that there were with those of the upstream. */
-  checks = 0
-  /** Tokens that were settled, and those of checks whose answer or settlement never came. */
-  settled = 0
+  /** Tokens in a month. */
+  readonly size: number
+  /** Tokens of checks whose answer never came. */
   unknown = 0
+  /**
+   * Tokens that are held or used for certain, and the most that there were: what is settled is held no more from the
+   * moment when this is asked for.
+   */
+  charged = 0
+  mostCharged = 0
+  /** What settlements gave back, and when. */
+  readonly givenBack: { readonly atMs: number; readonly tokens: number }[] = []
   /** Settlements that were not answered, to be repeated. */
-  readonly unanswered: { readonly id: string; readonly tokens: number; readonly held: number }[] = []
-  readonly counts = { proxied: 0, checked: 0, refused: 0, lost: 0 }
+  readonly unanswered: { readonly id: string; readonly tokens: number }[] = []
+  readonly counts = { proxied: 0, checked: 0, refused: 0, short: 0, lost: 0 }
   readonly #doors: Doors
-  readonly #inFlight: () => number
-  most = 0
 
-  /** @param inFlight how many of its requests the upstream has */
-  constructor(subject: string, doors: Doors, inFlight: () => number) {
+  constructor(subject: string, size: number, doors: Doors) {
     this.subject = subject
+    this.size = size
     this.#doors = doors
-    this.#inFlight = inFlight
   }
 
   get #headers() {
-    return { 'content-type': 'application/json', authorization: `Bearer key-of-${this.subject}` }
+    return { 'content-type': 'application/json', authorization: `Bearer ${keyOfExchanges(this.subject)}` }
   }
 
   /** The answer with its status; undefined where none came. */
   async ask(path: string, body: object) {
     const how = { method: 'POST', headers: this.#headers, body: JSON.stringify(body) }
-    const signal = AbortSignal.timeout(5_000)
+    const signal = AbortSignal.timeout(answerMs)
     const answer = await fetch(`${this.#doors.api}${path}`, { ...how, signal }).catch(() => undefined)
     const found = (await answer?.json().catch(() => undefined)) as Answer | undefined
     return answer === undefined || found === undefined ? undefined : { ...found, status: answer.status }
   }
 
-  #note(): void {
-    this.most = Math.max(this.most, this.checks + this.#inFlight())
+  /** What is used of its tokens and what is left, and whether so many more are there. */
+  async peek(tokens = 0) {
+    const answer = await this.ask('/v1/check', { peek: true, units: { tokens } })
+    const isOfTokens = ({ name }: { readonly name: string }) => name.startsWith('tokens')
+    const { used = Number.NaN, remaining = Number.NaN } = answer?.limits?.find(isOfTokens) ?? {}
+    return { allowed: answer?.allowed, used, remaining }
   }
 
   /** One exchange of random length that ends in some way. */
@@ -78,14 +77,13 @@ export class SubjectExchanges {
   async #proxied(random: SeededRandom): Promise<void> {
     const headers = {
       ...this.#headers,
-      'x-ms': `${random.integer(0, 400)}`,
+      'x-ms': `${random.integer(0, this.#doors.longestMs)}`,
       'x-end': random.pick(['', '', '500', 'close']),
     }
     const signal = random.oneIn(8) ? AbortSignal.timeout(random.integer(1, 200)) : AbortSignal.timeout(60_000)
     const answer = await fetch(`${this.#doors.ingress}/v1/answers`, { headers, signal }).catch(() => undefined)
     await answer?.text().catch(() => '')
     this.counts[answer === undefined ? 'lost' : answer.status === 429 ? 'refused' : 'proxied'] += 1
-    this.#note()
   }
 
   async #checked(random: SeededRandom): Promise<void> {
@@ -97,40 +95,45 @@ export class SubjectExchanges {
       return
     }
     if (check.allowed !== true || check.id === undefined) {
-      this.counts.refused += 1
+      this.counts[check.denied_by?.startsWith('tokens') ? 'short' : 'refused'] += 1
       return
     }
-    this.checks += 1
-    this.#note()
+    this.charged += held
+    this.mostCharged = Math.max(this.mostCharged, this.charged)
     const { id } = check
-    const long = random.oneIn(20) ? random.integer(5_000, 12_000) : random.integer(0, 400)
+    const long = random.oneIn(20) ? random.integer(5_000, 12_000) : random.integer(0, this.#doors.longestMs)
     const isHeld = await this.#work(id, long)
-    this.checks -= 1
     this.counts.checked += 1
     if (!isHeld || random.oneIn(10)) return // never settled: it stays as it was held
     const tokens = random.oneIn(4) ? 0 : random.integer(0, held)
-    if (!(await this.settle(id, tokens))) this.unanswered.push({ id, tokens, held })
+    this.charged -= held - tokens
+    this.givenBack.push({ atMs: performance.now(), tokens: held - tokens })
+    if (!(await this.#settle(id, tokens))) this.unanswered.push({ id, tokens })
   }
 
   /** Resolves to whether the check still has its slot for certain. */
   async #work(id: string, ms: number): Promise<boolean> {
-    const endMs = performance.now() + ms
+    const leave = new AbortController()
+    let isOver = false
+    const over = workAt(this.#doors.upstream, this.subject, ms, leave.signal).then(() => {
+      isOver = true
+    })
     let renewedMs = performance.now()
-    let isHeld = true
-    await until(async () => {
-      const nowMs = performance.now()
-      if (isHeld && nowMs - renewedMs > renewEveryMs) {
-        const renewed = await this.ask('/v1/renew', { id })
-        if (renewed?.status === 200) renewedMs = nowMs
-        else isHeld = performance.now() - renewedMs < holdMs / 2
+    for (;;) {
+      await Promise.race([over, after(renewEveryMs)])
+      if (isOver) return true
+      const askedMs = performance.now()
+      if ((await this.ask('/v1/renew', { id }))?.status === 200) renewedMs = askedMs
+      else if (performance.now() - renewedMs > holdMs / 2) {
+        leave.abort()
+        await over
+        return false
       }
-      return !isHeld || performance.now() >= endMs
-    }, 60_000)
-    return isHeld
+    }
   }
 
   /** Resolves to whether it was answered. */
-  async settle(id: string, tokens: number): Promise<boolean> {
+  async #settle(id: string, tokens: number): Promise<boolean> {
     const answer = await (tokens === 0
       ? this.ask('/v1/release', { id })
       : this.ask('/v1/settle', { id, units: { tokens } }))
@@ -139,12 +142,13 @@ export class SubjectExchanges {
 
   /** Repeats what was not answered, until it is. */
   async repeatUnanswered(): Promise<void> {
-    for (const { id, tokens } of this.unanswered.splice(0)) await until(() => this.settle(id, tokens), 150_000)
+    for (const { id, tokens } of this.unanswered.splice(0)) await until(() => this.#settle(id, tokens), 150_000)
   }
 }
 
 interface Answer {
   readonly id?: string
   readonly allowed?: boolean
+  readonly denied_by?: string
   readonly limits?: readonly { readonly name: string; readonly used: number; readonly remaining: number }[]
 }

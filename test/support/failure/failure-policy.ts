@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 
 /** How many subjects of each kind there are. Those with a quota are used up, one after another. */
-const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 8 } as const
+const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 4, held: 6 } as const
 type SubjectKind = keyof typeof subjectCounts
 
 /** Units a day of a subject with a quota; its alerts are raised at 80% and at 100%. */
 export const quotaSize = 50
-/** Tokens a month of a subject that settles. */
-export const tokensSize = 1_000_000
+/** Tokens a day of a subject that holds. */
+export const tokensSize = 1_000_000_000
 
 export const subjectId = (kind: SubjectKind, index: number): string => `${kind}-${index % subjectCounts[kind]}`
 
@@ -16,12 +16,18 @@ export const keyOf = (subject: string): string => `weir_failure_${subject}_01234
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
+const heldLimits = `
+  tokens-day: { algorithm: fixed_window, size: ${tokensSize}, period: day, unit: tokens, onUnavailable: allow }
+  in-flight: { algorithm: concurrency, size: 1000, onUnavailable: allow }`
+
 /**
  * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an
- * unavailable Redis all are admitted.
+ * unavailable Redis all are admitted. With holds there are subjects that hold tokens and slots, too, which older
+ * releases do not know.
  */
-export function failurePolicy(): string {
-  const subjects = Object.entries(subjectCounts).flatMap(([kind, count]) =>
+export function failurePolicy({ withHolds = false } = {}): string {
+  const kinds = Object.entries(subjectCounts).filter(([kind]) => withHolds || kind !== 'held')
+  const subjects = kinds.flatMap(([kind, count]) =>
     Array.from({ length: count }, (_, index) => {
       const subject = `${kind}-${index}`
       return `  ${subject}: { plan: ${kind}, keys: [{ sha256: "${sha256(keyOf(subject))}" }] }`
@@ -32,13 +38,12 @@ plans:
   wide: { limits: [wide-minute, wide-day] }
   narrow: { limits: [narrow-second] }
   quota: { limits: [quota-day] }
-  settled: { limits: [wide-day, tokens-month] }
+  settled: { limits: [wide-day] }${withHolds ? '\n  held: { limits: [wide-day, tokens-day, in-flight] }' : ''}
 limits:
   wide-minute: { algorithm: token_bucket, size: 1000000, window: 1m, onUnavailable: allow }
   wide-day: { algorithm: fixed_window, size: 1000000000, period: day, onUnavailable: allow }
   narrow-second: { algorithm: fixed_window, size: 10, window: 1s, onUnavailable: allow }
-  quota-day: { algorithm: fixed_window, size: ${quotaSize}, period: day, thresholds: [80%, 100%], onUnavailable: allow }
-  tokens-month: { algorithm: fixed_window, size: ${tokensSize}, period: month, unit: tokens, onUnavailable: allow }
+  quota-day: { algorithm: fixed_window, size: ${quotaSize}, period: day, thresholds: [80%, 100%], onUnavailable: allow }${withHolds ? heldLimits : ''}
 upstreams:
   demo: { url: "http://127.0.0.1:8070", hosts: ["*"] }
 endpoints:

@@ -5,6 +5,12 @@ export interface LoadPlan {
   readonly connections: readonly PlannedConnection[]
 }
 
+/**
+ * In a request the place of the id of its connection's last answer, if that admitted: as long as one. Such a request
+ * ends what that one began. It is no decision of its own, so its answer is in no ledger.
+ */
+export const lastIdPlace = '_'.repeat(36)
+
 /** One connection: it sends its requests one after another, each so often before it goes on to the next. */
 export interface PlannedConnection {
   readonly port: number

@@ -6,7 +6,7 @@ import { openSync, writeSync } from 'node:fs'
 import { type Reason, reasons } from '@weir/core/limits/decision.ts'
 import { encodeEntry, packId, unpackId } from './ledger.ts'
 import { LedgerConnection, type RawAnswer } from './ledger-connection.ts'
-import type { LoadPlan, LoadProgress } from './load-plan.ts'
+import { type LoadPlan, type LoadProgress, lastIdPlace } from './load-plan.ts'
 
 /** Requests begin in groups at this pace, so that the rate does not hang on the precision of timers. */
 const tickMs = 5
@@ -71,7 +71,7 @@ function keep(connection: number, answer: RawAnswer, latencyMs: number): void {
 }
 
 const connections = plan.connections.map(({ port, requests, timesEach }, index) => {
-  const texts = requests.map((text) => Buffer.from(text, 'latin1'))
+  const texts = requests.map((text) => ({ bytes: Buffer.from(text, 'latin1'), idAt: text.indexOf(lastIdPlace) }))
   const connection = new LedgerConnection(port, {
     onIdle: () => idle.push(index),
     onGone: () => {
@@ -80,16 +80,28 @@ const connections = plan.connections.map(({ port, requests, timesEach }, index) 
     },
   })
   let sent = 0
+  /** Of the last answer, if it admitted. */
+  let admitted: string | undefined
+  const next = () => {
+    const request = texts[Math.floor(sent / timesEach) % texts.length]
+    sent += 1
+    return request
+  }
   return {
     openAgain: () => connection.openAgain(),
     async ask() {
-      const request = texts[Math.floor(sent / timesEach) % texts.length]
-      sent += 1
+      let request = next()
+      // What never began is not ended.
+      while (request !== undefined && request.idAt >= 0 && admitted === undefined) request = next()
       if (request === undefined) return
+      const { bytes, idAt } = request
+      if (idAt >= 0) bytes.write(admitted ?? '', idAt, 'latin1')
       underWay += 1
       const startedMs = performance.now()
-      const answer = await connection.ask(request)
+      const answer = await connection.ask(bytes)
       underWay -= 1
+      admitted = idAt < 0 && answer?.body.includes('"allowed":true') === true ? answer.id : undefined
+      if (idAt >= 0) return
       if (answer === undefined) cutOff += 1
       else keep(index, answer, performance.now() - startedMs)
     },

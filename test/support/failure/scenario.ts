@@ -152,6 +152,8 @@ export async function playScenario(
     readonly sinceMs?: number
     /** Records are lost for good: each is to be named in `weir.gaps`. */
     readonly losesRecords?: boolean
+    /** The load holds tokens and settles them, too, by a policy with holds. */
+    readonly withHolds?: boolean
     readonly strike: (scene: Scene) => Promise<void>
   },
 ): Promise<Played> {
@@ -161,7 +163,7 @@ export async function playScenario(
   const before = await takeCounts(counter)
   const { losesRecords = false } = scenario
   const sinceTs = formatTs(Date.now() - (scenario.sinceMs ?? 1_000))
-  const load = startLoad(stack, scenario.perSecond)
+  const load = startLoad(stack, scenario.perSecond, scenario.withHolds)
   let isStopped = false
   try {
     await load.until('warm', ({ answered }) => answered >= warmAnswers, 60_000)
