@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { after } from '../support/after.ts'
-import { startCountingUpstream } from '../support/counting-upstream.ts'
+import { startCountingThread } from '../support/counting-upstream-thread.ts'
 import { beyondBooks, untilFree } from '../support/failure/exchange-books.ts'
 import { SubjectExchanges } from '../support/failure/exchanges.ts'
 import { exchangesPolicy, holdMs, planOf, slotsMax, type Tokens } from '../support/failure/exchanges-policy.ts'
@@ -71,7 +71,7 @@ function expectNeverAbove({ all, gateways }: Exchanged, most: ReadonlyMap<string
 async function playAndCount({ subjects, workers, tokens, faults, cluster, ...play }: Play): Promise<void> {
   const random = createSeededRandom()
   const names = Array.from({ length: subjects }, (_, at) => `exchanges-${at}`)
-  const upstream = await startCountingUpstream()
+  const upstream = await startCountingThread()
   const environment: Readonly<Record<string, string>> =
     cluster === undefined ? {} : { WEIR_REDIS_URL: cluster.urlOfAll }
   const policy = exchangesPolicy(names, upstream.url, tokens)
@@ -94,7 +94,7 @@ async function playAndCount({ subjects, workers, tokens, faults, cluster, ...pla
     tell(`struck: ${faultsMade.join(' ')}`)
     // A Redis that is killed may forget a second of what it answered; slots are there again within 10 s.
     const mayForget = faultsMade.includes('redis') || faultsMade.includes('failover')
-    tell(expectNeverAbove({ all, gateways }, upstream.most, mayForget))
+    tell(expectNeverAbove({ all, gateways }, await upstream.most(), mayForget))
     const free = await untilFree(redis, names)
     tell(`${free.slots} slots at the end, all free after ${free.ms} ms`)
     for (const one of all) await one.repeatUnanswered()

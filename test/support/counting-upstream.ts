@@ -15,11 +15,21 @@ export async function startCountingUpstream() {
     const now = (inFlight.get(subject) ?? 0) + 1
     inFlight.set(subject, now)
     most.set(subject, Math.max(most.get(subject) ?? 0, now))
-    response.on('close', () => inFlight.set(subject, (inFlight.get(subject) ?? 0) - 1))
-    const { 'x-ms': ms = '0', 'x-end': end } = request.headers
-    response.writeHead(end === '500' ? 500 : 200).write('.')
+    let isIn = true
+    const end = () => {
+      if (isIn) inFlight.set(subject, (inFlight.get(subject) ?? 0) - 1)
+      isIn = false
+    }
+    response.on('close', end)
+    // A peer may notice this before our own event says so.
+    const breakOff = () => {
+      end()
+      request.socket.destroy()
+    }
+    const { 'x-ms': ms = '0', 'x-end': how } = request.headers
+    response.writeHead(how === '500' ? 500 : 200).write('.')
     if (ms === 'hold') held.add(response)
-    else AbortSignal.timeout(Number(ms)).onabort = () => (end === 'close' ? request.socket.destroy() : response.end())
+    else AbortSignal.timeout(Number(ms)).onabort = () => (how === 'close' ? breakOff() : response.end())
   })
   const port = await listen(server)
   return {
