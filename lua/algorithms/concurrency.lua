@@ -15,6 +15,8 @@ local guess_ms = 1000
 
 concurrency.whole = true
 concurrency.gives_back_latest = true
+-- The time at which `raise` takes a slot that is refused.
+concurrency.refused_us = 0
 
 -- definition: {name, mode, block_ms, size, expires_ms}. expires_ms: the time to live of the slots of this request.
 function concurrency.arguments(definition)
@@ -57,15 +59,17 @@ function concurrency.refund(state, arguments, cost, at_us, now_us)
   return (ends.write(tag, layout, list, slots))
 end
 
--- Takes `units` slots from at_us on, whether they fit or not. Returns next_state and expires_ms as plan does; nil when
--- they have ended by now.
+-- Takes `units` slots from at_us on, whether they fit or not; with 0 until the first end that there is, so that a slot
+-- that is refused and given back leaves the ends of lost ones as they are. Returns next_state and expires_ms as plan
+-- does; nil when they have ended by now.
 function concurrency.raise(state, arguments, units, at_us, now_us)
   local now_s = math.floor(now_us / 1000000)
-  local end_s = ends.after(arguments.expires_ms, math.floor(at_us / 1000))
+  local list, slots = ends.read(state, layout, now_s)
+  local taken_us = at_us == 0 and now_us or at_us
+  local end_s = at_us == 0 and ends.span(list) or ends.after(arguments.expires_ms, math.floor(taken_us / 1000))
   if units == 0 or end_s <= now_s then
     return nil
   end
-  local list, slots = ends.read(state, layout, now_s)
   ends.add(list, slots, end_s, units)
   local next_state, last_s = ends.write(tag, layout, list, slots)
   return next_state, last_s * 1000 + clock.step_back_ms_max

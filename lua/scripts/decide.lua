@@ -182,7 +182,7 @@ local function plan(request, base)
       next_state = nil
       if limit.charges and request[1] ~= operations.PEEK then
         local state = state_of(position, algorithm)
-        next_state, expires_ms = algorithm.raise(state, limit.arguments, cost, now_us, now_us)
+        next_state, expires_ms = algorithm.raise(state, limit.arguments, cost, algorithm.refused_us or now_us, now_us)
         wait, used, remaining, reset_ms = algorithm.plan(next_state or state, limit.arguments, 0, now_us, now_ms)
       end
     elseif wait ~= 0 then

@@ -38,9 +38,10 @@ export const concurrency: AlgorithmModel<ConcurrencyState> = {
   },
 
   raise(state, limit, { cost, atUs }, nowUs) {
-    const endS = endAfter(windowMsOf(limit), msOf(atUs))
-    if (cost === 0 || endS <= secondOf(nowUs)) return undefined
     const slots = alive(state, secondOf(nowUs))
+    const isFirst = atUs === 0 && slots.size > 0
+    const endS = isFirst ? Math.min(...slots.keys()) : endAfter(windowMsOf(limit), msOf(atUs || nowUs))
+    if (cost === 0 || endS <= secondOf(nowUs)) return undefined
     return slots.set(endS, (slots.get(endS) ?? 0) + cost)
   },
 }

@@ -195,7 +195,7 @@ export function decideModel(
   const beyond = (one: PlannedLimit): PlannedLimit => {
     if (one.plan.waitMs === 0 || !chargesBeyond(one.limit)) return one
     const state = stateIn(cells, one)
-    const charge = { cost: costOf(one.limit, request), atUs: nowUs }
+    const charge = { cost: costOf(one.limit, request), atUs: countsInFlight(one.limit) ? 0 : nowUs }
     const next = algorithmModels[one.limit.algorithm].raise(state, argumentsOf(one, request), charge, nowUs)
     return { ...one, plan: { ...planOf(next ?? state, one, 0, nowUs, request), next, rebased: one.plan.rebased } }
   }
