@@ -128,6 +128,7 @@ end
 local answers = {}
 for number, settlement in ipairs(settlements) do
   local is_done, answer = pcall(settle, settlement)
-  answers[number] = is_done and answer or not is_done and redis.error_reply('SETTLEARGS ' .. tostring(answer))
+  local why = not is_done and (type(answer) == 'table' and answer.err or tostring(answer))
+  answers[number] = why and redis.error_reply('SETTLEARGS ' .. why) or answer
 end
 return answers
