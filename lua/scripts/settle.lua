@@ -89,7 +89,15 @@ end
 local function settle(settlement)
   local marker, before, until_ms, repeated_ms, at_us = unpack(settlement)
   local count, after = math.max(0, (#settlement - first_limit_at + 1) / 2), ARGV[before + 1]
-  local values = redis.call('MGET', unpack(KEYS, marker, marker + count))
+  -- Values that are read whole, with the marker; a log is read by its algorithm.
+  local names, value_at = { KEYS[marker] }, {}
+  for number = 1, count do
+    if limit_of(settlement[first_limit_at + 2 * number - 2]).codec.whole then
+      names[#names + 1] = KEYS[marker + number]
+      value_at[number] = #names
+    end
+  end
+  local values = redis.call('MGET', unpack(names))
   if values[1] ~= ARGV[before] then
     return false
   elseif not until_ms then
@@ -99,7 +107,7 @@ local function settle(settlement)
   local numbers, states, expiries = { now_us }, {}, {}
   for number = 1, count do
     local position, change = settlement[first_limit_at + 2 * number - 2], settlement[first_limit_at + 2 * number - 1]
-    local limit, value, base = limit_of(position), values[number + 1], 4 * number - 2
+    local limit, value, base = limits[position], values[value_at[number]], 4 * number - 2
     local used, remaining, reset_ms = 0, 0, 0
     if limit.codec == state_codecs.tally then
       local _, most, ttl_ms = unpack(limit.arguments)
@@ -129,6 +137,9 @@ local answers = {}
 for number, settlement in ipairs(settlements) do
   local is_done, answer = pcall(settle, settlement)
   local why = not is_done and (type(answer) == 'table' and answer.err or tostring(answer))
+  if why and string.find(why, 'READONLY', 1, true) then
+    return redis.error_reply('READONLY a replica settles nothing') -- so that its client looks for the master
+  end
   answers[number] = why and redis.error_reply('SETTLEARGS ' .. why) or answer
 end
 return answers

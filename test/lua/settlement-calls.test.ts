@@ -3,6 +3,7 @@ import type { SettlementLimit } from '@weir/core/limits/script-codec.ts'
 import { SettlementCalls } from '@weir/redis/settlement-calls.ts'
 import { expect, inject, test, vi } from 'vitest'
 import { openLimiterRedis } from '../support/test-redis.ts'
+import { until } from '../support/until.ts'
 
 const [before, after] = [Buffer.from('before'), Buffer.from('after')]
 const nowMs = 1_790_000_000_000
@@ -65,6 +66,23 @@ test('in a call each settlement stands alone: one with another marker, or malfor
     expect.stringMatching(/^after/),
   ])
   expect(await redis.pttl(limit[2])).toBeGreaterThan(0)
+})
+
+test('a log is not read whole with the other counts', async () => {
+  const { redis, keys, calls } = await open(1)
+  const [key = ''] = keys
+  const log: SettlementLimit = ['log', 100, `${key}:log`, '["sliding_log",0,0,100,60000]']
+  const window: SettlementLimit = ['window', 100, `${key}:window`, '["fixed_window",0,0,100,60000]']
+  const read: string[][] = []
+  const monitor = await redis.monitor()
+  monitor.on('monitor', (_, [name, ...names]: string[]) => name === 'MGET' && read.push(names))
+  const limits = [log, window]
+  const correction = { limits, changes: [3, 3], untilMs: nowMs, repeatedMs: 60_000, atUs: nowMs * 1_000 }
+  const reply = await calls.replace({ key, before, after, correction })
+  expect([counted(reply), reply?.readDoubleBE(48)]).toEqual([[1, 3], 3])
+  await until(() => read.some(([first]) => first === key))
+  monitor.disconnect()
+  expect(read.filter(([first]) => first === key)).toEqual([[key, `${key}:window`]])
 })
 
 test('beyond 32 full calls nothing waits', async () => {
