@@ -11,7 +11,8 @@ const nowMs = 1_790_000_000_000
 /** Markers of one subject, and one count of 100 for all. */
 async function open(markers: number) {
   const redis = await openLimiterRedis(inject('redisUrl'))
-  const calls = new SettlementCalls(redis, () => nowMs)
+  const clock = { ms: nowMs }
+  const calls = new SettlementCalls(redis, () => clock.ms)
   const subject = `{${randomUUID()}}`
   const keys = Array.from({ length: markers }, (_, at) => `${subject}:${at}`)
   await redis.mset(...keys.flatMap((key) => [key, before]))
@@ -21,7 +22,7 @@ async function open(markers: number) {
     const correction = { limits: [limit], changes: [change], untilMs: nowMs, repeatedMs: 60_000, atUs: nowMs * 1_000 }
     return calls.replace({ key, before: was, after, correction })
   }
-  return { redis, calls, keys, replace, limit }
+  return { redis, clock, calls, keys, replace, limit }
 }
 
 /** Of a reply: whether the count changed, and what is used now. */
@@ -83,6 +84,53 @@ test('a log is not read whole with the other counts', async () => {
   await until(() => read.some(([first]) => first === key))
   monitor.disconnect()
   expect(read.filter(([first]) => first === key)).toEqual([[key, `${key}:window`]])
+})
+
+/** What is used of a count of 100, and what is held of it. */
+const standing = (reply: Buffer | null) => {
+  const [used = 0, remaining = 0] = [16, 24].map((at) => reply?.readDoubleBE(at))
+  return { used, held: 100 - used - remaining }
+}
+
+test('in a call each settlement gives back what it held, also behind one that holds on', async () => {
+  const { keys, calls, limit } = await open(5)
+  const [name, size, count, definition] = limit
+  const limits: readonly SettlementLimit[] = [[name, size, count, definition.replace(']', ',60000]')]]
+  const change = (key: string, was: Buffer, ...units: readonly number[]) =>
+    calls.replace({
+      key,
+      before: was,
+      after,
+      correction: { limits, changes: [units], untilMs: nowMs, repeatedMs: 60_000, atUs: nowMs * 1_000 },
+    })
+  const atUs = nowMs * 1_000
+  const [one = '', two = '', renewed = '', ...spare] = keys
+  for (const key of spare) await change(key, before, 0, 20, atUs, atUs, 60_000)
+  expect(standing(await change(renewed, before, 0, 10, atUs, atUs, 60_000))).toEqual({ used: 0, held: 50 })
+  const replies = await Promise.all([change(one, before, 20, 4), change(two, before, 20, 3)])
+  expect(replies.map(standing)).toEqual([
+    { used: 4, held: 30 },
+    { used: 7, held: 10 },
+  ])
+})
+
+test('slots are given back of the time at which they were taken last, and a marker keeps its expiry', async () => {
+  const { redis, clock, keys, calls } = await open(2)
+  const [taken = '', free = ''] = keys
+  const limits: readonly SettlementLimit[] = [['slots', 100, `${taken}:slots`, '["concurrency",0,0,100,60000]']]
+  const change = async (...units: readonly number[]) => {
+    await redis.set(taken, before)
+    const correction = { limits, changes: [units], untilMs: nowMs, repeatedMs: 60_000, atUs: nowMs * 1_000 }
+    return counted(await calls.replace({ key: taken, before, after, correction }))
+  }
+  const renewedUs = (nowMs + 30_000) * 1_000
+  expect(await change(0, 1)).toEqual([1, 1])
+  expect(await change(1, 1, nowMs * 1_000, renewedUs)).toEqual([1, 1])
+  clock.ms += 70_000
+  expect(await change(1, 0, renewedUs)).toEqual([1, 0])
+  await redis.pexpire(free, 90_000)
+  expect(await calls.replace({ key: free, before, after })).toEqual(Buffer.alloc(0))
+  expect(await redis.pttl(free)).toBeGreaterThan(80_000)
 })
 
 test('beyond 32 full calls nothing waits', async () => {
