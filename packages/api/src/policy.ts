@@ -44,6 +44,7 @@ export const sections = Object.fromEntries(
       'route',
       'refusal',
       'upstream',
+      'meter',
       'endpoint',
       'watch',
       'unsubscribed',

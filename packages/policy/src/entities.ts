@@ -12,6 +12,7 @@ export interface JsonObject {
 export const sectionOf = {
   limit: 'limits',
   upstream: 'upstreams',
+  meter: 'meters',
   route: 'routes',
   refusal: 'refusals',
   price: 'prices',

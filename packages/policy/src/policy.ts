@@ -4,6 +4,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Refusal, Refusals } from '@weir/core/limits/refusal.ts'
 import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
+import { type Meter, presetMeters } from '@weir/meters/meter.ts'
 import type { CostSource } from './policy-values.ts'
 import type { EndpointKeys } from './reader/endpoint-keys.ts'
 
@@ -21,6 +22,8 @@ export interface Policy {
   /** By their kinds: how requests are answered that no route and no limit has a refusal for. */
   readonly refusals: ReadonlyMap<string, Refusal>
   readonly upstreams: ReadonlyMap<string, Upstream>
+  /** Those that routes name, besides the presets. */
+  readonly meters: ReadonlyMap<string, Meter>
   readonly subjects: SubjectLookup
   /** By lower-case hex SHA-256 of the whole key. */
   readonly keys: Lookup<ApiKey>
@@ -110,7 +113,13 @@ export interface Route {
   readonly chargesBeyond?: true
   /** How its requests are answered that are refused; absent for as everywhere. */
   readonly refusals?: Refusals
+  /** What measures what its requests use besides their cost, `none` where nothing is to; absent for nothing. */
+  readonly meter?: string
 }
+
+/** Returns the meter with this name: the policy's, or the preset that needs no setting. */
+export const meterNamed = ({ meters }: Pick<Policy, 'meters'>, name: string): Meter | undefined =>
+  meters.get(name) ?? presetMeters.get(name)
 
 /** What a route without limits of its own has. */
 export const noRouteLimits: readonly Limit[] = []

@@ -19,7 +19,13 @@ const local: Layer = { packages: ['@weir/local-programs', '@weir/runtime'], libr
  */
 export const layers: Readonly<Record<string, Layer>> = {
   '@weir/core': { packages: [], libraries: ['temporal-polyfill'], node: 'hashes' },
-  '@weir/policy': { packages: ['@weir/core'], libraries: ['ipaddr.js', 'temporal-polyfill', 'yaml'], node: 'hashes' },
+  // What requests and answers say of what they cost.
+  '@weir/meters': { packages: ['@weir/core'], libraries: [], node: 'hashes' },
+  '@weir/policy': {
+    packages: ['@weir/core', '@weir/meters'],
+    libraries: ['ipaddr.js', 'temporal-polyfill', 'yaml'],
+    node: 'hashes',
+  },
   // Readers of other limiters' files: what they find is written as a policy.
   '@weir/import': { packages: ['@weir/policy'], libraries: ['yaml'], node: 'hashes' },
   '@weir/contracts': { packages: ['@weir/core', '@weir/policy'], libraries: [], node: 'hashes' },

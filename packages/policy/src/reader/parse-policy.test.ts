@@ -81,6 +81,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
       { method: 'GET', path: '/a', template: 'GET /a', cost: 1, costFrom: undefined, upstream: undefined, limits: [] },
     ],
     refusals: new Map(),
+    meters: new Map(),
     upstreams: new Map([
       ['a', { name: 'a', url: 'http://a', hosts: ['*'], timeoutMs: 30_000, keepInPath: [], preserveHost: false }],
     ]),

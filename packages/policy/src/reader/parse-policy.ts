@@ -6,6 +6,7 @@ import { blockEntries, readBlocks } from './read-blocks.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
 import { type LimitReferences, limitEntries, readLimits } from './read-limits.ts'
+import { meterEntries, readMeters } from './read-meters.ts'
 import { ownAlertsEntries, readOwnAlerts } from './read-own-alerts.ts'
 import { planEntries, readPlans } from './read-plans.ts'
 import { portalEntries, readPortals } from './read-portals.ts'
@@ -47,6 +48,7 @@ const sections = {
   routes: { description: 'Methods and paths, with the cost of a request.', ...t.emptyOr(routeList.schema) },
   refusals: described('Responses to refused requests, by reason.', refusalEntries),
   upstreams: described('APIs behind the ingress, by name.', upstreamEntries),
+  meters: described('What measures what requests use, by name.', meterEntries),
   subjects: described('The customers to limit and meter, by id.', subjectEntries),
   endpoints: described('Destinations of alerts, by name.', endpointEntries),
   watches: described('Sudden changes that raise alerts, by name.', watchEntries),
@@ -131,6 +133,7 @@ export const emptyPolicy: Policy = {
   routes: [],
   refusals: new Map(),
   upstreams: new Map(),
+  meters: new Map(),
   subjects: new Map(),
   keys: new Map(),
   endpoints: new Map(),
@@ -168,7 +171,8 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   const plans = section('plans', (_, field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
   for (const { value, at } of named.plans) reader.find(at, 'plan', value, plans)
   const upstreams = kept.upstreams ?? section('upstreams', readUpstreams, new Map())
-  const known = { upstreams, limits, plans }
+  const meters = section('meters', (_, field) => readMeters(reader, field, before.meters), new Map())
+  const known = { upstreams, meters, limits, plans }
   const soFar = reader.problemCount
   const routes = kept.routes?.(known) ?? section('routes', (_, field) => readRoutes(reader, field, known), [])
   // Routes that are wrong are not among them, and may be those that have the parameter.
@@ -192,6 +196,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     routes,
     refusals,
     upstreams: kept.upstreams ?? present(upstreams),
+    meters: present(meters),
     subjects,
     keys,
     contacts,

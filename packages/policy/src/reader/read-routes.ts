@@ -2,6 +2,7 @@ import { definedFields } from '@weir/core/defined-fields.ts'
 import { normalizePath, pathToMatch } from '@weir/core/http/normalize-path.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
+import { type Meter, presetMeters } from '@weir/meters/meter.ts'
 import { descriptorMethod, readDescriptorPath } from '../match/match-descriptor.ts'
 import { readParameter } from '../match/match-route.ts'
 import { noRouteLimits, type Route, type Upstream } from '../policy.ts'
@@ -65,6 +66,10 @@ const route = t.object('a route', {
   }),
   upstream: t.optional('Name of the upstream, for any host.', t.anyText('the name of an upstream')),
   limits: t.optional("Limits in addition to the plan's.", limitNames),
+  meter: t.optional(
+    'What measures what requests use besides their cost: a meter, or openai, anthropic or mcp. none: nothing.',
+    t.anyText('the name of a meter'),
+  ),
   // Shorter, and no client could settle in time.
   settle: t.optional(
     'How long the cost of a decision can be settled: 1s to 24h.',
@@ -98,6 +103,7 @@ export const routeList = t.list('a list of routes', route.found, {
 /** What routes refer to. */
 export interface RouteReferences {
   readonly upstreams: ReadonlyMap<string, Upstream | undefined>
+  readonly meters: ReadonlyMap<string, Meter | undefined>
   readonly limits: Limits
   readonly plans: Plans
 }
@@ -111,10 +117,11 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
     const written = route.find(reader, itemAt)
     if (written === undefined) continue
     const { fields, values } = written
-    const { match: found, cost: units, upstream, settle, settleMax, refundOn, beyond } = values
-    const [matchAt, upstreamAt] = [fields.get('match'), fields.get('upstream')]
+    const { match: found, cost: units, upstream, settle, settleMax, refundOn, beyond, meter } = values
+    const [matchAt, upstreamAt, meterAt] = ['match', 'upstream', 'meter'].map((key) => fields.get(key))
     if (upstreamAt !== undefined && upstream !== undefined)
       reader.find(upstreamAt, 'upstream', upstream, known.upstreams)
+    if (meterAt !== undefined && meter !== undefined) findMeter(reader, meterAt, meter, known)
     const limits = values.limits === undefined ? noRouteLimits : routeLimits(fields.get('limits'), values.limits)
     if (found === undefined || matchAt === undefined) continue
     if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)
@@ -130,7 +137,7 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
       ...units,
       upstream,
       limits,
-      ...definedFields({ settleMs: settle, settleMax, refundOn }),
+      ...definedFields({ settleMs: settle, settleMax, refundOn, meter }),
       ...(beyond === 'charge' && { chargesBeyond: true }),
       ...refusalsOf(reader, fields, values),
     })
@@ -162,7 +169,8 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
   }
   let isSame = true
   const kept = routes.map((one) => {
-    const { upstream, template } = one
+    const { upstream, template, meter } = one
+    if (meter !== undefined) findMeter(reader, reader.open(meter, 'routes', template, 'meter'), meter, known)
     if (upstream !== undefined && !known.upstreams.has(upstream)) {
       reader.find(reader.open(upstream, 'routes', template, 'upstream'), 'upstream', upstream, known.upstreams)
     }
@@ -176,9 +184,12 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
   return isSame ? routes : kept
 }
 
+const findMeter = (reader: PolicyReader, at: SourcePosition, name: string, { meters }: RouteReferences) =>
+  name === 'none' || presetMeters.has(name) ? undefined : reader.find(at, 'meter', name, meters)
+
 /** A caller that asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
-  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal', 'refusals']) {
+  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn', 'refusal', 'refusals', 'meter']) {
     reader.refuseKey(fields, key, `a route for descriptors cannot have \`${key}\``)
   }
   const costAt = fields.get('cost')

@@ -351,12 +351,12 @@ interface EntriesRule {
   /** Names that mean something else, and what. */
   readonly reserved?: { readonly names: readonly string[]; readonly message: string }
   /** Another rule for the names than `nameRule`; they are called ids then. */
-  readonly ids?: { readonly rule: string; readonly pattern: RegExp }
+  readonly ids?: { readonly rule: string; readonly pattern: RegExp; readonly called?: string }
 }
 
 /** A section of entries by name. */
 export function entries(schema: JsonObject, { plural, one, max, reserved, ids }: EntriesRule) {
-  const called = ids === undefined ? 'name' : 'id'
+  const called = ids === undefined ? 'name' : (ids.called ?? 'id')
   const { rule, pattern } = ids ?? { rule: nameRule, pattern: namePattern }
   return {
     schema: {

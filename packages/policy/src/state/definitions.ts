@@ -1,3 +1,4 @@
+import { presetMeters } from '@weir/meters/meter.ts'
 import {
   canonicalJson,
   type Entity,
@@ -65,7 +66,7 @@ function meansTheSame(before: Entity | undefined, after: Entity | undefined): bo
 export function usesOfDeleted(before: Definitions, after: Definitions): readonly PolicyFault[] {
   const faults: PolicyFault[] = []
   const deleted = (
-    kind: 'limit' | 'plan' | 'upstream' | 'route' | 'price',
+    kind: 'limit' | 'plan' | 'upstream' | 'meter' | 'route' | 'price',
     usesOf: (name: string) => readonly string[],
   ) => {
     for (const name of before[kind].keys()) {
@@ -90,6 +91,7 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
     ...usersOf('limit', ({ replaces }) => listOf(replaces).includes(name)),
   ])
   deleted('upstream', (name) => usersOf('route', ({ upstream }) => upstream === name))
+  deleted('meter', (name) => (presetMeters.has(name) ? [] : usersOf('route', ({ meter }) => meter === name)))
   deleted('route', (name) => usersOf('price', ({ lines }) => listOf(lines).some((line) => namesRoute(line, name))))
   deleted('price', (name) => usersOf('plan', ({ prices }) => prices === name))
   deleted('plan', (name) => [

@@ -144,13 +144,25 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       ),
     }),
   ],
+  meter: [
+    names('e0', 'e1'),
+    merged(
+      optional('preset', mostly(names('openai', 'mcp'), 'gpt')),
+      optional('units', fc.constant({ rows: { before: 1 } })),
+    ),
+  ],
   upstream: [
     names('u0', 'u1'),
     fc.record({ url: mostly(names('http://a'), 'ftp://b'), hosts: mostly(fc.constant<string[]>([]), ['a'], ['*']) }),
   ],
   route: [
     mostly(names('GET /a', 'GET /:x', 'GET /:y'), 'bad'),
-    merged(optional('limits', someLimits), optional('upstream', names('u0', 'u1')), optional('cost', names('query:n'))),
+    merged(
+      optional('limits', someLimits),
+      optional('upstream', names('u0', 'u1')),
+      optional('cost', names('query:n')),
+      optional('meter', names('e0', 'none', 'openai')),
+    ),
   ],
   endpoint: [names('e0'), fc.record({ url: names('http://a'), secretEnv: mostly(names('A'), 'b') })],
   watch: [names('w0'), fc.record({ alert: mostly(names('weir.denied_rate.high'), 'weir.quota.reached') })],

@@ -15,6 +15,7 @@ export const textOrder = [
   'route',
   'refusal',
   'upstream',
+  'meter',
   'subject',
   'endpoint',
   'watch',

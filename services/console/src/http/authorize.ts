@@ -131,6 +131,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   price: none,
   route: none,
   refusal: none,
+  meter: none,
   watch: none,
   silence: none,
   block: none,

@@ -1,0 +1,139 @@
+import { EventStream } from './event-stream.ts'
+import { JsonPick } from './json-pick.ts'
+import type { RequestMeasure } from './measure-request.ts'
+import { type AfterSource, type Basis, quantityInText, quantityOf } from './meter.ts'
+import { type MeterReader, OwnFacts, quantityIn } from './meter-reader.ts'
+import type { AnswerReading } from './presets/preset.ts'
+
+type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** How an exchange ended. */
+export interface ExchangeEnd {
+  readonly status: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly durationMs: number
+  readonly trailers: Headers
+}
+
+/** What an exchange used. */
+export interface AnswerMeasure {
+  readonly units: ReadonlyMap<string, number>
+  readonly basis: Basis
+}
+
+/** An answer of this status used nothing, unless it says so. */
+const failedStatus = 400
+
+/** Reads an answer as it comes, behind its client. It keeps nothing of it but the quantities. */
+export class AnswerMeter {
+  readonly #reader: MeterReader
+  readonly #preset: AnswerReading | undefined
+  readonly #headers: Headers
+  readonly #pick: JsonPick
+  readonly #events: EventStream | undefined
+  /** Whether what is read is JSON at all. */
+  readonly #isRead: boolean
+  /** What the meter's own units say in the body: of an event stream, in the event that is read. */
+  readonly #facts: OwnFacts
+  /** The last that each of them said. */
+  readonly #said = new Map<string, number>()
+
+  constructor(reader: MeterReader, headers: Headers) {
+    this.#reader = reader
+    this.#headers = headers
+    this.#preset = reader.preset?.readAnswer?.()
+    this.#facts = new OwnFacts(reader.ownAnswer)
+    const presetPatterns = reader.preset?.answerPatterns.length ?? 0
+    this.#pick = new JsonPick(reader.answer, (pattern, fact) => {
+      if (pattern < presetPatterns) this.#preset?.found(pattern, fact)
+      this.#facts.found(pattern, fact)
+    })
+    const [type = ''] = String(headers['content-type'] ?? '').split(';', 1)
+    const isStream = /^\s*text\/event-stream\s*$/i.test(type)
+    this.#isRead = isStream || /[/+]json\s*$/i.test(type)
+    if (!isStream) return
+    this.#events = new EventStream({
+      data: (piece) => void this.#pick.write(piece),
+      ended: (name) => this.#eventEnded(name),
+    })
+  }
+
+  write(chunk: Buffer): void {
+    if (this.#events !== undefined) this.#events.write(chunk)
+    else if (this.#isRead) this.#pick.write(chunk)
+  }
+
+  #eventEnded(name: string): void {
+    this.#take('sse', name)
+    this.#facts.clear()
+    this.#pick.reset()
+    this.#preset?.eventBegins()
+  }
+
+  #take(kind: 'json' | 'sse', event?: string): void {
+    for (const [unit, { after }] of this.#reader.meter.units) {
+      if (after?.kind !== kind || (after.kind === 'sse' && (after.event ?? event) !== event)) continue
+      const quantity = quantityOf(quantityIn(this.#facts.at(this.#reader.ownAnswer.get(after.pointer))))
+      if (quantity !== undefined) this.#said.set(unit, quantity)
+    }
+  }
+
+  /** What was used. What the answer says is so, whatever was held; what was only seen is at most what was held. */
+  end(request: RequestMeasure, end: ExchangeEnd): AnswerMeasure {
+    if (this.#events === undefined) this.#take('json')
+    const units = new Map<string, number>()
+    const isFailed = end.status === 0 || end.status >= failedStatus
+    const basis = this.#addPreset(units, request, isFailed)
+    const unsaid = this.#addOwn(units, request, end, isFailed)
+    return { units, basis: unsaid ?? basis }
+  }
+
+  #addPreset(units: Map<string, number>, { most, bytes }: RequestMeasure, isFailed: boolean): Basis {
+    const preset = this.#preset
+    const reported = preset?.reported() ?? (isFailed ? {} : undefined)
+    const isHeld = preset !== undefined && reported === undefined && this.#reader.meter.unsaid === 'hold'
+    const isCounted = preset !== undefined && reported === undefined && !isHeld
+    const found = isCounted ? preset.counted(bytes) : reported
+    for (const unit of this.#reader.preset?.units ?? []) {
+      const held = most.get(unit)
+      const used = preset === undefined || isHeld ? held : (found?.[unit] ?? (held === undefined ? undefined : 0))
+      if (used !== undefined) units.set(unit, isCounted ? Math.min(used, held ?? used) : used)
+    }
+    return isHeld ? 'bound' : isCounted ? 'counted' : 'reported'
+  }
+
+  /** Returns `bound` where one of them is not known: it stays as it was held. */
+  #addOwn(
+    units: Map<string, number>,
+    { most }: RequestMeasure,
+    end: ExchangeEnd,
+    isFailed: boolean,
+  ): Basis | undefined {
+    let basis: Basis | undefined
+    for (const [unit, { after }] of this.#reader.meter.units) {
+      const held = most.get(unit) ?? 0
+      const said = after === undefined ? held : this.#quantity(unit, after, end)
+      if (said === undefined && !isFailed) basis = 'bound'
+      units.set(unit, said ?? (isFailed ? 0 : held))
+    }
+    return basis
+  }
+
+  #quantity(unit: string, source: AfterSource, end: ExchangeEnd): number | undefined {
+    switch (source.kind) {
+      case 'bytes_in':
+        return end.bytesIn
+      case 'bytes_out':
+        return end.bytesOut
+      case 'duration':
+        return Math.ceil(end.durationMs / 1_000)
+      case 'header':
+        return quantityInText(this.#headers[source.name])
+      case 'trailer':
+        return quantityInText(end.trailers[source.name])
+      default:
+        return this.#said.get(unit)
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import type { Fact } from '../json-pick.ts'
+import type { Meter } from '../meter.ts'
+
+/** Quantities by unit. */
+export type Quantities = Record<string, number>
+
+/** What is read of one request's body. */
+export interface RequestReading {
+  found(pattern: number, fact: Fact): void
+  /** What the whole of it says, with its bytes. */
+  measured(bytes: number): PresetRequest
+}
+
+/** A request as a preset reads it. */
+export interface PresetRequest {
+  /** The most that it can use; undefined where nothing bounds it. */
+  readonly most: Quantities | undefined
+  /** What it is counted by besides. */
+  readonly dimensions: Readonly<Record<string, string>>
+  /** Its answer comes later, in another exchange: nothing here could meter it. */
+  readonly isDeferred: boolean
+}
+
+/** What is read of one answer. */
+export interface AnswerReading {
+  found(pattern: number, fact: Fact): void
+  /** An event of a stream begins: what repeats in it is a list of its own. */
+  eventBegins(): void
+  /** What the answer said; undefined until it has. */
+  reported(): Quantities | undefined
+  /** What was seen of it, where it does not say: with the bytes of the request. */
+  counted(bytesIn: number): Quantities
+}
+
+/** One supplier's requests and answers. */
+export interface Preset {
+  /** The units that its answers report, all of them known for a request before. */
+  readonly units: readonly string[]
+  readonly dimensions: readonly string[]
+  /** JSON pointers into the request, `*` for any item. */
+  readonly requestPatterns: readonly string[]
+  /** Into the answer, or into the data of each event. */
+  readonly answerPatterns: readonly string[]
+  readRequest(meter: Meter): RequestReading
+  /** Absent where an answer changes nothing. */
+  readonly readAnswer?: () => AnswerReading
+}
+
+/** Tools and roles add words of the supplier's own. */
+const ownTokens = 2_048
+/** The most that the suppliers' documents give for one. */
+const tokensPerImage = 5_000
+/** Tools that the supplier runs itself let the model read its own answers: so many times as a rule. */
+const hostedRuns = 4
+
+/** What bounds the tokens of a prompt, gathered while it is read. */
+export class PromptBound {
+  images = 0
+  /** It names something that its bytes do not contain: a document, a file, an earlier conversation. */
+  isBeyondBytes = false
+  /** The supplier runs tools for it. */
+  isHosted = false
+
+  /** An image in the body, or by an address. */
+  addImage(url: Fact): void {
+    if (url.kind === 'text' && url.value.startsWith('data:')) this.images += 1
+    else this.isBeyondBytes = true
+  }
+
+  /** Tokens that the model reads at most. Rare letters are a token a byte, so that a ratio of 1 is a proof. */
+  input(bytes: number, { promptRatio, context }: Meter): number | undefined {
+    const most = this.isBeyondBytes
+      ? context
+      : Math.ceil(bytes / promptRatio) + ownTokens + tokensPerImage * this.images
+    return most === undefined ? undefined : most * this.runs
+  }
+
+  get runs(): number {
+    return this.isHosted ? hostedRuns : 1
+  }
+}
+
+/** Both halves of what a model does, and their sum. */
+export const tokensOf = (input: number, output: number): Quantities => ({
+  input_tokens: input,
+  output_tokens: output,
+  tokens: input + output,
+})
+
+/** A token of usual text has four bytes; of an answer as it is written, three at least. */
+export const countedTokens = (
+  bytesIn: number,
+  { bytes, pieces }: { readonly bytes: number; readonly pieces: number },
+) => tokensOf(Math.ceil(bytesIn / 4), Math.max(pieces, Math.ceil(bytes / 3)))
+
+/** Empty for what is no text. */
+export const textIn = (fact: Fact): string => (fact.kind === 'text' ? fact.value : '')
