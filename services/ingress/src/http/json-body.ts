@@ -1,4 +1,4 @@
-import { laxCharacter, laxName } from './read-cost.ts'
+import { laxCharacter, laxName } from '@weir/core/http/lax-name.ts'
 
 /** The longest body that is read before a decision. */
 export const readBodyBytesMax = 65_536

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { laxName } from '@weir/core/http/lax-name.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { Route } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
@@ -66,17 +67,3 @@ function laxParameter(name: string): string {
 /** `%u006E` as `%6E`; half of a pair as U+FFFD. */
 const escapeOfUnit = (_: string, hex: string) =>
   encodeURIComponent(String.fromCharCode(Number.parseInt(hex, 16)).toWellFormed())
-
-/**
- * The name of a member or a parameter as the laxest reader has it: Go reads `ſ` as S and the Kelvin sign as K, some end
- * a name at NUL, some drop control characters and halves of surrogate pairs.
- */
-export function laxName(name: string): string {
-  if (/^[\w-]*$/.test(name)) return name.toLowerCase()
-  const [begin = ''] = name.split('\0', 1)
-  return Array.from(begin, laxCharacter).join('')
-}
-
-/** Empty for those that are dropped. */
-export const laxCharacter = (character: string): string =>
-  /\p{C}/u.test(character) ? '' : character.toUpperCase().toLowerCase()
