@@ -107,7 +107,10 @@ export const decisionColumns = {
     absent: {},
   },
   basis: {
-    schema: oneOf(['', 'reported'], 'how `units` are known: `reported` by the caller; empty for none'),
+    schema: oneOf(
+      ['', 'reported', 'counted', 'bound'],
+      'how `units` are known: `reported` by the caller or the response; `counted` by what was seen of it; `bound`: as held; empty for none',
+    ),
     absent: '',
   },
   corrects: {

@@ -125,7 +125,7 @@ export class DecisionService {
     // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await log.writtenInTime()
     if (outcome !== undefined && isWritten) {
-      if (ask.route.refundOn === undefined) return counted({ id, decision, limits })
+      if (ask.route.refundOn === undefined && ask.meter === undefined) return counted({ id, decision, limits })
       return counted({ id, decision, limits, charged: { id, context: contextOf(ask, tsMs), request, decision } })
     }
     return counted(await this.#answerUnrecorded(id, tsMs, { ask, request, decision }, outcome))

@@ -46,6 +46,9 @@ export interface DecisionRequest extends Pick<LimitRequest, 'cost' | 'units' | '
    * know it. Without it the caller stays as it was.
    */
   readonly reauthenticate?: (view: DecisionView) => Promise<Pick<DecisionRequest, 'subject' | 'keyId'> | undefined>
+  /** What measured it, and the labels that its usage is summed by. */
+  readonly meter?: string | undefined
+  readonly dims?: Readonly<Record<string, string>> | undefined
   /** Undefined for a request that is not traced, as nearly all. */
   readonly trace?: DecisionTrace | undefined
 }
@@ -64,7 +67,7 @@ export interface RecordedDecision {
   readonly isKnownRefusal?: boolean
   /** What it took from limits that count requests in flight, of a request through the proxy. */
   readonly slots?: readonly SlotCharge[]
-  /** Of an admission on a route with `refundOn`: what `Settling.refund` takes. */
+  /** Of an admission that is metered, or on a route with `refundOn`: what `Settling.refund` and `UsageSettler` take. */
   readonly charged?: ChargedDecision
 }
 

@@ -1,7 +1,8 @@
+import type { UnitsBasis } from '@weir/core/limits/settlement.ts'
 import { EventStream } from './event-stream.ts'
 import { JsonPick } from './json-pick.ts'
 import type { RequestMeasure } from './measure-request.ts'
-import { type AfterSource, type Basis, quantityInText, quantityOf } from './meter.ts'
+import { type AfterSource, quantityInText, quantityOf } from './meter.ts'
 import { type MeterReader, OwnFacts, quantityIn } from './meter-reader.ts'
 import type { AnswerReading } from './presets/preset.ts'
 
@@ -9,7 +10,8 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** How an exchange ended. */
 export interface ExchangeEnd {
-  readonly status: number
+  /** Nothing came of it that anybody would charge for, unless it says so. */
+  readonly isFailed: boolean
   readonly bytesIn: number
   readonly bytesOut: number
   readonly durationMs: number
@@ -19,11 +21,8 @@ export interface ExchangeEnd {
 /** What an exchange used. */
 export interface AnswerMeasure {
   readonly units: ReadonlyMap<string, number>
-  readonly basis: Basis
+  readonly basis: UnitsBasis
 }
-
-/** An answer of this status used nothing, unless it says so. */
-const failedStatus = 400
 
 /** Reads an answer as it comes, behind its client. It keeps nothing of it but the quantities. */
 export class AnswerMeter {
@@ -83,13 +82,12 @@ export class AnswerMeter {
   end(request: RequestMeasure, end: ExchangeEnd): AnswerMeasure {
     if (this.#events === undefined) this.#take('json')
     const units = new Map<string, number>()
-    const isFailed = end.status === 0 || end.status >= failedStatus
-    const basis = this.#addPreset(units, request, isFailed)
-    const unsaid = this.#addOwn(units, request, end, isFailed)
+    const basis = this.#addPreset(units, request, end)
+    const unsaid = this.#addOwn(units, request, end)
     return { units, basis: unsaid ?? basis }
   }
 
-  #addPreset(units: Map<string, number>, { most, bytes }: RequestMeasure, isFailed: boolean): Basis {
+  #addPreset(units: Map<string, number>, { most, bytes }: RequestMeasure, { isFailed }: ExchangeEnd): UnitsBasis {
     const preset = this.#preset
     const reported = preset?.reported() ?? (isFailed ? {} : undefined)
     const isHeld = preset !== undefined && reported === undefined && this.#reader.meter.unsaid === 'hold'
@@ -104,13 +102,9 @@ export class AnswerMeter {
   }
 
   /** Returns `bound` where one of them is not known: it stays as it was held. */
-  #addOwn(
-    units: Map<string, number>,
-    { most }: RequestMeasure,
-    end: ExchangeEnd,
-    isFailed: boolean,
-  ): Basis | undefined {
-    let basis: Basis | undefined
+  #addOwn(units: Map<string, number>, { most }: RequestMeasure, end: ExchangeEnd): UnitsBasis | undefined {
+    const { isFailed } = end
+    let basis: UnitsBasis | undefined
     for (const [unit, { after }] of this.#reader.meter.units) {
       const held = most.get(unit) ?? 0
       const said = after === undefined ? held : this.#quantity(unit, after, end)

@@ -3,10 +3,12 @@ import { type BeforeSource, type Dimension, quantityInText, quantityOf } from '.
 import { type MeterReader, OwnFacts, quantityIn } from './meter-reader.ts'
 import type { RequestReading } from './presets/preset.ts'
 
-/** What a request says besides its body. */
+/** A place outside the body. */
+export type HeadSource = Exclude<BeforeSource, { readonly kind: 'json' }>
+
+/** What a request says besides its body: none where it says nothing, several where readers may differ. */
 export interface RequestHead {
-  header(name: string): string | undefined
-  query(name: string): string | undefined
+  values(source: HeadSource): readonly string[]
 }
 
 /** What is known of a request's units before its answer. */
@@ -86,13 +88,13 @@ export class RequestMeter {
       const fact = this.#own.at(this.#reader.ownRequest.get(source.pointer))
       return fact === undefined ? undefined : (quantityOf(quantityIn(fact)) ?? Number.NaN)
     }
-    const text = source.kind === 'header' ? this.#head.header(source.name) : this.#head.query(source.name)
-    return text === undefined ? undefined : (quantityInText(text) ?? Number.NaN)
+    const [text, ...more] = this.#head.values(source)
+    if (text === undefined) return undefined
+    return more.length > 0 ? Number.NaN : (quantityInText(text) ?? Number.NaN)
   }
 
   #value({ from }: Dimension): string {
-    if (from.kind !== 'json')
-      return (from.kind === 'header' ? this.#head.header(from.name) : this.#head.query(from.name)) ?? ''
+    if (from.kind !== 'json') return this.#head.values(from)[0] ?? ''
     const { value } = this.#own.at(this.#reader.ownRequest.get(from.pointer)) ?? {}
     return value === undefined ? '' : String(value)
   }

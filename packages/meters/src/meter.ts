@@ -76,9 +76,6 @@ export const presetMeters: ReadonlyMap<string, Meter> = new Map(
   presetNames.map((preset) => [preset, { ...meterDefaults, name: preset, preset }]),
 )
 
-/** How a quantity is known: as the answer said it, by what was seen of the answer, or as it was held. */
-export type Basis = 'reported' | 'counted' | 'bound'
-
 /** More of one unit is a mistake of who says it. */
 export const quantityMax = 1_000_000_000
 

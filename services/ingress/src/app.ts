@@ -1,5 +1,6 @@
 import { Corrections } from '@weir/decide/correct/corrections.ts'
 import { Settling } from '@weir/decide/correct/settle.ts'
+import { UsageSettler } from '@weir/decide/correct/usage-settler.ts'
 import { DecisionService } from '@weir/decide/decision-service.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, answerErrorsAndUnrouted, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
@@ -44,8 +45,9 @@ export async function buildApps(
   const corrections = new Corrections(ports.log)
   const decisionService = new DecisionService({ ...ports, corrections })
   const settling = new Settling({ ...ports, corrections })
+  const usage = new UsageSettler(settling, corrections)
   const metrics = new HttpMetrics()
-  const reverse = createProxy({ ...ports, settling }, decisionService, logger, { tls: tls.proxy, metrics })
+  const reverse = createProxy({ ...ports, settling, usage }, decisionService, logger, { tls: tls.proxy, metrics })
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)
   reverse.attach(proxy)
@@ -79,6 +81,7 @@ export async function buildApps(
     // Not waited for: Fastify would go on to listen meanwhile. Its listener is closed after the last answer anyway.
     app.addHook('preClose', async () => void decisionService.delays.drain(drainMs))
     app.addHook('onClose', async () => {
+      await usage.drain()
       const left = corrections.close()
       if (left > 0) logger.error({ left }, 'corrections lost: the journal does not accept them')
     })
@@ -86,7 +89,7 @@ export async function buildApps(
   const grpc = createGrpcListener(ports, decisionService, adminTokenSha256, logger, tls.grpc)
   /** Stops listening for HTTP immediately, serves waiting requests for a while, and ends with the last answer. */
   const close = () => closeBoth([proxy, api])
-  return { proxy, api, grpc, settling, decisionService, metrics, close }
+  return { proxy, api, grpc, settling, usage, decisionService, metrics, close }
 }
 
 /** Node closes idle connections once, when the stop begins; those that become idle later would keep it open. */

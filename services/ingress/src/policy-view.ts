@@ -1,11 +1,12 @@
 import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { DecisionView } from '@weir/decide/decision-view.ts'
 import { ManualBlocks } from '@weir/decide/limits/manual-blocks.ts'
+import { type MeterReader, meterReaderOf } from '@weir/meters/meter-reader.ts'
 import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/policy/match/match-route.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/policy/match/resolve-upstream.ts'
-import type { Policy } from '@weir/policy/policy.ts'
+import { meterNamed, type Policy, type Route } from '@weir/policy/policy.ts'
 import { createBodyPointers } from './http/body-scopes.ts'
 import { createReadHeaders, type ReadHeaders } from './http/client-headers.ts'
 import { createScopeReader } from './http/named-scopes.ts'
@@ -19,6 +20,8 @@ export interface PolicyView extends DecisionView {
   readonly readScopes: ReturnType<typeof createScopeReader>
   readonly bodyPointers: ReturnType<typeof createBodyPointers>
   readonly readHeaders: ReadHeaders
+  /** What measures the requests of a route that names a meter. */
+  meterOf(route: Route): MeterReader | undefined
 }
 
 /**
@@ -48,6 +51,10 @@ function viewOf(policy: Policy, offset: () => number, before?: PolicyView): Poli
     readScopes: createScopeReader(policy),
     bodyPointers: createBodyPointers(policy, resolveLimits),
     readHeaders: createReadHeaders(policy),
+    meterOf: ({ meter = 'none' }) => {
+      const found = meterNamed(policy, meter)
+      return found && meterReaderOf(found)
+    },
   }
 }
 

@@ -1,6 +1,9 @@
 import type { LimitState } from './decision.ts'
 import type { Units } from './limit-store.ts'
 
+/** How quantities are known: as somebody said, by what was seen of an answer, or as they were held. */
+export type UnitsBasis = 'reported' | 'counted' | 'bound'
+
 /** Says what a decision that was made with a reservation costs in the end. */
 export interface Settlement {
   readonly subject: string
@@ -10,6 +13,8 @@ export interface Settlement {
   readonly cost?: number | undefined
   /** What it used of other units; each that is absent stays as it was held. */
   readonly units?: Units | undefined
+  /** How `units` are known; absent where the caller reports them. */
+  readonly basis?: UnitsBasis | undefined
   /** It used nothing at all. */
   readonly isUnused?: boolean | undefined
   /**

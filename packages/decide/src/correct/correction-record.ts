@@ -33,13 +33,15 @@ export interface Correction {
   /** What the decision held, and what it used instead. */
   readonly held?: DecisionInput['held']
   readonly units?: DecisionInput['units']
+  /** How `units` are known; absent where the caller reports them. */
+  readonly basis?: DecisionInput['basis']
   /** No decision is known: it is a record of its own, under this id. */
   readonly isOwn?: boolean
 }
 
 /** Returns the record of a correction, as JSON without the closing brace. */
 export function encodeCorrectionOpen({ decisionId, subject, context, ...correction }: Correction): string {
-  const { adjustment, charged, limits, held, units, isOwn = false } = correction
+  const { adjustment, charged, limits, held, units, basis = 'reported', isOwn = false } = correction
   return encodeDecisionOpen({
     ...context,
     id: isOwn ? decisionId : correctionId(decisionId),
@@ -53,7 +55,7 @@ export function encodeCorrectionOpen({ decisionId, subject, context, ...correcti
     deniedBy: '',
     limits,
     held,
-    ...(units !== undefined && { units, basis: 'reported' }),
+    ...(units !== undefined && { units, basis }),
     correction: { corrects: decisionId, adjustment },
   })
 }

@@ -121,11 +121,15 @@ export class Settling {
     return answer
   }
 
-  async #record({ subject, id }: Settlement, settled: Settled, known: GivenRecord | undefined): Promise<boolean> {
+  async #record(
+    { subject, id, basis }: Settlement,
+    settled: Settled,
+    known: GivenRecord | undefined,
+  ): Promise<boolean> {
     const { log } = this.#parts
     if (known?.state === 'in-doubt') return false
     if (known?.state !== 'written') {
-      const line = correctionLine(subject, id, settled)
+      const line = correctionLine(subject, id, settled, basis)
       if (this.#given.size >= givenMax || !log.append(subject, line, true)) return false
       const given: GivenRecord = { state: 'in-doubt' }
       this.#given.set(id, given)
@@ -165,13 +169,13 @@ export class Settling {
 }
 
 /** The record is dated like the decision, and its limits say how they stood when it was settled. */
-function correctionLine(subject: string, decisionId: string, settled: Settled): string {
+function correctionLine(subject: string, decisionId: string, settled: Settled, basis: Settlement['basis']): string {
   const context = parseContext(settled.context)
   const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost
   const { held, units } = settled
-  return encodeCorrectionOpen({ decisionId, subject, context, adjustment, charged: 'yes', limits, held, units })
+  return encodeCorrectionOpen({ decisionId, subject, context, adjustment, charged: 'yes', limits, held, units, basis })
 }
 
 function answerOf(id: string, { cost, chargedCost, units, limits }: Settled): SettleAnswer {

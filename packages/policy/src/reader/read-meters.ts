@@ -55,7 +55,8 @@ const beforeOrNumber: t.ValueType<Pick<MeteredUnit, 'before' | 'otherwise'>> = {
       const otherwise = quantity.read(reader, at)
       return otherwise === undefined ? undefined : { before: undefined, otherwise }
     }
-    if (typeof reader.scalar(at) === 'string') return reader.wrong(at, 'must be a whole number, or `from` and `default`')
+    if (typeof reader.scalar(at) === 'string')
+      return reader.wrong(at, 'must be a whole number, or `from` and `default`')
     const found = said.read(reader, at)
     return found === undefined ? undefined : { before: found.from, otherwise: found.default }
   },

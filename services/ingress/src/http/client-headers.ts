@@ -50,11 +50,19 @@ export function connectionNamed(connection: string | undefined): ReadonlySet<str
 }
 
 /** Compiles the set of headers that a policy reads for callers, costs and scopes. */
-export function createReadHeaders({ routes, limits, identity }: Pick<Policy, 'routes' | 'limits' | 'identity'>) {
+export function createReadHeaders({
+  routes,
+  limits,
+  identity,
+  meters,
+}: Pick<Policy, 'routes' | 'limits' | 'identity' | 'meters'>) {
   const { keyHeaders, trustedHeaders: trusted } = identity
   const charged = new Set(namesOf({ limits }, 'header'))
   if (namesOf({ limits }, 'cookie').length > 0) charged.add('cookie')
   for (const { costFrom } of routes) if (costFrom?.kind === 'header') charged.add(costFrom.name.toLowerCase())
+  for (const { units } of meters.values()) {
+    for (const { before } of units.values()) if (before?.kind === 'header') charged.add(before.name)
+  }
   const names = new Set([...charged, 'authorization', ...keyHeaders])
   for (const name of [trusted?.subject, trusted?.planHeader]) if (name !== undefined) names.add(name)
   const hyphenedNames = new Set([...names].map(withHyphens))

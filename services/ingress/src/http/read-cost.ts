@@ -22,12 +22,7 @@ export function readCost(
   const from = route.costFrom
   if (from === undefined) return route.cost
   if (from.kind === 'json') return 'body'
-  if (from.kind === 'query' && hasTwins(request.url, from.name)) {
-    return costUnreadable(
-      `This route's cost is in the query parameter ${from.name}, which is there in more than one spelling.`,
-    )
-  }
-  const values = from.kind === 'header' ? headerValues(request.headers, from.name) : queryValues(request.url, from.name)
+  const values = valuesAt(from, request)
   const [value] = values
   if (value === undefined) return 1
   const where = `the ${from.kind === 'header' ? 'header' : 'query parameter'} ${from.name}`
@@ -35,6 +30,16 @@ export function readCost(
   const cost = costDigits.test(value) ? Number(value) : Number.NaN
   if (cost <= costMax) return cost
   return costUnreadable(`This route's cost is in ${where}, which must be a whole number from 0 to ${costMax}.`)
+}
+
+/** What stands there; several where it is there twice, or in more than one spelling. */
+export const valuesAt = (
+  { kind, name }: { readonly kind: 'header' | 'query'; readonly name: string },
+  { headers, url }: { readonly headers: IncomingHttpHeaders; readonly url: string },
+): readonly string[] => {
+  if (kind === 'header') return headerValues(headers, name)
+  const values = queryValues(url, name)
+  return hasTwins(url, name) ? [...values, ...values] : values
 }
 
 /** As Node gives them, a header sent twice is one value with a comma, which is no number, or a list. */

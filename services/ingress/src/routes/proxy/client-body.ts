@@ -75,16 +75,27 @@ export class ClientBody extends Readable {
   }
 }
 
-/** The whole body, or undefined once it is longer than `bytesMax`. Never settles for a client that goes away. */
-export function readWhole(request: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
+/**
+ * The whole body, or undefined once it is longer than `bytesMax`, or `scan` does not want more. Never settles for a
+ * client that goes away. `scan` gets each piece as it comes, and others their turn before the next.
+ */
+export function readWhole(
+  request: IncomingMessage,
+  bytesMax: number,
+  scan?: (chunk: Buffer) => boolean,
+): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.resolve(undefined)
   return new Promise((done) => {
     const chunks: Buffer[] = []
     let bytes = 0
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes <= bytesMax) chunks.push(chunk)
-      else done(undefined)
+      if (bytes > bytesMax) return done(undefined)
+      chunks.push(chunk)
+      if (scan === undefined) return
+      if (!scan(chunk)) return done(undefined)
+      request.pause()
+      setImmediate(() => request.resume())
     })
     request.on('end', () => done(Buffer.concat(chunks)))
   })

@@ -105,7 +105,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#passInformation(status, headers)
       return
     }
-    const { response, ownHeaders, upstream, cors } = this.#proxied
+    const { response, ownHeaders, upstream, cors, metered } = this.#proxied
+    metered?.begins(headers)
     const all = [...ownHeaders]
     addAnswerHeaders(all, headers, upstream)
     if (upstream.cors !== undefined && cors === undefined) all.push('vary', 'Origin')
@@ -118,17 +119,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
-    const { response } = this.#proxied
+    const { response, metered } = this.#proxied
     this.#bytesOut += chunk.length
-    if (response.write(chunk)) return
-    controller.pause()
-    response.once('drain', () => controller.resume())
+    if (!response.write(chunk)) {
+      controller.pause()
+      response.once('drain', () => controller.resume())
+    }
+    metered?.reads(chunk)
   }
 
   onResponseEnd(_controller: Controller, trailers: IncomingHttpHeaders): void {
     const { response } = this.#proxied
     this.#events.released(true)
     if (this.#hasEnded) return
+    this.#proxied.metered?.endsWith(trailers)
     this.#end(this.#status, '')
     for (const _ in trailers) {
       response.addTrailers(answerTrailers(trailers))

@@ -1,5 +1,6 @@
 import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
 import type { Settling } from '@weir/decide/correct/settle.ts'
+import type { UsageSettler } from '@weir/decide/correct/usage-settler.ts'
 import type { CredentialLocation } from '@weir/identity/caller.ts'
 import type { Upstream } from '@weir/policy/policy.ts'
 import type { Histogram } from '@weir/runtime/histogram.ts'
@@ -23,6 +24,8 @@ import type { Slot } from './upstream-slots.ts'
 export type ForwardPorts = Pick<Ports, 'outcomes' | 'clock' | 'upstreamBounds'> & {
   /** Refunds requests that the upstream failed. */
   readonly settling?: Pick<Settling, 'refund'> | undefined
+  /** Settles what metered requests used; without it what they hold stays. */
+  readonly usage?: Pick<UsageSettler, 'settle'> | undefined
 }
 
 /** By then an upstream has seen that its connection was closed: until it has, a request is in flight there. */
@@ -43,8 +46,10 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
   let isClosing = false
 
   const end = (proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: UpstreamCall) => {
-    recordOutcome(ports, proxied, outcome, observeEnd(proxied, outcome, sent))
-    refund(ports, proxied, outcome, log)
+    const endedAt = observeEnd(proxied, outcome, sent)
+    recordOutcome(ports, proxied, outcome, endedAt)
+    if (proxied.metered === undefined) refund(ports, proxied, outcome, log)
+    else settleUsage(ports, proxied, outcome, { wasSent: sent !== undefined, endedAt }, log)
   }
 
   const forward = (proxied: ProxiedRequest) => {
@@ -202,6 +207,20 @@ function recordOutcome(
 function refund({ settling }: ForwardPorts, { charged, route }: ProxiedRequest, { status }: ProxyOutcome, log: Logger) {
   if (charged === undefined || route.refundOn?.includes(status) !== true) return
   settling?.refund(charged).catch((error: unknown) => log.error({ err: error }, 'charge not refunded'))
+}
+
+/** Settles what it used, and the cost where the route says so. */
+function settleUsage(
+  { usage }: ForwardPorts,
+  { metered, route, startedAt }: ProxiedRequest,
+  outcome: ProxyOutcome,
+  { wasSent, endedAt }: { readonly wasSent: boolean; readonly endedAt: number },
+  log: Logger,
+): void {
+  if (metered === undefined) return
+  const used = metered.usage(outcome, wasSent, endedAt - startedAt)
+  const cost = route.refundOn?.includes(outcome.status) === true ? 0 : undefined
+  usage?.settle(metered.charged, { ...used, cost }).catch((error: unknown) => log.error({ err: error }, 'not settled'))
 }
 
 const queryFor = (query: string, carriedIn: CredentialLocation | undefined) =>

@@ -5,6 +5,7 @@ import type { Caller } from '@weir/identity/caller.ts'
 import type { Route, Upstream } from '@weir/policy/policy.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
+import type { MeteredExchange } from './metered-exchange.ts'
 import type { Target } from './read-target.ts'
 
 /** A request as it came, before anything is known about it but where it goes. */
@@ -46,6 +47,8 @@ export interface ProxiedRequest extends IncomingRequest {
   readonly ownHeaders: readonly string[]
   /** The body, where it was read for the cost. */
   readonly readBody: Buffer | undefined
+  /** What reads what it uses; undefined for one that is not metered, or whose decision has no record. */
+  readonly metered: MeteredExchange | undefined
   /** Undefined for a request that is not traced. */
   readonly trace: RequestTrace | undefined
 }

@@ -1,16 +1,22 @@
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import { FairSlots } from '@weir/decide/fair-slots.ts'
 import { degradedBy } from '@weir/decide/limits/exceeded.ts'
-import type { RecordedDecision } from '@weir/decide/types.ts'
+import type { DecisionRequest, RecordedDecision } from '@weir/decide/types.ts'
 import type { Caller } from '@weir/identity/caller.ts'
+import { DimensionValues, type RequestMeasure } from '@weir/meters/measure-request.ts'
+import type { MeterReader } from '@weir/meters/meter-reader.ts'
 import { connectionNamed } from '../../http/client-headers.ts'
 import { collector, isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { ownRefusalOf } from '../../http/own-refusal.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
+import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import { answerProblem, noUpstream, refuse, startHeaders, writeProblem } from './answers.ts'
+import { BodyMemory } from './body-memory.ts'
 import { matchTarget } from './match-target.ts'
+import { type Metering, meteringOf } from './measure-body.ts'
+import { MeteredExchange } from './metered-exchange.ts'
 import type { IncomingRequest, ProxiedRequest } from './proxied-request.ts'
 import { countedPointers, readBody, unread } from './read-body.ts'
 import { upstreamBounds } from './upstream-pools.ts'
@@ -23,7 +29,22 @@ export function createServe(
 ): (incoming: IncomingRequest) => Promise<void> {
   const { connectionsMax, waitingMax, subjectShare } = { ...upstreamBounds, ...ports.upstreamBounds }
   /** Bodies up to 64 kB that are being read, before anything is charged: as many as one upstream has slots. */
-  const reading = new FairSlots(connectionsMax + waitingMax, subjectShare)
+  const bodies = { reading: new FairSlots(connectionsMax + waitingMax, subjectShare), memory: new BodyMemory() }
+  const dimensions = new DimensionValues()
+
+  /** What is held for a request that can be forwarded at all. */
+  const meter = (
+    { request, protocol }: IncomingRequest,
+    view: PolicyView,
+    { subject, route }: Pick<DecisionRequest, 'subject' | 'route'>,
+    reader: MeterReader,
+    measure: RequestMeasure,
+  ): Metering => {
+    if (view.resolveUpstream(request.headers.host ?? '', route) === undefined) return {}
+    const limits = view.resolveLimits(subject, route)
+    const asked = { limits, isUpgrade: protocol !== undefined, nowMs: ports.clock.nowMs() }
+    return meteringOf(reader, measure, asked, dimensions)
+  }
 
   return async function serve(incoming) {
     const { request, response, target, startedAt } = incoming
@@ -51,12 +72,15 @@ export function createServe(
     if (typeof said === 'object') return answerProblem(incoming, said)
     const { subject, keyId, claims } = caller
     const pointers = countedPointers(view.bodyPointers(subject, route), request)
-    const isRead = said === 'body' || pointers !== undefined
-    const read = isRead ? await readBody(incoming, { reading, subject, route, pointers }) : unread
+    const reader = view.meterOf(route)
+    const isRead = said === 'body' || pointers !== undefined || reader !== undefined
+    const read = isRead ? await readBody(incoming, { subject, route, pointers, reader }, bodies) : unread
     if (isProblem(read)) return answerProblem(incoming, read)
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
-    const { cost = 1, problem } = said === 'body' ? read : { cost: said }
-    const { values: body } = read
+    const { values: body, measure } = read
+    const cost = said === 'body' ? (read.cost ?? 1) : said
+    const metering = reader && measure && meter(incoming, view, { subject, route }, reader, measure)
+    const problem = read.problem ?? metering?.problem
     const recorded = await decisionService.decide({
       ...asked,
       view,
@@ -68,6 +92,7 @@ export function createServe(
       named: view.readScopes({ route, path: matchedPath, headers, rawHeaders, url, claims, body }),
       peek: false,
       idempotencyKey: undefined,
+      ...metering?.use,
       client: problem === undefined ? response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
@@ -91,6 +116,7 @@ export function createServe(
       decisionId: recorded.id ?? '',
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
+      metered: reader && measure && recorded.charged && new MeteredExchange(reader, measure, recorded.charged),
       free,
       readBody: read.bytes,
     })

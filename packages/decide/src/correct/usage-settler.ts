@@ -1,0 +1,80 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Units } from '@weir/core/limits/limit-store.ts'
+import type { UnitsBasis } from '@weir/core/limits/settlement.ts'
+import type { ChargedDecision } from '../types.ts'
+import type { Corrections } from './corrections.ts'
+import type { Settling } from './settle.ts'
+
+/** What a request used, known at its end. */
+export interface Usage {
+  /** Undefined where it stays as it was charged. */
+  readonly cost?: number | undefined
+  readonly units: Units
+  readonly basis: UnitsBasis
+}
+
+/** Settlements that wait for Redis: as many as the journal takes corrections meanwhile. Beyond it holds stay. */
+const openMax = 10_000
+const firstPauseMs = 100
+const longestPauseMs = 5_000
+const drainMs = 2_000
+
+/** Settles what requests through this process held, each until Redis and the journal have it. */
+export class UsageSettler {
+  /** Since the process started: of `lost` what was held stays charged. */
+  readonly counters = { settled: 0, lost: 0 }
+  readonly #settling: Pick<Settling, 'settle'>
+  readonly #corrections: Corrections
+  readonly #open = new Set<Promise<void>>()
+
+  constructor(settling: Pick<Settling, 'settle'>, corrections: Corrections) {
+    this.#settling = settling
+    this.#corrections = corrections
+  }
+
+  /** Resolves once it is settled, or given up. No answer waits for it. */
+  async settle(charged: ChargedDecision, usage: Usage): Promise<void> {
+    if (this.#open.size >= openMax) {
+      this.counters.lost += 1
+      return
+    }
+    const done = this.#settleUntilDone(charged, usage)
+    this.#open.add(done)
+    try {
+      await done
+      this.counters.settled += 1
+    } finally {
+      this.#open.delete(done)
+    }
+  }
+
+  /** At a stop: waits for what is being settled, for some seconds. What is not settled by then stays as it was held. */
+  async drain(): Promise<void> {
+    await Promise.race([Promise.allSettled(this.#open), delay(drainMs, undefined, { ref: false })])
+  }
+
+  async #settleUntilDone(charged: ChargedDecision, { cost, units, basis }: Usage): Promise<void> {
+    const { id, request, decision, context } = charged
+    const { subject } = request.scope
+    // Where nothing was held the record alone says what was used.
+    const isHeld = request.reservation !== undefined && request.limits.length > 0 && decision.charged === 'yes'
+    for (let pauseMs = firstPauseMs; isHeld; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+      const { kind } = await this.#settling.settle({ subject, id, cost, units, basis })
+      if (kind === 'unknown') break
+      if (kind !== 'unavailable' && kind !== 'unrecorded' && kind !== 'busy') return
+      await delay(pauseMs, undefined, { ref: false })
+    }
+    const held = request.units && Object.fromEntries(request.units)
+    this.#corrections.record({
+      decisionId: id,
+      subject,
+      context,
+      adjustment: cost === undefined ? 0 : cost - request.cost,
+      charged: decision.charged,
+      limits: [],
+      held,
+      units: Object.fromEntries(units),
+      basis,
+    })
+  }
+}

@@ -1,0 +1,44 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Usage } from '@weir/decide/correct/usage-settler.ts'
+import type { ChargedDecision } from '@weir/decide/types.ts'
+import { AnswerMeter } from '@weir/meters/measure-answer.ts'
+import type { RequestMeasure } from '@weir/meters/measure-request.ts'
+import type { MeterReader } from '@weir/meters/meter-reader.ts'
+import type { ProxyOutcome } from './proxied-request.ts'
+
+/** How long an exchange may last: what it holds counts as used then. */
+export const exchangeMsMax = 12 * 3_600_000
+
+/** One exchange's use, read while it goes by. */
+export class MeteredExchange {
+  readonly charged: ChargedDecision
+  readonly #reader: MeterReader
+  readonly #request: RequestMeasure
+  #answer: AnswerMeter | undefined
+  #trailers: IncomingHttpHeaders = {}
+
+  constructor(reader: MeterReader, request: RequestMeasure, charged: ChargedDecision) {
+    this.#reader = reader
+    this.#request = request
+    this.charged = charged
+  }
+
+  begins(headers: IncomingHttpHeaders): void {
+    this.#answer = new AnswerMeter(this.#reader, headers)
+  }
+
+  reads(chunk: Buffer): void {
+    this.#answer?.write(chunk)
+  }
+
+  endsWith(trailers: IncomingHttpHeaders): void {
+    this.#trailers = trailers
+  }
+
+  /** What it used. One that the upstream never had, or answered by an error, used nothing that it does not say. */
+  usage({ status, bytesIn, bytesOut, error }: ProxyOutcome, wasSent: boolean, durationMs: number): Usage {
+    const isFailed = !wasSent || error === 'unreachable' || error === 'busy' || (error === '' && status >= 400)
+    const answer = this.#answer ?? new AnswerMeter(this.#reader, {})
+    return answer.end(this.#request, { isFailed, bytesIn, bytesOut, durationMs, trailers: this.#trailers })
+  }
+}

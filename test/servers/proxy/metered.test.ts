@@ -1,0 +1,220 @@
+import { createHash } from 'node:crypto'
+import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
+import { connectRedis } from '@weir/redis/connect.ts'
+import { afterAll, expect, test } from 'vitest'
+import { startFakeSupplier } from '../../support/fake-supplier.ts'
+import { startIngressStack } from '../../support/ingress-stack.ts'
+import { forFile } from '../../support/opened.ts'
+import { readDecisions } from '../../support/servers/read-decisions.ts'
+import { until } from '../../support/until.ts'
+
+const supplier = await forFile(startFakeSupplier())
+
+const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal']
+const policy = {
+  version: 1,
+  limits: {
+    'tokens-month': { algorithm: 'fixed_window', size: 100_000, period: 'month', unit: 'tokens' },
+    'output-minute': { algorithm: 'sliding_window', size: 50_000, window: '1h', unit: 'output_tokens' },
+    'calls-day': { algorithm: 'fixed_window', size: 3, period: 'day', unit: 'calls' },
+    'seconds-day': { algorithm: 'fixed_window', size: 600, period: 'day', unit: 'seconds' },
+  },
+  plans: { free: { limits: [] }, ai: { limits: ['tokens-month', 'output-minute', 'calls-day', 'seconds-day'] } },
+  meters: {
+    chat: { preset: 'openai', maxOutput: 1_000 },
+    held: { preset: 'openai', maxOutput: 1_000, unsaid: 'hold' },
+    render: {
+      units: { seconds: { before: { from: 'json:/duration', default: 60 }, after: 'header:x-render-seconds' } },
+    },
+  },
+  upstreams: { supplier: { url: supplier.url, hosts: ['*'] } },
+  routes: [
+    { match: 'POST /v1/chat/completions', meter: 'chat' },
+    { match: 'POST /v1/chat/held', meter: 'held' },
+    { match: 'POST /v1/responses', meter: 'openai' },
+    { match: 'POST /v1/messages', meter: 'anthropic' },
+    { match: 'POST /v1/messages/count_tokens', meter: 'none' },
+    { match: 'POST /mcp', meter: 'mcp' },
+    { match: 'POST /v1/chat/refunded', meter: 'chat', cost: 5, refundOn: [503] },
+  ],
+  subjects: {
+    ...Object.fromEntries(names.map((name) => [name, { plan: 'ai', keys: [{ sha256: sha256(name) }] }])),
+    rich: { plan: 'free', keys: [{ sha256: sha256('rich') }] },
+  },
+  tokens: { gate: { sha256: sha256('gate'), scopes: ['check'] } },
+}
+
+const stack = await forFile(startIngressStack(policy))
+const { ingress } = stack
+const redis = connectRedis(stack.redis.address, { role: 'limiter', onError: () => {} })
+afterAll(() => redis.disconnect())
+
+const post = (
+  path: string,
+  subject: string,
+  body: object | string,
+  headers: Record<string, string> = {},
+  signal?: AbortSignal,
+) =>
+  fetch(`${ingress.proxy}${path}`, {
+    method: 'POST',
+    headers: { 'x-api-key': subject, 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    signal: signal ?? null,
+  })
+const chat = (body: object = {}) => ({
+  model: 'm',
+  messages: [{ role: 'user', content: 'hello' }],
+  max_tokens: 100,
+  ...body,
+})
+const withUsage = { stream: true, stream_options: { include_usage: true } }
+
+/** What the month's limit says is used and left now. */
+async function month(subject: string, name = 'tokens-month') {
+  const headers = { authorization: 'Bearer gate', 'content-type': 'application/json' }
+  const body = JSON.stringify({ subject, units: { tokens: 0 }, peek: true })
+  const answer = await fetch(`${ingress.api}/v1/check`, { method: 'POST', headers, body })
+  const { limits } = (await answer.json()) as {
+    limits: { name: string; size: number; used: number; remaining: number }[]
+  }
+  const { size = 0, used = 0, remaining = 0 } = limits.find((limit) => limit.name === name) ?? {}
+  return { used, held: size - used - remaining }
+}
+const settled = (subject: string, used: number, name?: string) =>
+  until(async () => {
+    const found = await month(subject, name)
+    return found.held === 0 && found.used === used
+  })
+
+/** The decision that a request was answered by, and its settlement. */
+async function records(id: string) {
+  const isIts = (one: { readonly id: string; readonly corrects?: string }) => one.id === id || one.corrects === id
+  const found = await readDecisions(stack.kafka, isIts, (all) => all.length === 2)
+  return { decision: found.find((one) => one.id === id), settlement: found.find((one) => one.corrects === id) }
+}
+const idOf = (answer: Response) => answer.headers.get('weir-decision') ?? ''
+const billOf = (answer: Response) => {
+  const { input_tokens: input = 0, output_tokens: output = 0 } = supplier.bills.get(idOf(answer)) ?? {}
+  return { input, output, tokens: input + output }
+}
+
+test.each([
+  ['a chat', '/v1/chat/completions', chat()],
+  ['a streamed chat', '/v1/chat/completions', chat(withUsage)],
+  ['messages', '/v1/messages', chat()],
+  ['streamed messages', '/v1/messages', chat({ stream: true })],
+])('%s is settled to what the supplier bills, and passed on byte for byte', async (_, path, body) => {
+  const before = await month('ann')
+  const answer = await post(path, 'ann', body, { 'x-output': '41' })
+  const text = await answer.text()
+  const direct = await fetch(`${supplier.url}${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'x-output': '41' },
+  })
+  expect([answer.status, hash(text)]).toEqual([200, hash(await direct.text())])
+  const { input, output, tokens } = billOf(answer)
+  await settled('ann', before.used + tokens)
+  const { decision, settlement } = await records(idOf(answer))
+  expect(decision?.held).toEqual({
+    input_tokens: JSON.stringify(body).length + 2_048,
+    output_tokens: 100,
+    tokens: JSON.stringify(body).length + 2_148,
+  })
+  expect(settlement?.units).toMatchObject({ input_tokens: input, output_tokens: output, tokens })
+  expect([settlement?.basis, settlement?.ts]).toEqual(['reported', decision?.ts])
+})
+
+const hash = (text: string) => createHash('sha256').update(text).digest('hex')
+
+test('While it streams, all that it may use is held, and none of it is used', async () => {
+  const body = chat({ ...withUsage })
+  const answer = await post('/v1/chat/completions', 'ben', body, { 'x-output': '9', 'x-pause': '3' })
+  await until(() => supplier.paused.size === 1)
+  expect(await month('ben')).toEqual({ used: 0, held: JSON.stringify(body).length + 2_148 })
+  for (const resume of supplier.paused) resume()
+  supplier.paused.clear()
+  await answer.text()
+  await settled('ben', billOf(answer).tokens)
+})
+
+test('A client that hangs up pays for what it has seen, and no more than was held', async () => {
+  const leaving = new AbortController()
+  const body = chat(withUsage)
+  const answer = await post('/v1/chat/completions', 'cat', body, { 'x-output': '30', 'x-pause': '20' }, leaving.signal)
+  await until(() => supplier.paused.size === 1)
+  const reader = answer.body?.getReader()
+  await reader?.read()
+  leaving.abort()
+  const { settlement } = await records(idOf(answer))
+  const seen = Math.ceil(JSON.stringify(body).length / 4) + Math.max(20, Math.ceil((20 * 'word '.length) / 3))
+  expect([settlement?.units?.tokens, settlement?.basis]).toEqual([seen, 'counted'])
+  await settled('cat', seen)
+  supplier.paused.clear()
+})
+
+test('An answer without usage counts as held, where the meter says so', async () => {
+  const body = chat({ stream: true })
+  const answer = await post('/v1/chat/held', 'dan', body)
+  await answer.text()
+  const { settlement } = await records(idOf(answer))
+  expect([settlement?.units?.tokens, settlement?.basis]).toEqual([JSON.stringify(body).length + 2_148, 'bound'])
+  await settled('dan', JSON.stringify(body).length + 2_148)
+})
+
+test('An upstream that fails has used nothing, and the cost is refunded where the route says so', async () => {
+  const answer = await post('/v1/chat/refunded', 'eve', chat(), { 'x-fail': '503' })
+  const { decision, settlement } = await records(idOf(answer))
+  expect([answer.status, settlement?.units?.tokens, settlement?.adjustment]).toEqual([503, 0, -5])
+  expect(decision?.cost).toBe(5)
+  await settled('eve', 0)
+})
+
+test('What nothing bounds, or whose answer comes later, is refused before it is sent', async () => {
+  const sent = supplier.bills.size
+  const unbounded = await post('/v1/responses', 'fay', { model: 'm', input: 'hello' })
+  const earlier = await post('/v1/chat/completions', 'fay', chat({ previous_response_id: 'resp_1' }))
+  const later = await post('/v1/chat/completions', 'fay', chat({ background: true }))
+  const twice = await post('/v1/chat/completions', 'fay', '{"model":"m","max_tokens":1,"max_tokens":9}')
+  const broken = await post('/v1/chat/completions', 'fay', '{"model":')
+  const encoded = await post('/v1/chat/completions', 'fay', chat(), { 'content-encoding': 'gzip' })
+  const answers = [unbounded, earlier, later, twice, broken, encoded]
+  const problems = await Promise.all(
+    answers.map(async (one) => [one.status, ((await one.json()) as { type: string }).type.split(/[/#:]/).at(-1)]),
+  )
+  expect(problems.map((one) => one.join(' '))).toEqual([
+    '403 unpriced-model',
+    '403 unpriced-model',
+    '403 unmetered-route',
+    '400 cost-unreadable',
+    '400 cost-unreadable',
+    '415 cost-unreadable',
+  ])
+  expect(supplier.bills.size).toBe(sent)
+  await settled('fay', 0)
+})
+
+test('Of MCP only calls of tools count, and what does not fit is refused', async () => {
+  const call = (method: string) => post('/mcp', 'gus', { jsonrpc: '2.0', id: 1, method, params: { name: 'search' } })
+  for (const method of ['initialize', 'tools/list', 'tools/call', 'tools/call', 'tools/call', 'tools/list']) {
+    expect([method, (await call(method)).status]).toEqual([method, 200])
+  }
+  expect((await call('tools/call')).status).toBe(429)
+})
+
+test('A prompt of ten megabytes is held by its bytes, and passed on whole', async () => {
+  const body = chat({ messages: [{ role: 'user', content: 'x'.repeat(10_000_000) }] })
+  const answer = await post('/v1/chat/completions', 'hal', body)
+  const problem = (await answer.json()) as { type: string; cost: number }
+  expect([answer.status, problem.type.split(/[/#:]/).at(-1)]).toEqual([403, 'cost-exceeds-limit'])
+  const free = await post('/v1/chat/completions', 'rich', body)
+  await free.text()
+  expect([free.status, billOf(free).input]).toEqual([200, Math.ceil(JSON.stringify(body).length / 5)])
+  const beyond = await post(
+    '/v1/chat/completions',
+    'hal',
+    chat({ messages: [{ role: 'user', content: 'x'.repeat(11_000_000) }] }),
+  )
+  expect(beyond.status).toBe(413)
+})
