@@ -47,6 +47,7 @@ export const parts: readonly Part[] = [
       'Envoy, by HTTP': 'docs/integrations/envoy.md',
       Traefik: 'docs/integrations/traefik.md',
       'Envoy, by gRPC': 'docs/grpc.md',
+      'AI APIs': 'docs/ai.md',
       'AI gateways': 'docs/integrations/ai-gateways.md',
       'Check API': 'docs/check-api.md',
       'Node library': 'packages/client/README.md',

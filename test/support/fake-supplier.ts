@@ -18,9 +18,9 @@ interface Asked {
 }
 
 /**
- * A server that answers as OpenAI's chat and Anthropic's messages do, and writes down what it bills. What it answers with
- * is in the headers of the request: `x-output` tokens, `x-fail` a status, `x-pause` after how many events it waits until
- * the test lets it go on.
+ * A server that answers as OpenAI's chat and Anthropic's messages do, and writes down what it bills. Headers of the
+ * request say how it answers: `x-output` tokens, `x-fail` a status, `x-pause` after how many events it waits until the
+ * test lets it go on.
  */
 export async function startFakeSupplier() {
   const bills = new Map<string, Bill>()

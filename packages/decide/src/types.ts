@@ -28,7 +28,7 @@ export interface DecisionRequest extends Pick<LimitRequest, 'cost' | 'units' | '
   /** What scopes with a name count by, if any limit does. */
   readonly named: NamedValues | undefined
   /** Under the same key within its subject, the first admission is answered again. */
-  readonly idempotencyKey: string | undefined
+  readonly idempotencyKey?: string | undefined
   /** As in `LimitRequest`; without it the key repeats whatever was asked first. */
   readonly fingerprint?: string | undefined
   /** For how long the cost can be settled; the route's if left out. */

@@ -10,9 +10,9 @@ export type Fact =
   | { readonly kind: 'null' | 'list' | 'object'; readonly value: undefined; readonly size: number }
 
 /** Containers within each other; also of other parsers' defaults the order. */
-export const depthMax = 128
+const depthMax = 128
 /** What is longer is no name of a member, a model or a kind of content. */
-export const textBytesMax = 1_024
+const textBytesMax = 1_024
 /** Digits of a number that anybody would charge. */
 const numberBytesMax = 32
 
@@ -75,7 +75,7 @@ export class JsonPick {
   readonly #frames: Frame[] = []
   #depth = 0
   #mode: number = modes.value
-  /** Where the text that is read is a member's name, or asked for, what came of it so far as Latin-1. */
+  /** Where the text that is read is a member's name, or asked for, its bytes so far, as Latin-1. */
   #kept: string | undefined
   #isName = false
   #size = 0

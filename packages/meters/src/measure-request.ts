@@ -137,6 +137,6 @@ export class DimensionValues {
 }
 
 /** What all values beyond the bound are recorded as. */
-export const other = '_other'
+const other = '_other'
 /** Models of a supplier, tools of a server: more than there are. */
 const presetValuesMax = 200

@@ -26,7 +26,7 @@ export interface Patterns {
 }
 
 /** Enough for what any supplier's usage is made of, and few enough for a step's names to be compared one by one. */
-export const patternsMax = 64
+const patternsMax = 64
 
 const newNode = (): PatternNode => ({ members: new Map(), anyItem: undefined, pattern: -1 })
 

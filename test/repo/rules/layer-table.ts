@@ -95,6 +95,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@weir/identity',
       '@weir/journal',
       '@weir/kafka',
+      '@weir/meters',
       '@weir/policy-feed',
       '@weir/redis',
     ],

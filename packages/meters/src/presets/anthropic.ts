@@ -25,7 +25,12 @@ type Take = (of: AnthropicFacts, fact: Fact) => void
 
 /** Parts whose tokens their own bytes bound, and images, which have a source. All others are taken for documents. */
 const boundedParts: ReadonlySet<string> = new Set([
-  ...['text', 'image', 'tool_use', 'tool_result', 'thinking', 'redacted_thinking'],
+  'text',
+  'image',
+  'tool_use',
+  'tool_result',
+  'thinking',
+  'redacted_thinking',
 ])
 /** Tools that the caller runs. */
 const callersTool = /^(?:custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+)$/
@@ -169,8 +174,13 @@ class AnthropicAnswer implements AnswerReading {
 /** Anthropic's Messages API, and what speaks it. */
 export const anthropic: Preset = {
   units: [
-    ...['input_tokens', 'output_tokens', 'tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'],
-    ...['cache_creation_1h_input_tokens', 'web_search_requests'],
+    'input_tokens',
+    'output_tokens',
+    'tokens',
+    'cache_read_input_tokens',
+    'cache_creation_input_tokens',
+    'cache_creation_1h_input_tokens',
+    'web_search_requests',
   ],
   dimensions: ['model'],
   requestPatterns: Object.keys(request),

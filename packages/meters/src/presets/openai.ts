@@ -25,12 +25,13 @@ interface OpenAiFacts {
 type Take = (of: OpenAiFacts, fact: Fact) => void
 
 /** Parts of a prompt whose tokens its own bytes bound. All others are taken for documents. */
-const boundedParts: ReadonlySet<string> = new Set([
-  ...['text', 'input_text', 'output_text', 'refusal', 'message', 'reasoning', 'summary_text', 'reasoning_text'],
-  ...['function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output'],
-  // These say by the address of their image what they are.
-  ...['image_url', 'input_image'],
-])
+const boundedParts: ReadonlySet<string> = new Set(
+  (
+    'text input_text output_text refusal message reasoning summary_text reasoning_text function_call ' +
+    // Images say by their address what they are.
+    'function_call_output custom_tool_call custom_tool_call_output image_url input_image'
+  ).split(' '),
+)
 /** Tools that the caller runs. */
 const callersTools: ReadonlySet<string> = new Set(['function', 'custom'])
 

@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { OutcomeInput } from '@weir/contracts/outcome.v1.ts'
 import type { Usage } from '@weir/decide/correct/usage-settler.ts'
 import type { ChargedDecision } from '@weir/decide/types.ts'
 import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
-import type { ProxyOutcome } from './proxied-request.ts'
+
+type EndedOutcome = Pick<OutcomeInput, 'status' | 'bytesIn' | 'bytesOut' | 'error'>
 
 /** How long an exchange may last: what it holds counts as used then. */
 export const exchangeMsMax = 12 * 3_600_000
@@ -36,9 +38,17 @@ export class MeteredExchange {
   }
 
   /** What it used. One that the upstream never had, or answered by an error, used nothing that it does not say. */
-  usage({ status, bytesIn, bytesOut, error }: ProxyOutcome, wasSent: boolean, durationMs: number): Usage {
+  usage(outcome: EndedOutcome, wasSent: boolean, durationMs: number): Usage {
+    const { status, bytesIn, bytesOut, error } = outcome
     const isFailed = !wasSent || error === 'unreachable' || error === 'busy' || (error === '' && status >= 400)
     const answer = this.#answer ?? new AnswerMeter(this.#reader, {})
     return answer.end(this.#request, { isFailed, bytesIn, bytesOut, durationMs, trailers: this.#trailers })
   }
 }
+
+/** Undefined for a request that nothing measures, or whose decision has no record. */
+export const meteredExchange = (
+  reader: MeterReader | undefined,
+  measure: RequestMeasure | undefined,
+  charged: ChargedDecision | undefined,
+): MeteredExchange | undefined => reader && measure && charged && new MeteredExchange(reader, measure, charged)

@@ -21,7 +21,7 @@ const fromProxiesOnly: ReadonlySet<string> = new Set(clientAddressHeaders)
  * Weir's own, last, so that nothing the client names can remove them. Returns names and values in turns.
  */
 export function headersForUpstream(proxied: ProxiedRequest): string[] {
-  const { request, view, hopByHop, decisionId, degradedBy, trace } = proxied
+  const { request, view, hopByHop, decisionId, degradedBy, metered, trace } = proxied
   const { subject, keyId, carriedIn } = proxied.caller
   const { rawHeaders, headers } = request
   const { dropped, isTwin } = view.readHeaders
@@ -37,6 +37,7 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
     if (!fromProxy && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
     if (isTwin(lower, known)) continue
     if (trace !== undefined && (lower === 'traceparent' || lower === 'tracestate')) continue
+    if (metered !== undefined && known === 'accept-encoding') continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
@@ -46,6 +47,8 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
   // A journal that admits may have had no space for the record.
   if (decisionId !== '') forwarded.push('weir-decision', decisionId)
   if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
+  // What it used is read from its answer.
+  if (metered !== undefined) forwarded.push('accept-encoding', 'identity')
   if (degradedBy !== '') forwarded.push('weir-degraded', degradedBy)
   if (trace !== undefined) forwarded.push('traceparent', trace.upstreamTraceparent)
   if (trace !== undefined && trace.tracestate !== '') forwarded.push('tracestate', trace.tracestate)

@@ -1,22 +1,19 @@
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import { FairSlots } from '@weir/decide/fair-slots.ts'
 import { degradedBy } from '@weir/decide/limits/exceeded.ts'
-import type { DecisionRequest, RecordedDecision } from '@weir/decide/types.ts'
+import type { RecordedDecision } from '@weir/decide/types.ts'
 import type { Caller } from '@weir/identity/caller.ts'
-import { DimensionValues, type RequestMeasure } from '@weir/meters/measure-request.ts'
-import type { MeterReader } from '@weir/meters/meter-reader.ts'
 import { connectionNamed } from '../../http/client-headers.ts'
 import { collector, isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { ownRefusalOf } from '../../http/own-refusal.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
-import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import { answerProblem, noUpstream, refuse, startHeaders, writeProblem } from './answers.ts'
 import { BodyMemory } from './body-memory.ts'
 import { matchTarget } from './match-target.ts'
-import { type Metering, meteringOf } from './measure-body.ts'
-import { MeteredExchange } from './metered-exchange.ts'
+import { createMeter } from './meter.ts'
+import { meteredExchange } from './metered-exchange.ts'
 import type { IncomingRequest, ProxiedRequest } from './proxied-request.ts'
 import { countedPointers, readBody, unread } from './read-body.ts'
 import { upstreamBounds } from './upstream-pools.ts'
@@ -27,24 +24,8 @@ export function createServe(
   decisionService: DecisionService,
   forward: (proxied: ProxiedRequest) => void,
 ): (incoming: IncomingRequest) => Promise<void> {
-  const { connectionsMax, waitingMax, subjectShare } = { ...upstreamBounds, ...ports.upstreamBounds }
-  /** Bodies up to 64 kB that are being read, before anything is charged: as many as one upstream has slots. */
-  const bodies = { reading: new FairSlots(connectionsMax + waitingMax, subjectShare), memory: new BodyMemory() }
-  const dimensions = new DimensionValues()
-
-  /** What is held for a request that can be forwarded at all. */
-  const meter = (
-    { request, protocol }: IncomingRequest,
-    view: PolicyView,
-    { subject, route }: Pick<DecisionRequest, 'subject' | 'route'>,
-    reader: MeterReader,
-    measure: RequestMeasure,
-  ): Metering => {
-    if (view.resolveUpstream(request.headers.host ?? '', route) === undefined) return {}
-    const limits = view.resolveLimits(subject, route)
-    const asked = { limits, isUpgrade: protocol !== undefined, nowMs: ports.clock.nowMs() }
-    return meteringOf(reader, measure, asked, dimensions)
-  }
+  const bodies = openBodies(ports)
+  const meter = createMeter(ports.clock)
 
   return async function serve(incoming) {
     const { request, response, target, startedAt } = incoming
@@ -56,7 +37,7 @@ export function createServe(
     const origin = { headers, url, socket }
     const matched = matchTarget(view, method, headers, target)
     if (isProblem(matched)) return answerProblem(incoming, matched)
-    const { route, matchedPath, path } = matched
+    const { route, matchedPath } = matched
     const ip = ports.authenticator.addressOf(view.policy, origin)
     const recordedAs = recordedMethod(method)
     const trace = ports.traces?.begin(origin, view.policy)?.startHttp(recordedAs, route.template, startedAt, response)
@@ -65,8 +46,7 @@ export function createServe(
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
-      const { retryAfterMs, isUnverifiable } = caller
-      return refused(await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable }))
+      return refused(await decisionService.rejectUnauthenticated({ ...asked, ...caller }))
     }
     const said = readCost(route, origin)
     if (typeof said === 'object') return answerProblem(incoming, said)
@@ -77,9 +57,8 @@ export function createServe(
     const read = isRead ? await readBody(incoming, { subject, route, pointers, reader }, bodies) : unread
     if (isProblem(read)) return answerProblem(incoming, read)
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
-    const { values: body, measure } = read
     const cost = said === 'body' ? (read.cost ?? 1) : said
-    const metering = reader && measure && meter(incoming, view, { subject, route }, reader, measure)
+    const metering = reader && read.measure && meter(incoming, view, { subject, route }, reader, read.measure)
     const problem = read.problem ?? metering?.problem
     const recorded = await decisionService.decide({
       ...asked,
@@ -89,9 +68,8 @@ export function createServe(
       cost,
       // The client takes its time to send a body.
       startedAt: isRead ? performance.now() : startedAt,
-      named: view.readScopes({ route, path: matchedPath, headers, rawHeaders, url, claims, body }),
+      named: view.readScopes({ route, path: matchedPath, headers, rawHeaders, url, claims, body: read.values }),
       peek: false,
-      idempotencyKey: undefined,
       ...metering?.use,
       client: problem === undefined ? response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
@@ -105,9 +83,8 @@ export function createServe(
     if (upstream === undefined) return writeProblem(response, problem ?? noUpstream, ownHeaders)
     forward({
       ...incoming,
+      ...matched,
       view,
-      route,
-      path,
       upstream,
       caller,
       hopByHop,
@@ -116,11 +93,17 @@ export function createServe(
       decisionId: recorded.id ?? '',
       degradedBy: degradedBy(recorded.decision),
       charged: recorded.charged,
-      metered: reader && measure && recorded.charged && new MeteredExchange(reader, measure, recorded.charged),
+      metered: meteredExchange(reader, read.measure, recorded.charged),
       free,
       readBody: read.bytes,
     })
   }
+}
+
+/** Bodies that are being read, before anything is charged: as many as one upstream has slots. */
+function openBodies(ports: Ports) {
+  const { connectionsMax, waitingMax, subjectShare } = { ...upstreamBounds, ...ports.upstreamBounds }
+  return { reading: new FairSlots(connectionsMax + waitingMax, subjectShare), memory: new BodyMemory() }
 }
 
 /** The caller by another policy than the one that the request came under. */

@@ -1,0 +1,50 @@
+import type { Clock } from '@weir/core/clock.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { DecisionRequest } from '@weir/decide/types.ts'
+import { DimensionValues, type RequestMeasure } from '@weir/meters/measure-request.ts'
+import type { MeterReader } from '@weir/meters/meter-reader.ts'
+import { type Problem, problem } from '@weir/runtime/problem.ts'
+import type { PolicyView } from '../../policy-view.ts'
+import { exchangeMsMax } from './metered-exchange.ts'
+import type { IncomingRequest } from './proxied-request.ts'
+
+const unmetered = problem(
+  'unmetered-route',
+  'Not metered',
+  403,
+  'This request cannot be metered: its response would come over another connection, or later. Send it without `background` or an upgrade.',
+)
+const unbounded = problem(
+  'unpriced-model',
+  'Not bounded',
+  403,
+  'A limit holds what this request may use at most, and nothing says how much that is. State the most tokens of the response, or ask for `maxOutput` and `context` in the meter.',
+)
+
+/** What a metered request is decided by, or why it is refused; neither where it cannot be forwarded. */
+interface Metering {
+  readonly problem?: Problem
+  readonly use?: Pick<DecisionRequest, 'units' | 'settleMs' | 'meter' | 'dims'>
+}
+
+/** Says what the limits are to hold for a measured request, and how its usage is labelled. */
+export function createMeter(clock: Clock) {
+  const dimensions = new DimensionValues()
+  return function meter(
+    { request, protocol }: IncomingRequest,
+    view: PolicyView,
+    { subject, route }: Pick<DecisionRequest, 'subject' | 'route'>,
+    reader: MeterReader,
+    measure: RequestMeasure,
+  ): Metering {
+    if (view.resolveUpstream(request.headers.host ?? '', route) === undefined) return {}
+    const { preset, readsAnswer } = reader
+    const { most, isDeferred, isUnbounded } = measure
+    if (isDeferred || protocol !== undefined) return { problem: unmetered }
+    const isMissing = ({ unit = '' }: Limit) => preset?.units.includes(unit) === true && !most.has(unit)
+    if (isUnbounded && view.resolveLimits(subject, route).some(isMissing)) return { problem: unbounded }
+    const dims = Object.fromEntries(dimensions.bounded(reader, measure.dimensions, clock.nowMs()))
+    const settleMs = readsAnswer ? exchangeMsMax : undefined
+    return { use: { units: most, settleMs, meter: reader.meter.name, dims } }
+  }
+}
