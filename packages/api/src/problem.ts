@@ -38,7 +38,7 @@ export const checkProblem = object(
       ...['blocked', 'suspended'].map(own),
       ...['no-upstream', 'upstream-timeout', 'upstream-unreachable', 'upstream-busy', 'headers-too-large'].map(own),
       ...['internal', 'unknown-decision', 'settlement-too-high', 'conflict', 'settlement-unavailable'].map(own),
-      ...['limits-unavailable', 'unmetered-route', 'unpriced-model'].map(own),
+      ...['limits-unavailable', 'unmetered-route', 'unpriced-model', 'credential-missing'].map(own),
     ]),
     title: Type.String(),
     status: whole(undefined, { minimum: 400, maximum: 599 }),

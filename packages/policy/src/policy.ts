@@ -4,7 +4,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Refusal, Refusals } from '@weir/core/limits/refusal.ts'
 import type { Budget } from '@weir/core/prices/budget.ts'
 import type { PriceList } from '@weir/core/prices/price-list.ts'
-import { type Meter, presetMeters } from '@weir/meters/meter.ts'
+import type { Meter } from '@weir/meters/meter.ts'
 import type { CostSource } from './policy-values.ts'
 import type { EndpointKeys } from './reader/endpoint-keys.ts'
 
@@ -117,10 +117,6 @@ export interface Route {
   readonly meter?: string
 }
 
-/** Returns the meter with this name: the policy's, or the preset that needs no setting. */
-export const meterNamed = ({ meters }: Pick<Policy, 'meters'>, name: string): Meter | undefined =>
-  meters.get(name) ?? presetMeters.get(name)
-
 /** What a route without limits of its own has. */
 export const noRouteLimits: readonly Limit[] = []
 
@@ -139,7 +135,22 @@ export interface Upstream {
   readonly preserveHost: boolean
   /** Weir answers preflights and says which pages may read answers; undefined where the upstream does. */
   readonly cors: Cors | undefined
+  /** What it gets instead of the client's, by lower-case name: a text, a secret, or nothing. Absent for none. */
+  readonly headers?: ReadonlyMap<string, UpstreamHeader>
+  /** It is not told whose request it is: a supplier, who knows Weir alone. */
+  readonly isAnonymous?: true
+  /** Requests that no meter measures are refused. */
+  readonly isMetered?: true
+  /** Requests with it at a time, and as many that wait; absent for the process's bound. */
+  readonly connections?: number
+  /** How long it may pause within an answer; absent for `timeoutMs`. */
+  readonly idleMs?: number
+  /** How long a metered request may last before what it holds counts as used; absent for twelve hours. */
+  readonly maxDurationMs?: number
 }
+
+/** A header that Weir sets: `secretEnv` names the variable that has it, or whose file has it. Null removes it. */
+export type UpstreamHeader = string | { readonly secretEnv: string } | null
 
 /** Which pages may read answers, by the Fetch standard. */
 export interface Cors {

@@ -88,6 +88,7 @@ await startService(
         crash,
         traces: tracing && new RequestTraces(tracing, config.traceSubjects === '1'),
         dialect: config.rateLimitHeaders,
+        environment: process.env,
         costStatus: config.costStatus === '413' ? 413 : 403,
         upstreamBounds: { subjectShare: config.upstreamSubjectShare / 100, bodyRateMin: config.bodyRateMin },
         grpcNeedsNoToken: !needsToken(config),

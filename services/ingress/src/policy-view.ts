@@ -1,12 +1,13 @@
 import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { DecisionView } from '@weir/decide/decision-view.ts'
 import { ManualBlocks } from '@weir/decide/limits/manual-blocks.ts'
+import { presetMeters } from '@weir/meters/meter.ts'
 import { type MeterReader, meterReaderOf } from '@weir/meters/meter-reader.ts'
 import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/policy/match/match-route.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/policy/match/resolve-upstream.ts'
-import { meterNamed, type Policy, type Route } from '@weir/policy/policy.ts'
+import type { Policy, Route } from '@weir/policy/policy.ts'
 import { createBodyPointers } from './http/body-scopes.ts'
 import { createReadHeaders, type ReadHeaders } from './http/client-headers.ts'
 import { createScopeReader } from './http/named-scopes.ts'
@@ -51,8 +52,8 @@ function viewOf(policy: Policy, offset: () => number, before?: PolicyView): Poli
     readScopes: createScopeReader(policy),
     bodyPointers: createBodyPointers(policy, resolveLimits),
     readHeaders: createReadHeaders(policy),
-    meterOf: ({ meter = 'none' }) => {
-      const found = meterNamed(policy, meter)
+    meterOf({ meter }) {
+      const found = meter === undefined ? undefined : (policy.meters.get(meter) ?? presetMeters.get(meter))
       return found && meterReaderOf(found)
     },
   }

@@ -3,6 +3,7 @@ import type { SettlingParts } from '@weir/decide/correct/settle.ts'
 import type { DecisionServiceParts } from '@weir/decide/decision-service.ts'
 import type { OutcomeLog, Pauses } from '@weir/decide/ports.ts'
 import type { Authenticator } from '@weir/identity/authenticate.ts'
+import type { Environment } from '@weir/runtime/read-config.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
 import type { RequestTraces } from './trace/request-trace.ts'
@@ -21,6 +22,8 @@ export interface Ports extends Omit<DecisionServiceParts, 'corrections'>, Omit<S
   readonly costStatus?: 403 | 413 | undefined
   /** Bounds of the proxy; `upstreamBounds` where one is left out. */
   readonly upstreamBounds?: Partial<UpstreamBounds> | undefined
+  /** The variables that hold credentials of upstreams; none if left out. */
+  readonly environment?: Environment | undefined
   /** Undefined where nothing is traced. */
   readonly traces?: RequestTraces | undefined
   /** True where only this machine can call over gRPC. */

@@ -7,7 +7,8 @@ const recipientsMax = 20
 export const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/
 
 const variableRule = 'the name of an environment variable in capitals, such as OPS_SECRET (never the secret itself)'
-const variable = t.secretText(variableRule, (name) => (variablePattern.test(name) ? name : undefined), {
+/** The name of a variable that holds a secret. */
+export const variable = t.secretText(variableRule, (name) => (variablePattern.test(name) ? name : undefined), {
   pattern: variablePattern.source,
 })
 const url = t.secretText(

@@ -1,11 +1,15 @@
+import { definedFields } from '@weir/core/defined-fields.ts'
 import { pathMarks } from '@weir/core/http/marked-path.ts'
-import type { Cors, Upstream } from '../policy.ts'
+import type { Cors, Upstream, UpstreamHeader } from '../policy.ts'
 import { hostPattern, parseHost, parseOrigin } from '../policy-values.ts'
+import { variable } from './endpoint-keys.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
 /** An upstream that is silent for longer is taken for gone. */
 const timeoutMs = 30_000
+/** More than any supplier asks for. */
+const headersMax = 16
 /** Shorter, and a busy upstream counts as gone; longer, and callers have gone themselves. */
 const timeout = t.duration('100ms', '1h', { rule: 'a duration such as 10s or 2m' })
 const urlRule = 'an http or https URL with only scheme, host and port, no credentials, such as http://127.0.0.1:9000'
@@ -36,6 +40,37 @@ const cors = t.checked(
   },
 )
 
+const headerNames = {
+  rule: "in lower case, and none that frames the request or is Weir's own",
+  pattern:
+    /^(?!(?:host|connection|content-length|transfer-encoding|upgrade|te|expect|keep-alive|forwarded|via|weir-.*|x-weir-.*|x-forwarded-.*)$)[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/,
+  called: 'name',
+}
+const secret = t.object('a secret', { secretEnv: t.required('Variable with the value.', variable) })
+const plainText = t.matching('a text of printable characters', /^[ -~]{1,1024}$/)
+const header: t.ValueType<UpstreamHeader> = {
+  schema: { oneOf: [plainText.schema, secret.schema, { type: 'null' }] },
+  read: (reader, at) =>
+    reader.isEmpty(at)
+      ? null
+      : typeof reader.scalar(at) === 'string'
+        ? plainText.read(reader, at)
+        : secret.read(reader, at),
+}
+const headerEntries = t.entries(header.schema, {
+  plural: 'headers',
+  one: 'a header',
+  max: headersMax,
+  ids: headerNames,
+})
+const headers: t.ValueType<ReadonlyMap<string, UpstreamHeader>> = {
+  schema: headerEntries.schema,
+  read: (reader, at) => {
+    const found = headerEntries.each(reader, at, (_, field) => header.read(reader, field))
+    return new Map([...found].flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])))
+  },
+}
+
 const upstream = t.object('an upstream', {
   url: t.required(
     'Scheme, host and port.',
@@ -55,8 +90,35 @@ const upstream = t.object('an upstream', {
     t.list('a list of "%2F", ";" and "//"', t.oneOf(pathMarks), { nameOf: String }),
   ),
   cors: t.optional('Weir answers preflights, uncounted, and sets which pages may read responses.', cors),
+  headers: t.optional(
+    "Headers that replace the client's: a text, { secretEnv: NAME }, or null to remove one.",
+    headers,
+  ),
+  identity: t.optional(
+    'none: sends neither the subject nor addresses to the upstream. Default: none with a secret in `headers`, else full.',
+    t.oneOf(['none', 'full']),
+  ),
+  metered: t.optional(
+    'Refuses requests to routes without a meter. Default: true with a secret in `headers`.',
+    t.boolean,
+  ),
+  connections: t.optional('Requests to it at a time, and as many that wait. Default: 1024.', t.integer(1, 65_536)),
+  idle: t.optional('How long a response may pause: 100ms to 1h. Default: the timeout.', timeout),
+  maxDuration: t.optional(
+    'After how long what a metered request holds counts as used: 1s to 12h. Default: 12h.',
+    t.duration('1s', '12h'),
+  ),
   preserveHost: t.withDefault("Sends the client's Host, not the upstream's. Default: false.", t.boolean, false),
 })
+
+/** With a credential it is a supplier's: it learns of no customer, and is asked for nothing that is not metered. */
+function supplierSettings(values: Partial<t.FoundValues<typeof upstream.members>>) {
+  const { headers: sent, connections, idle: idleMs, maxDuration: maxDurationMs } = values
+  const hasSecret = [...(sent?.values() ?? [])].some((value) => typeof value === 'object' && value !== null)
+  const isAnonymous = (values.identity ?? (hasSecret ? 'none' : 'full')) === 'none' || undefined
+  const isMetered = (values.metered ?? hasSecret) || undefined
+  return definedFields({ headers: sent, connections, idleMs, maxDurationMs, isAnonymous, isMetered })
+}
 
 /** The section `upstreams`. */
 export const upstreamEntries = t.entries(upstream.schema, { plural: 'upstreams', one: 'an upstream' })
@@ -80,6 +142,6 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Readonl
     const { url, timeout: ms, keepInPath = [], preserveHost = false, cors: pages } = found?.values ?? {}
     if (url === undefined || ms === undefined) return undefined
     const more = { hosts: taken.map(({ value }) => value), keepInPath, preserveHost, cors: pages }
-    return { name, url, timeoutMs: ms, ...more }
+    return { name, url, timeoutMs: ms, ...more, ...supplierSettings(found?.values ?? {}) }
   })
 }

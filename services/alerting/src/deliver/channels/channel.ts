@@ -1,9 +1,9 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Target } from '@weir/policy/policy.ts'
+import { readNamedSecret } from '@weir/runtime/named-secret.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
-import { readSecretFile } from '@weir/runtime/secret.ts'
 import type { SendMailOptions } from 'nodemailer'
 import type { AlertTemplates } from '../alert-templates.ts'
 import { parseRetryAfter } from '../retry-schedule.ts'
@@ -48,25 +48,12 @@ export interface Channel<E extends Target = Target> {
   send(endpoint: E, alert: AlertV1, tools: ChannelTools): Promise<AttemptResult>
 }
 
-/** Reads a variable or its file, empty if unreadable, with the place to name in a message and how to fix it. */
-function readNamed(environment: Environment, name: string) {
-  const file = environment[`${name}_FILE`]
-  if (!file) return { text: environment[name] ?? '', where: name, remedy: 'set it and start again' }
-  if (environment[name]) return { text: '', where: `${name} or ${name}_FILE`, remedy: 'unset one and start again' }
-  const where = `the file of ${name}_FILE`
-  try {
-    return { text: readSecretFile(file), where, remedy: 'write it again' }
-  } catch (error) {
-    return { text: '', where, remedy: `it cannot be read (${(error as Error).message})` }
-  }
-}
-
 /** A secret that endpoints name by a variable, read for each delivery. `wanted` says what the variable must hold. */
 export const secretOf = <T>(wanted: string, parse: (text: string) => T | undefined) => ({
   /** Returns undefined while the variable is missing or wrong. */
-  read: (environment: Environment, variable: string) => parse(readNamed(environment, variable).text),
+  read: (environment: Environment, variable: string) => parse(readNamedSecret(environment, variable).text),
   findProblem({ name }: Target, variable: string, environment: Environment): string | undefined {
-    const { text, where, remedy } = readNamed(environment, variable)
+    const { text, where, remedy } = readNamedSecret(environment, variable)
     return parse(text) === undefined ? `${where} (endpoint ${name}) must contain ${wanted}; ${remedy}` : undefined
   },
 })

@@ -129,7 +129,7 @@ function dispatchOf(proxied: ProxiedRequest, body: ClientBody | Buffer | null): 
     headers: headersForUpstream(proxied),
     body,
     headersTimeout: upstream.timeoutMs,
-    bodyTimeout: upstream.timeoutMs,
+    bodyTimeout: upstream.idleMs ?? upstream.timeoutMs,
     upgrade: protocol ?? null,
     // With the client's host undici would ask for that one's certificate, over a connection of its own.
     ...(upstream.preserveHost ? { servername: serverNameOf(upstream) } : {}),

@@ -21,7 +21,8 @@ const fromProxiesOnly: ReadonlySet<string> = new Set(clientAddressHeaders)
  * Weir's own, last, so that nothing the client names can remove them. Returns names and values in turns.
  */
 export function headersForUpstream(proxied: ProxiedRequest): string[] {
-  const { request, view, hopByHop, decisionId, degradedBy, metered, trace } = proxied
+  const { request, view, hopByHop, decisionId, degradedBy, metered, trace, upstream, setHeaders } = proxied
+  const isAnonymous = upstream.isAnonymous === true
   const { subject, keyId, carriedIn } = proxied.caller
   const { rawHeaders, headers } = request
   const { dropped, isTwin } = view.readHeaders
@@ -34,24 +35,28 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
     const lower = name.toLowerCase()
     const known = withHyphens(lower)
     if (dropped.has(known) || known === credential || known.startsWith(weirPrefix) || hopByHop?.has(lower)) continue
-    if (!fromProxy && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
-    if (isTwin(lower, known)) continue
+    if ((isAnonymous || !fromProxy) && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
+    if (isAnonymous && known === 'via') continue
+    if (isTwin(lower, known) || setHeaders?.names.has(known)) continue
     if (trace !== undefined && (lower === 'traceparent' || lower === 'tracestate')) continue
     if (metered !== undefined && known === 'accept-encoding') continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
-  addForwarding(forwarded, request, proxies)
-  forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name)
-  if (proxied.upstream.preserveHost && headers.host !== undefined) forwarded.push('host', headers.host)
-  // A journal that admits may have had no space for the record.
-  if (decisionId !== '') forwarded.push('weir-decision', decisionId)
-  if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
+  if (upstream.preserveHost && headers.host !== undefined) forwarded.push('host', headers.host)
   // What it used is read from its answer.
   if (metered !== undefined) forwarded.push('accept-encoding', 'identity')
-  if (degradedBy !== '') forwarded.push('weir-degraded', degradedBy)
+  if (!isAnonymous) {
+    addForwarding(forwarded, request, proxies)
+    forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name)
+    // A journal that admits may have had no space for the record.
+    if (decisionId !== '') forwarded.push('weir-decision', decisionId)
+    if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
+    if (degradedBy !== '') forwarded.push('weir-degraded', degradedBy)
+  }
   if (trace !== undefined) forwarded.push('traceparent', trace.upstreamTraceparent)
   if (trace !== undefined && trace.tracestate !== '') forwarded.push('tracestate', trace.tracestate)
+  if (setHeaders !== undefined) forwarded.push(...setHeaders.pairs)
   return forwarded
 }
 

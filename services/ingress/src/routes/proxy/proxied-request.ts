@@ -7,6 +7,7 @@ import type { PolicyView } from '../../policy-view.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
 import type { MeteredExchange } from './metered-exchange.ts'
 import type { Target } from './read-target.ts'
+import type { SetHeaders } from './upstream-headers.ts'
 
 /** A request as it came, before anything is known about it but where it goes. */
 export interface IncomingRequest {
@@ -32,6 +33,8 @@ export interface ProxiedRequest extends IncomingRequest {
   /** As the upstream gets it. */
   readonly path: string
   readonly upstream: Upstream
+  /** Headers that the upstream gets instead of the client's; undefined for none. */
+  readonly setHeaders: SetHeaders | undefined
   readonly caller: Extract<Caller, { kind: 'known' }>
   /** Empty where the decision has no record. */
   readonly decisionId: string

@@ -9,7 +9,7 @@ import { ownRefusalOf } from '../../http/own-refusal.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import type { Ports } from '../../ports.ts'
-import { answerProblem, noUpstream, refuse, startHeaders, writeProblem } from './answers.ts'
+import { answerProblem, refuse, startHeaders, writeProblem } from './answers.ts'
 import { BodyMemory } from './body-memory.ts'
 import { matchTarget } from './match-target.ts'
 import { createMeter } from './meter.ts'
@@ -25,7 +25,7 @@ export function createServe(
   forward: (proxied: ProxiedRequest) => void,
 ): (incoming: IncomingRequest) => Promise<void> {
   const bodies = openBodies(ports)
-  const meter = createMeter(ports.clock)
+  const { choose, meter } = createMeter(ports)
 
   return async function serve(incoming) {
     const { request, response, target, startedAt } = incoming
@@ -77,15 +77,15 @@ export function createServe(
     if (!recorded.decision.allowed) return refused(recorded)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
-    const upstream = problem === undefined ? view.resolveUpstream(headers.host ?? '', route) : undefined
+    const chosen = problem ?? choose(view, headers.host, route)
     const free = recorded.slots && decisionService.slots.hold(recorded.slots)
-    if (upstream === undefined) free?.()
-    if (upstream === undefined) return writeProblem(response, problem ?? noUpstream, ownHeaders)
+    if (isProblem(chosen)) free?.()
+    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders)
     forward({
       ...incoming,
       ...matched,
+      ...chosen,
       view,
-      upstream,
       caller,
       hopByHop,
       ownHeaders,

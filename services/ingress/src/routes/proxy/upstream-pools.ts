@@ -42,17 +42,17 @@ export const upstreamBounds = {
 /** The bounds of one process. */
 export type UpstreamBounds = Readonly<typeof upstreamBounds>
 
-const connectionOf = ({ timeoutMs }: Upstream) => ({
+const connectionOf = ({ timeoutMs, idleMs = timeoutMs }: Upstream) => ({
   pipelining: 1,
   allowH2: false,
   connect: connectorSkippingContinue({ allowH2: false, timeout: Math.min(connectTimeoutMs, timeoutMs) }),
   headersTimeout: timeoutMs,
-  bodyTimeout: timeoutMs,
+  bodyTimeout: idleMs,
   keepAliveTimeout: idleConnectionMs,
   maxHeaderSize: answerHeaderBytesMax,
 })
 
-const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
+const keyOf = ({ url, timeoutMs, idleMs, connections }: Upstream) => `${url} ${timeoutMs} ${idleMs} ${connections}`
 
 /** A pool for each upstream that was asked; those that the policy has no more are closed when a new one is opened. */
 export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCells<Histogram>) {
@@ -72,10 +72,13 @@ export function createUpstreamPools(bounds: UpstreamBounds, durations: LabelCell
     }
   }
 
-  const open = (upstream: Upstream): Omit<UpstreamPool, 'duration'> => ({
-    slots: new UpstreamSlots(bounds.connectionsMax, bounds.waitingMax, bounds.subjectShare),
-    pool: new Pool(upstream.url, { connections: bounds.connectionsMax, ...connectionOf(upstream) }),
-  })
+  const open = (upstream: Upstream): Omit<UpstreamPool, 'duration'> => {
+    const { connections = bounds.connectionsMax } = upstream
+    return {
+      slots: new UpstreamSlots(connections, upstream.connections ?? bounds.waitingMax, bounds.subjectShare),
+      pool: new Pool(upstream.url, { connections, ...connectionOf(upstream) }),
+    }
+  }
 
   return {
     of(upstream: Upstream, policy: Policy): UpstreamPool {
