@@ -1,16 +1,19 @@
 import { createHash } from 'node:crypto'
+import { topics } from '@weir/contracts/topics.ts'
 import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import { afterAll, expect, test } from 'vitest'
 import { startFakeSupplier } from '../../support/fake-supplier.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { forFile } from '../../support/opened.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readDecisions } from '../../support/servers/read-decisions.ts'
+import { readTopic } from '../../support/servers/read-topic.ts'
 import { until } from '../../support/until.ts'
 
 const supplier = await forFile(startFakeSupplier())
 
-const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal']
+const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy']
 const policy = {
   version: 1,
   limits: {
@@ -23,6 +26,7 @@ const policy = {
   meters: {
     chat: { preset: 'openai', maxOutput: 1_000 },
     held: { preset: 'openai', maxOutput: 1_000, unsaid: 'hold' },
+    drained: { preset: 'openai', maxOutput: 1_000, drain: true },
     render: {
       units: { seconds: { before: { from: 'json:/duration', default: 60 }, after: 'header:x-render-seconds' } },
     },
@@ -31,6 +35,7 @@ const policy = {
   routes: [
     { match: 'POST /v1/chat/completions', meter: 'chat' },
     { match: 'POST /v1/chat/held', meter: 'held' },
+    { match: 'POST /v1/chat/drained', meter: 'drained' },
     { match: 'POST /v1/responses', meter: 'openai' },
     { match: 'POST /v1/messages', meter: 'anthropic' },
     { match: 'POST /v1/messages/count_tokens', meter: 'none' },
@@ -93,6 +98,12 @@ async function records(id: string) {
   const found = await readDecisions(stack.kafka, isIts, (all) => all.length === 2)
   return { decision: found.find((one) => one.id === id), settlement: found.find((one) => one.corrects === id) }
 }
+/** How the request of a decision ended; undefined until it has. */
+async function readOutcome(id: string) {
+  const found = await readTopic(kafkaOptions(stack.kafka.address), topics.outcomes, (all) => all.length > 0)
+  const outcomes = found.map(({ value }) => JSON.parse(value?.toString() ?? '{}') as { id: string; error: string })
+  return outcomes.find((one) => one.id === id)?.error
+}
 const idOf = (answer: Response) => answer.headers.get('weir-decision') ?? ''
 const billOf = (answer: Response) => {
   const { input_tokens: input = 0, output_tokens: output = 0 } = supplier.bills.get(idOf(answer)) ?? {}
@@ -152,6 +163,21 @@ test('A client that hangs up pays for what it has seen, and no more than was hel
   expect([settlement?.units?.tokens, settlement?.basis]).toEqual([seen, 'counted'])
   await settled('cat', seen)
   supplier.paused.clear()
+})
+
+test('An answer whose client has gone is read to its end, where the meter says so', async () => {
+  const leaving = new AbortController()
+  const body = chat(withUsage)
+  const answer = await post('/v1/chat/drained', 'ivy', body, { 'x-output': '30', 'x-pause': '20' }, leaving.signal)
+  await until(() => supplier.paused.size === 1)
+  leaving.abort()
+  // Nothing is settled before the supplier has said what it bills.
+  await until(async () => (await readOutcome(idOf(answer))) === 'client_gone')
+  expect((await month('ivy')).held).toBe(JSON.stringify(body).length + 2_148)
+  for (const resume of supplier.paused) resume()
+  supplier.paused.clear()
+  const { settlement } = await records(idOf(answer))
+  expect([settlement?.units?.tokens, settlement?.basis]).toEqual([billOf(answer).tokens, 'reported'])
 })
 
 test('An answer without usage counts as held, where the meter says so', async () => {

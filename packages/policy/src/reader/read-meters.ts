@@ -130,6 +130,11 @@ const meter = t.object('a meter', {
     t.integer(1, 16),
     1,
   ),
+  drain: t.withDefault(
+    'Reads a response to its end, for up to 120 s, although its client has gone. Default: false.',
+    t.boolean,
+    false,
+  ),
   unsaid: t.withDefault(
     'What a response without usage counts as: an estimate of what was seen, or all that was held. Default: count.',
     t.oneOf(['count', 'hold']),

@@ -28,6 +28,9 @@ export interface ExchangeEvents {
   switched(headers: IncomingHttpHeaders, socket: Duplex): void
 }
 
+/** For so long an answer is read on that nobody gets: a model has written its longest by then. */
+const drainMsMax = 120_000
+
 /** Methods that ask for no effect (RFC 9110 section 9.2.1). */
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
@@ -120,19 +123,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Controller, chunk: Buffer): void {
     const { response, metered } = this.#proxied
-    this.#bytesOut += chunk.length
-    if (!response.write(chunk)) {
-      controller.pause()
-      response.once('drain', () => controller.resume())
+    if (!this.#hasEnded) {
+      this.#bytesOut += chunk.length
+      if (!response.write(chunk)) {
+        controller.pause()
+        response.once('drain', () => controller.resume())
+      }
     }
     metered?.reads(chunk)
   }
 
   onResponseEnd(_controller: Controller, trailers: IncomingHttpHeaders): void {
     const { response } = this.#proxied
+    this.#proxied.metered?.endsWith(trailers)
     this.#events.released(true)
     if (this.#hasEnded) return
-    this.#proxied.metered?.endsWith(trailers)
     this.#end(this.#status, '')
     for (const _ in trailers) {
       response.addTrailers(answerTrailers(trailers))
@@ -173,8 +178,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #clientGone(): void {
     if (this.#hasEnded) return
+    const { metered } = this.#proxied
+    if (metered?.drains === true) metered.isDrained = true
     this.#end(this.#status || clientGoneStatus, 'client_gone')
-    this.#abort(new Error('the client hung up'))
+    const hangUp = () => this.#abort(new Error('the client hung up'))
+    if (metered?.isDrained === true) {
+      // It may have been paused for a client that read slowly.
+      this.#controller?.resume()
+      setTimeout(hangUp, drainMsMax).unref()
+    } else hangUp()
   }
 
   /** Nothing moved on its connection for a while. Only when something is due from it is that its fault. */

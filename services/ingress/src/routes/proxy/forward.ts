@@ -43,13 +43,17 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
   const pools = createUpstreamPools(bounds, upstreams)
   const uploads = createUploadWatch(bounds.bodyRateMin, bounds.rateEveryMs)
   const tunnels = new Set<() => void>()
+  /** What settles answers that are read on after their clients have gone: as many as upstreams have places. */
+  const drained = new Map<ProxiedRequest, () => void>()
   let isClosing = false
 
   const end = (proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: UpstreamCall) => {
     const endedAt = observeEnd(proxied, outcome, sent)
     recordOutcome(ports, proxied, outcome, endedAt)
-    if (proxied.metered === undefined) refund(ports, proxied, outcome, log)
-    else settleUsage(ports, proxied, outcome, { wasSent: sent !== undefined, endedAt }, log)
+    if (proxied.metered === undefined) return refund(ports, proxied, outcome, log)
+    const settle = () => settleUsage(ports, proxied, outcome, { wasSent: sent !== undefined, endedAt }, log)
+    if (!proxied.metered.isDrained) return settle()
+    drained.set(proxied, settle)
   }
 
   const forward = (proxied: ProxiedRequest) => {
@@ -71,6 +75,8 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
       },
       released: (isKnown) => {
         slot?.leave()
+        drained.get(proxied)?.()
+        drained.delete(proxied)
         if (isKnown) proxied.free?.()
         else if (proxied.free !== undefined) setTimeout(proxied.free, hangUpMs)
       },

@@ -18,6 +18,8 @@ export class MeteredExchange {
   readonly #request: RequestMeasure
   #answer: AnswerMeter | undefined
   #trailers: IncomingHttpHeaders = {}
+  /** Its client has gone, and its answer is read on for what it says at its end. */
+  isDrained = false
 
   constructor(reader: MeterReader, request: RequestMeasure, charged: ChargedDecision) {
     this.#reader = reader
@@ -27,6 +29,11 @@ export class MeteredExchange {
 
   begins(headers: IncomingHttpHeaders): void {
     this.#answer = new AnswerMeter(this.#reader, headers)
+  }
+
+  /** Whether what is left of an answer is to be read although its client has gone. */
+  get drains(): boolean {
+    return this.#answer !== undefined && this.#reader.meter.drain && this.#reader.readsAnswer
   }
 
   reads(chunk: Buffer): void {
