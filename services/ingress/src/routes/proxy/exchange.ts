@@ -28,7 +28,7 @@ export interface ExchangeEvents {
   switched(headers: IncomingHttpHeaders, socket: Duplex): void
 }
 
-/** For so long an answer is read on that nobody gets: a model has written its longest by then. */
+/** An answer that nobody gets is read on for at most two minutes: a model has written its longest by then. */
 const drainMsMax = 120_000
 
 /** Methods that ask for no effect (RFC 9110 section 9.2.1). */

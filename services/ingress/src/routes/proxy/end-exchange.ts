@@ -1,0 +1,120 @@
+import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
+import type { Settling } from '@weir/decide/correct/settle.ts'
+import type { UsageSettler } from '@weir/decide/correct/usage-settler.ts'
+import type { Histogram } from '@weir/runtime/histogram.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { recordedMethod } from '../../http/recorded-method.ts'
+import { clientGoneStatus, observeBrokenOff } from '../../http/timed-response.ts'
+import type { Ports } from '../../ports.ts'
+import type { RequestTrace } from '../../trace/request-trace.ts'
+import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
+
+/** What ends of exchanges are recorded and settled with. */
+export type EndingPorts = Pick<Ports, 'outcomes' | 'clock'> & {
+  /** Refunds requests that the upstream failed. */
+  readonly settling?: Pick<Settling, 'refund'> | undefined
+  /** Settles what metered requests used; without it what they hold stays. */
+  readonly usage?: Pick<UsageSettler, 'settle'> | undefined
+}
+
+/** A request that is with its upstream, since `atMs` by `performance.now()`. */
+export interface UpstreamCall {
+  readonly atMs: number
+  readonly duration: Histogram
+}
+
+/** What is done once when an exchange ends, and once when nothing of it comes any more. */
+export function createEnding(ports: EndingPorts, log: Logger) {
+  /** What settles answers that are read on after their clients have gone: as many as upstreams have places. */
+  const drained = new Map<ProxiedRequest, () => void>()
+  return {
+    ended(proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: UpstreamCall): void {
+      const endedAt = observeEnd(proxied, outcome, sent)
+      recordOutcome(ports, proxied, outcome, endedAt)
+      const settle = () => settleUsage(ports, proxied, outcome, { wasSent: sent !== undefined, endedAt }, log)
+      if (proxied.metered === undefined) refund(ports, proxied, outcome, log)
+      else if (proxied.metered.isDrained) drained.set(proxied, settle)
+      else settle()
+    },
+    released(proxied: ProxiedRequest): void {
+      drained.get(proxied)?.()
+      drained.delete(proxied)
+    },
+  }
+}
+
+/** Observes the upstream's time, and the answer's where it does not come to its own end. Returns when that was. */
+function observeEnd(proxied: ProxiedRequest, outcome: ProxyOutcome, sent: UpstreamCall | undefined): number {
+  const { request, response, trace } = proxied
+  const { error } = outcome
+  const endedAt = performance.now()
+  if (trace !== undefined) traceEnd(proxied, trace, outcome, { startedAt: sent?.atMs ?? endedAt, endedAt })
+  const isClientGone = error === 'client_gone'
+  if (sent !== undefined && !isClientGone) sent.duration.observe((endedAt - sent.atMs) / 1_000)
+  const isBrokenOff = response.destroyed || request.socket.destroyed || response.headersSent
+  if (error !== '' && isBrokenOff) observeBrokenOff(response, isClientGone ? clientGoneStatus : 502)
+  return endedAt
+}
+
+/** The span of the upstream's work, which the upstream was given as the parent of its own. */
+function traceEnd(
+  { upstream }: ProxiedRequest,
+  trace: RequestTrace,
+  { status, error }: ProxyOutcome,
+  times: { readonly startedAt: number; readonly endedAt: number },
+): void {
+  const attributes = {
+    'weir.upstream': upstream.name,
+    'http.response.status_code': status,
+    'error.type': error || undefined,
+  }
+  const ids = { name: 'proxy', kind: 'client', spanId: trace.upstreamSpanId } as const
+  trace.addChild({ ...ids, ...times, attributes, isError: error !== '' })
+  if (error !== '' && error !== 'client_gone') trace.breakOff(502)
+  // The answer of a tunnel was detached from its connection, and is not closed with it.
+  if (status === 101) trace.end({ 'http.response.status_code': status }, false)
+}
+
+/** Records how the request ended. An outcome that the journal rejects is only missed. */
+function recordOutcome(
+  { outcomes, clock }: EndingPorts,
+  proxied: ProxiedRequest,
+  outcome: ProxyOutcome,
+  endedAt: number,
+): void {
+  const { decisionId, request, route, caller, upstream, startedAt } = proxied
+  // Without a record of the decision, the outcome could not be looked up.
+  if (decisionId === '') return
+  const subject = caller.subject.id
+  const line = encodeOutcomeOpen({
+    id: decisionId,
+    tsMs: clock.nowMs(),
+    subject,
+    route: route.template,
+    method: recordedMethod(request.method ?? ''),
+    ...outcome,
+    durationMs: Math.round((endedAt - startedAt) * 1_000) / 1_000,
+    upstream: upstream.name,
+  })
+  outcomes.append(subject, line)
+}
+
+/** Refunds the charge where the route says so. */
+function refund({ settling }: EndingPorts, { charged, route }: ProxiedRequest, { status }: ProxyOutcome, log: Logger) {
+  if (charged === undefined || route.refundOn?.includes(status) !== true) return
+  settling?.refund(charged).catch((error: unknown) => log.error({ err: error }, 'charge not refunded'))
+}
+
+/** Settles what it used, and the cost where the route says so. */
+function settleUsage(
+  { usage }: EndingPorts,
+  { metered, route, startedAt }: ProxiedRequest,
+  outcome: ProxyOutcome,
+  { wasSent, endedAt }: { readonly wasSent: boolean; readonly endedAt: number },
+  log: Logger,
+): void {
+  if (metered === undefined) return
+  const used = metered.usage(outcome, wasSent, endedAt - startedAt)
+  const cost = route.refundOn?.includes(outcome.status) === true ? 0 : undefined
+  usage?.settle(metered.charged, { ...used, cost }).catch((error: unknown) => log.error({ err: error }, 'not settled'))
+}
