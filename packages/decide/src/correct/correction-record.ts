@@ -7,11 +7,21 @@ import type { DecisionContext } from '../types.ts'
  * Reads what `JSON.stringify` made of it. Throws for anything else, which only a bug or another program writes there.
  */
 export function parseContext(text: string): DecisionContext {
-  const { tsMs, keyId, plan, route, method }: DecisionContext = JSON.parse(text)
-  if (typeof tsMs !== 'number' || [keyId, plan, route, method].some((one) => typeof one !== 'string')) {
+  const { tsMs, keyId, plan, route, method, meter, dims }: DecisionContext = JSON.parse(text)
+  // Markers of older processes have neither meter nor labels.
+  const texts = [keyId, plan, route, method, meter ?? '', ...Object.values(dims ?? {})]
+  if (typeof tsMs !== 'number' || texts.some((one) => typeof one !== 'string')) {
     throw new TypeError('the stored context of a decision cannot be read')
   }
-  return { tsMs, keyId, plan, route, method }
+  return {
+    tsMs,
+    keyId,
+    plan,
+    route,
+    method,
+    ...(meter !== undefined && { meter }),
+    ...(dims !== undefined && { dims }),
+  }
 }
 
 /** Names corrections; any UUID would do, but never another. */
@@ -33,13 +43,15 @@ export interface Correction {
   /** What the decision held, and what it used instead. */
   readonly held?: DecisionInput['held']
   readonly units?: DecisionInput['units']
+  /** How `units` are known; `reported` if left out. */
+  readonly basis?: DecisionInput['basis']
   /** No decision is known: it is a record of its own, under this id. */
   readonly isOwn?: boolean
 }
 
 /** Returns the record of a correction, as JSON without the closing brace. */
 export function encodeCorrectionOpen({ decisionId, subject, context, ...correction }: Correction): string {
-  const { adjustment, charged, limits, held, units, isOwn = false } = correction
+  const { adjustment, charged, limits, held, units, basis = 'reported', isOwn = false } = correction
   return encodeDecisionOpen({
     ...context,
     id: isOwn ? decisionId : correctionId(decisionId),
@@ -53,7 +65,7 @@ export function encodeCorrectionOpen({ decisionId, subject, context, ...correcti
     deniedBy: '',
     limits,
     held,
-    ...(units !== undefined && { units, basis: 'reported' }),
+    ...(units !== undefined && { units, basis }),
     correction: { corrects: decisionId, adjustment },
   })
 }

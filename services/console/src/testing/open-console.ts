@@ -66,6 +66,8 @@ const decision: DecisionRow = {
   ip: '',
   held: {},
   units: {},
+  meter: '',
+  dims: {},
   basis: '',
   corrects: '00000000-0000-0000-0000-000000000000',
   adjustment: 0,
