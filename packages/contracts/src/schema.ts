@@ -44,18 +44,11 @@ function checkOf(schema: Schema): (value: unknown) => boolean {
     const check = checkOf(schema.items ?? {})
     return (value) => Array.isArray(value) && value.every(check)
   }
-  const {
-    properties,
-    required = [],
-    additionalProperties: others = {},
-    maxProperties: most = Number.POSITIVE_INFINITY,
-  } = schema
+  const { properties, required = [], additionalProperties: others = {}, maxProperties = Number.MAX_VALUE } = schema
   if (properties === undefined) {
     const check = checkOf(others)
-    return (value) => {
-      const values = isFields(value) ? Object.values(value) : undefined
-      return values !== undefined && values.length <= most && values.every(check)
-    }
+    const isMany = (values: readonly unknown[]) => values.length > maxProperties
+    return (value) => isFields(value) && !isMany(Object.values(value)) && Object.values(value).every(check)
   }
   const checks = checksOf(properties, required)
   return (value) => wrongField(value, checks) === undefined

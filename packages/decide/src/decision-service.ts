@@ -141,7 +141,7 @@ export class DecisionService {
     if (ask.cost === 0 || (limits.length > 0 && (atUs === 0 || limits.every(countsInFlight)))) return
     // No decision is known: the correction names itself.
     const tsMs = clock.nowMs()
-    this.#correctCharge(uuidv7(tsMs), tsMs, ask, { adjustment: -ask.cost, isOwn: true })
+    this.#correctCharge(uuidv7(tsMs), tsMs, ask, -ask.cost, true)
   }
 
   /** A person has blocked the caller: no limit is asked, and a peek is answered as any. */
@@ -173,7 +173,7 @@ export class DecisionService {
     if (!isBack) return this.recorder.answerUnrecorded(limits, decision)
     // A record that a stalled disk writes after all says that it was charged.
     void outcome?.then((isWritten) => {
-      if (isWritten) this.#correctCharge(decisionId, tsMs, ask, { adjustment: -ask.cost })
+      if (isWritten) this.#correctCharge(decisionId, tsMs, ask, -ask.cost)
     })
     return this.recorder.answerUnrecorded(limits, decision, 'no')
   }
@@ -188,22 +188,14 @@ export class DecisionService {
     const tsMs = this.#parts.clock.nowMs()
     const verdict = await this.recorder.denyRequest(ask, limits, decision)
     const { id } = verdict
-    if (id !== undefined)
-      void lateRefund.then(() => this.#correctCharge(id, tsMs, ask, { adjustment: 0, wasDenied: true }))
+    // Its units were only asked for: there are none to take back.
+    const without = { ...ask, units: undefined }
+    if (id !== undefined) void lateRefund.then(() => this.#correctCharge(id, tsMs, without, 0))
     return verdict
   }
 
-  /** Records that what a decision charged is refunded. A denial used no units, whatever it charged. */
-  #correctCharge(
-    decisionId: string,
-    tsMs: number,
-    ask: DecisionRequest,
-    {
-      adjustment,
-      isOwn = false,
-      wasDenied = false,
-    }: { readonly adjustment: number; readonly isOwn?: boolean; readonly wasDenied?: boolean },
-  ): void {
+  /** Records that what a decision charged is refunded. */
+  #correctCharge(decisionId: string, tsMs: number, ask: DecisionRequest, adjustment: number, isOwn = false): void {
     const { id: subject } = ask.subject
     const context = contextOf(ask, tsMs)
     this.#corrections.record({
@@ -214,7 +206,7 @@ export class DecisionService {
       charged: 'no',
       limits: [],
       isOwn,
-      ...(wasDenied ? {} : unusedOf(ask)),
+      ...unusedOf(ask),
     })
   }
 

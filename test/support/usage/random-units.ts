@@ -20,7 +20,7 @@ const dims = fc
   )
   // In any order of the names: it says nothing.
   .chain((one) => fc.shuffledSubarray(Object.entries(one), { minLength: Object.keys(one).length }))
-  .map((entries) => Object.fromEntries(entries))
+  .map((entries) => Object.fromEntries(entries.map(([name, value = '']) => [name, value])))
 
 const exchange = fc.record({
   after: fc.nat(spanMs - 1),

