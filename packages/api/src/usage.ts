@@ -82,7 +82,7 @@ const usageRow = object({
   ...compared,
 })
 const unitSums = {
-  quantity: sum('units used, corrections included; may be below zero where only a correction falls into the span'),
+  quantity: sum('units used, corrections included; below zero while a decision that was given back is not counted yet'),
   count: sum('records that the quantity was summed from: admissions and corrections'),
 }
 const comparedUnits = { ...compared, previous: optional(object(unitSums, 'with `compare`: the same sums then')) }

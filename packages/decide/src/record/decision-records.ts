@@ -65,10 +65,10 @@ export function admissionOf(
  * What a correction says of an admission that used nothing after all. Units that it held were not counted yet; those
  * that it was counted with are taken back, because sums add up all records.
  */
-export function unusedOf(ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units'> {
-  const { held, units } = unitsOf(ask)
+export function unusedOf(ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units' | 'basis'> {
+  const { held, units, basis } = unitsOf(ask)
   const unused = Object.entries(held ?? units ?? {}).map(([unit, counted]) => [unit, held === undefined ? -counted : 0])
-  return ask.units === undefined ? {} : { held, units: Object.fromEntries(unused) }
+  return ask.units === undefined ? {} : { held, units: Object.fromEntries(unused), basis }
 }
 
 /** What it takes besides its cost. */

@@ -178,8 +178,7 @@ type Fakes = Partial<Sources & UsageSource & DecisionSource & LimitSource & Mone
 
 /** Opens a console on a policy topic in memory, which is asked without a network. */
 export function openConsole(fakes: Fakes = {}) {
-  const questions: UsageQuery[] = []
-  const outcomeQuestions: OutcomeQuery[] = []
+  const [questions, outcomeQuestions]: [UsageQuery[], OutcomeQuery[]] = [[], []]
   const counts: Parameters<LimitSource['changeCounts']>[] = []
   const [requested, tested, audit]: [DeliveryV1[], string[], AuditLog] = [[], [], new AuditLog()]
   const store = createMemoryPolicyStore(audit)
