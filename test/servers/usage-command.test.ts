@@ -1,15 +1,21 @@
+import { randomUUID } from 'node:crypto'
 import { Writable } from 'node:stream'
 import { parseUsageQuery, type UsageQuery } from '@weir/api/query/usage-query.ts'
 import { showUsage } from '@weir/cli/commands/usage.ts'
 import { noProgress } from '@weir/cli/terminal/progress.ts'
+import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { askUsage } from '@weir/console/usage/usage-queries.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
 import { decision, insertedRow, question, withIds } from '../support/usage/random-questions.ts'
+import { linesOf, randomUnits, unitsFromMs } from '../support/usage/random-units.ts'
+import { runWeir } from '../support/weir-up.ts'
 
 const { tables, desk, close } = await startConsoleStack()
+const units = { table: 'decisions', dedupToken: 'units', lines: linesOf(randomUnits(100, 3), randomUUID()) }
+await insertBlock(tables.client, units)
 const values = withIds(fc.sample(decision, { numRuns: 400, seed: 20 })).map(insertedRow)
 await tables.client.insert({ table: 'weir.decisions', format: 'JSONEachRow', values })
 afterAll(close)
@@ -104,4 +110,41 @@ test('20 random questions have one answer: of the API, of weir usage, and of the
     }),
     { numRuns: 20 },
   )
+})
+
+test('weir usage --unit asks for units and labels as the API does, as rows, a table and a stream', async () => {
+  const [from, to] = [unitsFromMs, unitsFromMs + 7_200_000].map((ms) => new Date(ms).toISOString())
+  const args = ['--from', from ?? '', '--to', to ?? '', '--by', 'unit,model,dimension.tag-b']
+  const labels = [
+    '--dimension',
+    'model=large=2',
+    '--dimension',
+    'model=small',
+    '--dimension',
+    'tag=größe',
+    '--not-basis',
+    'bound',
+  ]
+  const run = (...more: string[]) =>
+    runWeir(['usage', '--unit', 'tokens', 'usd', ...args, ...labels, ...more], { ...desk.environment })
+  const given = {
+    unit: ['tokens', 'usd'],
+    'dimension.model': ['large=2', 'small'],
+    'dimension.tag': ['größe'],
+    not_basis: 'bound',
+    from: from ?? '',
+    to: to ?? '',
+    by: 'unit,model,dimension.tag-b',
+    step: 'total',
+  }
+  const api = JSON.parse((await askApi(given, 'limit=1000')).text)
+  expect(api.rows.length).toBeGreaterThan(3)
+  expect(JSON.parse((await run('--json')).stdout).rows).toEqual(api.rows)
+  expect((await run('--format', 'csv')).stdout).toBe((await askApi(given, 'format=csv')).text)
+  const [head = '', first = '', ...lines] = (await run()).stdout.trimEnd().split('\n')
+  expect(head.split(/ {2,}/)).toEqual(['UNIT', 'MODEL', 'DIMENSION.TAG-B', 'QUANTITY', 'RECORDS'])
+  expect(first).toMatch(/^tokens +large=2 /)
+  // Quantities of several units have no sum.
+  expect(lines.length).toBe(api.rows.length - 1)
+  expect((await run('--dimension', 'model')).stderr).toContain('It must be like model=small.')
 })

@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { answer, media, noBody, type Operation, operation } from './operation.ts'
 import { streamTypes } from './query/answer-form.ts'
-import { type UsageDimension, usageDimensions } from './query/columns.ts'
+import { type UsageDimension, unitDimensions, usageDimensions } from './query/columns.ts'
 import { outcomeParameters, usageParameters } from './query/parameters.ts'
 import {
   flag,
@@ -81,6 +81,25 @@ const usageRow = object({
   ...usageSums,
   ...compared,
 })
+const unitSums = {
+  quantity: sum('units used, corrections included; below zero while a decision that was given back is not counted yet'),
+  count: sum('records that the quantity was summed from: admissions and corrections'),
+}
+const comparedUnits = { ...compared, previous: optional(object(unitSums, 'with `compare`: the same sums then')) }
+const unitRow = object(
+  {
+    ts,
+    ...(Object.fromEntries(unitDimensions.map((name) => [name, named])) as Record<
+      (typeof unitDimensions)[number],
+      typeof named
+    >),
+    other: optional(flag('true in the row that sums the groups beyond `top`; absent in other rows')),
+    groups: optional(sum('number of groups summed in this row; only with `other`')),
+    ...unitSums,
+    ...comparedUnits,
+  },
+  'with `unit`; also has each `dimension.NAME` of `by`',
+)
 const answers = sum('responses')
 const outcomeRow = object({
   ts,
@@ -105,10 +124,13 @@ const outcomeRow = object({
 export type UsageRow = Of<typeof usageRow>
 /** A row of outcomes. */
 export type OutcomeRow = Of<typeof outcomeRow>
+/** A row of usage by unit. */
+export type UnitRow = Of<typeof unitRow>
 
 /** The columns of both whose values are sums: ClickHouse's text becomes a number of the same digits. */
 export const sumNames: ReadonlySet<string> = new Set([
   ...Object.keys(usageSums),
+  'quantity',
   'groups',
   ...Object.keys(outcomeRow.properties).filter((name) => /^(?:status_|bytes_|broken)/.test(name)),
 ])
@@ -143,9 +165,17 @@ const usage = object({
   ...rowsOf(usageRow).properties,
   totals: object({ ...usageSums, ...compared }, 'sums over all rows of all pages'),
 })
+const unitUsage = object({
+  ...rowsOf(unitRow).properties,
+  totals: optional(
+    object({ ...unitSums, ...comparedUnits }, 'sums over all rows of all pages; absent with several units'),
+  ),
+})
 const outcomes = rowsOf(outcomeRow)
 /** A page of usage. */
 export type Usage = Of<typeof usage>
+/** A page of usage by unit. */
+export type UnitUsage = Of<typeof unitUsage>
 /** A page of outcomes. */
 export type Outcomes = Of<typeof outcomes>
 
@@ -157,7 +187,10 @@ export const getUsage = operation('GET /v1/usage', {
   ...asked,
   summary: 'Get usage sums',
   query: usageParameters,
-  answers: { 200: media('Usage', { ...streams, 'application/json': usage }, answerHeaders), 304: notModified },
+  answers: {
+    200: media('Usage', { ...streams, 'application/json': Type.Union([usage, unitUsage]) }, answerHeaders),
+    304: notModified,
+  },
 })
 /** How upstreams answered, and how fast. */
 export const getOutcomes = operation('GET /v1/outcomes', {

@@ -7,6 +7,12 @@ export const wholeNumber = (min: number, max: number) => (value: string) => {
   throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
 }
 
+/** Collects filters by label, `NAME=VALUE`. */
+export const labelFilter = (value: string, before: readonly string[] = []): readonly string[] => {
+  if (value.indexOf('=') > 0) return [...before, value]
+  throw new InvalidArgumentError('It must be like model=small.')
+}
+
 /** Reads an offset of Kafka, or `clickhouse`. */
 export const offsetOrClickhouse = (value: string): string => {
   if (value === 'clickhouse' || /^\d{1,18}$/.test(value)) return value

@@ -98,12 +98,27 @@ export const decisionColumns = {
     absent: '',
     isStored: false,
   },
+  meter: { schema: text('the meter that measured it; empty for none'), absent: '' },
+  dims: {
+    schema: {
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      maxProperties: 8,
+      description: 'labels of its usage, such as its model, by the names of dimensions',
+    },
+    absent: {},
+  },
   held: {
     schema: quantities('units that the decision holds until it is settled, by their names; a correction repeats them'),
     absent: {},
   },
   units: {
-    schema: quantities('units besides the cost: used, by an admission or a correction; asked for, by a denial'),
+    schema: {
+      type: 'object',
+      additionalProperties: { type: 'integer' },
+      description:
+        'units besides the cost: used, by an admission or a correction; asked for, by a denial. Below zero: what a correction takes back of what its decision was counted with',
+    },
     absent: {},
   },
   basis: {

@@ -39,6 +39,11 @@ const input: fc.Arbitrary<DecisionInput> = fc.record({
   policy: fc.option(fc.integer({ min: -1 }), { nil: undefined }),
   retryMs: fc.option(fc.integer({ min: -1 }), { nil: undefined }),
   ip: fc.option(text, { nil: undefined }),
+  meter: fc.option(text, { nil: undefined }),
+  dims: fc.option(fc.dictionary(key, text, { maxKeys: 8 }), { nil: undefined }),
+  held: fc.option(fc.dictionary(key, count), { nil: undefined }),
+  units: fc.option(fc.dictionary(key, fc.maxSafeInteger()), { nil: undefined }),
+  basis: fc.constantFrom(undefined, '', 'reported', 'counted', 'bound'),
   correction: fc.option(fc.record({ corrects: fc.uuid({ version: 7 }), adjustment: fc.maxSafeInteger() }), {
     nil: undefined,
   }),
@@ -73,6 +78,11 @@ function byStringify(d: DecisionInput): string {
     ...(d.policy === undefined || d.policy < 0 ? {} : { policy: d.policy }),
     ...(d.retryMs === undefined ? {} : { retry_ms: d.retryMs }),
     ...(d.ip ? { ip: d.ip } : {}),
+    ...(d.meter ? { meter: d.meter } : {}),
+    ...(Object.keys(d.dims ?? {}).length === 0 ? {} : { dims: d.dims }),
+    ...(d.held === undefined ? {} : { held: d.held }),
+    ...(d.units === undefined ? {} : { units: d.units }),
+    ...(d.basis === undefined ? {} : { basis: d.basis }),
     ...d.correction,
     journal: 'j',
     seq: 7,
@@ -159,6 +169,14 @@ test('docs/schemas/weir.decisions.v1.json is what the columns say; with -u this 
   const text = `${JSON.stringify(schema, null, 2)}\n`
   await expect(text).toMatchFileSnapshot('../../../docs/schemas/weir.decisions.v1.json')
   expect(requiredColumns).toEqual(Object.keys(JSON.parse(recorded.old)))
+})
+
+test('a record has at most 8 labels, each of them a text', () => {
+  const labels = (count: number, value: unknown = 'v') =>
+    `"dims":${JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, at) => [`d${at}`, value])))},"journal"`
+  const read = (dims: string) => parseDecision(Buffer.from(recorded.new.replace('"journal"', dims))).kind
+  expect(read(labels(8))).toBe('decision')
+  expect([labels(9), labels(1, 7), labels(1, null)].map(read)).toEqual(Array(3).fill('unreadable'))
 })
 
 test.each([

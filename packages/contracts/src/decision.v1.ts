@@ -43,6 +43,10 @@ export interface DecisionInput
   readonly ip?: string | undefined
   /** Undefined for what is not traced, as nearly always. */
   readonly trace?: string | undefined
+  /** Undefined or empty where no meter measured it. */
+  readonly meter?: string | undefined
+  /** Undefined or empty for no labels. */
+  readonly dims?: Readonly<Record<string, string>> | undefined
   /** Undefined where it holds nothing, as nearly always. */
   readonly held?: Quantities | undefined
   /** Undefined where no units but the cost are known. */
@@ -51,10 +55,11 @@ export interface DecisionInput
   readonly correction?: Correction | undefined
 }
 
-function encodeBy(by: LimitRecordV1['by']): string {
-  if (by === undefined) return ''
+/** A field that is an object of texts; nothing for an empty one. */
+function encodeTexts(name: string, texts: Readonly<Record<string, string>> | undefined): string {
+  if (texts === undefined) return ''
   let text = ''
-  for (const part in by) text += `${text === '' ? ',"by":{' : ','}${jsonText(part)}:${jsonText(by[part] ?? '')}`
+  for (const key in texts) text += `${text === '' ? `,"${name}":{` : ','}${jsonText(key)}:${jsonText(texts[key] ?? '')}`
   return text === '' ? '' : `${text}}`
 }
 
@@ -62,12 +67,12 @@ function encodeLimits(limits: readonly CountedLimit[]): string {
   let text = ''
   for (const { name, size, used, remaining, resetMs, by } of limits) {
     const comma = text === '' ? '' : ','
-    text += `${comma}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}${encodeBy(by)}}`
+    text += `${comma}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}${encodeTexts('by', by)}}`
   }
   return text
 }
 
-type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace' | 'held' | 'units' | 'basis'
+type Circumstance = 'policy' | 'retryMs' | 'ip' | 'trace' | 'meter' | 'dims' | 'held' | 'units' | 'basis'
 
 /** The fields that are written only where there is something to say. */
 function encodeCircumstances({ policy = -1, retryMs, ip = '', trace, ...more }: Pick<DecisionInput, Circumstance>) {
@@ -75,7 +80,9 @@ function encodeCircumstances({ policy = -1, retryMs, ip = '', trace, ...more }: 
   if (retryMs !== undefined) text += `,"retry_ms":${retryMs}`
   if (trace !== undefined) text += `,"trace":"${trace}"`
   if (ip !== '') text += `,"ip":${jsonText(ip)}`
-  const { held, units, basis } = more
+  const { meter = '', dims, held, units, basis } = more
+  if (meter !== '') text += `,"meter":${jsonText(meter)}`
+  text += encodeTexts('dims', dims)
   if (held !== undefined) text += `,"held":${JSON.stringify(held)}`
   if (units !== undefined) text += `,"units":${JSON.stringify(units)}`
   return basis === undefined ? text : `${text},"basis":"${basis}"`

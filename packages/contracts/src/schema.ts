@@ -12,6 +12,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
   readonly additionalProperties?: Schema
+  readonly maxProperties?: number
   readonly description?: string
 }
 
@@ -43,10 +44,11 @@ function checkOf(schema: Schema): (value: unknown) => boolean {
     const check = checkOf(schema.items ?? {})
     return (value) => Array.isArray(value) && value.every(check)
   }
-  const { properties, required = [], additionalProperties: others = {} } = schema
+  const { properties, required = [], additionalProperties: others = {}, maxProperties = Number.MAX_VALUE } = schema
   if (properties === undefined) {
     const check = checkOf(others)
-    return (value) => isFields(value) && Object.values(value).every(check)
+    const isMany = (values: readonly unknown[]) => values.length > maxProperties
+    return (value) => isFields(value) && !isMany(Object.values(value)) && Object.values(value).every(check)
   }
   const checks = checksOf(properties, required)
   return (value) => wrongField(value, checks) === undefined

@@ -188,7 +188,9 @@ export class DecisionService {
     const tsMs = this.#parts.clock.nowMs()
     const verdict = await this.recorder.denyRequest(ask, limits, decision)
     const { id } = verdict
-    if (id !== undefined) void lateRefund.then(() => this.#correctCharge(id, tsMs, ask, 0))
+    // Its units were only asked for: there are none to take back.
+    const without = { ...ask, units: undefined }
+    if (id !== undefined) void lateRefund.then(() => this.#correctCharge(id, tsMs, without, 0))
     return verdict
   }
 

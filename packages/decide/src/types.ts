@@ -27,6 +27,10 @@ export interface DecisionRequest extends Pick<LimitRequest, 'cost' | 'units' | '
   readonly method: string
   /** What scopes with a name count by, if any limit does. */
   readonly named: NamedValues | undefined
+  /** The meter that measured it. */
+  readonly meter?: string | undefined
+  /** Labels of its usage, by the names of dimensions: at most 8. */
+  readonly dims?: Readonly<Record<string, string>> | undefined
   /** Under the same key within its subject, the first admission is answered again. */
   readonly idempotencyKey?: string | undefined
   /** As in `LimitRequest`; without it the key repeats whatever was asked first. */
@@ -46,9 +50,6 @@ export interface DecisionRequest extends Pick<LimitRequest, 'cost' | 'units' | '
    * know it. Without it the caller stays as it was.
    */
   readonly reauthenticate?: (view: DecisionView) => Promise<Pick<DecisionRequest, 'subject' | 'keyId'> | undefined>
-  /** What measured it, and the labels that its usage is summed by. */
-  readonly meter?: string | undefined
-  readonly dims?: Readonly<Record<string, string>> | undefined
   /** Undefined for a request that is not traced, as nearly all. */
   readonly trace?: DecisionTrace | undefined
 }
@@ -97,12 +98,14 @@ export interface UnauthenticatedRequest
 export type DecisionContext = Readonly<ReturnType<typeof contextOf>>
 
 /** Returns what a correction of the decision on this request would repeat. */
-export const contextOf = ({ subject, keyId, route, method }: DecisionRequest, tsMs: number) => ({
+export const contextOf = ({ subject, keyId, route, method, meter, dims }: DecisionRequest, tsMs: number) => ({
   tsMs,
   keyId,
   plan: subject.plan.name,
   route: route.template,
   method,
+  ...(meter !== undefined && { meter }),
+  ...(dims !== undefined && { dims }),
 })
 
 /** A decision that was charged, and what is needed to refund it. */

@@ -34,6 +34,9 @@ const link = `/unsubscribe/${signAddress([unsubscribeKey], 'unsubscribe', { subj
 const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
   ['/v1/usage', '/v1/usage'],
   ['/v1/usage?step=never', '/v1/usage'],
+  ['/v1/usage?unit=tokens&by=unit,dimension.tag', '/v1/usage'],
+  ['/v1/usage?unit=tokens&outcome=allow', '/v1/usage'],
+  ['POST /v1/usage', '/v1/usage', { body: { unit: ['tokens', 'usd'], 'dimension.model': ['small'] } }],
   ['/v1/usage?format=csv', '/v1/usage'],
   ['POST /v1/usage', '/v1/usage', { body: { subject: ['acme'], limit: 7 } }],
   ['POST /v1/usage', '/v1/usage', { body: { step: 'never' } }],
@@ -91,6 +94,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
     'routes',
     'refusals',
     'upstreams',
+    'meters',
     'endpoints',
     'watches',
     'unsubscribed',

@@ -195,6 +195,25 @@ test('what a stalled disk writes after all is the one record of its request, and
   ])
 })
 
+test.each([
+  ['counted with are taken back', undefined, { units: { tokens: 7, calls: 1 } }, { units: { tokens: -7, calls: -1 } }],
+  ['holding are settled to none', 60_000, { held: { tokens: 7, calls: 1 } }, { units: { tokens: 0, calls: 0 } }],
+])('the units that an admission was %s once its request used none', async (_, settleMs, admission, correction) => {
+  const units = new Map([
+    ['tokens', 7],
+    ['calls', 1],
+  ])
+  const measured = { meter: 'chat', dims: { model: 'small' } }
+  log.isOverdue = true
+  await decisionService.decide(ask({ units, settleMs, ...measured }))
+  log.endStall(true)
+  await decisionService.decide(ask({ peek: true }))
+  expect(log.records).toMatchObject([
+    { ...measured, ...admission },
+    { ...measured, ...correction, corrects: log.records[0]?.id, basis: 'reported' },
+  ])
+})
+
 test('the correction of an admission that was written late is given to the journal until it is written, once', async () => {
   const corrections = new Corrections(log)
   decisionService = new DecisionService({ ...parts, corrections })

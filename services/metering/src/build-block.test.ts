@@ -76,6 +76,8 @@ describe('buildBlock', () => {
       retryMs: 30,
       ip: '192.0.2.1',
       shadowedBy: 'minute',
+      meter: 'chat',
+      dims: { model: 'small' },
       held: { tokens: 4_096 },
       units: { tokens: 812 },
       basis: 'reported',

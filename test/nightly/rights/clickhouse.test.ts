@@ -189,6 +189,7 @@ async function audit(): Promise<void> {
     usage_15m: '1',
     usage_total_15m: '1',
     limits_15m: '1',
+    units_15m: '1',
     outcomes_15m: '1',
     decisions: 'offset < 10',
     outcomes: 'offset < 10',

@@ -96,6 +96,8 @@ const decision = (seq: number) => ({
   partition: 0,
   offset: seq,
   limits: [{ name: 'minute', size: 100, used: seq, remaining: 0, reset_ms: 1 }],
+  dims: { model: 'small' },
+  units: { tokens: 3 },
 })
 
 test('A block that is inserted twice is in the raw rows, in every rollup and in what is asked once', async () => {
@@ -103,7 +105,7 @@ test('A block that is inserted twice is in the raw rows, in every rollup and in 
   await insertBlock(local, block)
   await insertBlock(local, block)
   await catchUp(local)
-  const tables = ['decisions', 'usage_1m', 'usage_15m', 'usage_total_15m', 'limits_15m']
+  const tables = ['decisions', 'usage_1m', 'usage_15m', 'usage_total_15m', 'limits_15m', 'units_15m']
   for (const client of [local, all]) {
     const counts = tables.map((table) => `(SELECT toUInt32(sum(count)) FROM ${table}) AS of_${table}`)
     const [row] = await readRows(client, `SELECT ${counts.join(', ')}`)

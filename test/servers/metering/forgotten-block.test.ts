@@ -32,7 +32,7 @@ const damages: readonly [name: string, sql: (subjects: string, journal: string) 
     'no numbers, and not in a rollup',
     (subjects, journal) => [
       remove('numbers', `journal = '${journal}'`),
-      ...['usage_1m', 'usage_15m', 'limits_15m'].map((table) => remove(table, `subject IN (${subjects})`)),
+      ...['usage_1m', 'usage_15m', 'units_15m', 'limits_15m'].map((table) => remove(table, `subject IN (${subjects})`)),
       remove('usage_total_15m', '1'),
     ],
   ],

@@ -119,8 +119,9 @@ export function newJournal(name = 'subject') {
       next.set(partition, Math.max(next.get(partition) ?? 0, first + count))
       return Array.from({ length: count }, (_, at) => {
         const limits = [{ name: 'minute', size: 100, used: 1, remaining: 99, resetMs: 5 }]
+        const measured = { meter: 'chat', dims: { model: 'small' }, units: { tokens: 3 }, basis: 'reported' } as const
         const decision = { id: uuidv7(tsMs), tsMs, subject, route: 'GET /{id}', cost: 2, limits }
-        const open = encodeDecisionOpen(decisionInput(decision))
+        const open = encodeDecisionOpen(decisionInput({ ...decision, ...measured }))
         return `${open},"journal":"${id}","seq":${first + at}}`
       })
     },
@@ -133,6 +134,7 @@ export interface Sums {
   readonly usage_1m: number
   readonly usage_15m: number
   readonly limits_15m: number
+  readonly tokens: number
   readonly cost: number
 }
 
@@ -144,6 +146,7 @@ async function sumsOf(stack: MeteringStack, name: string): Promise<Sums> {
        (SELECT toUInt32(sum(count)) FROM weir.usage_1m WHERE subject = ${subject}) AS usage_1m,
        (SELECT toUInt32(sum(count)) FROM weir.usage_15m WHERE subject = ${subject}) AS usage_15m,
        (SELECT toUInt32(sum(count)) FROM weir.limits_15m WHERE subject = ${subject}) AS limits_15m,
+       (SELECT toUInt32(sum(quantity)) FROM weir.units_15m WHERE subject = ${subject}) AS tokens,
        (SELECT toUInt32(sum(cost)) FROM weir.usage_15m WHERE subject = ${subject}) AS cost
      FROM weir.decisions WHERE subject = ${subject}`,
   )
@@ -158,13 +161,14 @@ export const once = (count: number): Sums => ({
   usage_1m: count,
   usage_15m: count,
   limits_15m: count,
+  tokens: 3 * count,
   cost: 2 * count,
 })
 
 /** Until the tables have so much of a subject, or the deadline; gives what they have. */
 export async function settled(stack: MeteringStack, subject: string, count: number, deadlineMs = 60_000) {
-  const isThere = ({ raw, usage_1m, usage_15m, limits_15m }: Sums) =>
-    Math.min(raw, usage_1m, usage_15m, limits_15m) >= count
+  const isThere = ({ raw, usage_1m, usage_15m, limits_15m, tokens }: Sums) =>
+    Math.min(raw, usage_1m, usage_15m, limits_15m, tokens / 3) >= count
   await waitUntil(async () => isThere(await sumsOf(stack, subject)), { deadlineMs, everyMs: 200 })
   return sumsOf(stack, subject)
 }

@@ -135,6 +135,8 @@ test.each([
   })
   expect(settlement?.units).toMatchObject({ input_tokens: input, output_tokens: output, tokens })
   expect([settlement?.basis, settlement?.ts]).toEqual(['reported', decision?.ts])
+  const labels = { meter: path.endsWith('messages') ? 'anthropic' : 'chat', dims: { model: 'm' } }
+  expect([decision, settlement]).toMatchObject([labels, labels])
 })
 
 const hash = (text: string) => createHash('sha256').update(text).digest('hex')

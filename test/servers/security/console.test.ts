@@ -203,6 +203,7 @@ describe('a name that every object of JavaScript has', () => {
     limits: '{"algorithm":"fixed_window","size":1,"window":"1m"}',
     refusals: '{"status":418}',
     upstreams: '{"url":"https://a.example.com"}',
+    meters: '{"preset":"mcp"}',
     endpoints: '{"url":"https://a.example.com","secretEnv":"A"}',
     watches: '{"alert":"weir.denied_rate.high","per":"all"}',
     unsubscribed: '{"email":["0123456789ab"]}',

@@ -49,9 +49,10 @@ const seed = (subject: keyof typeof decisionIds, count: number) => {
   ] as const
   const rows = decisions.map(
     ([outcome, ...values]) =>
-      `SELECT ${outcome === "'deny'" ? `toUUID('${decisionIds[subject]}')` : 'generateUUIDv7()'}, now64(3) - 60, '${subject}', '${subject}-a', '${subject}-plan', 'GET /${subject}', 'GET', 1, ${outcome}, ${values}`,
+      `SELECT ${outcome === "'deny'" ? `toUUID('${decisionIds[subject]}')` : 'generateUUIDv7()'}, now64(3) - 60, '${subject}', '${subject}-a', '${subject}-plan', 'GET /${subject}', 'GET', 1, ${outcome}, ${values}, map('tokens', ${count}), map('team', '${subject}-team'), '${subject}-meter', 'reported'`,
   )
-  const columns = 'id, ts, subject, key_id, plan, route, method, cost, outcome, mode, denied_by, count'
+  const columns =
+    'id, ts, subject, key_id, plan, route, method, cost, outcome, mode, denied_by, count, units, dims, meter, basis'
   return `INSERT INTO weir.decisions (${columns}) ${rows.join(' UNION ALL ')}`
 }
 const alert = (id: string, type: string, subject: string, data: object) =>

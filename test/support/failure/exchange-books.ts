@@ -11,7 +11,7 @@ const freeWithinMs = 35_000
 const bookedWithinMs = 180_000
 
 /** What the books know of a subject's tokens: settled or used, else held. */
-const booksQuery = `SELECT d.subject AS subject, toString(sum(if(notEmpty(c.units), c.units['tokens'], d.held['tokens'] + d.units['tokens']))) AS units
+const booksQuery = `SELECT d.subject AS subject, toString(sum(d.units['tokens'] + if(notEmpty(c.units), c.units['tokens'], toInt64(d.held['tokens'])))) AS units
   FROM weir.decisions AS d
   LEFT ANY JOIN (SELECT corrects AS id, any(units) AS units FROM weir.decisions WHERE count = 0 GROUP BY id) AS c ON c.id = d.id
   WHERE d.count > 0 AND d.outcome = 'allow' AND d.charged = 'yes' GROUP BY subject`

@@ -21,6 +21,7 @@ export async function questions(client: ClickHouseClient): Promise<readonly stri
     'usage?step=minute&subject=acme',
     'usage?step=hour&subject=acme',
     'usage?step=hour',
+    'usage?unit=tokens&by=model',
     'usage?by=reason&subject=acme',
     'outcomes?step=hour',
     'utilization',

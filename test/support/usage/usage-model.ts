@@ -43,7 +43,7 @@ export function sumsOf(rows: readonly Decision[], { fromMs, comparison }: UsageQ
   if (comparison === undefined) return plainSums(rows)
   const from = Math.floor(fromMs / quarterMs) * quarterMs
   const [now, before] = [plainSums(rows.filter(({ ms }) => ms >= from)), plainSums(rows.filter(({ ms }) => ms < from))]
-  const [value, earlier] = [Number(now[comparison.measure]), Number(before[comparison.measure])]
+  const [value = 0, earlier = 0] = [now, before].map((sums) => Number(Reflect.get(sums, comparison.measure)))
   const previous = Object.fromEntries(Object.entries(before).map(([name, sum]) => [`previous_${name}`, sum]))
   return { ...now, ...previous, change: earlier === 0 ? null : (value - earlier) / Math.abs(earlier) }
 }
@@ -103,7 +103,7 @@ const inOrder = (a: readonly (string | bigint | number)[], b: readonly (string |
 
 /** What a group is sorted by. Changes as they are shown, from nothing last. */
 function rankOf(row: Omit<UsageRow, 'ts'>, measure: Ranking['measure'], descending: boolean): bigint | number {
-  if (measure !== 'change') return BigInt(row[measure]) * (descending ? -1n : 1n)
+  if (measure !== 'change') return BigInt(Reflect.get(row, measure)) * (descending ? -1n : 1n)
   const change = row.change ?? null
   if (change === null) return Number.POSITIVE_INFINITY
   const [scaled, half] = [change * 1e4, Math.abs((change * 1e4) % 1) === 0.5]

@@ -12,6 +12,9 @@ export const usageDimensions = [...rollupDimensions, ...rawDimensions] as const
 /** What usage can be broken down by. */
 export type UsageDimension = (typeof usageDimensions)[number]
 
+/** What usage by unit can be broken down by, besides `dimension.NAME`; `model` is `dimension.model`. */
+export const unitDimensions = ['subject', 'key_id', 'plan', 'route', 'unit', 'basis', 'meter', 'model'] as const
+
 /** The columns of the rollup of outcomes. */
 export const outcomeDimensions = ['subject', 'route', 'method'] as const
 /** What outcomes can be broken down by; the columns of their rollup. */
@@ -30,6 +33,8 @@ export const utilizationOrders = ['share', 'count', 'refused', 'shadow_refused',
 /** The sums that groups can be ranked by. */
 const measures = ['cost', 'count', 'allowed', 'denied'] as const
 /** A sum that groups can be ranked by. */
-export type Measure = (typeof measures)[number]
+export type Measure = (typeof measures)[number] | 'quantity'
 /** What rows can be sorted by: a sum, or with a comparison the change of units. */
 export const orders = [...measures, 'change'] as const
+/** What rows of usage by unit can be sorted by. */
+export const unitOrders = ['quantity', 'count', 'change'] as const

@@ -1,3 +1,4 @@
+import { unitPattern } from '@weir/core/limits/limit.ts'
 import type { TProperties } from 'typebox'
 import { described, flag, list, momentPattern, oneOf, optional, pageQuery, text, time, whole } from '../schema.ts'
 import { Type } from '../type.ts'
@@ -7,6 +8,8 @@ import {
   orders,
   outcomeDimensions,
   querySteps,
+  unitDimensions,
+  unitOrders,
   usageDimensions,
   utilizationFilters,
   utilizationOrders,
@@ -43,6 +46,13 @@ const spanQuery = (length: string, toMore = '') => ({
   to: optional(time(`end, exclusive, as \`from\`; default: now${toMore}`)),
 })
 
+const orderQuery = (names: readonly string[], more = '') =>
+  optional(
+    oneOf(
+      names.flatMap((name) => [name, `-${name}`]),
+      `sort order within a step; a leading \`-\` puts the largest first. Default: by name, or \`-cost\` with \`top\`. \`change\` needs \`compare\` and sorts by the change in units (rows that had 0 before come last)${more}`,
+    ),
+  )
 const rankingQuery = {
   top: optional(
     whole('only the top N groups of `by`, by `order` over the whole period; default: all', {
@@ -50,12 +60,7 @@ const rankingQuery = {
       maximum: 1_000,
     }),
   ),
-  order: optional(
-    oneOf(
-      orders.flatMap((name) => [name, `-${name}`]),
-      'sort order within a step; a leading `-` puts the largest first. Default: by name, or `-cost` with `top`. `change` needs `compare` and sorts by the change in units (rows that had 0 before come last)',
-    ),
-  ),
+  order: orderQuery(orders),
   compare: optional(
     text(
       'compare with an earlier period of the same length: `previous` (the period just before; whole days and months by calendar), or its start, as in `from`',
@@ -74,6 +79,13 @@ const rankingQuery = {
   ),
 }
 
+const byColumns = (dimensions: readonly string[], more = '', others: readonly string[] = []) =>
+  optional(
+    text(`up to 4 of ${dimensions.join(', ')}, separated by commas${more}`, {
+      pattern: `^((${[...dimensions, ...others].join('|')})(,(${[...dimensions, ...others].join('|')})){0,3})?$`,
+    }),
+  )
+
 const questionQuery = (dimensions: readonly string[], more: TProperties): TProperties => ({
   ...filterQuery(dimensions),
   subject_prefix: subjectPrefix,
@@ -84,11 +96,7 @@ const questionQuery = (dimensions: readonly string[], more: TProperties): TPrope
       { pattern: '^(\\d{4}-(0[1-9]|1[0-2])|current|previous)$' },
     ),
   ),
-  by: optional(
-    text(`up to 4 of ${dimensions.join(', ')}, separated by commas`, {
-      pattern: `^((${dimensions.join('|')})(,(${dimensions.join('|')})){0,3})?$`,
-    }),
-  ),
+  by: byColumns(dimensions),
   time_zone: optional(
     text(
       'time zone of dates, days, weeks and months: an IANA name in any case, not an offset; default: UTC, or the subject’s own with `period`',
@@ -124,12 +132,40 @@ const steps = (known: readonly string[]) =>
     }),
   )
 
-/** The parameters of usage. */
-export const usageParameters = questionQuery(usageDimensions, { step: steps(querySteps), ...rankingQuery })
+/** The name of a label in a query: `dimension.NAME`. */
+export const labelPattern = 'dimension\\.[A-Za-z0-9][A-Za-z0-9._-]{0,63}'
+/** Units of one query. */
+export const unitsMax = 16
+const unit = optional(
+  list(
+    Type.String({ pattern: unitPattern }),
+    'sum the quantities of this unit, such as `tokens`, instead of costs and decisions; repeat for several',
+    { minItems: 1, maxItems: unitsMax },
+  ),
+)
+const newOfUnits = unitDimensions.filter((name) => !usageDimensions.some((one) => one === name))
+
+/** The parameters of usage without `unit`. */
+export const costParameters = questionQuery(usageDimensions, { unit, step: steps(querySteps), ...rankingQuery })
+/** All parameters of usage; some of them need `unit`, and others go without it. */
+export const usageParameters = {
+  ...costParameters,
+  ...filterQuery(newOfUnits.filter((name) => name !== 'unit')),
+  order: orderQuery([...orders, 'quantity'], '. With `unit`: `quantity` (the default with `top`), `count` or `change`'),
+  by: byColumns(usageDimensions, `; with \`unit\`: of ${unitDimensions.join(', ')}, \`dimension.NAME\``, [
+    ...newOfUnits,
+    labelPattern,
+  ]),
+}
+const withoutMinutes = steps(querySteps.filter((one) => one !== 'minute'))
+/** The parameters of usage by unit, whose labels have these names. */
+export function unitParameters(labels: readonly string[]): TProperties {
+  const { price: _, ...ranking } = rankingQuery
+  const columns = [...unitDimensions.filter((name) => name !== 'unit'), ...labels]
+  return questionQuery(columns, { unit, step: withoutMinutes, ...ranking, order: orderQuery(unitOrders) })
+}
 /** The parameters of outcomes, of which there are no minutes. */
-export const outcomeParameters = questionQuery(outcomeDimensions, {
-  step: steps(querySteps.filter((one) => one !== 'minute')),
-})
+export const outcomeParameters = questionQuery(outcomeDimensions, { step: withoutMinutes })
 
 const decisionFilters = {
   ...filterQuery(decisionDimensions),

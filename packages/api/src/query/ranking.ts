@@ -1,9 +1,9 @@
-import { type Measure, orders } from './columns.ts'
+import { type Measure, orders, unitOrders } from './columns.ts'
 
 /** How the groups of an answer are ranked. */
 export interface Ranking {
   /** A change from nothing comes last. */
-  readonly measure: (typeof orders)[number]
+  readonly measure: Measure | 'change'
   readonly descending: boolean
   /** Only so many groups, those that come first over the whole span; undefined for all. */
   readonly top: number | undefined
@@ -11,14 +11,18 @@ export interface Ranking {
   readonly other: boolean
 }
 
-/** Reads `top`, `order` and `other`. Undefined without the first two: rows are then in order of time and names. */
+/**
+ * Reads `top`, `order` and `other`. Undefined without the first two: rows are then in order of time and names. `amount`
+ * is the sum that `top` ranks by without `order`.
+ */
 export function readRanking(
   { top, order, other, compare }: Readonly<Record<string, string | undefined>>,
   by: readonly string[],
   problems: string[],
+  amount: 'cost' | 'quantity' = 'cost',
 ): Ranking | undefined {
-  const [, minus, name] = /^(-?)(.*)$/.exec(order ?? '-cost') ?? []
-  const measure = orders.find((one) => one === name)
+  const [, minus, name] = /^(-?)(.*)$/.exec(order ?? `-${amount}`) ?? []
+  const measure = [...(amount === 'cost' ? orders : unitOrders)].find((one) => one === name)
   if (measure === 'change' && compare === undefined) problems.push('order=change goes with compare')
   const count = top === undefined ? undefined : Number(top)
   if (count !== undefined && by.length === 0) problems.push('top needs by: it takes the largest of some groups')

@@ -12,7 +12,7 @@ import {
 } from './columns.ts'
 import { type Comparison, readComparison } from './comparison.ts'
 import { readFill, widened } from './fill.ts'
-import { outcomeParameters, usageParameters } from './parameters.ts'
+import { costParameters, outcomeParameters } from './parameters.ts'
 import { type Ranking, readRanking } from './ranking.ts'
 import { type GivenParameters, readFilters, readParameters, readSpan, type Values } from './read-parameters.ts'
 import { type MonthCalendar, readPeriod } from './read-period.ts'
@@ -59,6 +59,10 @@ interface Askable<Dimension extends string> {
   readonly hasMinutes: boolean
   /** What it takes, and what each may be. */
   readonly parameters: TProperties
+  /** What `dimensions` are in messages; by default they themselves. */
+  readonly shownAs?: readonly string[]
+  /** The sum that a ranking and a comparison are about unless they name another one. */
+  readonly amount: 'cost' | 'quantity'
 }
 
 const dayMs = 86_400_000
@@ -110,13 +114,17 @@ export interface AskedAt {
   readonly calendar?: MonthCalendar | undefined
 }
 
-/** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
-function parseQuery<Dimension extends string>(
-  { dimensions, rawDimensions, parameters, hasMinutes }: Askable<Dimension>,
+/**
+ * Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together, after
+ * those that are known already.
+ */
+export function parseQuery<Dimension extends string>(
+  { dimensions, rawDimensions, parameters, hasMinutes, shownAs = dimensions, amount }: Askable<Dimension>,
   given: GivenParameters,
   { nowMs, isNarrow = false, calendar }: AskedAt,
+  known: readonly string[] = [],
 ): ParsedQuery<Dimension> {
-  const problems: string[] = []
+  const problems = [...known]
   const params = readParameters(parameters, given, problems)
   const only = readFilters(dimensions, '', given, problems)
   const except = readFilters(dimensions, 'not_', given, problems)
@@ -131,20 +139,20 @@ function parseQuery<Dimension extends string>(
   const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
   if (unknown.length > 0)
     problems.push(
-      `by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}${didYouMean(unknown[0] ?? '', dimensions)}`,
+      `by takes ${shownAs.join(', ')}, but has ${unknown.join(', ')}${didYouMean(unknown[0] ?? '', dimensions)}`,
     )
 
   const raw = rawDimensions.filter((name) => by.includes(name) || name in only || name in except)
   checkRaw({ only, fromMs, toMs }, { raw, isNarrow }, problems)
   if (by.length > byMax) problems.push(`by has ${by.length} columns; at most ${byMax} are taken`)
-  const ranking = readRanking(params, by, problems)
-  const measure = ranking?.measure ?? 'cost'
+  const ranking = readRanking(params, by, problems, amount)
+  const measure = ranking?.measure ?? amount
   const compared = { nowMs, fromMs, toMs, timeZone, step: step ?? 'total', previousMs: period?.previousMs }
   const bucketMs = step === 'minute' ? 60_000 : 900_000
   const comparison = readComparison(
     params.compare,
     { ...compared, bucketMs },
-    measure === 'change' ? 'cost' : measure,
+    measure === 'change' ? amount : measure,
     problems,
   )
   const form = readForm(params, problems)
@@ -175,9 +183,26 @@ function parseQuery<Dimension extends string>(
 /** A query of usage: who used what, when. */
 export type UsageQuery = RollupQuery<UsageDimension>
 
+const usageAskable = {
+  dimensions: usageDimensions,
+  rawDimensions,
+  hasMinutes: true,
+  amount: 'cost',
+  parameters: costParameters,
+} as const
+
 /** Reads a query of usage from query parameters. */
-export const parseUsageQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> =>
-  parseQuery({ dimensions: usageDimensions, rawDimensions, parameters: usageParameters, hasMinutes: true }, given, at)
+export function parseUsageQuery(given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> {
+  const isOfUnits = (name: string) => /^(?:not_)?(?:unit|basis|meter|model|dimension\..*)$/.test(name)
+  const asked = Object.fromEntries(Object.entries(given).filter(([name]) => !isOfUnits(name)))
+  const names = typeof given.by === 'string' ? given.by.split(',') : []
+  if (names.some(isOfUnits)) asked.by = names.filter((name) => !isOfUnits(name)).join()
+  const ofUnits = [...Object.keys(given), ...names.map((name) => `by=${name}`)].filter((name) =>
+    isOfUnits(name.replace('by=', '')),
+  )
+  const known = ofUnits.map((name) => `${name} needs unit`)
+  return parseQuery(usageAskable, asked, at, known)
+}
 
 /** A query of outcomes: how upstreams answered whom, when. */
 export type OutcomeQuery = RollupQuery<OutcomeDimension>
@@ -185,7 +210,13 @@ export type OutcomeQuery = RollupQuery<OutcomeDimension>
 /** Reads a query of outcomes from query parameters. */
 export const parseOutcomeQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<OutcomeDimension> =>
   parseQuery(
-    { dimensions: outcomeDimensions, rawDimensions: [], parameters: outcomeParameters, hasMinutes: false },
+    {
+      dimensions: outcomeDimensions,
+      rawDimensions: [],
+      parameters: outcomeParameters,
+      hasMinutes: false,
+      amount: 'cost',
+    },
     given,
     at,
   )

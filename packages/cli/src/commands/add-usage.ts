@@ -1,9 +1,9 @@
-import { orders, querySteps, usageDimensions } from '@weir/api/query/columns.ts'
+import { orders, querySteps, unitDimensions, usageDimensions } from '@weir/api/query/columns.ts'
 import { usageParameters } from '@weir/api/query/parameters.ts'
 import { Option } from 'commander'
 import type { CommandParts } from '../command-parts.ts'
 import { withExamples } from '../help-examples.ts'
-import { wholeNumber } from '../option-values.ts'
+import { labelFilter, wholeNumber } from '../option-values.ts'
 import { addSpendCommands } from './add-spend.ts'
 
 interface Described {
@@ -24,6 +24,8 @@ export function addUsageCommands(parts: CommandParts): void {
     .option('--from <time>', 'start: RFC 3339, a date in --time-zone, or now-24h (default: 24 hours before --to)')
     .option('--to <time>', 'end, in the same formats (default: now)')
     .option('--by <names>', `up to four of ${usageDimensions.join(', ')}, separated by commas`, '')
+    .option('--unit <unit...>', 'sum the quantities of these units, such as tokens; --by also takes their columns')
+    .option('--dimension <name=value>', 'with --unit: only this label; repeat for any of several', labelFilter)
     .option('--step <step>', querySteps.join(', '), 'total')
     .option(
       '--period <month>',
@@ -47,7 +49,8 @@ export function addUsageCommands(parts: CommandParts): void {
     )
     .addOption(file('--output <file>', 'write the output to this file (default: standard output)'))
     .option('--exact', 'with --format csv: do not escape values that a spreadsheet would run as formulas', false)
-  for (const name of usageDimensions.map(inOption)) {
+  const filters = new Set([...usageDimensions, ...unitDimensions.filter((name) => name !== 'unit')].map(inOption))
+  for (const name of filters) {
     usage.option(`--${name} <value...>`, 'only these').option(`--not-${name} <value...>`, 'all but these')
   }
   // What else the API takes, in its own words.
@@ -59,6 +62,7 @@ export function addUsageCommands(parts: CommandParts): void {
   withExamples(usage, [
     ['usage --by subject --top 10', 'who used most in the last 24 hours'],
     ['usage --subject acme --by route,outcome --step day --from now-7d', 'one customer, day by day'],
+    ['usage --unit tokens --by model,basis --from now-7d', 'tokens by model, and how they are known'],
     ['usage --by subject --format csv --output usage.csv', 'the whole answer as a file'],
     ['usage --price --period 2026-10', 'what every customer spent in October'],
   ])

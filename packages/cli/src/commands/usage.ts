@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import type { Usage, UsageRow } from '@weir/api/usage.ts'
+import type { UnitRow, UnitUsage, Usage, UsageRow } from '@weir/api/usage.ts'
 import { change } from '@weir/core/format.ts'
 import { printable } from '@weir/core/printable.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
@@ -16,6 +16,10 @@ interface UsageOptions extends CommonOptions {
   readonly other: boolean
   /** Sums are compared with the span before, or with the one that begins then; undefined: with none. */
   readonly compare?: true | string
+  /** Units whose quantities are summed instead of costs and decisions. */
+  readonly unit?: readonly string[]
+  /** Filters by label: `NAME=VALUE`. */
+  readonly dimension?: readonly string[]
   /** Whether rows have their price. */
   readonly price: boolean
   /** `csv`, `jsonl` or `parquet`: the whole answer as it is, instead of a table. */
@@ -33,16 +37,27 @@ const pageRowsMax = 10_000
 /** `keyId` as `key_id`. */
 const inQuery = (option: string) => option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-const sumsOf = ({ cost, count, denied, change: changed, amount, currency }: UsageRow) => [
-  ...[cost, count, denied].map(countCell),
+/** A row of either kind of answer. */
+type Row = Partial<Omit<UsageRow, 'previous'> & Pick<UnitRow, 'quantity'>>
+
+const sumsOf = ({ quantity, cost, count, denied, change: changed, amount, currency }: Row) => [
+  ...(quantity === undefined ? [cost, count, denied] : [quantity, count]).map((sum) => countCell(sum ?? null)),
   ...(changed === undefined ? [] : [change(changed)]),
   ...(amount === undefined ? [] : [amount ?? '-', currency ?? '-']),
 ]
 
-const namesOf = (row: UsageRow, by: readonly string[]) =>
+/** Filters by label as parameters. */
+const labelsOf = (filters: readonly string[]) =>
+  Object.fromEntries(
+    [...Map.groupBy(filters, (one) => one.slice(0, one.indexOf('=')))].map(([name, of]) => {
+      return [`dimension.${name}`, of.map((one) => one.slice(name.length + 1))]
+    }),
+  )
+
+const namesOf = (row: Row, by: readonly string[]) =>
   row.other === true
     ? by.map((_, at) => (at === 0 ? `other (${countCell(row.groups ?? 0)})` : ''))
-    : by.map((name) => printable(String(row[name as keyof UsageRow] ?? '')) || '-')
+    : by.map((name) => printable(String(row[name as keyof Row] ?? '')) || '-')
 
 const lateJournals = (silent: number) =>
   silent === 1
@@ -90,6 +105,8 @@ export async function showUsage(
   const by = names === '' ? [] : names.split(',')
   const parameters = {
     ...Object.fromEntries(Object.entries(asked).map(([name, value]) => [inQuery(name), value])),
+    ...labelsOf(asked.dimension ?? []),
+    dimension: undefined,
     by: names || undefined,
     other: other ? undefined : false,
     compare: compare === true ? 'previous' : compare,
@@ -102,10 +119,10 @@ export async function showUsage(
   }
   const ask = async (rowsMax: number, after: string | undefined) => {
     const query = { ...parameters, limit: rowsMax, after, numbers: json ? 'json' : 'text' }
-    return await askConsole<Usage>(console, { path: '/v1/usage', query })
+    return await askConsole<Usage | UnitUsage>(console, { path: '/v1/usage', query })
   }
-  const rows: UsageRow[] = []
-  let page: Usage | undefined
+  const rows: Row[] = []
+  let page: Usage | UnitUsage | undefined
   do {
     const { body, text } = await ask(Math.min(limit - rows.length, pageRowsMax), page?.next ?? undefined)
     page = body
@@ -117,10 +134,13 @@ export async function showUsage(
   const isTimed = page.step !== 'total'
   const columns = [...(isTimed ? ['FROM'] : []), ...by.map((name) => name.toUpperCase())]
   const more = [...(compare === undefined ? [] : ['CHANGE']), ...(price ? ['AMOUNT', 'CURRENCY'] : [])]
-  const head = [...columns, 'UNITS', 'DECISIONS', 'REFUSED', ...more]
-  const total = ['total', ...columns.slice(1).map(() => ''), ...sumsOf(page.totals)]
+  const sums = asked.unit === undefined ? ['UNITS', 'DECISIONS', 'REFUSED'] : ['QUANTITY', 'RECORDS']
+  const head = [...columns, ...sums, ...more]
+  const { totals } = page
+  const hasTotal = columns.length > 0 && totals !== undefined
+  const total = hasTotal ? [['total', ...columns.slice(1).map(() => ''), ...sumsOf(totals)]] : []
   const lines = rows.map((row) => [...(isTimed ? [momentCell(row.ts)] : []), ...namesOf(row, by), ...sumsOf(row)])
-  context.print(textTable([head, ...lines, ...(columns.length > 0 ? [total] : [])]))
+  context.print(textTable([head, ...lines, ...total]))
   const span = `${momentCell(page.from)} to ${momentCell(page.to)}`
   context.report(`counted until ${momentCell(page.complete_through, 'not known yet')}; period: ${span}`)
   for (const { since } of page.silent)

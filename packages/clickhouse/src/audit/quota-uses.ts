@@ -47,7 +47,7 @@ function usesQuery(named: readonly string[]): string {
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
       transform(limit, {names:Array(String)}, {counted:Array(String)}, '') AS counted,
       toString(sum(multiIf(counted = '', toInt128(d.cost * d.count) + c.adjustment, counted = 'requests', toInt128(if(c.charged = 'no', 0, d.count)),
-        toInt128(if(notEmpty(c.units), c.units[counted], d.held[counted] + d.units[counted]))))) AS units
+        toInt128(d.units[counted]) + if(notEmpty(c.units), toInt128(c.units[counted]), toInt128(d.held[counted]))))) AS units
     FROM decisions AS d ARRAY JOIN d.limits AS l
     LEFT ANY JOIN (
       SELECT d.corrects AS id, any(d.adjustment) AS adjustment, any(d.units) AS units, any(d.charged) AS charged FROM decisions AS d

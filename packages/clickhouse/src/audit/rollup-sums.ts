@@ -55,8 +55,8 @@ export async function differingBuckets(
   return rows.map(({ bucket }) => bucket)
 }
 
-/** A bucket that differs: its keys, and `d_` before each sum. */
-export type SumsRow = Readonly<Record<string, string>>
+/** A bucket that differs: its keys, of which some are lists, and `d_` before each sum. */
+export type SumsRow = Readonly<Record<string, string | readonly string[]>>
 
 /** Buckets of one comparison: some 50 MB on the wire. The next comparison finds the rest. */
 const bucketsMax = 100_000
@@ -76,8 +76,8 @@ export function missingSums(
  * column has no sign: sums wrap around.
  */
 export function correctionLines({ keys, sums, unsigned }: Rollup, missing: readonly SumsRow[]): Buffer {
-  const asColumn = (name: string, text = '0') =>
-    unsigned.has(name) ? BigInt.asUintN(64, BigInt(text)).toString() : text
+  const asColumn = (name: string, found: SumsRow[string] = '0') =>
+    unsigned.has(name) ? BigInt.asUintN(64, BigInt(String(found))).toString() : found
   const lines = missing.map((row) => {
     const values = sums.map((name) => [name, asColumn(name, row[`d_${name}`])])
     return `${JSON.stringify(Object.fromEntries([...keys.map((key) => [key, row[key]]), ...values]))}\n`

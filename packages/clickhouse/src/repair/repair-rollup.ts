@@ -72,7 +72,7 @@ async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, 
     return
   }
   // States of quantiles, and maxima, cannot be subtracted.
-  const subjects = [...new Set(missing.map(({ subject = '' }) => subject))]
+  const subjects = [...new Set(missing.map(({ subject = '' }) => String(subject)))]
   const isNamed = keys.includes('subject') && subjects.length <= subjectsMax
   for (const query of rebuildQueries(rollup, isNamed ? { ...span, subjects } : span)) await session.command(query)
 }

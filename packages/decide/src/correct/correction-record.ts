@@ -7,11 +7,14 @@ import type { DecisionContext } from '../types.ts'
  * Reads what `JSON.stringify` made of it. Throws for anything else, which only a bug or another program writes there.
  */
 export function parseContext(text: string): DecisionContext {
-  const { tsMs, keyId, plan, route, method }: DecisionContext = JSON.parse(text)
-  if (typeof tsMs !== 'number' || [keyId, plan, route, method].some((one) => typeof one !== 'string')) {
+  const { tsMs, keyId, plan, route, method, ...measured }: DecisionContext = JSON.parse(text)
+  // Markers of older processes have neither meter nor labels.
+  const { meter = '', dims = {} } = measured
+  const texts = [keyId, plan, route, method, meter, ...Object.values(dims)]
+  if (typeof tsMs !== 'number' || texts.some((one) => typeof one !== 'string')) {
     throw new TypeError('the stored context of a decision cannot be read')
   }
-  return { tsMs, keyId, plan, route, method }
+  return { tsMs, keyId, plan, route, method, meter, dims }
 }
 
 /** Names corrections; any UUID would do, but never another. */

@@ -59,6 +59,8 @@ const others: Readonly<Record<Exclude<keyof Denial, Shared>, Partial<Denial>>> =
   ip: { ip: '192.0.2.1' },
   policy: { policy: 413 },
   units: { units: { tokens: 3 } },
+  meter: { meter: 'chat' },
+  dims: { dims: { model: 'small' } },
   limits: { limits: [{ name: 'minute', size: 3, used: 3, remaining: 0, resetMs: 900, by: { route: '*' } }] },
 }
 

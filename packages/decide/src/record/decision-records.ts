@@ -31,7 +31,7 @@ export function admissionOf(
   decision: Decision,
   form: AddressForm,
 ): DecisionInput {
-  const { subject, keyId, route, method, cost, view, trace } = ask
+  const { subject, keyId, route, method, cost, view, trace, meter, dims } = ask
   const { reason, deniedBy, shadowedBy, repeats, charged } = decision
   const { limits, ip } = countedBy(ask, asked, decision.limits, form)
   const isShadowed = shadowedBy !== '' && deniedBy === ''
@@ -55,15 +55,21 @@ export function admissionOf(
     policy: view.offset(),
     ip,
     trace: trace?.fieldFor(id),
+    meter,
+    dims,
     ...unitsOf(ask),
   }
 }
 
-/** What a correction says of a decision that used nothing after all. */
-export const unusedOf = (ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units'> =>
-  ask.units === undefined
-    ? {}
-    : { held: unitsOf(ask).held, units: Object.fromEntries([...ask.units.keys()].map((unit) => [unit, 0])) }
+/**
+ * What a correction says of an admission that used nothing after all. Units that it held were not counted yet; those
+ * that it was counted with are taken back, because sums add up all records.
+ */
+export function unusedOf(ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units' | 'basis'> {
+  const { held, units, basis } = unitsOf(ask)
+  const unused = Object.entries(held ?? units ?? {}).map(([unit, counted]) => [unit, held === undefined ? -counted : 0])
+  return ask.units === undefined ? {} : { held, units: Object.fromEntries(unused), basis }
+}
 
 /** What it takes besides its cost. */
 function unitsOf(ask: DecisionRequest): Pick<DecisionInput, 'held' | 'units' | 'basis'> {
@@ -78,7 +84,7 @@ const retryMsOf = ({ reason, retryAfterMs }: Decision) =>
 
 /** Returns what is recorded of a denial. */
 export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision: Decision, form: AddressForm): Denial {
-  const { subject, keyId, route, method, cost, view, trace } = ask
+  const { subject, keyId, route, method, cost, view, trace, meter, dims } = ask
   const { reason, charged, deniedBy } = decision
   const { limits, ip } = countedBy(ask, asked, decision.limits, form)
   return {
@@ -97,6 +103,8 @@ export function denialOf(ask: DecisionRequest, asked: readonly Limit[], decision
     retryMs: retryMsOf(decision),
     ip,
     traced: trace,
+    meter,
+    dims,
     units: ask.units && Object.fromEntries(ask.units),
   }
 }
@@ -142,8 +150,10 @@ function scopeText(limits: readonly (LimitState & { readonly by?: unknown })[]):
 /** Equal for denials that any question about usage counts alike. None of these has a line break in it but by a bug. */
 export function kindOf(denial: Denial): string {
   const { subject, keyId, plan, route, method, cost, reason, deniedBy, charged, ip = '', policy = -1, limits } = denial
-  const { units } = denial
-  const costs = units === undefined ? `${cost}` : `${cost} ${JSON.stringify(units)}`
+  const { units, meter, dims } = denial
+  const measured =
+    units === undefined && meter === undefined && dims === undefined ? '' : JSON.stringify([units, meter, dims])
+  const costs = `${cost} ${measured}`
   const who = `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${costs}`
   return `${who}\n${reason}\n${deniedBy}\n${charged}\n${policy}\n${ip}\n${scopeText(limits)}`
 }

@@ -66,6 +66,8 @@ const decision: DecisionRow = {
   ip: '',
   held: {},
   units: {},
+  meter: '',
+  dims: {},
   basis: '',
   corrects: '00000000-0000-0000-0000-000000000000',
   adjustment: 0,
@@ -176,8 +178,7 @@ type Fakes = Partial<Sources & UsageSource & DecisionSource & LimitSource & Mone
 
 /** Opens a console on a policy topic in memory, which is asked without a network. */
 export function openConsole(fakes: Fakes = {}) {
-  const questions: UsageQuery[] = []
-  const outcomeQuestions: OutcomeQuery[] = []
+  const [questions, outcomeQuestions]: [UsageQuery[], OutcomeQuery[]] = [[], []]
   const counts: Parameters<LimitSource['changeCounts']>[] = []
   const [requested, tested, audit]: [DeliveryV1[], string[], AuditLog] = [[], [], new AuditLog()]
   const store = createMemoryPolicyStore(audit)
@@ -187,6 +188,8 @@ export function openConsole(fakes: Fakes = {}) {
       return []
     },
     askUsageTotals: async () => ({ count: '0', allowed: '0', denied: '0', cost: '0' }),
+    askUnits: async () => [],
+    askUnitTotals: async () => ({ quantity: '0', count: '0' }),
     askOutcomes: async (_reach, question) => {
       outcomeQuestions.push(question)
       return []

@@ -2,6 +2,10 @@ import type { Values } from '@weir/api/query/read-parameters.ts'
 import type { RollupQuery } from '@weir/api/query/usage-query.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
 
+/** A column's name within the SQL of a question. That of a label may have dots and dashes, which no alias has. */
+export const nameInSql = (name: string): string =>
+  name.startsWith('dimension.') ? `label_${Buffer.from(name).toString('hex')}` : name
+
 /** What a question leaves out. */
 type Filters = Pick<RollupQuery<string>, 'only' | 'except' | 'subjectPrefix'>
 
@@ -31,10 +35,10 @@ export function filtersOf(columnOf: (name: string) => string, { only, except, su
   const params: Record<string, unknown> = {}
   const add = (filters: Values<string>, kind: 'only' | 'except') => {
     for (const [name, values] of Object.entries(filters)) {
-      const given = `{${kind}_${name}:Array(String)}`
+      const given = `{${kind}_${nameInSql(name)}:Array(String)}`
       const isMet = name === 'met_limit' ? `hasAny(${columnOf(name)}, ${given})` : `${columnOf(name)} IN ${given}`
       sql.push(`AND ${kind === 'only' ? isMet : `NOT (${isMet})`}`)
-      params[`${kind}_${name}`] = values
+      params[`${kind}_${nameInSql(name)}`] = values
     }
   }
   add(only, 'only')

@@ -5,7 +5,7 @@ import { type Ranking, type SortPart, sortKeyOf } from '@weir/api/query/ranking.
 import type { RollupQuery } from '@weir/api/query/usage-query.ts'
 import { withinReach } from '@weir/clickhouse/within-reach.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
-import { filtersOf, seenColumn } from './filters.ts'
+import { filtersOf, nameInSql, seenColumn } from './filters.ts'
 
 const stepStart: Record<Exclude<Step, 'total'>, string> = {
   minute: 'toStartOfMinute(toTimeZone(u.ts, {zone:String}))',
@@ -73,6 +73,8 @@ type Columns = Readonly<Record<string, string>>
 export interface RollupSource {
   readonly table: string
   readonly bucketMs: number
+  /** A column that can be asked for as SQL over the table as `u`. Absent: each is a column of the table. */
+  readonly columnOf?: (name: string) => string
   /** Sums over the table as `u`. */
   readonly sums: Columns
   /** What follows from these sums, whose SQL is given. */
@@ -104,7 +106,7 @@ function sortSql(part: SortPart): string {
   if (part.kind === 'time') return 'toInt64(toUnixTimestamp(r.start))'
   if (part.kind === 'other') return 'r.other'
   if (part.kind === 'change') return changeSql('r.change', part.descending)
-  return part.kind === 'measure' && part.descending ? `-toInt128(r.${part.name})` : `r.${part.name}`
+  return part.kind === 'measure' && part.descending ? `-toInt128(r.${part.name})` : `r.${nameInSql(part.name)}`
 }
 
 /** The order of an answer, and the condition that leaves out what the pages before had. */
@@ -147,10 +149,11 @@ interface ReadRows {
 }
 
 /** The rows that a question is about, and where the step of one begins. */
-function readRows({ table, bucketMs, sums, rowsWithin }: RollupSource, reach: Reach, question: RollupQuery<string>) {
+function readRows(source: RollupSource, reach: Reach, question: RollupQuery<string>) {
+  const { table, bucketMs, sums, rowsWithin, columnOf = (column: string) => `u.${column}` } = source
   const { by } = question
   const within = withinReach(reach, 'u.subject')
-  const seen = (name: string) => seenColumn(name, reach, (column) => `u.${column}`)
+  const seen = (name: string) => seenColumn(name, reach, columnOf)
   const filters = filtersOf(seen, question)
   const span = spanSql(question, bucketMs)
   // A decision is a row of each limit that it met. ClickHouse 26.7 fails on some of these questions with ARRAY JOIN.
@@ -174,7 +177,8 @@ function readRows({ table, bucketMs, sums, rowsWithin }: RollupSource, reach: Re
  */
 function topRows(
   read: ReadRows,
-  { by, step }: RollupQuery<string>,
+  step: RollupQuery<string>['step'],
+  by: readonly string[],
   { derived }: RollupSource,
   { top, ...ranking }: Ranking,
 ): { readonly rows: ReadRows; readonly isTop: string } {
@@ -210,10 +214,11 @@ export function rollupSql(
   position: PagePosition,
   written: ColumnWriter = (_, value) => value,
 ): { query: string; params: Record<string, unknown>; columns: readonly string[] } {
-  const { by, ranking } = question
+  const { ranking } = question
+  const by = question.by.map(nameInSql)
   const { read, start, params } = readRows(source, reach, question)
   const page = pageSql(question, position)
-  const top = ranking?.top === undefined ? undefined : topRows(read, question, source, ranking)
+  const top = ranking?.top === undefined ? undefined : topRows(read, question.step, by, source, ranking)
   const { dimensions, sums, from } = top?.rows ?? read
   const hasOther = top !== undefined && ranking?.other === true
   const columns = [
@@ -227,9 +232,13 @@ export function rollupSql(
   const summed = { ...sums, ...source.derived?.(sums) }
   const groups = hasOther ? [['groups', `uniqExact(${dimensions.join(', ')})`] as const] : []
   const all = [...columns, ...Object.entries(summed), ...groups]
-  const shown = all.map(([name]) =>
-    name === 'start' ? `${iso8601('r.start')} AS ts` : `${written(name, `r.${name}`)} AS ${name}`,
-  )
+  const asked = new Map(question.by.map((name) => [nameInSql(name), name]))
+  const named = all.map(([name]) => (name === 'start' ? 'ts' : (asked.get(name) ?? name)))
+  const shown = all.map(([inner], at) => {
+    const name = named[at] ?? inner
+    const alias = name === inner || inner === 'start' ? name : `\`${name}\``
+    return `${inner === 'start' ? iso8601('r.start') : written(name, `r.${inner}`)} AS ${alias}`
+  })
   const grouped = [
     `SELECT ${all.map(([name, sql]) => `${sql} AS ${name}`).join(', ')}`,
     ...from,
@@ -238,7 +247,6 @@ export function rollupSql(
   ].join('\n')
   const rows = position.filled === undefined ? grouped : filledSql(grouped, by, Object.keys(summed))
   const query = [`SELECT ${shown.join(', ')}`, `FROM (${rows}) AS r`, ...page.sql]
-  const named = all.map(([name]) => (name === 'start' ? 'ts' : name))
   return {
     query: query.filter((line) => line !== '').join('\n'),
     params: { ...params, ...page.params, ...position.filled },

@@ -9,16 +9,16 @@ import { isOfSpan, type PagePosition, type RollupSource, rollupSql } from './rol
 export type { PagePosition, RollupSource } from './rollup-sql.ts'
 
 /** A page, and how long its question may take. */
-type BoundPosition = PagePosition & { readonly msMax?: number }
+export type BoundPosition = PagePosition & { readonly msMax?: number }
 
 /** The rows of an answer for which no page was asked. */
-const wholeAnswer: PagePosition = { rowsMax: 10_000 }
+export const wholeAnswer: PagePosition = { rowsMax: 10_000 }
 
 /**
  * Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error, and
  * with a QuestionBoundMet for what asks too much.
  */
-async function askRows<Row extends object>(
+export async function askRows<Row extends object>(
   client: ClickHouseClient,
   source: RollupSource,
   reach: Reach,
@@ -50,12 +50,16 @@ const sumsOf = (of: string, units: string) => ({
 /** Units of a row of a rollup, and of a decision. In 128 bits: over years and all subjects, 64 might not do. */
 const [summedUnits, rawUnits] = ['toInt128(u.cost)', 'toInt128(u.cost) * u.count + u.adjustment']
 
-function usageSums({ comparison }: UsageQuery, units = summedUnits): Pick<RollupSource, 'sums' | 'derived'> {
-  if (comparison === undefined) return { sums: sumsOf('true', units) }
-  const earlier = Object.entries(sumsOf(`NOT (${isOfSpan})`, units)).map(([name, sql]) => [`previous_${name}`, sql])
+/** Sums of the rows that `of` meets, with a comparison those of both of its spans. */
+export function comparedSums(
+  { comparison }: RollupQuery<string>,
+  of: (met: string) => RollupSource['sums'],
+): Pick<RollupSource, 'sums' | 'derived'> {
+  if (comparison === undefined) return { sums: of('true') }
+  const earlier = Object.entries(of(`NOT (${isOfSpan})`)).map(([name, sql]) => [`previous_${name}`, sql])
   const { measure } = comparison
   return {
-    sums: { ...sumsOf(isOfSpan, units), ...Object.fromEntries(earlier) },
+    sums: { ...of(isOfSpan), ...Object.fromEntries(earlier) },
     derived(sums) {
       const [value, before] = [measure, `previous_${measure}`].map((name) => `toInt128(${sums[name]})`)
       // Adding 0 makes a -0 a 0.
@@ -64,6 +68,8 @@ function usageSums({ comparison }: UsageQuery, units = summedUnits): Pick<Rollup
     },
   }
 }
+
+const usageSums = (question: UsageQuery, units = summedUnits) => comparedSums(question, (of) => sumsOf(of, units))
 
 const noId = "toUUID('00000000-0000-0000-0000-000000000000')"
 

@@ -3,6 +3,7 @@ import { readCompleteness, readGaps } from '@weir/clickhouse/mark-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { Period } from '@weir/core/prices/forecast.ts'
 import type { Reach } from '@weir/core/usage/reach.ts'
+import { askUnits, askUnitTotals } from './unit-queries.ts'
 import { askOutcomes, askUsage, askUsageTotals } from './usage-queries.ts'
 import { openUsageStream, type StreamQuestion } from './usage-stream.ts'
 import { askUtilization } from './utilization-queries.ts'
@@ -14,6 +15,9 @@ export const openUsageSource = (clickhouse: ClickHouseClient, streams: ClickHous
   askUsage: askUsage.bind(undefined, clickhouse),
   /** Sums all that a question asks for. */
   askUsageTotals: askUsageTotals.bind(undefined, clickhouse),
+  askUnits: askUnits.bind(undefined, clickhouse),
+  /** Sums all units that a question asks for; undefined for several units. */
+  askUnitTotals: askUnitTotals.bind(undefined, clickhouse),
   askOutcomes: askOutcomes.bind(undefined, clickhouse),
   askUtilization: askUtilization.bind(undefined, clickhouse),
   /** Opens the whole answer to a question as a stream. */

@@ -56,7 +56,8 @@ export interface StreamForm extends Omit<AnswerForm, 'limit'> {
 function writerOf({ format, isCsvExact }: StreamForm, by: readonly string[]): ColumnWriter {
   if (format === 'csv' && !isCsvExact) return (name, value) => (by.includes(name) ? guardFormula(value) : value)
   // Parquet has no integers of 128 bits.
-  if (format === 'parquet') return (name, value) => (name.endsWith('cost') ? `toDecimal128(${value}, 0)` : value)
+  if (format === 'parquet')
+    return (name, value) => (/^(?:previous_)?(?:cost|quantity)$/.test(name) ? `toDecimal128(${value}, 0)` : value)
   return (_, value) => value
 }
 

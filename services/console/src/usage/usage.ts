@@ -1,9 +1,11 @@
 import type { Operation } from '@weir/api/operation.ts'
 import { acceptedFormat } from '@weir/api/query/answer-form.ts'
+import type { UsageDimension } from '@weir/api/query/columns.ts'
 import { filledSteps, widened } from '@weir/api/query/fill.ts'
 import { isPosition, positionOf, sortKeyOf } from '@weir/api/query/ranking.ts'
 import { type GivenParameters, listOf, parametersOf } from '@weir/api/query/read-parameters.ts'
 import type { MonthCalendar } from '@weir/api/query/read-period.ts'
+import { parseUnitQuery } from '@weir/api/query/unit-query.ts'
 import {
   type AskedAt,
   type ParsedQuery,
@@ -29,6 +31,7 @@ import { iso, shownCompleteness, shownGaps } from './completeness.ts'
 import { jsonWithNumbers } from './exact-numbers.ts'
 import { priceRows } from './price-usage.ts'
 import { answerStream } from './stream-answer.ts'
+import { unitSource } from './unit-queries.ts'
 import { outcomeSource, type PagePosition, type RollupSource, usageSource } from './usage-queries.ts'
 
 /** A row of an answer, as the question's table gives it. */
@@ -49,7 +52,7 @@ interface RollupRoute<Dimension extends string> {
   readonly sourceOf: (reach: Reach, query: RollupQuery<Dimension>) => RollupSource
   readonly ask: (reach: Reach, query: RollupQuery<Dimension>, position: PagePosition) => Promise<readonly Row[]>
   /** Sums all rows of all pages. Absent where an answer has no totals. */
-  readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object>
+  readonly askTotals?: (reach: Reach, query: RollupQuery<Dimension>) => Promise<object | undefined>
   /** Adds prices to rows that are shown; a text says why they have none. Absent where no question has prices. */
   readonly price?: (
     reach: Reach,
@@ -205,30 +208,40 @@ async function answerQuestion<Dimension extends string>(
   return sendPage(request, reply, { body, owner: pages.owner, sumsAreText: form.sumsAreText })
 }
 
-/** A question in the query, or in a body where it is too long for an address. */
+/** A question in the query, or in a body where it is too long for an address. `units` answers what has a `unit`. */
 function register<Dimension extends string>(
   app: FastifyInstance,
   sources: Sources,
   route: RollupRoute<Dimension>,
+  units?: RollupRoute<string>,
 ): void {
   const unanswered = { what: 'query failed', problem: route.unavailable }
+  const answer = (asked: Parameters<typeof answerQuestion>[2]) =>
+    units === undefined || asked.given.unit === undefined
+      ? answerQuestion(sources, route, asked)
+      : answerQuestion(sources, units, asked)
   serveQuestion(app, route.get, unanswered, async (request, reply) =>
-    answerQuestion(sources, route, { given: request.query as GivenParameters, request, reply }),
+    answer({ given: request.query as GivenParameters, request, reply }),
   )
   serveQuestion(app, route.post, unanswered, async (request, reply) => {
     const { given, problems: wrong } = parametersOf(request.body)
     if (wrong.length > 0) return answerProblem(reply, badRequest(wrong.join('; ')))
-    return answerQuestion(sources, route, { given, request, reply })
+    return answer({ given, request, reply })
   })
 }
 
 /** `/v1/usage`: who used what and when. `/v1/outcomes`: how upstreams answered, and how fast. */
 export function registerUsage(app: FastifyInstance, sources: Sources): void {
-  register(app, sources, {
-    get: getUsage,
-    post: askUsage,
-    unavailable: usageUnavailable(noAnswer),
-    rows: 'decisions',
+  const common = { get: getUsage, post: askUsage, unavailable: usageUnavailable(noAnswer), rows: 'decisions' } as const
+  const units: RollupRoute<string> = {
+    ...common,
+    parse: parseUnitQuery,
+    sourceOf: (_reach, query) => unitSource(query),
+    ask: sources.usage.askUnits,
+    askTotals: sources.usage.askUnitTotals,
+  }
+  const usage: RollupRoute<UsageDimension> = {
+    ...common,
     parse: parseUsageQuery,
     sourceOf: usageSource,
     ask: sources.usage.askUsage,
@@ -238,7 +251,8 @@ export function registerUsage(app: FastifyInstance, sources: Sources): void {
       if (state === undefined) throw new Error('the policy was not read yet, so there are no prices')
       return priceRows({ ask: sources.usage.askUsage, policy: state.policy, reach, query }, rows)
     },
-  })
+  }
+  register(app, sources, usage, units)
   register(app, sources, {
     get: getOutcomes,
     post: askOutcomes,
