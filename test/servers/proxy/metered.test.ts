@@ -209,15 +209,15 @@ test('What nothing bounds, or whose answer comes later, is refused before it is 
   const encoded = await post('/v1/chat/completions', 'fay', chat(), { 'content-encoding': 'gzip' })
   const answers = [unbounded, earlier, later, twice, broken, encoded]
   const problems = await Promise.all(
-    answers.map(async (one) => [one.status, ((await one.json()) as { type: string }).type.split(/[/#:]/).at(-1)]),
+    answers.map(async (one) => [one.status, ((await one.json()) as { error: { code: string } }).error.code]),
   )
   expect(problems.map((one) => one.join(' '))).toEqual([
-    '403 unpriced-model',
-    '403 unpriced-model',
-    '403 unmetered-route',
-    '400 cost-unreadable',
-    '400 cost-unreadable',
-    '415 cost-unreadable',
+    '403 unpriced_model',
+    '403 unpriced_model',
+    '403 unmetered_route',
+    '400 cost_unreadable',
+    '400 cost_unreadable',
+    '415 cost_unreadable',
   ])
   expect(supplier.bills.size).toBe(sent)
   await settled('fay', 0)
@@ -234,8 +234,12 @@ test('Of MCP only calls of tools count, and what does not fit is refused', async
 test('A prompt of ten megabytes is held by its bytes, and passed on whole', async () => {
   const body = chat({ messages: [{ role: 'user', content: 'x'.repeat(10_000_000) }] })
   const answer = await post('/v1/chat/completions', 'hal', body)
-  const problem = (await answer.json()) as { type: string; cost: number }
-  expect([answer.status, problem.type.split(/[/#:]/).at(-1)]).toEqual([403, 'cost-exceeds-limit'])
+  const { error } = (await answer.json()) as { error: { code: string } }
+  expect([answer.status, error.code, answer.headers.get('x-should-retry')]).toEqual([
+    403,
+    'cost_exceeds_limit',
+    'false',
+  ])
   const free = await post('/v1/chat/completions', 'rich', body)
   await free.text()
   expect([free.status, billOf(free).input]).toEqual([200, Math.ceil(JSON.stringify(body).length / 5)])

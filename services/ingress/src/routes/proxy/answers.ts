@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
-import type { Refusal } from '@weir/core/limits/refusal.ts'
 import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
-import type { Upstream } from '@weir/policy/policy.ts'
+import type { PresetName } from '@weir/meters/meter.ts'
+import type { Route, Upstream } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import {
   challengeHeader,
@@ -12,8 +12,10 @@ import {
   type ReplySettings,
   setDecisionHeaders,
 } from '../../http/decision-reply.ts'
-import { type OwnBody, ownBodyOf, settingsOf, withOwnStatus } from '../../http/own-refusal.ts'
+import { type OwnBody, ownBodyOf, ownRefusalOf, settingsOf, withOwnStatus } from '../../http/own-refusal.ts'
+import type { PolicyView } from '../../policy-view.ts'
 import type { IncomingRequest } from './proxied-request.ts'
+import { supplierRefusal } from './supplier-refusal.ts'
 
 const noneForHost = 'The policy has no upstream for this host.'
 /** The problem of a host that no upstream answers for. */
@@ -39,15 +41,26 @@ export const upstreamBusy = busy('Too many requests are already waiting for this
 /** The refusal of a body that is read before the decision, while too many of those are. */
 export const bodiesBusy = busy('Too many request bodies are already being read for costs and limits')
 
-/** Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. */
-export function writeProblem(response: ServerResponse, found: Problem, headers: readonly string[]): void {
+/**
+ * Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. On a route
+ * that is metered by `preset` it has the form of that supplier's errors.
+ */
+export function writeProblem(
+  response: ServerResponse,
+  found: Problem,
+  headers: readonly string[],
+  preset?: PresetName,
+): void {
   if (response.headersSent) {
     response.destroy()
     return
   }
-  writeBody(response, found.status, headers, {
-    type: 'application/problem+json',
-    bytes: Buffer.from(JSON.stringify(found)),
+  const waitAt = headers.indexOf('retry-after')
+  const own = supplierRefusal(preset, found, waitAt < 0 ? undefined : Number(headers[waitAt + 1]))
+  const all = own === undefined ? headers : [...headers, 'x-should-retry', `${own.shouldRetry}`]
+  writeBody(response, found.status, all, {
+    type: own === undefined ? 'application/problem+json' : 'application/json',
+    bytes: Buffer.from(JSON.stringify(own?.body ?? found)),
   })
 }
 
@@ -65,22 +78,24 @@ function writeBody(response: ServerResponse, status: number, headers: readonly s
 }
 
 /** Answers a request with a problem, without a decision. */
-export function answerProblem(incoming: IncomingRequest, problem: Problem): void {
+export function answerProblem(incoming: IncomingRequest, problem: Problem, preset?: PresetName): void {
   const headers = startHeaders(incoming, true)
   if (problem.status === 503) headers.push('retry-after', `${busyRetrySeconds}`)
-  writeProblem(incoming.response, problem, headers)
+  writeProblem(incoming.response, problem, headers, preset)
 }
 
 /**
- * Ends a request that was denied and recorded: with an answer, a page for people, or without an answer. `own` is the
- * policy's answer.
+ * Ends a request that was denied and recorded: with an answer, which may be the policy's own, a page for people, or
+ * without an answer.
  */
 export function refuse(
   incoming: IncomingRequest,
   recorded: RecordedDecision,
   settings: ReplySettings,
-  own: Refusal | undefined,
+  view: Pick<PolicyView, 'policy' | 'meterOf'>,
+  route: Route,
 ): void {
+  const own = ownRefusalOf(recorded, route, view.policy)
   const onExceed = onExceedOf(recorded.decision, recorded.limits)
   if (onExceed?.kind === 'drop') {
     hangUp(incoming.response)
@@ -99,7 +114,7 @@ export function refuse(
   const problem = withOwnStatus(denialProblem(target, recorded, settings), own)
   for (const [name, value] of Object.entries(own?.setHeaders ?? {})) headers.push(name, value)
   const body = ownBodyOf(recorded, own)
-  if (body === undefined) writeProblem(incoming.response, problem, headers)
+  if (body === undefined) writeProblem(incoming.response, problem, headers, view.meterOf(route)?.meter.preset)
   else writeBody(incoming.response, problem.status, headers, body)
 }
 

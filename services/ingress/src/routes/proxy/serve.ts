@@ -5,7 +5,6 @@ import type { RecordedDecision } from '@weir/decide/types.ts'
 import type { Caller } from '@weir/identity/caller.ts'
 import { connectionNamed } from '../../http/client-headers.ts'
 import { collector, isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
-import { ownRefusalOf } from '../../http/own-refusal.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import type { Ports } from '../../ports.ts'
@@ -42,7 +41,7 @@ export function createServe(
     const recordedAs = recordedMethod(method)
     const trace = ports.traces?.begin(origin, view.policy)?.startHttp(recordedAs, route.template, startedAt, response)
     const asked = { entryPoint: 'proxy', startedAt, ip, route, method: recordedAs, trace: trace?.decision() } as const
-    const refused = (by: RecordedDecision) => refuse(incoming, by, ports, ownRefusalOf(by, route, view.policy))
+    const refused = (by: RecordedDecision) => refuse(incoming, by, ports, view, route)
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
@@ -55,7 +54,7 @@ export function createServe(
     const reader = view.meterOf(route)
     const isRead = said === 'body' || pointers !== undefined || reader !== undefined
     const read = isRead ? await readBody(incoming, { subject, route, pointers, reader }, bodies) : unread
-    if (isProblem(read)) return answerProblem(incoming, read)
+    if (isProblem(read)) return answerProblem(incoming, read, reader?.meter.preset)
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
     const cost = said === 'body' ? (read.cost ?? 1) : said
     const metering = reader && read.measure && meter(incoming, view, { subject, route }, reader, read.measure)
@@ -80,7 +79,7 @@ export function createServe(
     const chosen = problem ?? choose(view, headers.host, route)
     const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     if (isProblem(chosen)) free?.()
-    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders)
+    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, reader?.meter.preset)
     forward({
       ...incoming,
       ...matched,
