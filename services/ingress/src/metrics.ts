@@ -70,7 +70,7 @@ export function registerMetrics(
 /** Registers what the listeners count: decisions, records, corrections, and the times of answers. */
 export function registerApps(
   register: Registry,
-  { decisionService, settling, metrics: { answers, upstreams } }: Apps,
+  { decisionService, settling, usage, metrics: { answers, upstreams } }: Apps,
   idempotencyRecords: RedisIdempotencyRecords,
   policy: () => Policy,
 ): void {
@@ -116,6 +116,16 @@ export function registerApps(
     weir_corrections_total: {
       help: 'Correction records of settled or refunded decisions',
       read: () => settling.counters.recorded,
+    },
+    weir_metered_exchanges_total: {
+      help: 'Metered requests that ended, by how their units are known',
+      label: 'basis',
+      readAll: () => ({ ...usage.counters }),
+    },
+    weir_hold_exceeded_total: {
+      help: 'Metered requests that used more of a unit than they held',
+      label: 'unit',
+      readAll: () => usage.exceeded,
     },
     weir_corrections_lost_total: {
       help: 'Refunds whose correction record the journal rejected',

@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 
 const supplier = await forFile(startFakeSupplier())
 
-const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy']
+const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon']
 const policy = {
   version: 1,
   limits: {
@@ -221,6 +221,15 @@ test('What nothing bounds, or whose answer comes later, is refused before it is 
   ])
   expect(supplier.bills.size).toBe(sent)
   await settled('fay', 0)
+})
+
+test('A response that used more than was held is counted whole, and counted as such', async () => {
+  const answer = await post('/v1/chat/completions', 'jon', chat({ max_tokens: 5 }), { 'x-output': '4000' })
+  await answer.text()
+  await settled('jon', billOf(answer).tokens)
+  const metrics = await (await fetch(`${ingress.ops}/metrics`)).text()
+  expect(metrics).toMatch(/^weir_hold_exceeded_total\{unit="output_tokens"\} 1$/m)
+  expect(metrics).toMatch(/^weir_metered_exchanges_total\{basis="reported"\} [1-9]/m)
 })
 
 test('Of MCP only calls of tools count, and what does not fit is refused', async () => {

@@ -21,8 +21,10 @@ const drainMs = 2_000
 
 /** Settles what requests through this process held, each until Redis and the journal have it. */
 export class UsageSettler {
-  /** Since the process started: of `lost` what was held stays charged. */
-  readonly counters = { settled: 0, lost: 0 }
+  /** Since the process started, by how their units are known; of `lost` what was held stays charged. */
+  readonly counters = { reported: 0, counted: 0, bound: 0, lost: 0 }
+  /** Exchanges that used more of a unit than they held, by unit: something bounds it wrongly. */
+  readonly exceeded: Record<string, number> = {}
   readonly #settling: Pick<Settling, 'settle'>
   readonly #corrections: Corrections
   readonly #open = new Set<Promise<void>>()
@@ -42,9 +44,17 @@ export class UsageSettler {
     this.#open.add(done)
     try {
       await done
-      this.counters.settled += 1
+      this.counters[usage.basis] += 1
+      this.#countExceeded(charged, usage)
     } finally {
       this.#open.delete(done)
+    }
+  }
+
+  #countExceeded({ request }: ChargedDecision, { units }: Usage): void {
+    for (const [unit, used] of units) {
+      const held = request.units?.get(unit)
+      if (held !== undefined && used > held) this.exceeded[unit] = (this.exceeded[unit] ?? 0) + 1
     }
   }
 
