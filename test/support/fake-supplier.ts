@@ -55,6 +55,8 @@ export async function startFakeSupplier() {
   return {
     url: `http://127.0.0.1:${port}`,
     bills,
+    /** Breaks off what is on its way. */
+    cut: () => server.closeAllConnections(),
     /** Streams that wait; `resume` lets them go on. */
     paused,
     close: async () => {

@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto'
+import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
+import { expect, it } from 'vitest'
+import { type Fault, strikeUntil } from '../support/failure/faults.ts'
+import { weirAudit } from '../support/failure/hand-damage.ts'
+import { type Stack, startStack } from '../support/failure/stack.ts'
+import { untilRestored } from '../support/failure/until-restored.ts'
+import { untilSettled } from '../support/failure/until-settled.ts'
+import { startFakeSupplier } from '../support/fake-supplier.ts'
+import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
+
+const minutes = Number(process.env.WEIR_TEST_MINUTES ?? '1')
+const names = Array.from({ length: 12 }, (_, at) => `bill-${at}`)
+const workers = 40
+const sizes = { many: 1_000_000_000, few: 200_000 * minutes }
+const planOf = (at: number) => (at % 2 === 0 ? 'many' : 'few')
+
+const policyFor = (url: string) => {
+  const tokens = { algorithm: 'fixed_window', period: 'month', unit: 'tokens', onUnavailable: 'deny' }
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+  return JSON.stringify({
+    version: 1,
+    plans: { many: { limits: ['many'] }, few: { limits: ['few'] } },
+    limits: { many: { ...tokens, size: sizes.many }, few: { ...tokens, size: sizes.few } },
+    meters: {
+      chat: { preset: 'openai', unsaid: 'hold' },
+      messages: { preset: 'anthropic', unsaid: 'hold', drain: true },
+    },
+    upstreams: { supplier: { url, hosts: ['*'], timeout: '1m' } },
+    routes: [
+      { match: 'POST /v1/chat/completions', meter: 'chat' },
+      { match: 'POST /v1/messages', meter: 'messages' },
+    ],
+    subjects: Object.fromEntries(
+      names.map((name, at) => [name, { plan: planOf(at), keys: [{ sha256: sha256(name) }] }]),
+    ),
+  })
+}
+
+const answered = { passed: 0, refused: 0, unavailable: 0, left: 0, broken: 0 }
+
+/** One exchange of any kind; some clients hang up before its end. */
+async function exchange(door: string, random: SeededRandom): Promise<void> {
+  const leaving = new AbortController()
+  const isStream = random.oneIn(2)
+  const hasUsage = !random.oneIn(4)
+  const most = random.integer(1, 60)
+  const body = {
+    model: random.pick(['large', 'small']),
+    max_tokens: most,
+    messages: [{ role: 'user', content: 'word '.repeat(random.integer(1, 200)) }],
+    ...(isStream && { stream: true, ...(hasUsage && { stream_options: { include_usage: true } }) }),
+  }
+  const headers = {
+    'x-api-key': names[random.integer(0, names.length - 1)] ?? '',
+    'content-type': 'application/json',
+    'x-output': `${random.integer(0, most)}`,
+    ...(random.oneIn(20) && { 'x-fail': '503' }),
+  }
+  const path = random.pick(['/v1/chat/completions', '/v1/messages'])
+  const init = { method: 'POST', headers, body: JSON.stringify(body), signal: leaving.signal }
+  try {
+    const answer = await fetch(`${door}${path}`, init)
+    if (random.oneIn(10)) {
+      answered.left += 1
+      leaving.abort()
+    } else await answer.arrayBuffer()
+    if (answer.status === 200) answered.passed += 1
+    else if (answer.status === 429) answered.refused += 1
+    else answered.unavailable += 1
+  } catch {
+    answered.broken += 1
+  }
+}
+
+interface Booked {
+  readonly id: string
+  readonly subject: string
+  readonly held: string
+  readonly settlements: string
+  readonly basis: string
+  readonly input: string
+  readonly output: string
+  readonly tokens: string
+}
+
+/** Each admission with what it held, and its settlement. */
+const bookedQuery = `SELECT toString(d.id) AS id, d.subject AS subject, toString(d.held['tokens']) AS held, toString(c.n) AS settlements, c.basis AS basis,
+    toString(c.units['input_tokens']) AS input, toString(c.units['output_tokens']) AS output, toString(c.units['tokens']) AS tokens
+  FROM weir.decisions AS d
+  LEFT JOIN (SELECT corrects AS id, count() AS n, any(basis) AS basis, any(units) AS units FROM weir.decisions WHERE count = 0 GROUP BY id) AS c ON c.id = d.id
+  WHERE d.count > 0 AND d.outcome = 'allow'`
+
+async function readBooks({ addresses }: Stack): Promise<readonly Booked[]> {
+  const clickhouse = connectClickhouse(addresses.clickhouse, 'failure-suite', 60_000)
+  try {
+    return await readRows<Booked>(clickhouse, bookedQuery)
+  } finally {
+    await clickhouse.close()
+  }
+}
+
+async function playAndCompare(ms: number, faults: readonly [Fault, ...Fault[]]): Promise<void> {
+  const random = createSeededRandom()
+  const supplier = await startFakeSupplier()
+  const stack = await startStack({ policy: policyFor(supplier.url), ingress: 2, oneOfEach: true })
+  try {
+    await untilRestored(stack)
+    const door = `http://127.0.0.1:${stack.ports.ingress}`
+    const endMs = performance.now() + ms
+    const work = async () => {
+      while (performance.now() < endMs) await exchange(door, random)
+    }
+    const [struck] = await Promise.all([
+      strikeUntil(endMs, { stack, upstream: supplier, cluster: undefined }, faults, random),
+      ...Array.from({ length: workers }, work),
+    ])
+    await untilSettled(stack)
+    const tell = (text: string) => process.stdout.write(`  seed ${random.seed}: ${text}\n`)
+    tell(`struck: ${struck.map(({ what }) => what).join(' ')}`)
+    tell(JSON.stringify(answered))
+    const booked = new Map<string, Booked[]>()
+    for (const row of await readBooks(stack)) booked.set(row.id, [...(booked.get(row.id) ?? []), row])
+    const count = { reported: 0, bound: 0, held: 0 }
+    const billed = new Map<string, number>()
+    const wrong: string[] = []
+    for (const [id, bill] of supplier.bills) {
+      const [row, ...more] = booked.get(id) ?? []
+      const tokens = bill.input_tokens + bill.output_tokens
+      if (row === undefined || more.length > 0 || Number(row.settlements) > 1) {
+        wrong.push(`${id}: ${more.length + (row === undefined ? 0 : 1)} decisions, ${row?.settlements} settlements`)
+        continue
+      }
+      billed.set(row.subject, (billed.get(row.subject) ?? 0) + tokens)
+      if (row.settlements === '0') count.held += 1
+      else if (row.basis === 'reported') count.reported += 1
+      else count.bound += 1
+      const isEqual = Number(row.input) === bill.input_tokens && Number(row.output) === bill.output_tokens
+      const isKept = row.settlements === '0' || (row.basis === 'bound' && row.tokens === row.held)
+      if (tokens > Number(row.held) || (row.basis === 'reported' ? !isEqual : !isKept))
+        wrong.push(`${id}: billed ${tokens}, ${JSON.stringify(row)}`)
+    }
+    tell(`${supplier.bills.size} bills: ${JSON.stringify(count)}`)
+    expect(wrong).toEqual([])
+    // What was held and never settled stays charged: nobody gets more than there is, whoever was killed.
+    const above = names.filter((name, at) => (billed.get(name) ?? 0) > sizes[planOf(at)])
+    const most = Math.max(...names.map((name, at) => (planOf(at) === 'few' ? (billed.get(name) ?? 0) : 0)))
+    tell(`at most ${most} of ${sizes.few} tokens billed`)
+    expect([above, count.reported > 0, answered.refused > 0]).toEqual([[], true, true])
+    if (!struck.some(({ what }) => what === 'kill')) expect(count.held).toBe(0)
+    expect((await weirAudit(stack)).findings).toEqual([])
+  } finally {
+    await stack.close()
+    await supplier.close()
+  }
+}
+
+it(
+  'whatever is killed, stopped or breaks off: each exchange that the supplier bills is in the books once, with what it billed or at most what it held, and nobody is billed more than there is',
+  () => playAndCompare(minutes * 60_000, ['kill', 'stop', 'kafka', 'clickhouse', 'upstream', 'none']),
+  3_600_000,
+)
