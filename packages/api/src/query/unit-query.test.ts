@@ -52,6 +52,10 @@ test.each<[Given, string]>([
     { unit: 'cost' },
     'unit must be the name of a unit, such as tokens, but is "cost"; usage without unit sums costs and requests',
   ],
+  [
+    Object.fromEntries(Array.from({ length: 9 }, (_, at) => [`dimension.d${at}`, 'v'])),
+    '9 labels are named; at most 8 are taken',
+  ],
   [{ 'dimension.model': 'x'.repeat(513) }, 'a value of dimension.model is longer than 512 bytes'],
 ])('What a question about units cannot have is named: %j', (given, problem) => {
   expect(problemsOf(given)).toEqual([problem])

@@ -7,6 +7,8 @@ import { type AskedAt, type ParsedQuery, parseQuery, type RollupQuery } from './
 /** A query of usage by unit. `only.unit` has its units; a column is one of `unitDimensions`, or `dimension.NAME`. */
 export type UnitQuery = RollupQuery<string>
 
+/** As many as a decision has. */
+const labelsMax = 8
 const isLabel = (name: string) => new RegExp(`^${labelPattern}$`).test(name)
 const withoutNot = (name: string) => name.replace(/^not_/, '')
 /** Parameters of usage that its rollup of units does not know. */
@@ -43,6 +45,7 @@ export function parseUnitQuery(given: GivenParameters, at: AskedAt): ParsedQuery
   }
   const named = [...Object.keys(given).map(withoutNot), ...listOf(given.by).join().split(',')]
   const labels = [...new Set(named.filter(isLabel))]
+  if (labels.length > labelsMax) problems.push(`${labels.length} labels are named; at most ${labelsMax} are taken`)
   const asked = Object.fromEntries(Object.entries(given).filter((entry) => !isForeign(entry)))
   const askable = {
     dimensions: [...unitDimensions, ...labels],

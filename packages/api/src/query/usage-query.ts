@@ -61,8 +61,8 @@ interface Askable<Dimension extends string> {
   readonly parameters: TProperties
   /** What `dimensions` are in messages; by default they themselves. */
   readonly shownAs?: readonly string[]
-  /** The sum that a ranking and a comparison are about unless they name another one. */
-  readonly amount: 'cost' | 'quantity'
+  /** The sum that a ranking and a comparison are about unless they name another one; `cost` by default. */
+  readonly amount?: 'cost' | 'quantity'
 }
 
 const dayMs = 86_400_000
@@ -119,7 +119,7 @@ export interface AskedAt {
  * those that are known already.
  */
 export function parseQuery<Dimension extends string>(
-  { dimensions, rawDimensions, parameters, hasMinutes, shownAs = dimensions, amount }: Askable<Dimension>,
+  { dimensions, rawDimensions, parameters, hasMinutes, shownAs = dimensions, amount = 'cost' }: Askable<Dimension>,
   given: GivenParameters,
   { nowMs, isNarrow = false, calendar }: AskedAt,
   known: readonly string[] = [],
@@ -183,14 +183,6 @@ export function parseQuery<Dimension extends string>(
 /** A query of usage: who used what, when. */
 export type UsageQuery = RollupQuery<UsageDimension>
 
-const usageAskable = {
-  dimensions: usageDimensions,
-  rawDimensions,
-  hasMinutes: true,
-  amount: 'cost',
-  parameters: costParameters,
-} as const
-
 /** Reads a query of usage from query parameters. */
 export function parseUsageQuery(given: GivenParameters, at: AskedAt): ParsedQuery<UsageDimension> {
   const isOfUnits = (name: string) => /^(?:not_)?(?:unit|basis|meter|model|dimension\..*)$/.test(name)
@@ -201,7 +193,8 @@ export function parseUsageQuery(given: GivenParameters, at: AskedAt): ParsedQuer
     isOfUnits(name.replace('by=', '')),
   )
   const known = ofUnits.map((name) => `${name} needs unit`)
-  return parseQuery(usageAskable, asked, at, known)
+  const askable = { dimensions: usageDimensions, rawDimensions, parameters: costParameters, hasMinutes: true }
+  return parseQuery(askable, asked, at, known)
 }
 
 /** A query of outcomes: how upstreams answered whom, when. */
@@ -210,13 +203,7 @@ export type OutcomeQuery = RollupQuery<OutcomeDimension>
 /** Reads a query of outcomes from query parameters. */
 export const parseOutcomeQuery = (given: GivenParameters, at: AskedAt): ParsedQuery<OutcomeDimension> =>
   parseQuery(
-    {
-      dimensions: outcomeDimensions,
-      rawDimensions: [],
-      parameters: outcomeParameters,
-      hasMinutes: false,
-      amount: 'cost',
-    },
+    { dimensions: outcomeDimensions, rawDimensions: [], parameters: outcomeParameters, hasMinutes: false },
     given,
     at,
   )
