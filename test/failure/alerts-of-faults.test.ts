@@ -193,7 +193,7 @@ const faults: Readonly<Record<string, () => Promise<() => unknown>>> = {
   },
   'Kafka is stopped': stopped('kafka'),
   'ClickHouse is stopped': stopped('clickhouse'),
-  'an endpoint is dead': async () => {
+  'an endpoint is down': async () => {
     closeEndpoint(dying)
     return async () => {
       dying = await openEndpoint(dyingPort)
@@ -205,6 +205,7 @@ test.each(Object.entries(faults))(
   '%s: exactly the alerts that the runbook names fire, and all end when it is over',
   async (fault, strike) => {
     const row = told.find(({ cells }) => cells[0] === fault)
+    expect(row, 'docs/runbook.md has a row').toBeDefined()
     await untilNone(120_000)
     const startSeconds = Date.now() / 1_000
     const end = await strike()

@@ -142,7 +142,7 @@ async function playAndCompare(ms: number, faults: readonly [Fault, ...Fault[]]):
     }
     tell(`${supplier.bills.size} bills: ${JSON.stringify(count)}`)
     expect(wrong).toEqual([])
-    // What was held and never settled stays charged: nobody gets more than there is, whoever was killed.
+    // What was held and never settled stays charged: nobody gets more than there is, whatever was killed.
     const above = names.filter((name, at) => (billed.get(name) ?? 0) > sizes[planOf(at)])
     const most = Math.max(...names.map((name, at) => (planOf(at) === 'few' ? (billed.get(name) ?? 0) : 0)))
     tell(`at most ${most} of ${sizes.few} tokens billed`)

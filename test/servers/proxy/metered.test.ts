@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 
 const supplier = await forFile(startFakeSupplier())
 
-const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon']
+const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim']
 const policy = {
   version: 1,
   limits: {
@@ -40,6 +40,7 @@ const policy = {
     { match: 'POST /v1/messages', meter: 'anthropic' },
     { match: 'POST /v1/messages/count_tokens', meter: 'none' },
     { match: 'POST /mcp', meter: 'mcp' },
+    { match: 'POST /mcp/refunded', meter: 'mcp', refundOn: [503] },
     { match: 'POST /v1/chat/refunded', meter: 'chat', cost: 5, refundOn: [503] },
   ],
   subjects: {
@@ -227,9 +228,9 @@ test('A response that used more than was held is counted whole, and counted as s
   const answer = await post('/v1/chat/completions', 'jon', chat({ max_tokens: 5 }), { 'x-output': '4000' })
   await answer.text()
   await settled('jon', billOf(answer).tokens)
-  const metrics = await (await fetch(`${ingress.ops}/metrics`)).text()
-  expect(metrics).toMatch(/^weir_hold_exceeded_total\{unit="output_tokens"\} 1$/m)
-  expect(metrics).toMatch(/^weir_metered_exchanges_total\{basis="reported"\} [1-9]/m)
+  const readMetrics = async () => (await fetch(`${ingress.ops}/metrics`)).text()
+  await until(async () => /^weir_hold_exceeded_total\{unit="output_tokens"\} 1$/m.test(await readMetrics()))
+  expect(await readMetrics()).toMatch(/^weir_metered_exchanges_total\{basis="reported"\} [1-9]/m)
 })
 
 test('Of MCP only calls of tools count, and what does not fit is refused', async () => {
@@ -238,6 +239,25 @@ test('Of MCP only calls of tools count, and what does not fit is refused', async
     expect([method, (await call(method)).status]).toEqual([method, 200])
   }
   expect((await call('tools/call')).status).toBe(429)
+  // What is known when it is decided is recorded once.
+  const isMcp = ({ meter, outcome }: { readonly meter?: string; readonly outcome: string }) =>
+    meter === 'mcp' && outcome === 'allow'
+  const found = await readDecisions(stack.kafka, isMcp, (all) => all.length === 6)
+  expect(found.map(({ units, dims, basis }) => [units?.calls, dims?.tool, basis]).toSorted()).toEqual([
+    [0, undefined, 'reported'],
+    [0, undefined, 'reported'],
+    [0, undefined, 'reported'],
+    [1, 'search', 'reported'],
+    [1, 'search', 'reported'],
+    [1, 'search', 'reported'],
+  ])
+})
+
+test('What a failed upstream used of units that are known before is given back too', async () => {
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search' } }
+  const answer = await post('/mcp/refunded', 'kim', call, { 'x-fail': '503' })
+  const { decision, settlement } = await records(idOf(answer))
+  expect([decision?.units, settlement?.units, settlement?.adjustment]).toEqual([{ calls: 1 }, { calls: -1 }, -1])
 })
 
 test('A prompt of ten megabytes is held by its bytes, and passed on whole', async () => {

@@ -157,14 +157,15 @@ export class Settling {
       }
       return
     }
-    if (request.cost === 0) return
+    if (request.cost === 0 && request.units === undefined) return
     const isCharged = decision.charged === 'yes'
     const charge = chargeWithoutSlots(request, decision)
     const hasNone = chargedLimits(request, charge).length === 0
     const isBack = isCharged && (hasNone || (await this.#parts.store.refund(request, charge)))
     const charged = isBack ? 'no' : isCharged ? 'unknown' : decision.charged
     const adjustment = -request.cost
-    this.#parts.corrections.record({ decisionId: id, subject, context, adjustment, charged, limits: [] })
+    const units = request.units && Object.fromEntries([...request.units].map(([unit, used]) => [unit, -used]))
+    this.#parts.corrections.record({ decisionId: id, subject, context, adjustment, charged, limits: [], units })
   }
 }
 

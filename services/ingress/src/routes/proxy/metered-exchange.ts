@@ -53,9 +53,10 @@ export class MeteredExchange {
   }
 }
 
-/** Undefined for a request that nothing measures, or whose decision has no record. */
+/** Undefined for a request whose use is known when it is decided, or whose decision has no record. */
 export const meteredExchange = (
   reader: MeterReader | undefined,
   measure: RequestMeasure | undefined,
   charged: ChargedDecision | undefined,
-): MeteredExchange | undefined => reader && measure && charged && new MeteredExchange(reader, measure, charged)
+): MeteredExchange | undefined =>
+  reader?.readsAnswer && measure && charged ? new MeteredExchange(reader, measure, charged) : undefined
