@@ -15,16 +15,20 @@ const policy = {
     'calls-month': { algorithm: 'fixed_window', size: 100_000, period: 'month', unit: 'requests' },
     units: { algorithm: 'fixed_window', size: 1_000_000, window: '7d' },
     'in-flight': { algorithm: 'concurrency', size: 2 },
+    'some-month': { algorithm: 'fixed_window', size: 1_000, period: 'month', unit: 'tokens', hold: 100 },
+    'none-week': { algorithm: 'fixed_window', size: 1_000, window: '7d', unit: 'tokens', hold: 'none' },
   },
   plans: {
     ai: { limits: ['tokens-month', 'tokens-minute', 'calls-month', 'units'] },
     slots: { limits: ['in-flight'] },
+    less: { limits: ['some-month', 'none-week'] },
   },
   subjects: {
     ...Object.fromEntries(
       ['ann', 'ben', 'walk'].map((name) => [name, { plan: 'ai', keys: [{ sha256: sha256(name) }] }]),
     ),
     slots: { plan: 'slots' },
+    less: { plan: 'less' },
   },
   tokens: { gate: { sha256: sha256('gate'), scopes: ['check'] } },
 }
@@ -166,4 +170,20 @@ test('Over random holds by two processes no count is above its size, and in the 
   expect(month(await peek('walk'))).toEqual([used.settled, 1_000 - used.settled - used.open])
   const bytes = await redis.getBuffer('weir:1:{walk}:tokens-month')
   expect(bytes?.readDoubleBE(9)).toBe(used.settled + used.open)
+})
+
+test('A limit that holds less than a request may use admits more of them, and settles each to what it used', async () => {
+  const standing = ({ limits }: Answer) => limits.map(({ used, remaining }) => [used, remaining])
+  const three = [await hold('less', 400), await hold('less', 400), await hold('less', 60)]
+  expect(standing(await peek('less'))).toEqual([
+    [0, 1_000 - 100 - 100 - 60],
+    [3, 997],
+  ])
+  for (const { id } of three) await post('settle', { subject: 'less', id, units: { tokens: 400 } })
+  // Above the size by what was open, and nothing more: the next one is refused.
+  expect(standing(await peek('less'))).toEqual([
+    [1_200, 0],
+    [1_200, 0],
+  ])
+  expect((await hold('less', 1)).allowed).toBe(false)
 })

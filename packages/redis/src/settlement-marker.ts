@@ -116,10 +116,10 @@ export function settledUnits({ text: { units: held } }: Marker, units: Units | u
 }
 
 /** What is changed of the count of a limit; see lua/scripts/settle.lua. */
-export function changeOf([, , , definition, kind]: SettlementLimit, marker: Marker, by: SettledBy) {
+export function changeOf([, , , definition, kind, charged]: SettlementLimit, marker: Marker, by: SettledBy) {
   if (kind === 2) return [1, 0, slotsUsOf(marker)]
   if (typeof kind !== 'string') return by.cost - marker.cost
-  const [held, used] = [marker.text.units?.[kind] ?? 0, by.units?.[kind] ?? 0]
+  const [held, used] = [charged ?? marker.text.units?.[kind] ?? 0, by.units?.[kind] ?? 0]
   return isHeld(definition) ? [held, used] : used - held
 }
 
@@ -138,9 +138,9 @@ export function renewedMarker(marker: Marker, nowUs: number, lastMs: number) {
   const head = Buffer.from(marker.bytes.subarray(0, headBytes))
   head.writeDoubleBE(untilMs, 2)
   const holdMs = untilMs - atMs
-  const changes = limits.map(([, , , definition, kind]) => {
+  const changes = limits.map(([, , , definition, kind, charged]) => {
     if (kind === 2) return [1, 1, slotsUsOf(marker), nowUs]
-    const held = typeof kind === 'string' && isHeld(definition) ? (text.units?.[kind] ?? 0) : 0
+    const held = typeof kind === 'string' && isHeld(definition) ? (charged ?? text.units?.[kind] ?? 0) : 0
     return held === 0 ? 0 : [held, held, atUs, atUs, holdMs]
   })
   const kept = text.limits.map(([name, size, key, definition, ...kind]): SettlementLimit => {

@@ -92,10 +92,11 @@ export type Units = ReadonlyMap<string, number>
 export const unitsPerRequestMax = 16
 
 /** Units that a request takes from one of its limits. */
-export function costOf({ override, unit }: Limit, { cost, units }: Pick<LimitRequest, 'cost' | 'units'>): number {
+export function costOf({ override, unit, hold }: Limit, { cost, units }: Pick<LimitRequest, 'cost' | 'units'>): number {
   if (override !== undefined) return override.cost
   if (unit === undefined) return cost
-  return unit === 'requests' ? 1 : (units?.get(unit) ?? 0)
+  const most = unit === 'requests' ? 1 : (units?.get(unit) ?? 0)
+  return hold === undefined ? most : Math.min(most, hold)
 }
 
 /** Whether its limits take different units of a request. */

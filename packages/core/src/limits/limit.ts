@@ -98,6 +98,8 @@ export interface Limit {
    * callers name, such as `tokens`.
    */
   readonly unit?: string
+  /** Most units of a request that it holds until the request is settled; absent for all that it may use. */
+  readonly hold?: number
   /** Never empty. */
   readonly by: readonly ScopePart[]
   /** `plan`: for subjects whose plan names it. `all`: for everybody, above every plan. */

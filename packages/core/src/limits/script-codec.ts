@@ -104,7 +104,8 @@ function positionOf(positions: Map<string, number>, text: string): number {
 
 /**
  * A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the
- * script, and 1 if its count is not to be corrected, 2 if it gives its slot back, or the unit that it counts.
+ * script, and 1 if its count is not to be corrected, 2 if it gives its slot back, or the unit that it counts, with what
+ * it was charged if that is less than what is held of the unit.
  */
 export type SettlementLimit = readonly [
   name: string,
@@ -112,6 +113,7 @@ export type SettlementLimit = readonly [
   key: string,
   definition: string,
   kind?: 1 | 2 | string,
+  charged?: number,
 ]
 
 /**
@@ -180,7 +182,8 @@ class CallWriter {
       const kept = [limit.name, limit.capacity, key, this.#definition(limit, request)] as const
       if (countsInFlight(limit)) return [...kept, request.slots?.taken === undefined ? 2 : 1]
       if (limit.unit === 'requests' || (isOwn === true && !isOfOneSubject(limit.by))) return [...kept, 1]
-      return limit.unit === undefined ? kept : [...kept, limit.unit]
+      if (limit.unit === undefined) return kept
+      return limit.hold === undefined ? [...kept, limit.unit] : [...kept, limit.unit, costOf(limit, request)]
     })
     const cost = hasCosts(request) ? request.cost : undefined
     const units = request.units && Object.fromEntries(request.units)

@@ -46,6 +46,19 @@ const otherNames = new Map([
   ['inflight', 'write concurrency'],
 ])
 
+/** Undefined for all that a request may use. */
+const hold: t.ValueType<{ readonly most: number | undefined }> = {
+  schema: { oneOf: [{ enum: ['bound', 'none'] }, { type: 'integer', minimum: 1, maximum: unitsMax }] },
+  read(reader, at) {
+    if (typeof reader.scalar(at) === 'number') {
+      const most = reader.integer(at, 1, unitsMax)
+      return most === undefined ? undefined : { most }
+    }
+    const word = reader.oneOf(at, ['bound', 'none'])
+    return word === undefined ? undefined : { most: word === 'none' ? 1 : undefined }
+  },
+}
+
 const members = {
   algorithm: t.required('docs/limits.md compares the algorithms.', t.oneOf(algorithms, otherNames)),
   ...settingMembers,
@@ -64,6 +77,10 @@ const members = {
       'cost, requests, or a name of up to 64 characters from a-z, 0-9 and _',
       new RegExp(`^(?:cost|requests)$|${unitPattern}`),
     ),
+  ),
+  hold: t.optional(
+    'What a request holds of the unit until it is settled: `bound`, all that it may use; a number, at most so much; `none`, one unit. Default: bound.',
+    hold,
   ),
   by: t.withDefault('What gets a separate count. Default: [subject].', scopes, [{ kind: 'subject' }]),
   applies: t.withDefault('all: applies to every subject, in addition to its plan.', t.oneOf(['plan', 'all']), 'plan'),
@@ -235,6 +252,8 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
   const unit = isOfSlots ? 'requests' : values.unit === 'cost' ? undefined : values.unit
   if (lease > 0 && unit !== undefined && !isOfSlots)
     reader.refuseKey(fields, 'lease', `conflicts with \`unit: ${unit}\``)
+  if (unit === undefined || unit === 'requests')
+    reader.refuseKey(fields, 'hold', 'needs a `unit` of which a request says how much it may use, such as tokens')
   if (exceed !== undefined) checkOnExceed(reader, fields, exceed)
   if (reader.problemCount > before || algorithm === undefined || span === undefined) return undefined
   if (applies === undefined || settings === undefined || exceed === undefined) return undefined
@@ -251,7 +270,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, refer
     ...(values.record === 'plain' ? { record: 'plain' as const } : {}),
     ...(values.forecast === true ? { forecast: true as const } : {}),
     ...refusalsOf(reader, fields, values),
-    ...definedFields({ unit, title: values.title, about: values.about }),
+    ...definedFields({ unit, hold: values.hold?.most, title: values.title, about: values.about }),
     ...(plans.length === 0 ? {} : { plans: plans.map(({ value }) => value) }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }

@@ -46,11 +46,15 @@ export function createMeter({ clock, environment = {} }: Pick<Ports, 'clock' | '
     const { preset, readsAnswer } = reader
     const { most, isDeferred, isUnbounded } = measure
     if (isDeferred || protocol !== undefined) return { problem: unmetered }
+    const units = new Map(most)
     const isMissing = ({ unit = '' }: Limit) => preset?.units.includes(unit) === true && !most.has(unit)
-    if (isUnbounded && view.resolveLimits(subject, route).some(isMissing)) return { problem: unbounded }
+    for (const { unit = '', hold } of isUnbounded ? view.resolveLimits(subject, route).filter(isMissing) : []) {
+      if (hold === undefined) return { problem: unbounded }
+      units.set(unit, Math.max(units.get(unit) ?? 0, hold))
+    }
     const dims = Object.fromEntries(dimensions.bounded(reader, measure.dimensions, clock.nowMs()))
     const settleMs = readsAnswer ? (chosen.upstream.maxDurationMs ?? exchangeMsMax) : undefined
-    return { use: { units: most, settleMs, meter: reader.meter.name, dims } }
+    return { use: { units, settleMs, meter: reader.meter.name, dims } }
   }
   return { choose, meter }
 }
