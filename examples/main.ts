@@ -10,7 +10,7 @@ type Start = (weir: RunningWeir) => Promise<void>
 const examples: Readonly<Record<string, () => Promise<{ start: Start }>>> = {
   nginx: () => import('./nginx/start.ts'),
   fastify: () => import('./fastify/start.ts'),
-  'llm-tokens': () => import('./llm-tokens/start.ts'),
+  'ai-gateway': () => import('./ai-gateway/start.ts'),
   otp: () => import('./otp/start.ts'),
   prepaid: () => import('./prepaid/start.ts'),
   'alerts-python': () => import('./alerts-python/start.ts'),

@@ -25,6 +25,7 @@ const credentialsEnd = () => new Date(Date.now() + 12 * 3_600_000).toISOString()
 interface Parts {
   readonly identity?: { readonly trustedProxies: readonly string[] }
   readonly limits?: Readonly<Record<string, object>>
+  readonly upstreams?: Readonly<Record<string, object>>
   readonly plans?: Readonly<Record<string, object>>
   readonly routes?: readonly { readonly match: string }[]
 }
@@ -34,6 +35,8 @@ interface Parts {
  * was decided stays counted.
  */
 export class RunningWeir {
+  /** The ingress, in front of upstreams. */
+  readonly proxy: string
   /** Where applications and gateways ask. */
   readonly api: string
   /** The console's page and the admin API. */
@@ -48,12 +51,13 @@ export class RunningWeir {
 
   /** Throws CONFIG_INVALID where no `weir up` has run on the data directory. */
   constructor(dataDir: string, context: CommandContext) {
-    const read = (name: 'api' | 'console' | 'kafka' | 'adminToken') => {
+    const read = (name: 'ingress' | 'api' | 'console' | 'kafka' | 'adminToken') => {
       const found = readStateFile(dataDir, name)
       if (found !== undefined) return found
       const what = `No Weir runs on ${dataDir}. Run npm start in another terminal, or name its directory with --data DIR.`
       throw new WeirError('CONFIG_INVALID', what)
     }
+    this.proxy = read('ingress')
     this.api = read('api')
     this.console = read('console')
     this.kafka = read('kafka')
@@ -103,13 +107,16 @@ export class RunningWeir {
     await this.ask(`PUT ${path}`, body)
   }
 
-  /** Puts `examples/NAME/weir.yaml` in force beside the rest of the policy. */
-  async addPolicy(example: string): Promise<void> {
+  /** Puts `examples/NAME/weir.yaml` in force beside the rest of the policy; of upstreams with what only a run knows. */
+  async addPolicy(example: string, more: Readonly<Record<string, object>> = {}): Promise<void> {
     const file = `examples/${example}/weir.yaml`
-    const { identity, limits = {}, plans = {}, routes = [] }: Parts = parse(await readFile(inProject(file), 'utf8'))
+    const parts: Parts = parse(await readFile(inProject(file), 'utf8'))
+    const { identity, limits = {}, plans = {}, upstreams = {}, routes = [] } = parts
     if (identity !== undefined) await this.#trustProxies(identity.trustedProxies)
     for (const [name, body] of Object.entries(limits)) await this.#put(`/v1/limits/${name}`, body)
     for (const [name, body] of Object.entries(plans)) await this.#put(`/v1/plans/${name}`, body)
+    for (const [name, body] of Object.entries(upstreams))
+      await this.#put(`/v1/upstreams/${name}`, { ...body, ...more[name] })
     for (const route of routes) await this.#put(`/v1/routes/${encodeURIComponent(route.match)}`, route)
     this.say(`In force for now: ${file}`)
   }
@@ -169,6 +176,13 @@ export class RunningWeir {
     if (found === undefined)
       throw new WeirError('CONSOLE_UNAVAILABLE', `After ${deadlineMs / 1_000} s it is not so: ${what}`)
     return found
+  }
+
+  /** What is counted of a subject's unit. */
+  async unitsOf(subject: string, unit: string): Promise<number> {
+    const question = `GET /v1/usage?step=total&subject=${subject}&unit=${unit}`
+    const { totals } = await this.ask<{ totals?: { quantity: number } }>(question)
+    return totals?.quantity ?? 0
   }
 
   /** Waits until so much of a subject is counted. */
