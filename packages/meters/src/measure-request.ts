@@ -19,6 +19,8 @@ export interface RequestMeasure {
   readonly isUnbounded: boolean
   /** Its answer comes in another exchange. */
   readonly isDeferred: boolean
+  /** It is to be asked for its usage, as the meter says. */
+  readonly asksForUsage?: boolean
   /** As written, by the names of dimensions. */
   readonly dimensions: ReadonlyMap<string, string>
   readonly bytes: number
@@ -79,7 +81,8 @@ export class RequestMeter {
     const dimensions = new Map(Object.entries(found?.dimensions ?? {}))
     for (const [name, dimension] of meter.dimensions) dimensions.set(name, this.#value(dimension))
     const isUnbounded = found !== undefined && found.most === undefined
-    return { most, isUnbounded, isDeferred: found?.isDeferred === true, dimensions, bytes }
+    const asksForUsage = meter.includeUsage && found?.lacksUsage === true
+    return { most, isUnbounded, isDeferred: found?.isDeferred === true, asksForUsage, dimensions, bytes }
   }
 
   /** A number; NaN for what is there and is none; undefined for what is not there. */

@@ -50,6 +50,8 @@ export interface Meter {
   readonly context: number | undefined
   /** Bytes of a prompt a token: 1 is a proof, more a guess. */
   readonly promptRatio: number
+  /** Asks for the usage of a streamed chat, and keeps the event that says it from a client that did not ask. */
+  readonly includeUsage: boolean
   /** Reads an answer to its end whose client has gone. */
   readonly drain: boolean
   /** What an answer without usage counts as: what was seen of it, or all that was held. */
@@ -64,6 +66,7 @@ export const meterDefaults: Omit<Meter, 'name'> = {
   maxOutput: undefined,
   context: undefined,
   promptRatio: 1,
+  includeUsage: false,
   drain: false,
   unsaid: 'count',
 }

@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 
 const supplier = await forFile(startFakeSupplier())
 
-const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim']
+const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim', 'lea']
 const policy = {
   version: 1,
   limits: {
@@ -26,6 +26,7 @@ const policy = {
   meters: {
     chat: { preset: 'openai', maxOutput: 1_000 },
     held: { preset: 'openai', maxOutput: 1_000, unsaid: 'hold' },
+    usage: { preset: 'openai', includeUsage: true },
     drained: { preset: 'openai', maxOutput: 1_000, drain: true },
     render: {
       units: { seconds: { before: { from: 'json:/duration', default: 60 }, after: 'header:x-render-seconds' } },
@@ -36,6 +37,7 @@ const policy = {
     { match: 'POST /v1/chat/completions', meter: 'chat' },
     { match: 'POST /v1/chat/held', meter: 'held' },
     { match: 'POST /v1/chat/drained', meter: 'drained' },
+    { match: 'POST /v1/chat/usage', meter: 'usage' },
     { match: 'POST /v1/responses', meter: 'openai' },
     { match: 'POST /v1/messages', meter: 'anthropic' },
     { match: 'POST /v1/messages/count_tokens', meter: 'none' },
@@ -166,6 +168,15 @@ test('A client that hangs up pays for what it has seen, and no more than was hel
   expect([settlement?.units?.tokens, settlement?.basis]).toEqual([seen, 'counted'])
   await settled('cat', seen)
   supplier.paused.clear()
+})
+
+test('A stream is asked for its usage where the meter says so, and its client sees none of that', async () => {
+  const body = chat({ stream: true })
+  const answer = await post('/v1/chat/usage', 'lea', body, { 'x-output': '12' })
+  const direct = { method: 'POST', body: JSON.stringify(body), headers: { 'x-output': '12' } }
+  expect(await answer.text()).toBe(await (await fetch(`${supplier.url}/v1/chat/usage`, direct)).text())
+  const { settlement } = await records(idOf(answer))
+  expect([settlement?.units?.tokens, settlement?.basis]).toEqual([billOf(answer).tokens, 'reported'])
 })
 
 test('An answer whose client has gone is read to its end, where the meter says so', async () => {

@@ -17,6 +17,8 @@ interface OpenAiFacts {
   readonly meter: Meter
   model: string
   isDeferred: boolean
+  isStreamed: boolean
+  hasOptions: boolean
   choices: number
   /** By each name that bounds them. */
   readonly mostOutput: number[]
@@ -61,6 +63,12 @@ const request: Readonly<Record<string, Take>> = {
   '/background': (of, { value }) => {
     of.isDeferred = value === true
   },
+  '/stream': (of, { value }) => {
+    of.isStreamed = value === true
+  },
+  '/stream_options': (of) => {
+    of.hasOptions = true
+  },
   '/previous_response_id': takeEarlier,
   '/conversation': takeEarlier,
   '/prompt/id': takeEarlier,
@@ -90,13 +98,23 @@ const takes = Object.values(request)
 
 function readRequest(meter: Meter): RequestReading {
   const prompt = new PromptBound()
-  const facts: OpenAiFacts = { prompt, meter, model: '', isDeferred: false, choices: 1, mostOutput: [] }
+  const facts: OpenAiFacts = {
+    prompt,
+    meter,
+    model: '',
+    isDeferred: false,
+    isStreamed: false,
+    hasOptions: false,
+    choices: 1,
+    mostOutput: [],
+  }
   return {
     found: (pattern, fact) => takes[pattern]?.(facts, fact),
     measured: (bytes) => ({
       most: mostOf(facts, bytes),
       dimensions: { model: facts.model },
       isDeferred: facts.isDeferred,
+      lacksUsage: facts.isStreamed && !facts.hasOptions,
     }),
   }
 }

@@ -19,6 +19,8 @@ export interface PresetRequest {
   readonly dimensions: Readonly<Record<string, string>>
   /** Its answer comes later, in another exchange: nothing here could meter it. */
   readonly isDeferred: boolean
+  /** It is streamed, and its answer would not say its usage unless it is asked to. */
+  readonly lacksUsage?: boolean
 }
 
 /** What is read of one answer. */

@@ -130,6 +130,11 @@ const meter = t.object('a meter', {
     t.integer(1, 16),
     1,
   ),
+  includeUsage: t.withDefault(
+    'openai only: asks a streamed chat for its usage, and keeps that event from the client. Default: false.',
+    t.boolean,
+    false,
+  ),
   drain: t.withDefault(
     'Reads a response to its end, for up to 120 s, although its client has gone. Default: false.',
     t.boolean,
@@ -156,6 +161,9 @@ export const readMeters = (reader: PolicyReader, at: SourcePosition, before: Rea
     if (found === undefined) return undefined
     if (found.preset === undefined && (found.units?.size ?? 0) === 0) {
       return reader.problem(field, 'needs a `preset` or `units`: it measures nothing')
+    }
+    if (found.includeUsage && found.preset !== 'openai') {
+      return reader.problem(field, 'has `includeUsage`, which only `preset: openai` supports')
     }
     const next: Meter = { ...meterDefaults, ...definedFields(found), name }
     const known = before.get(name)

@@ -124,8 +124,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(controller: Controller, chunk: Buffer): void {
     const { response, metered } = this.#proxied
     if (!this.#hasEnded) {
-      this.#bytesOut += chunk.length
-      if (!response.write(chunk)) {
+      const shown = metered?.shown(chunk) ?? chunk
+      this.#bytesOut += shown.length
+      if (!response.write(shown)) {
         controller.pause()
         response.once('drain', () => controller.resume())
       }
@@ -143,7 +144,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       response.addTrailers(answerTrailers(trailers))
       break
     }
-    response.end()
+    response.end(this.#proxied.metered?.rest())
   }
 
   onResponseError(_controller: Controller | undefined, error: Error): void {

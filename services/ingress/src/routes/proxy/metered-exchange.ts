@@ -5,6 +5,7 @@ import type { ChargedDecision } from '@weir/decide/types.ts'
 import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
+import { UsageEventFilter } from './usage-event.ts'
 
 type EndedOutcome = Pick<OutcomeInput, 'status' | 'bytesIn' | 'bytesOut' | 'error'>
 
@@ -17,6 +18,7 @@ export class MeteredExchange {
   readonly #reader: MeterReader
   readonly #request: RequestMeasure
   #answer: AnswerMeter | undefined
+  #filter: UsageEventFilter | undefined
   #trailers: IncomingHttpHeaders = {}
   /** Its client has gone, and its answer is read on for what it says at its end. */
   isDrained = false
@@ -29,6 +31,18 @@ export class MeteredExchange {
 
   begins(headers: IncomingHttpHeaders): void {
     this.#answer = new AnswerMeter(this.#reader, headers)
+    const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
+    if (isStream && this.#request.asksForUsage === true) this.#filter = new UsageEventFilter()
+  }
+
+  /** What the client gets of a piece: all of it, but for the usage that Weir alone asked for. */
+  shown(chunk: Buffer): Buffer {
+    return this.#filter?.pass(chunk) ?? chunk
+  }
+
+  /** What was kept back of an answer that has ended. */
+  rest(): Buffer | undefined {
+    return this.#filter?.rest()
   }
 
   /** Whether what is left of an answer is to be read although its client has gone. */

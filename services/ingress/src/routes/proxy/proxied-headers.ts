@@ -39,7 +39,7 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
     if (isAnonymous && known === 'via') continue
     if (isTwin(lower, known) || setHeaders?.names.has(known)) continue
     if (trace !== undefined && (lower === 'traceparent' || lower === 'tracestate')) continue
-    if (metered !== undefined && known === 'accept-encoding') continue
+    if (metered !== undefined && (known === 'accept-encoding' || known === 'content-length')) continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')

@@ -13,6 +13,7 @@ import type { BodyMemory } from './body-memory.ts'
 import { hasBody, readWhole } from './client-body.ts'
 import { headOf, measured, scanInto } from './measure-body.ts'
 import type { IncomingRequest } from './proxied-request.ts'
+import { askingForUsage } from './usage-event.ts'
 
 /** What of a body was read before the decision. */
 export interface ReadBody {
@@ -90,7 +91,9 @@ export async function readBody(
   leave()
   if (scanned?.isFull() === true) return bodiesBusy
   if (bytes === undefined) return isPlain ? problems.long : problems.encoded
-  return { ...whatCosts(asked, bytes), ...measured(measuring) }
+  const found = measured(measuring)
+  const sent = found.measure?.asksForUsage === true ? askingForUsage(bytes) : bytes
+  return { ...whatCosts(asked, bytes), ...found, bytes: sent }
 }
 
 /** What of its body counts, and what it costs by it. */
