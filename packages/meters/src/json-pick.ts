@@ -1,5 +1,5 @@
 import { laxName } from '@weir/core/http/lax-name.ts'
-import type { PatternMember, PatternNode, Patterns } from './patterns.ts'
+import type { PatternMember, PatternState, Patterns } from './patterns.ts'
 
 /** What stands where a pattern points. `size`: bytes of a text as written, items of a list; 0 of all else. */
 export type Fact =
@@ -34,18 +34,16 @@ const modes = {
   wrong: 10,
 } as const
 
-/** A container on the way of some pattern. */
+/** A container on the way of some pattern; one for each depth, used again and again. */
 interface Frame {
-  readonly isList: boolean
-  /** The patterns' steps that led here. */
-  readonly nodes: readonly PatternNode[]
-  /** Those that the current member or item is at. */
-  current: readonly PatternNode[]
+  state: PatternState
+  isList: boolean
+  /** Where the current member or item is; undefined off every way. */
+  current: PatternState | undefined
   items: number
-  seen: Set<PatternMember> | undefined
+  readonly seen: Set<PatternMember>
 }
 
-const nowhere: readonly PatternNode[] = []
 const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const words = new Map<string, Fact>([
   ['true', { kind: 'boolean', value: true, size: 0 }],
@@ -68,11 +66,13 @@ const isLetter = (byte: number) => byte >= 0x61 && byte <= 0x7a
 export class JsonPick {
   /** By pattern: a member on its way is there twice, or in two spellings, and readers differ in which they take. */
   readonly isAmbiguous: boolean[]
-  readonly #root: PatternNode
+  readonly #root: PatternState
   readonly #found: (pattern: number, fact: Fact) => void
   /** By depth: 1 for a list. */
   readonly #lists = new Uint8Array(depthMax + 1)
+  /** By depth, as far as some pattern's way leads. */
   readonly #frames: Frame[] = []
+  #framed = 0
   #depth = 0
   #mode: number = modes.value
   /** Where the text that is read is a member's name, or asked for, its bytes so far, as Latin-1. */
@@ -90,7 +90,7 @@ export class JsonPick {
 
   /** Begins with the next text. */
   reset(): void {
-    this.#frames.length = 0
+    this.#framed = 0
     this.#depth = 0
     this.#mode = modes.value
     this.#kept = undefined
@@ -138,7 +138,7 @@ export class JsonPick {
     if (byte === 0x2c) {
       const isList = this.#lists[this.#depth] === 1
       const frame = this.#frame()
-      if (isList && frame !== undefined) this.#nextItem(frame)
+      if (isList && frame !== undefined) nextItem(frame)
       this.#mode = isList ? modes.value : modes.name
     } else if (byte === 0x7d) this.#close(0)
     else if (byte === 0x5d) this.#close(1)
@@ -156,21 +156,20 @@ export class JsonPick {
 
   /** The container that is read, if some pattern's way leads into it. */
   #frame(): Frame | undefined {
-    return this.#frames.length === this.#depth ? this.#frames[this.#depth - 1] : undefined
+    return this.#framed === this.#depth ? this.#frames[this.#depth - 1] : undefined
   }
 
-  /** The patterns' steps that the value is at. */
-  #nodes(): readonly PatternNode[] {
-    if (this.#depth === 0) return [this.#root]
-    return this.#frame()?.current ?? nowhere
+  /** Where the value is on the patterns' ways. */
+  #state(): PatternState | undefined {
+    return this.#depth === 0 ? this.#root : this.#frame()?.current
   }
 
-  #tell(nodes: readonly PatternNode[], fact: Fact): void {
-    for (const { pattern } of nodes) if (pattern >= 0) this.#found(pattern, fact)
+  #tell(state: PatternState | undefined, fact: Fact): void {
+    if (state !== undefined) for (const pattern of state.ends) this.#found(pattern, fact)
   }
 
   #open(list: number): void {
-    const nodes = this.#nodes()
+    const state = this.#state()
     if (this.#depth === depthMax) {
       this.#mode = modes.wrong
       return
@@ -178,11 +177,18 @@ export class JsonPick {
     this.#depth += 1
     this.#lists[this.#depth] = list
     this.#mode = list === 1 ? modes.firstItem : modes.firstName
-    if (nodes.length === 0) return
-    const frame: Frame = { isList: list === 1, nodes, current: nowhere, items: 0, seen: undefined }
-    this.#frames.push(frame)
-    if (frame.isList) this.#nextItem(frame)
-    else this.#tell(nodes, { kind: 'object', value: undefined, size: 0 })
+    if (state === undefined) return
+    const known = this.#frames[this.#framed]
+    const frame = known ?? { state, isList: false, current: undefined, items: 0, seen: new Set() }
+    if (known === undefined) this.#frames.push(frame)
+    this.#framed += 1
+    frame.state = state
+    frame.isList = list === 1
+    frame.current = undefined
+    frame.items = 0
+    frame.seen.clear()
+    if (frame.isList) nextItem(frame)
+    else this.#tell(state, { kind: 'object', value: undefined, size: 0 })
   }
 
   #close(list: number): void {
@@ -192,9 +198,9 @@ export class JsonPick {
     }
     const frame = this.#frame()
     if (frame !== undefined) {
-      this.#frames.pop()
-      const isEmpty = this.#mode === modes.firstItem
-      if (frame.isList) this.#tell(frame.nodes, { kind: 'list', value: undefined, size: isEmpty ? 0 : frame.items })
+      this.#framed -= 1
+      const size = this.#mode === modes.firstItem ? 0 : frame.items
+      if (frame.isList) this.#tell(frame.state, { kind: 'list', value: undefined, size })
     }
     this.#depth -= 1
     this.#ended()
@@ -204,31 +210,16 @@ export class JsonPick {
     this.#mode = this.#depth === 0 ? modes.done : modes.after
   }
 
-  #nextItem(frame: Frame): void {
-    const at = `${frame.items}`
-    frame.items += 1
-    frame.current = frame.nodes.flatMap(({ anyItem, members }) => {
-      const named = members.get(at)?.node
-      return [anyItem, named].filter((node) => node !== undefined)
-    })
-  }
-
   #nextMember(frame: Frame, name: string): void {
-    const lax = laxName(name)
-    const current: PatternNode[] = []
-    for (const { members } of frame.nodes) {
-      const member = members.get(lax)
-      if (member === undefined) continue
-      frame.seen ??= new Set()
-      if (frame.seen.has(member)) for (const pattern of member.below) this.isAmbiguous[pattern] = true
-      frame.seen.add(member)
-      if (member.name === name) current.push(member.node)
-    }
-    frame.current = current
+    const member = frame.state.members.get(laxName(name))
+    frame.current = member?.states.get(name)
+    if (member === undefined) return
+    if (frame.seen.has(member)) for (const pattern of member.below) this.isAmbiguous[pattern] = true
+    frame.seen.add(member)
   }
 
   #beginText(isName: boolean): void {
-    const isAsked = isName ? this.#frame() !== undefined : this.#nodes().some(({ pattern }) => pattern >= 0)
+    const isAsked = isName ? this.#frame() !== undefined : isAskedAt(this.#state())
     this.#mode = modes.text
     this.#isName = isName
     this.#kept = isAsked ? '' : undefined
@@ -238,6 +229,8 @@ export class JsonPick {
 
   /** Returns where the text goes on, or ends. */
   #readText(chunk: Buffer, from: number): number {
+    const near = this.#size === 0 && !this.#isEscape ? endOfShort(chunk, from) : -1
+    if (near >= 0) return this.#readShort(chunk, from, near)
     let at = from
     if (this.#isEscape) {
       this.#isEscape = false
@@ -261,6 +254,21 @@ export class JsonPick {
     }
   }
 
+  /** One that is whole, and as it is written: most names and many values. */
+  #readShort(chunk: Buffer, from: number, end: number): number {
+    const frame = this.#isName ? this.#frame() : undefined
+    if (frame !== undefined && frame.state.lengths[end - from] === 0) {
+      // Plain letters of another number are no spelling of any member that is asked for.
+      frame.current = undefined
+      this.#kept = undefined
+      this.#mode = modes.colon
+      return end + 1
+    }
+    this.#keep(chunk, from, end)
+    this.#endText()
+    return end + 1
+  }
+
   #keep(chunk: Buffer, from: number, end: number): void {
     this.#size += end - from
     if (this.#kept === undefined) return
@@ -280,14 +288,14 @@ export class JsonPick {
       if (frame !== undefined) this.#nextMember(frame, this.#size > textBytesMax ? `${value}\0` : value)
       this.#mode = modes.colon
     } else {
-      if (kept !== undefined) this.#tell(this.#nodes(), { kind: 'text', value, size: this.#size })
+      if (kept !== undefined) this.#tell(this.#state(), { kind: 'text', value, size: this.#size })
       this.#ended()
     }
   }
 
   #beginPlain(mode: number): void {
     this.#mode = mode
-    this.#kept = ''
+    this.#kept = mode === modes.word || isAskedAt(this.#state()) ? '' : undefined
   }
 
   /** A number or a word. Returns where it ends, or goes on. */
@@ -295,32 +303,51 @@ export class JsonPick {
     const belongs = this.#mode === modes.number ? isOfNumber : isLetter
     let at = from
     while (at < chunk.length && belongs(chunk[at] ?? 0)) at += 1
-    const kept = this.#kept ?? ''
-    // One that is longer is no number that anybody takes.
-    if (kept.length <= numberBytesMax)
-      this.#kept = kept + chunk.toString('latin1', from, Math.min(at, from + numberBytesMax + 1))
+    // One that is longer is no number that anybody takes, and no word.
+    if (this.#kept !== undefined && this.#kept.length <= numberBytesMax)
+      this.#kept += chunk.toString('latin1', from, Math.min(at, from + numberBytesMax + 1))
     if (at < chunk.length) this.#endPlain()
     return at
   }
 
   #endPlain(): void {
-    const text = this.#kept ?? ''
+    const text = this.#kept
     this.#kept = undefined
-    const nodes = this.#nodes()
-    const isAsked = nodes.some(({ pattern }) => pattern >= 0)
     if (this.#mode === modes.word) {
-      const fact = words.get(text)
+      const fact = words.get(text ?? '')
       if (fact === undefined) {
         this.#mode = modes.wrong
         return
       }
-      if (isAsked) this.#tell(nodes, fact)
-    } else if (isAsked) {
+      this.#tell(this.#state(), fact)
+    } else if (text !== undefined) {
       const value = text.length <= numberBytesMax && numberText.test(text) ? Number(text) : Number.NaN
-      this.#tell(nodes, { kind: 'number', value, size: 0 })
+      this.#tell(this.#state(), { kind: 'number', value, size: 0 })
     }
     this.#ended()
   }
+}
+
+const isAskedAt = (state: PatternState | undefined): boolean => state !== undefined && state.ends.length > 0
+
+function nextItem(frame: Frame): void {
+  const { itemAt, eachItem } = frame.state
+  frame.current = itemAt?.get(frame.items) ?? eachItem
+  frame.items += 1
+}
+
+/** Shorter texts are found faster one by one than by the engine's search. */
+const shortMax = 48
+
+/** Where a short text of plain letters ends; -1 if it is none, or is not whole. */
+function endOfShort(chunk: Buffer, from: number): number {
+  const most = Math.min(chunk.length, from + shortMax)
+  for (let at = from; at < most; at += 1) {
+    const byte = chunk[at] ?? 0
+    if (byte === quote) return at
+    if (byte === backslash || byte >= 0x80 || byte < 0x20) return -1
+  }
+  return -1
 }
 
 /** What a text begins with, up to the first byte that means another one. */

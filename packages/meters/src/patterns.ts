@@ -1,34 +1,34 @@
 import { laxName } from '@weir/core/http/lax-name.ts'
 
-/** A step of a pattern, with those that may follow it. */
-export interface PatternNode {
-  /** By the name as the laxest reader has it. */
-  readonly members: Map<string, PatternMember>
-  /** What `*` leads to: any item of an array. */
-  anyItem: PatternNode | undefined
-  /** The pattern that ends here; -1 for none. */
-  pattern: number
+/** Where a reader is on the ways of all patterns together: what may come next, and what ends here. */
+export interface PatternState {
+  /** The patterns that end here. */
+  readonly ends: readonly number[]
+  /** Of an array: where each item leads, unless its position has a state of its own. */
+  readonly eachItem: PatternState | undefined
+  readonly itemAt: ReadonlyMap<number, PatternState> | undefined
+  /** Of an object, by the name as the laxest reader has it. */
+  readonly members: ReadonlyMap<string, PatternMember>
+  /** By length: whether a member's name has so many bytes. */
+  readonly lengths: Uint8Array
 }
 
 /** A member that patterns name. */
 export interface PatternMember {
-  /** As patterns write it. */
-  readonly name: string
-  readonly node: PatternNode
-  /** All patterns that go on from it, itself included: if it is there twice, none of them has one value. */
-  readonly below: number[]
+  /** By the name as patterns write it. */
+  readonly states: ReadonlyMap<string, PatternState>
+  /** All patterns that go on from it: if it is there twice, none of them has one value. */
+  readonly below: readonly number[]
 }
 
 /** Patterns, prepared once for any number of readers. */
 export interface Patterns {
-  readonly root: PatternNode
+  readonly root: PatternState
   readonly count: number
 }
 
-/** Enough for what any supplier's usage is made of, and few enough for a step's names to be compared one by one. */
+/** Enough for what any supplier's usage is made of, and few enough to be prepared at once. */
 const patternsMax = 64
-
-const newNode = (): PatternNode => ({ members: new Map(), anyItem: undefined, pattern: -1 })
 
 /** The members and indexes that a pointer (RFC 6901) names, from the outside in. */
 const stepsOf = (pointer: string): readonly string[] =>
@@ -37,25 +37,45 @@ const stepsOf = (pointer: string): readonly string[] =>
     .slice(1)
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 
+/** A pattern, and how many of its steps are behind the reader. */
+interface Way {
+  readonly pattern: number
+  readonly steps: readonly string[]
+}
+
+const next = ({ pattern, steps }: Way): Way => ({ pattern, steps: steps.slice(1) })
+
+function stateOf(ways: readonly Way[]): PatternState {
+  const ends = ways.filter(({ steps }) => steps.length === 0).map(({ pattern }) => pattern)
+  const open = ways.filter(({ steps }) => steps.length > 0)
+  const each = open.filter(({ steps }) => steps[0] === '*')
+  const named = Map.groupBy(open, ({ steps: [step = ''] }) => step)
+  named.delete('*')
+  const lengths = new Uint8Array(256)
+  const members = new Map<string, PatternMember>()
+  for (const [lax, names] of Map.groupBy(named, ([name]) => laxName(name))) {
+    for (const [name] of names) lengths[Buffer.byteLength(name)] = 1
+    members.set(lax, {
+      states: new Map(names.map(([name, all]) => [name, stateOf(all.map(next))])),
+      below: names.flatMap(([, all]) => all.map(({ pattern }) => pattern)),
+    })
+  }
+  const positions = [...named].filter(([name]) => /^(?:0|[1-9]\d*)$/.test(name))
+  const items = positions.map(([at, all]) => [Number(at), stateOf([...all, ...each].map(next))] as const)
+  return {
+    ends,
+    eachItem: each.length === 0 ? undefined : stateOf(each.map(next)),
+    itemAt: items.length === 0 ? undefined : new Map(items),
+    members,
+    lengths,
+  }
+}
+
 /** Prepares JSON pointers (RFC 6901) in which a step `*` is any item of an array. No two may be equal. */
 export function preparePatterns(pointers: readonly string[]): Patterns {
   if (pointers.length > patternsMax) throw new RangeError(`${pointers.length} patterns, at most ${patternsMax}`)
-  const root = newNode()
-  for (const [pattern, pointer] of pointers.entries()) {
-    let node = root
-    for (const step of stepsOf(pointer)) {
-      if (step === '*') {
-        node.anyItem ??= newNode()
-        node = node.anyItem
-      } else {
-        const lax = laxName(step)
-        const member = node.members.get(lax) ?? { name: step, node: newNode(), below: [] }
-        member.below.push(pattern)
-        node.members.set(lax, member)
-        node = member.node
-      }
-    }
-    node.pattern = pattern
+  return {
+    root: stateOf(pointers.map((pointer, pattern) => ({ pattern, steps: stepsOf(pointer) }))),
+    count: pointers.length,
   }
-  return { root, count: pointers.length }
 }
