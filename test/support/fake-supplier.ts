@@ -29,11 +29,13 @@ export async function startFakeSupplier() {
     void answer(request, response).catch(() => response.destroy())
   })
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
     const body = await text(request)
     const { headers, url = '' } = request
     const failed = Number(headers['x-fail'] ?? 0)
     if (failed > 0) return json(response, failed, { error: { message: 'overloaded', type: 'server_error' } })
+    const seconds = headers['x-render']
+    if (seconds !== undefined) return response.writeHead(200, { 'x-render-seconds': seconds }).end()
     const asked = JSON.parse(body) as Asked
     const output = Number(headers['x-output'] ?? 7)
     const bill = { input_tokens: Math.ceil(body.length / 5), output_tokens: output }

@@ -168,7 +168,11 @@ export class DecisionService {
     outcome: Promise<boolean> | undefined,
   ): Promise<RecordedDecision> {
     const { limits } = request
-    if (this.recorder.admitsUnrecorded) return this.recorder.answerUnrecorded(limits, decision)
+    if (this.recorder.admitsUnrecorded) {
+      // Without a record nothing settles what it holds.
+      if (ask.meter !== undefined && decision.charged === 'yes') void this.#parts.store.refund(request, decision)
+      return this.recorder.answerUnrecorded(limits, decision)
+    }
     const isBack = decision.charged === 'yes' && (await this.#parts.store.refund(request, decision))
     if (!isBack) return this.recorder.answerUnrecorded(limits, decision)
     // A record that a stalled disk writes after all says that it was charged.

@@ -59,3 +59,9 @@ test('the pieces in which it comes change nothing', () => {
     }),
   )
 })
+
+test('A chunk without a line feed is read once', () => {
+  const startedMs = performance.now()
+  eventsOf([Buffer.from('\r'.repeat(1_000_000))])
+  expect(performance.now() - startedMs).toBeLessThan(5_000)
+})

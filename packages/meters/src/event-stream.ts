@@ -31,12 +31,13 @@ export class EventStream {
   }
 
   write(chunk: Buffer): void {
+    const [feed, back] = [new NextByte(chunk, lineFeed), new NextByte(chunk, carriageReturn)]
     let at = 0
     while (at < chunk.length) {
       if (this.#isAfterReturn && chunk[at] === lineFeed) at += 1
       this.#isAfterReturn = false
       if (at === chunk.length) return
-      const end = endOfLine(chunk, at)
+      const end = Math.min(feed.from(at), back.from(at))
       this.#piece(chunk, at, end)
       if (end === chunk.length) return
       this.#isAfterReturn = chunk[end] === carriageReturn
@@ -85,9 +86,22 @@ export class EventStream {
 
 const fieldLength = 'data:'.length
 
-function endOfLine(chunk: Buffer, from: number): number {
-  const feed = chunk.indexOf(lineFeed, from)
-  const end = feed < 0 ? chunk.length : feed
-  const found = chunk.subarray(from, end).indexOf(carriageReturn)
-  return found < 0 ? end : from + found
+/** The next byte of a kind in a chunk, looked for once: a chunk may have none. */
+class NextByte {
+  readonly #chunk: Buffer
+  readonly #byte: number
+  #at = -1
+
+  constructor(chunk: Buffer, byte: number) {
+    this.#chunk = chunk
+    this.#byte = byte
+  }
+
+  from(at: number): number {
+    if (this.#at < at) {
+      const found = this.#chunk.indexOf(this.#byte, at)
+      this.#at = found < 0 ? this.#chunk.length : found
+    }
+    return this.#at
+  }
 }

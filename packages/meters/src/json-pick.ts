@@ -214,7 +214,9 @@ export class JsonPick {
     const member = frame.state.members.get(laxName(name))
     frame.current = member?.states.get(name)
     if (member === undefined) return
-    if (frame.seen.has(member)) for (const pattern of member.below) this.isAmbiguous[pattern] = true
+    // Some readers take another spelling for the name.
+    if (frame.seen.has(member) || frame.current === undefined)
+      for (const pattern of member.below) this.isAmbiguous[pattern] = true
     frame.seen.add(member)
   }
 

@@ -2,7 +2,7 @@ import type { UnitsBasis } from '@weir/core/limits/settlement.ts'
 import { EventStream } from './event-stream.ts'
 import { JsonPick } from './json-pick.ts'
 import type { RequestMeasure } from './measure-request.ts'
-import { type AfterSource, quantityInText, quantityOf } from './meter.ts'
+import { type AfterSource, quantityInText, quantityMax, quantityOf } from './meter.ts'
 import { type MeterReader, OwnFacts, quantityIn } from './meter-reader.ts'
 import type { AnswerReading } from './presets/preset.ts'
 
@@ -23,6 +23,9 @@ export interface AnswerMeasure {
   readonly units: ReadonlyMap<string, number>
   readonly basis: UnitsBasis
 }
+
+/** What Weir itself measures: of a request that failed, nothing. */
+const ownMeasures: readonly AfterSource['kind'][] = ['bytes_in', 'bytes_out', 'duration']
 
 /** Reads an answer as it comes, behind its client. It keeps nothing of it but the quantities. */
 export class AnswerMeter {
@@ -84,15 +87,20 @@ export class AnswerMeter {
     const units = new Map<string, number>()
     const basis = this.#addPreset(units, request, end)
     const unsaid = this.#addOwn(units, request, end)
+    for (const [unit, used] of units) if (used > quantityMax) units.set(unit, quantityMax)
     return { units, basis: unsaid ?? basis }
   }
 
-  #addPreset(units: Map<string, number>, { most, bytes }: RequestMeasure, { isFailed }: ExchangeEnd): UnitsBasis {
+  #addPreset(
+    units: Map<string, number>,
+    { most, bytes }: RequestMeasure,
+    { isFailed, bytesOut }: ExchangeEnd,
+  ): UnitsBasis {
     const preset = this.#preset
     const reported = preset?.reported() ?? (isFailed ? {} : undefined)
     const isHeld = preset !== undefined && reported === undefined && this.#reader.meter.unsaid === 'hold'
     const isCounted = preset !== undefined && reported === undefined && !isHeld
-    const found = isCounted ? preset.counted(bytes) : reported
+    const found = isCounted ? preset.counted(bytes, bytesOut) : reported
     for (const unit of this.#reader.preset?.units ?? []) {
       const held = most.get(unit)
       const used = preset === undefined || isHeld ? held : (found?.[unit] ?? (held === undefined ? undefined : 0))
@@ -107,7 +115,8 @@ export class AnswerMeter {
     let basis: UnitsBasis | undefined
     for (const [unit, { after }] of this.#reader.meter.units) {
       const held = most.get(unit) ?? 0
-      const said = after === undefined ? held : this.#quantity(unit, after, end)
+      const isOfNothing = isFailed && after !== undefined && ownMeasures.includes(after.kind)
+      const said = after === undefined ? held : isOfNothing ? 0 : this.#quantity(unit, after, end)
       if (said === undefined && !isFailed) basis = 'bound'
       units.set(unit, said ?? (isFailed ? 0 : held))
     }

@@ -1,5 +1,5 @@
 import { JsonPick } from './json-pick.ts'
-import { type BeforeSource, type Dimension, quantityInText, quantityOf } from './meter.ts'
+import { type BeforeSource, type Dimension, quantityInText, quantityMax, quantityOf } from './meter.ts'
 import { type MeterReader, OwnFacts, quantityIn } from './meter-reader.ts'
 import type { RequestReading } from './presets/preset.ts'
 
@@ -70,6 +70,7 @@ export class RequestMeter {
         return { wrong: 'a member of the body occurs more than once' }
     }
     const found = this.#preset?.measured(bytes)
+    if (found?.wrong !== undefined) return { wrong: found.wrong }
     const most = new Map(Object.entries(found?.most ?? {}))
     for (const [unit, { before, otherwise }] of meter.units) {
       const said = before === undefined ? undefined : this.#quantity(before)
@@ -78,6 +79,8 @@ export class RequestMeter {
       }
       most.set(unit, quantityOf(said) ?? otherwise)
     }
+    const [unit] = [...most].find(([, quantity]) => quantityOf(quantity) === undefined) ?? []
+    if (unit !== undefined) return { wrong: `it may use more than ${quantityMax} ${unit}` }
     const dimensions = new Map(Object.entries(found?.dimensions ?? {}))
     for (const [name, dimension] of meter.dimensions) dimensions.set(name, this.#value(dimension))
     const isUnbounded = found !== undefined && found.most === undefined
@@ -122,7 +125,8 @@ export class DimensionValues {
     return new Map(
       names.flatMap((name) => {
         const value = given.get(name) ?? ''
-        return value === '' ? [] : [[name, this.#bounded(`${meter.name} ${name}`, value, meter.dimensions.get(name))]]
+        const place = `${meter.name} ${name}`
+        return value === '' ? [] : [[name, this.#bounded(place, value.toWellFormed(), meter.dimensions.get(name))]]
       }),
     )
   }

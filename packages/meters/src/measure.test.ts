@@ -58,12 +58,42 @@ test.each<[string, object, object | string]>([
   expect(measure(preset('openai'), body)).toEqual(most)
 })
 
-test('Tools that the supplier runs read what it wrote: four runs are held', () => {
+test('Tools that the supplier runs read what they find and what the model wrote: four runs over its context are held', () => {
   const body = { ...text('x'), tools: [{ type: 'web_search' }] }
-  const held = 4 * (JSON.stringify(body).length + 2_048)
-  const beyond = held - JSON.stringify(body).length - 2_048
-  expect(measure(preset('openai'), body)).toEqual({ input: beyond, output_tokens: 40 })
+  const beyond = 4 * 10_000 - JSON.stringify(body).length - 2_048
+  expect(measure(preset('openai', { context: 10_000 }), body)).toEqual({ input: beyond, output_tokens: 40 })
+  expect(measure(preset('openai'), body)).toBe('unbounded')
   expect(measure(preset('openai', { maxOutput: 5 }), { input: 'x' })).toEqual({ input: 0, output_tokens: 5 })
+})
+
+test.each([
+  ['a bound that is a text', { ...text('x'), max_tokens: '100000' }],
+  ['a bound above any', { ...text('x'), max_tokens: 2_000_000_000 }],
+  ['choices that are a text', { ...text('x'), n: '128' }],
+  ['more than anybody may use', { ...text('x'), max_tokens: 1e9, n: 1e9 }],
+  ['another spelling of a bound', { ...text('x'), Max_Completion_Tokens: 100_000 }],
+  ['another spelling of the choices', { ...text('x'), N: 128 }],
+])('A request to OpenAI with %s is refused, and not held for less', (_, body) => {
+  expect(measure(preset('openai', { maxOutput: 1_000 }), body)).toEqual(expect.any(String))
+})
+
+test('A bound of the other API bounds nothing, and a prediction is output too', () => {
+  expect(
+    measure(preset('openai', { maxOutput: 900 }), { ...text('x'), max_tokens: undefined, max_output_tokens: 1 }),
+  ).toEqual({ input: 0, output_tokens: 900 })
+  const predicted = { ...text('x'), prediction: { type: 'content', content: 'y'.repeat(400) } }
+  expect(measure(preset('openai'), predicted)).toEqual({
+    input: 0,
+    output_tokens: 10 + JSON.stringify(predicted).length,
+  })
+})
+
+test.each([
+  ['an earlier item', { input: [{ id: 'msg_abc' }], max_output_tokens: 9 }],
+  ['a file of an image', { input: [{ content: [{ type: 'input_image', file_id: 'f' }] }], max_output_tokens: 9 }],
+  ['an earlier sound', { messages: [{ role: 'assistant', audio: { id: 'a' } }], max_tokens: 9 }],
+])('A request to OpenAI that names %s is bound by the context alone', (_, body) => {
+  expect(measure(preset('openai'), body)).toBe('unbounded')
 })
 
 const source = (type: string) => ({ type: 'image', source: { type, data: '' } })
@@ -94,8 +124,10 @@ test.each<[string, object, object | string]>([
 
 test('Searches are held by what their tool allows', () => {
   const search = (more: object) => ({ ...text('x'), tools: [{ type: 'web_search_20250305', ...more }] })
-  expect(measure(preset('anthropic'), search({}))).toMatchObject({ web_search_requests: 10, output_tokens: 40 })
-  expect(measure(preset('anthropic'), search({ max_uses: 3 }))).toMatchObject({ web_search_requests: 3 })
+  const meter = preset('anthropic', { context: 10_000 })
+  expect(measure(meter, search({}))).toMatchObject({ web_search_requests: 10, output_tokens: 40 })
+  expect(measure(meter, search({ max_uses: 3 }))).toMatchObject({ web_search_requests: 3 })
+  expect(measure(preset('anthropic'), search({}))).toBe('unbounded')
 })
 
 test('A request that readers could read in two ways is not measured', () => {
@@ -220,6 +252,14 @@ test('What an answer does not say is counted by what was seen of it, up to what 
     tokens: 0,
     basis: 'reported',
   })
+})
+
+test('What was seen of an answer counts whatever it is made of, and of one that could not be read all bytes', () => {
+  const calls = Array.from({ length: 30 }, () =>
+    event({ choices: [{ delta: { function_call: { arguments: 'x=1;' } } }] }),
+  )
+  expect(used(preset('openai'), 'text/event-stream', calls)).toMatchObject({ output_tokens: 40, basis: 'counted' })
+  expect(used(preset('openai'), 'text/plain', ['x'], { bytesOut: 900 })).toMatchObject({ output_tokens: 300 })
 })
 
 test('A usage that cannot be is none', () => {

@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 
 const supplier = await forFile(startFakeSupplier())
 
-const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim', 'lea']
+const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim', 'lea', 'max', 'nan']
 const policy = {
   version: 1,
   limits: {
@@ -42,6 +42,7 @@ const policy = {
     { match: 'POST /v1/messages', meter: 'anthropic' },
     { match: 'POST /v1/messages/count_tokens', meter: 'none' },
     { match: 'POST /mcp', meter: 'mcp' },
+    { match: 'POST /v1/render', meter: 'render', cost: 0 },
     { match: 'POST /mcp/refunded', meter: 'mcp', refundOn: [503] },
     { match: 'POST /v1/chat/refunded', meter: 'chat', cost: 5, refundOn: [503] },
   ],
@@ -242,6 +243,16 @@ test('A response that used more than was held is counted whole, and counted as s
   const readMetrics = async () => (await fetch(`${ingress.ops}/metrics`)).text()
   await until(async () => /^weir_hold_exceeded_total\{unit="output_tokens"\} 1$/m.test(await readMetrics()))
   expect(await readMetrics()).toMatch(/^weir_metered_exchanges_total\{basis="reported"\} [1-9]/m)
+})
+
+test('A request that may use nothing and costs nothing is settled all the same', async () => {
+  const answer = await post('/v1/render', 'max', { duration: 0 }, { 'x-render': '30' })
+  expect(answer.status).toBe(200)
+  await settled('max', 30, 'seconds-day')
+})
+
+test('A member in another spelling is no way around a meter', async () => {
+  expect((await post('/mcp', 'nan', { jsonrpc: '2.0', id: 1, Method: 'tools/call' })).status).toBe(400)
 })
 
 test('Of MCP only calls of tools count, and what does not fit is refused', async () => {

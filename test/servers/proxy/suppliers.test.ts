@@ -26,6 +26,7 @@ const policy = {
   meters: { chat: { preset: 'openai', maxOutput: 100 } },
   upstreams: {
     openai: upstream({ authorization: { secretEnv: 'SUPPLIER_KEY' }, 'x-team': null, 'x-org': 'weir' }),
+    spelled: upstream({ api_key: { secretEnv: 'SUPPLIER_KEY' } }),
     file: upstream({ 'x-api-key': { secretEnv: 'FILE_KEY' } }),
     unset: upstream({ 'x-api-key': { secretEnv: 'NO_SUCH_KEY' } }),
     plain: { url, hosts: ['*'], connections: 4, idle: '5s' },
@@ -34,6 +35,7 @@ const policy = {
     { match: 'POST /v1/chat/completions', upstream: 'openai', meter: 'chat' },
     { match: 'GET /v1/models', upstream: 'openai', meter: 'none' },
     { match: 'GET /v1/files', upstream: 'openai' },
+    { match: 'GET /spelled', upstream: 'spelled', meter: 'none' },
     { match: 'GET /file', upstream: 'file', meter: 'none' },
     { match: 'GET /unset', upstream: 'unset', meter: 'none' },
   ],
@@ -72,6 +74,14 @@ test('A supplier gets its own credential, and nothing that names the customer', 
   })
   const telling = Object.keys(headers).filter((name) => /^(?:x-weir|weir|x-forwarded|forwarded|via|x-team)/.test(name))
   expect([telling, JSON.stringify(headers).includes('virtual-key')]).toEqual([[], false])
+})
+
+test('No spelling of a header, no other credential and no cookie of the customer passes', async () => {
+  const own = { api_key: 'own', 'Api-Key': 'own', 'x-api-key': 'virtual-key', cookie: 'sid=acme' }
+  const answer = await fetch(`${ingress.proxy}/spelled`, { headers: { ...own, authorization: 'Bearer virtual-key' } })
+  expect(answer.status).toBe(200)
+  const sent = JSON.stringify(seen[0])
+  expect([seen[0]?.api_key, /own|virtual-key|sid=/.test(sent)]).toEqual([secret, false])
 })
 
 test('Other upstreams are told whose request it is, as ever', async () => {

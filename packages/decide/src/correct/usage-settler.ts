@@ -70,8 +70,8 @@ export class UsageSettler {
     const isHeld = request.reservation !== undefined && request.limits.length > 0 && decision.charged === 'yes'
     for (let pauseMs = firstPauseMs; isHeld; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       const { kind } = await this.#settling.settle({ subject, id, cost, units, basis })
-      if (kind === 'unknown') break
-      if (kind !== 'unavailable' && kind !== 'unrecorded' && kind !== 'busy') return
+      if (kind === 'settled' || kind === 'conflict') return
+      if (kind !== 'unavailable' && kind !== 'unrecorded' && kind !== 'busy') break
       await delay(pauseMs, undefined, { ref: false })
     }
     const held = request.units && Object.fromEntries(request.units)

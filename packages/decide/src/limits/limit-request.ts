@@ -37,7 +37,9 @@ const isFree = ({ cost, units = new Map() }: Pick<DecisionRequest, 'cost' | 'uni
 /** For how long the decision on it can be settled; undefined if it cannot. */
 export function settleMsOf(ask: DecisionRequest, limits?: readonly Limit[]): number | undefined {
   const settleMs = ask.settleMs ?? ask.route.settleMs
-  return settleMs === undefined || ask.peek || ask.hasOverrides === true || isFree(ask, limits) ? undefined : settleMs
+  // What a meter bounds by nothing may use something all the same.
+  const isSettled = ask.meter !== undefined || !isFree(ask, limits)
+  return settleMs === undefined || ask.peek || ask.hasOverrides === true || !isSettled ? undefined : settleMs
 }
 
 /** Returns undefined for a request whose decision cannot be settled. */

@@ -7,6 +7,8 @@ import {
   PromptBound,
   type Quantities,
   type RequestReading,
+  readBound,
+  type SeenAnswer,
   textIn,
   tokensOf,
 } from './preset.ts'
@@ -19,6 +21,7 @@ interface AnthropicFacts {
   /** Searches that it allows, of how many tools that search. */
   uses: number
   searchTools: number
+  wrong: string | undefined
 }
 
 type Take = (of: AnthropicFacts, fact: Fact) => void
@@ -54,11 +57,16 @@ const request: Readonly<Record<string, Take>> = {
   '/model': (of, fact) => {
     of.model = textIn(fact)
   },
-  '/max_tokens': (of, { value }) => {
-    of.mostOutput = quantityOf(value)
+  '/max_tokens': (of, fact) => {
+    const { most, wrong } = readBound('max_tokens', fact)
+    of.mostOutput = most
+    of.wrong ??= wrong
   },
   '/container': takeElsewhere,
-  '/mcp_servers': takeElsewhere,
+  '/mcp_servers': (of, fact) => {
+    takeElsewhere(of, fact)
+    of.prompt.isHosted ||= fact.kind !== 'null'
+  },
   '/context_management': takeElsewhere,
   '/messages/*/content/*/type': takePart,
   '/messages/*/content/*/source/type': takeSource,
@@ -70,8 +78,10 @@ const request: Readonly<Record<string, Take>> = {
     if (type.startsWith('web_search')) of.searchTools += 1
     if (!callersTool.test(type)) of.prompt.isHosted = true
   },
-  '/tools/*/max_uses': (of, { value }) => {
-    of.uses += quantityOf(value) ?? searchesMax
+  '/tools/*/max_uses': (of, fact) => {
+    const { most = searchesMax, wrong } = readBound('max_uses', fact)
+    of.uses += most
+    of.wrong ??= wrong
   },
 }
 
@@ -88,10 +98,16 @@ function mostOf({ prompt, ...facts }: AnthropicFacts, meter: Meter, bytes: numbe
 const takes = Object.values(request)
 
 function readRequest(meter: Meter): RequestReading {
-  const facts: AnthropicFacts = { prompt: new PromptBound(), model: '', mostOutput: undefined, uses: 0, searchTools: 0 }
+  const prompt = new PromptBound()
+  const facts: AnthropicFacts = { prompt, model: '', mostOutput: undefined, uses: 0, searchTools: 0, wrong: undefined }
   return {
     found: (pattern, fact) => takes[pattern]?.(facts, fact),
-    measured: (bytes) => ({ most: mostOf(facts, meter, bytes), dimensions: { model: facts.model }, isDeferred: false }),
+    measured: (bytes) => ({
+      most: mostOf(facts, meter, bytes),
+      dimensions: { model: facts.model },
+      isDeferred: false,
+      wrong: facts.wrong,
+    }),
   }
 }
 
@@ -119,7 +135,7 @@ class AnthropicAnswer implements AnswerReading {
   #isNewEvent = true
   /** Whether it came so far that its usage is said: what a stream begins with says a few tokens. */
   #isSaid = false
-  readonly #seen = { bytes: 0, pieces: 0 }
+  readonly #seen: SeenAnswer = { bytes: 0, events: 0 }
 
   found(pattern: number, fact: Fact): void {
     const member = members[pattern % members.length]
@@ -129,10 +145,7 @@ class AnthropicAnswer implements AnswerReading {
       if (pattern < iterationsFrom) this.#said[member] = quantity
       else this.#addRun(member, quantity)
       if (pattern < members.length && member === 'output_tokens') this.#isSaid = true
-    } else if (fact.kind === 'text' && fact.size > 0) {
-      this.#seen.bytes += fact.size
-      this.#seen.pieces += 1
-    }
+    } else if (fact.kind === 'text') this.#seen.bytes += fact.size
   }
 
   /** Each event that lists the runs lists all of them. */
@@ -144,6 +157,7 @@ class AnthropicAnswer implements AnswerReading {
 
   eventBegins(): void {
     this.#isNewEvent = true
+    this.#seen.events += 1
   }
 
   reported(): Quantities | undefined {
@@ -164,8 +178,8 @@ class AnthropicAnswer implements AnswerReading {
     }
   }
 
-  counted(bytesIn: number): Quantities {
-    const { input_tokens: input = 0, output_tokens: output = 0 } = countedTokens(bytesIn, this.#seen)
+  counted(bytesIn: number, bytesOut: number): Quantities {
+    const { input_tokens: input = 0, output_tokens: output = 0 } = countedTokens(bytesIn, bytesOut, this.#seen)
     const said = this.#said.input_tokens === undefined ? undefined : this.#quantities()
     return { ...said, ...tokensOf(said?.input_tokens ?? input, Math.max(output, said?.output_tokens ?? 0)) }
   }

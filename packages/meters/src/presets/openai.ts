@@ -7,6 +7,8 @@ import {
   PromptBound,
   type Quantities,
   type RequestReading,
+  readBound,
+  type SeenAnswer,
   textIn,
   tokensOf,
 } from './preset.ts'
@@ -20,8 +22,12 @@ interface OpenAiFacts {
   isStreamed: boolean
   hasOptions: boolean
   choices: number
-  /** By each name that bounds them. */
-  readonly mostOutput: number[]
+  /** By each name that bounds them: of chats, and of responses. */
+  readonly mostOfChat: number[]
+  readonly mostOfResponse: number[]
+  isChat: boolean
+  hasPrediction: boolean
+  wrong: string | undefined
 }
 
 type Take = (of: OpenAiFacts, fact: Fact) => void
@@ -37,10 +43,13 @@ const boundedParts: ReadonlySet<string> = new Set(
 /** Tools that the caller runs. */
 const callersTools: ReadonlySet<string> = new Set(['function', 'custom'])
 
-const takeMost: Take = ({ mostOutput }, { value }) => {
-  const most = quantityOf(value)
-  if (most !== undefined) mostOutput.push(most)
-}
+const takeMost =
+  (name: string, into: 'mostOfChat' | 'mostOfResponse'): Take =>
+  (of, fact) => {
+    const { most, wrong } = readBound(name, fact)
+    if (most !== undefined) of[into].push(most)
+    of.wrong ??= wrong
+  }
 const takePart: Take = ({ prompt }, fact) => {
   if (!boundedParts.has(textIn(fact))) prompt.isBeyondBytes = true
 }
@@ -54,14 +63,22 @@ const request: Readonly<Record<string, Take>> = {
   '/model': (of, fact) => {
     of.model = textIn(fact)
   },
-  '/max_completion_tokens': takeMost,
-  '/max_tokens': takeMost,
-  '/max_output_tokens': takeMost,
-  '/n': (of, { value }) => {
-    of.choices = Math.max(1, quantityOf(value) ?? 1)
+  '/max_completion_tokens': takeMost('max_completion_tokens', 'mostOfChat'),
+  '/max_tokens': takeMost('max_tokens', 'mostOfChat'),
+  '/max_output_tokens': takeMost('max_output_tokens', 'mostOfResponse'),
+  '/n': (of, fact) => {
+    const { most = 1, wrong } = readBound('n', fact)
+    of.choices = Math.max(1, most)
+    of.wrong ??= wrong
   },
-  '/background': (of, { value }) => {
-    of.isDeferred = value === true
+  '/background': (of, { kind, value }) => {
+    of.isDeferred = kind !== 'null' && value !== false
+  },
+  '/messages': (of) => {
+    of.isChat = true
+  },
+  '/prediction': (of, { kind }) => {
+    of.hasPrediction = kind !== 'null'
   },
   '/stream': (of, { value }) => {
     of.isStreamed = value === true
@@ -74,6 +91,13 @@ const request: Readonly<Record<string, Take>> = {
   '/prompt/id': takeEarlier,
   '/messages/*/content/*/type': takePart,
   '/messages/*/content/*/image_url/url': takeImage,
+  '/messages/*/content/*/image_url': (of, fact) => {
+    if (fact.kind === 'text') takeImage(of, fact)
+  },
+  '/messages/*/audio/id': takeEarlier,
+  '/input/*/id': takeEarlier,
+  '/input/*/content/*/file_id': takeEarlier,
+  '/input/*/output/*/file_id': takeEarlier,
   '/input/*/type': takePart,
   '/input/*/content/*/type': takePart,
   '/input/*/content/*/image_url': takeImage,
@@ -87,11 +111,15 @@ const request: Readonly<Record<string, Take>> = {
   },
 }
 
-function mostOf({ prompt, meter, choices, mostOutput }: OpenAiFacts, bytes: number): Quantities | undefined {
+function mostOf(of: OpenAiFacts, bytes: number): Quantities | undefined {
+  const { prompt, meter, choices } = of
   const input = prompt.input(bytes, meter)
-  // Which of them holds is the supplier's to choose: the largest bounds it.
-  const output = mostOutput.length > 0 ? Math.max(...mostOutput) : meter.maxOutput
-  return input === undefined || output === undefined ? undefined : tokensOf(input, output * choices * prompt.runs)
+  // Which of a chat's two names holds is the supplier's to choose: the larger bounds it.
+  const written = of.isChat ? of.mostOfChat : of.mostOfResponse
+  const output = written.length > 0 ? Math.max(...written) : meter.maxOutput
+  if (input === undefined || output === undefined) return undefined
+  // What is predicted and not taken is output too.
+  return tokensOf(input, output * choices * prompt.runs + (of.hasPrediction ? bytes : 0))
 }
 
 const takes = Object.values(request)
@@ -106,12 +134,17 @@ function readRequest(meter: Meter): RequestReading {
     isStreamed: false,
     hasOptions: false,
     choices: 1,
-    mostOutput: [],
+    mostOfChat: [],
+    mostOfResponse: [],
+    isChat: false,
+    hasPrediction: false,
+    wrong: undefined,
   }
   return {
     found: (pattern, fact) => takes[pattern]?.(facts, fact),
     measured: (bytes) => ({
       most: mostOf(facts, bytes),
+      wrong: facts.wrong,
       dimensions: { model: facts.model },
       isDeferred: facts.isDeferred,
       lacksUsage: facts.isStreamed && !facts.hasOptions,
@@ -136,26 +169,29 @@ const textPatterns = [
   '/choices/*/delta/content',
   '/choices/*/delta/reasoning_content',
   '/choices/*/delta/tool_calls/*/function/arguments',
+  '/choices/*/delta/reasoning',
+  '/choices/*/delta/refusal',
+  '/choices/*/delta/function_call/arguments',
+  '/choices/*/delta/tool_calls/*/custom/input',
   '/choices/*/message/content',
   '/delta',
 ]
 
 class OpenAiAnswer implements AnswerReading {
   readonly #said: Quantities = {}
-  readonly #seen = { bytes: 0, pieces: 0 }
+  readonly #seen: SeenAnswer = { bytes: 0, events: 0 }
 
   found(pattern: number, fact: Fact): void {
     const unit = unitAt[pattern]
     if (unit !== undefined) {
       const quantity = quantityOf(fact.value)
       if (quantity !== undefined) this.#said[unit] = quantity
-    } else if (fact.kind === 'text' && fact.size > 0) {
-      this.#seen.bytes += fact.size
-      this.#seen.pieces += 1
-    }
+    } else if (fact.kind === 'text') this.#seen.bytes += fact.size
   }
 
-  eventBegins(): void {}
+  eventBegins(): void {
+    this.#seen.events += 1
+  }
 
   reported(): Quantities | undefined {
     const { input_tokens: input, output_tokens: output = 0 } = this.#said
@@ -163,8 +199,8 @@ class OpenAiAnswer implements AnswerReading {
     return input === undefined ? undefined : { ...this.#said, ...tokensOf(input, output) }
   }
 
-  counted(bytesIn: number): Quantities {
-    return countedTokens(bytesIn, this.#seen)
+  counted(bytesIn: number, bytesOut: number): Quantities {
+    return countedTokens(bytesIn, bytesOut, this.#seen)
   }
 }
 

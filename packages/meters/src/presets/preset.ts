@@ -1,5 +1,5 @@
 import type { Fact } from '../json-pick.ts'
-import type { Meter } from '../meter.ts'
+import { type Meter, quantityMax, quantityOf } from '../meter.ts'
 
 /** Quantities by unit. */
 export type Quantities = Record<string, number>
@@ -17,6 +17,8 @@ export interface PresetRequest {
   readonly most: Quantities | undefined
   /** What it is counted by besides. */
   readonly dimensions: Readonly<Record<string, string>>
+  /** Why it cannot be measured, for whom sent it. */
+  readonly wrong?: string | undefined
   /** Its answer comes later, in another exchange: nothing here could meter it. */
   readonly isDeferred: boolean
   /** It is streamed, and its answer would not say its usage unless it is asked to. */
@@ -30,8 +32,8 @@ export interface AnswerReading {
   eventBegins(): void
   /** What the answer said; undefined until it has. */
   reported(): Quantities | undefined
-  /** What was seen of it, where it does not say: with the bytes of the request. */
-  counted(bytesIn: number): Quantities
+  /** What was seen of it, where it does not say: with the bytes of both bodies. */
+  counted(bytesIn: number, bytesOut: number): Quantities
 }
 
 /** One supplier's requests and answers. */
@@ -71,9 +73,10 @@ export class PromptBound {
 
   /** Tokens that the model reads at most. Rare letters are a token a byte, so that a ratio of 1 is a proof. */
   input(bytes: number, { promptRatio, context }: Meter): number | undefined {
-    const most = this.isBeyondBytes
-      ? context
-      : Math.ceil(bytes / promptRatio) + ownTokens + tokensPerImage * this.images
+    const most =
+      this.isBeyondBytes || this.isHosted
+        ? context
+        : Math.ceil(bytes / promptRatio) + ownTokens + tokensPerImage * this.images
     return most === undefined ? undefined : most * this.runs
   }
 
@@ -89,11 +92,27 @@ export const tokensOf = (input: number, output: number): Quantities => ({
   tokens: input + output,
 })
 
-/** A token of usual text has four bytes; of an answer as it is written, three at least. */
-export const countedTokens = (
-  bytesIn: number,
-  { bytes, pieces }: { readonly bytes: number; readonly pieces: number },
-) => tokensOf(Math.ceil(bytesIn / 4), Math.max(pieces, Math.ceil(bytes / 3)))
+/** What was seen of an answer: texts, and events. */
+export interface SeenAnswer {
+  bytes: number
+  events: number
+}
+
+/**
+ * A token of usual text has four bytes; of an answer as it is written, three at least, and an event has one. Of an
+ * answer that could not be read, all bytes count.
+ */
+export function countedTokens(bytesIn: number, bytesOut: number, { bytes, events }: SeenAnswer): Quantities {
+  const seen = bytes === 0 && events === 0 ? bytesOut : bytes
+  return tokensOf(Math.ceil(bytesIn / 4), Math.max(events, Math.ceil(seen / 3)))
+}
+
+/** A bound that is none must not be taken for an absent one: other readers may make a number of it. */
+export function readBound(name: string, fact: Fact): { readonly most?: number; readonly wrong?: string } {
+  if (fact.kind === 'null') return {}
+  const most = quantityOf(fact.value)
+  return most === undefined ? { wrong: `${name} must be a whole number up to ${quantityMax}` } : { most }
+}
 
 /** Empty for what is no text. */
 export const textIn = (fact: Fact): string => (fact.kind === 'text' ? fact.value : '')

@@ -45,6 +45,8 @@ export function createProxy(
   return {
     /** The server that Fastify listens with: requests come to the proxy directly, past Fastify's own routing. */
     listener: (): Server => createListener(serveRequest, bounds, tls, Answer),
+    /** At a stop, before what is settled is waited for. */
+    settleDrained: forwarder.settleDrained,
     /** Closes with the app: tunnels first, which would keep it open; connections to upstreams last. */
     attach(app: FastifyInstance): void {
       app.addHook('preClose', async () => {

@@ -86,18 +86,28 @@ export function readWhole(
 ): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) return Promise.resolve(undefined)
   return new Promise((done) => {
-    const chunks: Buffer[] = []
+    let chunks: Buffer[] = []
     let bytes = 0
-    request.on('data', (chunk: Buffer) => {
+    // What still comes is dropped, and nothing of what came is kept.
+    const end = (body: Buffer | undefined) => {
+      chunks = []
+      request.off('data', take)
+      request.resume()
+      done(body)
+    }
+    const take = (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > bytesMax) return done(undefined)
+      if (bytes > bytesMax || scan?.(chunk) === false) {
+        end(undefined)
+        return
+      }
       chunks.push(chunk)
       if (scan === undefined) return
-      if (!scan(chunk)) return done(undefined)
       request.pause()
       setImmediate(() => request.resume())
-    })
-    request.on('end', () => done(Buffer.concat(chunks)))
+    }
+    request.on('data', take)
+    request.on('end', () => end(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
   })
 }
 

@@ -36,6 +36,11 @@ export function createEnding(ports: EndingPorts, log: Logger) {
       else if (proxied.metered.isDrained) drained.set(proxied, settle)
       else settle()
     },
+    /** At a stop: what is still read on is settled as if it had broken off. */
+    settleDrained(): void {
+      for (const settle of drained.values()) settle()
+      drained.clear()
+    },
     released(proxied: ProxiedRequest): void {
       drained.get(proxied)?.()
       drained.delete(proxied)

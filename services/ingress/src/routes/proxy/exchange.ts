@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
+import type { PresetName } from '@weir/meters/meter.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { Dispatcher } from 'undici'
 import { clientGoneStatus } from '../../http/timed-response.ts'
@@ -54,6 +55,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #status = 0
   #bytesOut = 0
   #hasEnded = false
+  #drainTimer: NodeJS.Timeout | undefined
   /** Whether the request may be sent once more: no other effect is lost or doubled (RFC 9110 section 9.2.2). */
   #isRepeatable: boolean
 
@@ -77,7 +79,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#hasEnded) return
     const { response, ownHeaders } = this.#proxied
     this.#end(upstreamBusy.status, 'busy')
-    writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`])
+    writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`], this.#preset)
     // Its client may go on to send it, and see its answer.
     if (this.#body instanceof ClientBody) this.#body.destroy()
   }
@@ -110,6 +112,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     const { response, ownHeaders, upstream, cors, metered } = this.#proxied
     metered?.begins(headers)
+    // Its client has gone, and it is read for what it says.
+    if (this.#hasEnded) return
     const all = [...ownHeaders]
     addAnswerHeaders(all, headers, upstream)
     if (upstream.cors !== undefined && cors === undefined) all.push('vary', 'Origin')
@@ -136,6 +140,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(_controller: Controller, trailers: IncomingHttpHeaders): void {
     const { response } = this.#proxied
+    clearTimeout(this.#drainTimer)
     this.#proxied.metered?.endsWith(trailers)
     this.#events.released(true)
     if (this.#hasEnded) return
@@ -153,6 +158,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#events.stale()
       return
     }
+    clearTimeout(this.#drainTimer)
     const { code = '' } = error as Error & { readonly code?: string }
     this.#events.released(this.#clientFault === undefined && !code.includes('TIMEOUT'))
     if (this.#hasEnded) return
@@ -161,7 +167,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const [why, problem] = upstreamFailure(error, upstream)
     if (this.#status === 0) this.#end(problem.status, why)
     else this.#end(this.#status, why === 'unreachable' ? 'broken_off' : why)
-    writeProblem(response, problem, ownHeaders)
+    writeProblem(response, problem, ownHeaders, this.#preset)
   }
 
   /**
@@ -179,15 +185,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #clientGone(): void {
     if (this.#hasEnded) return
-    const { metered } = this.#proxied
-    if (metered?.drains === true) metered.isDrained = true
+    this.#mayDrain()
     this.#end(this.#status || clientGoneStatus, 'client_gone')
-    const hangUp = () => this.#abort(new Error('the client hung up'))
-    if (metered?.isDrained === true) {
-      // It may have been paused for a client that read slowly.
-      this.#controller?.resume()
-      setTimeout(hangUp, drainMsMax).unref()
-    } else hangUp()
+    this.#abort(new Error('the client hung up'))
   }
 
   /** Nothing moved on its connection for a while. Only when something is due from it is that its fault. */
@@ -201,15 +201,32 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #giveUpClient(detail: string): void {
     if (this.#hasEnded) return
     const { response, ownHeaders } = this.#proxied
+    this.#mayDrain()
     this.#end(this.#status || 408, 'client_gone')
     this.#abort(new Error('the client was too slow'))
     if (response.headersSent) response.destroy()
     else writeProblem(response, badRequest(detail, 408), [...ownHeaders, 'connection', 'close'])
   }
 
+  /** What is with the upstream is read to its end, where its meter says so. */
+  #mayDrain(): void {
+    const { metered } = this.#proxied
+    if (metered !== undefined && this.#controller !== undefined) metered.isDrained = metered.drains
+  }
+
   #abort(reason: Error): void {
     this.#clientFault = reason
-    this.#controller?.abort(reason)
+    if (this.#proxied.metered?.isDrained !== true) {
+      this.#controller?.abort(reason)
+      return
+    }
+    // It may have been paused for a client that read slowly.
+    this.#controller?.resume()
+    this.#drainTimer = setTimeout(() => this.#controller?.abort(reason), drainMsMax).unref()
+  }
+
+  get #preset(): PresetName | undefined {
+    return this.#proxied.metered?.preset
   }
 
   #end(status: number, error: OutcomeError): void {

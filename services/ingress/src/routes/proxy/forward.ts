@@ -27,7 +27,7 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
   const pools = createUpstreamPools(bounds, upstreams)
   const uploads = createUploadWatch(bounds.bodyRateMin, bounds.rateEveryMs)
   const tunnels = new Set<() => void>()
-  const { ended, released } = createEnding(ports, log)
+  const { ended, released, settleDrained } = createEnding(ports, log)
   let isClosing = false
 
   const forward = (proxied: ProxiedRequest) => {
@@ -94,6 +94,7 @@ export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }:
       isClosing = true
       for (const close of tunnels) close()
     },
+    settleDrained,
     close: pools.close,
   }
 }

@@ -8,7 +8,7 @@ import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import { exchangeMsMax } from './metered-exchange.ts'
 import type { IncomingRequest } from './proxied-request.ts'
-import { createUpstreamChoice } from './upstream-choice.ts'
+import { type ChosenUpstream, createUpstreamChoice } from './upstream-choice.ts'
 import { UpstreamHeaders } from './upstream-headers.ts'
 
 const unmetered = problem(
@@ -27,6 +27,7 @@ const unbounded = problem(
 /** What a metered request is decided by, or why it is refused; neither where it goes nowhere. */
 interface Metering {
   readonly problem?: Problem
+  readonly chosen?: ChosenUpstream
   readonly use?: Pick<DecisionRequest, 'units' | 'settleMs' | 'meter' | 'dims'>
 }
 
@@ -54,7 +55,7 @@ export function createMeter({ clock, environment = {} }: Pick<Ports, 'clock' | '
     }
     const dims = Object.fromEntries(dimensions.bounded(reader, measure.dimensions, clock.nowMs()))
     const settleMs = readsAnswer ? (chosen.upstream.maxDurationMs ?? exchangeMsMax) : undefined
-    return { use: { units, settleMs, meter: reader.meter.name, dims } }
+    return { chosen, use: { units, settleMs, meter: reader.meter.name, dims } }
   }
   return { choose, meter }
 }

@@ -4,6 +4,7 @@ import type { Usage } from '@weir/decide/correct/usage-settler.ts'
 import type { ChargedDecision } from '@weir/decide/types.ts'
 import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
+import type { PresetName } from '@weir/meters/meter.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
 import { UsageEventFilter } from './usage-event.ts'
 
@@ -45,9 +46,14 @@ export class MeteredExchange {
     return this.#filter?.rest()
   }
 
-  /** Whether what is left of an answer is to be read although its client has gone. */
+  /** Whether an answer is to be read to its end although its client has gone. */
   get drains(): boolean {
-    return this.#answer !== undefined && this.#reader.meter.drain && this.#reader.readsAnswer
+    return this.#reader.meter.drain
+  }
+
+  /** Whose errors its client understands. */
+  get preset(): PresetName | undefined {
+    return this.#reader.meter.preset
   }
 
   reads(chunk: Buffer): void {

@@ -14,6 +14,8 @@ import {
 } from '../../http/client-headers.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
+/** What a supplier must not learn of a customer. */
+const fromCustomer: ReadonlySet<string> = new Set(['via', 'authorization', 'cookie'])
 const fromProxiesOnly: ReadonlySet<string> = new Set(clientAddressHeaders)
 
 /**
@@ -23,6 +25,7 @@ const fromProxiesOnly: ReadonlySet<string> = new Set(clientAddressHeaders)
 export function headersForUpstream(proxied: ProxiedRequest): string[] {
   const { request, view, hopByHop, decisionId, degradedBy, metered, trace, upstream, setHeaders } = proxied
   const isAnonymous = upstream.isAnonymous === true
+  const { keyHeaders } = view.policy.identity
   const { subject, keyId, carriedIn } = proxied.caller
   const { rawHeaders, headers } = request
   const { dropped, isTwin } = view.readHeaders
@@ -36,7 +39,7 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
     const known = withHyphens(lower)
     if (dropped.has(known) || known === credential || known.startsWith(weirPrefix) || hopByHop?.has(lower)) continue
     if ((isAnonymous || !fromProxy) && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
-    if (isAnonymous && known === 'via') continue
+    if (isAnonymous && (fromCustomer.has(known) || keyHeaders.some((key) => withHyphens(key) === known))) continue
     if (isTwin(lower, known) || setHeaders?.names.has(known)) continue
     if (trace !== undefined && (lower === 'traceparent' || lower === 'tracestate')) continue
     if (metered !== undefined && (known === 'accept-encoding' || known === 'content-length')) continue

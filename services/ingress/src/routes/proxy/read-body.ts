@@ -86,7 +86,7 @@ export async function readBody(
   const isPlain = encoding.toLowerCase() === 'identity'
   const measuring = reader && new RequestMeter(reader, headOf(request))
   const bytesMax = problems === meteredProblems ? meteredBytesMax : readBodyBytesMax
-  const scanned = measuring && scanInto(measuring, memory.of(response))
+  const scanned = measuring && scanInto(measuring, memory.of(response, sharer))
   const bytes = isPlain ? await readWhole(request, bytesMax, scanned?.scan) : undefined
   leave()
   if (scanned?.isFull() === true) return bodiesBusy

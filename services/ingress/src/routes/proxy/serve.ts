@@ -76,7 +76,7 @@ export function createServe(
     if (!recorded.decision.allowed) return refused(recorded)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
-    const chosen = problem ?? choose(view, headers.host, route)
+    const chosen = problem ?? metering?.chosen ?? choose(view, headers.host, route)
     const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     if (isProblem(chosen)) free?.()
     if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, reader?.meter.preset)

@@ -18,7 +18,7 @@ const credentialMissing = problem(
 )
 
 /** Where a request goes. */
-interface ChosenUpstream {
+export interface ChosenUpstream {
   readonly upstream: Upstream
   readonly setHeaders: SetHeaders | undefined
 }

@@ -1,6 +1,7 @@
 import type { Upstream, UpstreamHeader } from '@weir/policy/policy.ts'
 import { readNamedSecret } from '@weir/runtime/named-secret.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
+import { withHyphens } from '../../http/client-headers.ts'
 
 /** The headers of an upstream that Weir sets, as names and values in turns. */
 export interface SetHeaders {
@@ -40,7 +41,7 @@ export class UpstreamHeaders {
       if (value === undefined) return undefined
       if (value !== null) pairs.push(name, value)
     }
-    return { names: new Set(headers.keys()), pairs }
+    return { names: new Set([...headers.keys()].map(withHyphens)), pairs }
   }
 
   /** A secret for `authorization` without a scheme is a bearer token. */
