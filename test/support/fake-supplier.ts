@@ -42,6 +42,7 @@ export async function startFakeSupplier() {
     bills.set(String(headers['weir-decision'] ?? ''), bill)
     const pauseAfter = Number(headers['x-pause'] ?? -1)
     const isChat = url.startsWith('/v1/chat')
+    if (asked.stream !== true && pauseAfter === 0) await new Promise<void>((resume) => paused.add(resume))
     if (asked.stream !== true) return json(response, 200, isChat ? chat(asked, bill) : message(asked, bill))
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const events = isChat ? chatEvents(asked, bill) : messageEvents(asked, bill)

@@ -13,7 +13,7 @@ import { until } from '../../support/until.ts'
 
 const supplier = await forFile(startFakeSupplier())
 
-const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim', 'lea', 'max', 'nan']
+const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim', 'lea', 'max', 'nan', 'ola']
 const policy = {
   version: 1,
   limits: {
@@ -102,11 +102,16 @@ async function records(id: string) {
   const found = await readDecisions(stack.kafka, isIts, (all) => all.length === 2)
   return { decision: found.find((one) => one.id === id), settlement: found.find((one) => one.corrects === id) }
 }
-/** How the request of a decision ended; undefined until it has. */
-async function readOutcome(id: string) {
+interface Outcome {
+  readonly id: string
+  readonly subject: string
+  readonly error: string
+}
+/** How requests ended so far. */
+async function readOutcomes() {
   const found = await readTopic(kafkaOptions(stack.kafka.address), topics.outcomes, (all) => all.length > 0)
-  const outcomes = found.map(({ value }) => JSON.parse(value?.toString() ?? '{}') as { id: string; error: string })
-  return outcomes.find((one) => one.id === id)?.error
+  const outcomes = found.map(({ value }) => JSON.parse(value?.toString() ?? '{}') as Outcome)
+  return outcomes.flatMap(({ id, error, subject }) => [`${error} ${id}`, `${error} ${subject}`])
 }
 const idOf = (answer: Response) => answer.headers.get('weir-decision') ?? ''
 const billOf = (answer: Response) => {
@@ -187,12 +192,27 @@ test('An answer whose client has gone is read to its end, where the meter says s
   await until(() => supplier.paused.size === 1)
   leaving.abort()
   // Nothing is settled before the supplier has said what it bills.
-  await until(async () => (await readOutcome(idOf(answer))) === 'client_gone')
+  await until(async () => (await readOutcomes()).includes(`client_gone ${idOf(answer)}`))
   expect((await month('ivy')).held).toBe(JSON.stringify(body).length + 2_148)
   for (const resume of supplier.paused) resume()
   supplier.paused.clear()
   const { settlement } = await records(idOf(answer))
   expect([settlement?.units?.tokens, settlement?.basis]).toEqual([billOf(answer).tokens, 'reported'])
+})
+
+test('So is an answer that had not begun when its client left', async () => {
+  const leaving = new AbortController()
+  const asking = post('/v1/chat/drained', 'ola', chat(), { 'x-output': '30', 'x-pause': '0' }, leaving.signal).catch(
+    () => undefined,
+  )
+  await until(() => supplier.paused.size === 1)
+  leaving.abort()
+  expect(await asking).toBeUndefined()
+  await until(async () => (await readOutcomes()).includes('client_gone ola'))
+  for (const resume of supplier.paused) resume()
+  supplier.paused.clear()
+  const { input_tokens: input = 0, output_tokens: output = 0 } = [...supplier.bills.values()].at(-1) ?? {}
+  await settled('ola', input + output)
 })
 
 test('An answer without usage counts as held, where the meter says so', async () => {
