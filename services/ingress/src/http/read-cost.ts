@@ -38,8 +38,7 @@ export const valuesAt = (
   { headers, url }: { readonly headers: IncomingHttpHeaders; readonly url: string },
 ): readonly string[] => {
   if (kind === 'header') return headerValues(headers, name)
-  const values = queryValues(url, name)
-  return hasTwins(url, name) ? [...values, ...values] : values
+  return hasTwins(url, name) ? ['', ''] : queryValues(url, name)
 }
 
 /** As Node gives them, a header sent twice is one value with a comma, which is no number, or a list. */
