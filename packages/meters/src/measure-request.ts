@@ -62,12 +62,12 @@ export class RequestMeter {
 
   /** What the whole of it says. A request without a body says nothing, and a preset's has nothing to bound it. */
   end(): RequestMeasure | MeasureProblem {
-    const { meter, request } = this.#reader
+    const { meter } = this.#reader
     const bytes = this.#bytes
     if (bytes > 0 && this.#reader.readsBody) {
       if (!this.#pick.end()) return { wrong: 'the body is not JSON' }
-      if (this.#pick.isAmbiguous.some((is, at) => is && at < request.count))
-        return { wrong: 'a member of the body occurs more than once' }
+      if (this.#pick.isAmbiguous.includes(true))
+        return { wrong: 'a member of the body occurs more than once, or in another spelling' }
     }
     const found = this.#preset?.measured(bytes)
     if (found?.wrong !== undefined) return { wrong: found.wrong }

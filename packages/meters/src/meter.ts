@@ -1,3 +1,5 @@
+import { costMax } from '@weir/core/limits/limit-store.ts'
+
 /** Where a quantity is read before the answer. */
 export type BeforeSource =
   | { readonly kind: 'header' | 'query'; readonly name: string }
@@ -76,8 +78,8 @@ export const presetMeters: ReadonlyMap<string, Meter> = new Map(
   presetNames.map((preset) => [preset, { ...meterDefaults, name: preset, preset }]),
 )
 
-/** More of one unit is a mistake of who says it. */
-export const quantityMax = 1_000_000_000
+/** More of one unit is a mistake of who says it: as of costs. */
+export const quantityMax = costMax
 
 /** The quantity that somebody said; undefined for none, and for what none can be. */
 export const quantityOf = (value: unknown): number | undefined =>

@@ -31,7 +31,7 @@ export interface Patterns {
 const patternsMax = 64
 
 /** The members and indexes that a pointer (RFC 6901) names, from the outside in. */
-const stepsOf = (pointer: string): readonly string[] =>
+export const stepsOf = (pointer: string): readonly string[] =>
   pointer
     .split('/')
     .slice(1)

@@ -13,7 +13,24 @@ import { until } from '../../support/until.ts'
 
 const supplier = await forFile(startFakeSupplier())
 
-const names = ['ann', 'ben', 'cat', 'dan', 'eve', 'fay', 'gus', 'hal', 'ivy', 'jon', 'kim', 'lea', 'max', 'nan', 'ola']
+const names = [
+  'ann',
+  'ben',
+  'cat',
+  'dan',
+  'eve',
+  'fay',
+  'gus',
+  'hal',
+  'ivy',
+  'jon',
+  'kim',
+  'lea',
+  'max',
+  'nan',
+  'ola',
+  'pam',
+]
 const policy = {
   version: 1,
   limits: {
@@ -42,6 +59,7 @@ const policy = {
     { match: 'POST /v1/messages', meter: 'anthropic' },
     { match: 'POST /v1/messages/count_tokens', meter: 'none' },
     { match: 'POST /mcp', meter: 'mcp' },
+    { match: 'POST /v1/chat/priced', meter: 'chat', cost: 'json:/price' },
     { match: 'POST /v1/render', meter: 'render', cost: 0 },
     { match: 'POST /mcp/refunded', meter: 'mcp', refundOn: [503] },
     { match: 'POST /v1/chat/refunded', meter: 'chat', cost: 5, refundOn: [503] },
@@ -269,6 +287,12 @@ test('A request that may use nothing and costs nothing is settled all the same',
   const answer = await post('/v1/render', 'max', { duration: 0 }, { 'x-render': '30' })
   expect(answer.status).toBe(200)
   await settled('max', 30, 'seconds-day')
+})
+
+test('A request that is refused for its cost holds nothing', async () => {
+  expect((await post('/v1/chat/priced', 'pam', chat())).status).toBe(400)
+  expect((await month('pam')).held).toBe(0)
+  expect((await post('/v1/chat/priced', 'pam', chat({ price: 3 }))).status).toBe(200)
 })
 
 test('A member in another spelling is no way around a meter', async () => {

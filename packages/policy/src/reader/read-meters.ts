@@ -15,8 +15,8 @@ import { costPattern, costSourceRule, isPointer, parseCostSource } from '../poli
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
-/** Labels of a request; each multiplies the rows of its usage. */
-const dimensionsMax = 8
+/** Labels of a request besides its preset's one; each multiplies the rows of its usage. A record has eight at most. */
+const dimensionsMax = 7
 /** Values of a label a day: what a page can still list. */
 const valuesMax = 1_000
 const valuesDefault = 200

@@ -122,6 +122,10 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
     if (upstreamAt !== undefined && upstream !== undefined)
       reader.find(upstreamAt, 'upstream', upstream, known.upstreams)
     if (meterAt !== undefined && meter !== undefined) findMeter(reader, meterAt, meter, known)
+    if (meter !== undefined && meter !== 'none') {
+      for (const key of ['settle', 'settleMax'])
+        reader.refuseKey(fields, key, 'conflicts with `meter`: the proxy settles')
+    }
     const limits = values.limits === undefined ? noRouteLimits : routeLimits(fields.get('limits'), values.limits)
     if (found === undefined || matchAt === undefined) continue
     if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)

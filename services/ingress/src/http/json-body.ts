@@ -1,4 +1,5 @@
 import { laxCharacter, laxName } from '@weir/core/http/lax-name.ts'
+import { stepsOf } from '@weir/meters/patterns.ts'
 
 /** The longest body that is read before a decision. */
 export const readBodyBytesMax = 65_536
@@ -21,13 +22,6 @@ export function parseJson(body: Buffer): JsonBody | undefined {
     return undefined
   }
 }
-
-/** The members and indexes that a pointer (RFC 6901) names, from the outside in. */
-const stepsOf = (pointer: string): readonly string[] =>
-  pointer
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 
 /** The value at `pointer`; undefined for none. */
 export const valueAt = (value: unknown, pointer: string): unknown => stepsOf(pointer).reduce(memberOf, value)

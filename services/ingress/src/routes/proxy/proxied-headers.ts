@@ -42,7 +42,9 @@ export function headersForUpstream(proxied: ProxiedRequest): string[] {
     if (isAnonymous && (fromCustomer.has(known) || keyHeaders.some((key) => withHyphens(key) === known))) continue
     if (isTwin(lower, known) || setHeaders?.names.has(known)) continue
     if (trace !== undefined && (lower === 'traceparent' || lower === 'tracestate')) continue
-    if (metered !== undefined && (known === 'accept-encoding' || known === 'content-length')) continue
+    if (metered !== undefined && known === 'accept-encoding') continue
+    // It may have been asked for its usage, and is as long as it is sent.
+    if (proxied.readBody !== undefined && known === 'content-length') continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')

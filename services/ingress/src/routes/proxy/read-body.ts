@@ -91,9 +91,12 @@ export async function readBody(
   leave()
   if (scanned?.isFull() === true) return bodiesBusy
   if (bytes === undefined) return isPlain ? problems.long : problems.encoded
+  const costs = whatCosts(asked, bytes)
+  // One that is refused for its cost must hold nothing.
+  if (costs.problem !== undefined) return { ...costs, measure: undefined }
   const found = measured(measuring)
   const sent = found.measure?.asksForUsage === true ? askingForUsage(bytes) : bytes
-  return { ...whatCosts(asked, bytes), ...found, bytes: sent }
+  return { ...costs, ...found, bytes: hasBody(request) ? sent : undefined }
 }
 
 /** What of its body counts, and what it costs by it. */
