@@ -6,6 +6,10 @@
 --
 -- Nobody knows when a slot is given back, so the wait of a denial is a guess: the one exception to rule 6.
 --
+-- A gateway gives back one slot for each request, also for one that was refused. A refused one is therefore counted
+-- beside the slots, and the next that is given back is that one: whatever the order, there are never fewer slots than
+-- requests that passed and have not ended.
+--
 -- State: lib/ends.lua. The twin, line by line: packages/core/src/algorithms/concurrency.ts
 local concurrency = {}
 
@@ -15,7 +19,7 @@ local guess_ms = 1000
 
 concurrency.whole = true
 concurrency.gives_back_latest = true
--- The time at which `raise` takes a slot that is refused.
+-- The time at which `raise` counts a slot that is refused.
 concurrency.refused_us = 0
 
 -- definition: {name, mode, block_ms, size, expires_ms}. expires_ms: the time to live of the slots of this request.
@@ -43,15 +47,20 @@ function concurrency.plan(state, arguments, cost, _, now_ms)
   end
   ends.add(list, slots, ends.after(arguments.expires_ms, now_ms), cost)
   local next_state, last_s = ends.write(tag, layout, list, slots)
-  local last_ms = last_s * 1000
-  return 0, used + cost, remaining - cost, last_ms - now_ms, next_state, last_ms + clock.step_back_ms_max, false
+  local _, slots_last_s = ends.span(list)
+  local reset_ms, expires_ms = slots_last_s * 1000 - now_ms, last_s * 1000 + clock.step_back_ms_max
+  return 0, used + cost, remaining - cost, reset_ms, next_state, expires_ms, false
 end
 
--- Gives back slots that were taken at at_us; with 0 those that end first, where nobody knows when they were taken.
--- Returns next_state, or nil when none of them is left; its expiry stays right.
+-- Gives back slots that were taken at at_us; with 0, where nobody knows when they were taken, refused ones or else
+-- those that end first. Returns next_state, or nil when none of them is left; its expiry stays right.
 function concurrency.refund(state, arguments, cost, at_us, now_us)
   local list, slots = ends.read(state, layout, math.floor(now_us / 1000000))
-  local end_s = at_us == 0 and ends.span(list) or ends.after(arguments.expires_ms, math.floor(at_us / 1000))
+  local end_s = ends.after(arguments.expires_ms, math.floor(at_us / 1000))
+  if at_us == 0 then
+    local first_s, _, refused = ends.span(list)
+    end_s = refused or first_s
+  end
   if cost == 0 or not slots[end_s] then
     return nil
   end
@@ -59,18 +68,17 @@ function concurrency.refund(state, arguments, cost, at_us, now_us)
   return (ends.write(tag, layout, list, slots))
 end
 
--- Takes `units` slots from at_us on, whether they fit or not; with 0 until the first end that there is, so that a slot
--- that is refused and given back leaves the ends of lost ones as they are. Returns next_state and expires_ms as plan
--- does; nil when they have ended by now.
+-- Takes `units` slots from at_us on, whether they fit or not; with 0 they are refused. Returns next_state and
+-- expires_ms as plan does; nil when they have ended by now.
 function concurrency.raise(state, arguments, units, at_us, now_us)
   local now_s = math.floor(now_us / 1000000)
   local list, slots = ends.read(state, layout, now_s)
   local taken_us = at_us == 0 and now_us or at_us
-  local end_s = at_us == 0 and ends.span(list) or ends.after(arguments.expires_ms, math.floor(taken_us / 1000))
+  local end_s = ends.after(arguments.expires_ms, math.floor(taken_us / 1000))
   if units == 0 or end_s <= now_s then
     return nil
   end
-  ends.add(list, slots, end_s, units)
+  ends.add(list, slots, at_us == 0 and -end_s or end_s, units)
   local next_state, last_s = ends.write(tag, layout, list, slots)
   return next_state, last_s * 1000 + clock.step_back_ms_max
 end

@@ -32,7 +32,8 @@
 --               {RESERVE_ONCE, cost, tally, tally_max, id, once, ttl_ms, reservation, text, [limit, key[, block], …]}
 --               {VOID, cost, at_us, reservation, limit, key, …}  as REFUND, and the reservation can no longer be
 --                                                                settled; at_us 0: once, by what an open one says
---               {RENEW, cost, at_us, limit, key, …}              as REFUND, and charges the same now, fitting or not
+--               {RENEW, cost, at_us, limit, key, …}              as REFUND, and charges it now, fitting or not; with
+--                                                                at_us 0 only that, as refused
 --             cost          units, or a list with the cost of each limit, where -1 asks whether a unit would be
 --                           allowed, and charges nothing
 --             block         the key of the limit's block, present if the limit has a block_ms
@@ -327,17 +328,15 @@ local function decide(request, base, limit_count)
 end
 
 local function refund(request, base)
-  local changed, length, places, cost, charged_us, mask = 0, #request, {}, request[2], request[3], 0
-  local costs, first = type(cost) == 'table' and cost, first_limit_at[request[1]]
-  local reserved = request[1] == operations.VOID and state_of(request[4], state_codecs.reservation)
-  if request[1] == operations.VOID and charged_us == 0 then
+  local operation, cost, charged_us, changed, places = request[1], request[2], request[3], 0, {}
+  local costs, first, is_renewal = type(cost) == 'table' and cost, first_limit_at[operation], operation == operations.RENEW
+  local reserved = operation == operations.VOID and state_of(request[4], state_codecs.reservation)
+  local mask = is_renewal and charged_us == 0 and 2 ^ limits_per_request_max - 1 or 0
+  if operation == operations.VOID and charged_us == 0 then
     charged_us, mask = state_codecs.reservation.charge(reserved)
   end
-  if not charged_us then
-    reply[base] = statuses.DENIED
-    return base + 1
-  end
-  for at = first, length, 2 do
+  -- A reservation that is not open any more has nothing to give back.
+  for at = first, charged_us and #request or 0, 2 do
     local limit, position = limits[request[at]], request[at + 1]
     if costs then
       cost = costs[(at - first) / 2 + 1]
@@ -349,8 +348,9 @@ local function refund(request, base)
       next_state, expires_ms = limit.algorithm.refund(state, limit.arguments, cost, at_us, now_us)
     end
     mask = math.floor(mask / 2)
-    if request[1] == operations.RENEW then
-      next_state, expires_ms = limit.algorithm.raise(next_state or state, limit.arguments, cost, now_us, now_us)
+    if is_renewal then
+      local raised_us = charged_us == 0 and limit.algorithm.refused_us or now_us
+      next_state, expires_ms = limit.algorithm.raise(next_state or state, limit.arguments, cost, raised_us, now_us)
     end
     if next_state then
       changed = changed + 1
@@ -361,7 +361,7 @@ local function refund(request, base)
     local at = places[number]
     change(request[at + 1], limits[request[at]].algorithm, next_states[number], next_expiries[number])
   end
-  if reserved then
+  if reserved and charged_us then
     change(request[4], state_codecs.reservation, state_codecs.reservation.void(reserved), now_ms)
   end
   reply[base] = changed > 0 and statuses.ALLOWED or statuses.DENIED
@@ -373,8 +373,7 @@ for number = 1, #requests do
   local request, problem = requests[number], wrong[number]
   local decided, after = false, nil
   if not problem then
-    local operation = request[1]
-    local is_refund = operation == operations.REFUND or operation >= operations.VOID
+    local is_refund = request[1] == operations.REFUND or request[1] >= operations.VOID
     decided, after = pcall(is_refund and refund or decide, request, base, limit_counts[number])
   end
   if decided then

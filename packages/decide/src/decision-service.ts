@@ -144,6 +144,12 @@ export class DecisionService {
     this.#correctCharge(uuidv7(tsMs), tsMs, ask, -ask.cost, true)
   }
 
+  /** Counts slots that were refused without being asked for, and will be given back all the same. */
+  async countRefused(ask: DecisionRequest): Promise<void> {
+    const { slots = noSlots, clock } = this.#parts
+    await slots.renew({ request: requestOf(ask, limitsOf(ask), undefined, clock), atUs: 0 })
+  }
+
   /** A person has blocked the caller: no limit is asked, and a peek is answered as any. */
   async #blockedByHand(ask: DecisionRequest, decision: Decision): Promise<RecordedDecision> {
     const limits = limitsOf(ask)

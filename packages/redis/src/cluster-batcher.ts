@@ -59,9 +59,8 @@ export class ClusterBatcher {
   }
 
   async changeSlots({ request, atUs }: SlotCharge, kind: 'refund' | 'renew', arrivedMs: number): Promise<number> {
-    const charge = { atUs, exceededMask: 0 }
     const changes = partsOf(request).map(({ slot, request: part }) =>
-      this.#batcherOf(slot)?.refund(part, charge, arrivedMs, kind),
+      this.#batcherOf(slot)?.changeSlots({ request: part, atUs }, kind, arrivedMs),
     )
     return Math.max(0, ...(await Promise.all(changes)).map((changedAtUs = 0) => changedAtUs))
   }

@@ -1,5 +1,6 @@
+import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
-import type { Charge, LimitRequest, SlotCharge } from '@weir/core/limits/limit-store.ts'
+import { type Charge, chargedLimits, type LimitRequest, type SlotCharge } from '@weir/core/limits/limit-store.ts'
 import {
   type CallParts,
   decodeReply,
@@ -54,8 +55,8 @@ interface Call {
   isTimedOut: boolean
 }
 
-/** A refund that Redis did not answer. */
-const unanswered = -1
+/** A refund that Redis did not answer, or was not sent. */
+const [unanswered, unsent] = [-1, -2]
 
 /** What it charged may be given back however often that is asked: its marker says whether it is open. */
 const isHold = ({ reservation, units }: LimitRequest) => reservation !== undefined && units !== undefined
@@ -119,9 +120,22 @@ export class DecisionBatcher {
     )
   }
 
-  /** As `refund`, for slots. */
-  changeSlots({ request, atUs }: SlotCharge, kind: RefundTask['kind'], arrivedMs: number): Promise<number> {
-    return this.refund(request, { atUs, exceededMask: 0 }, arrivedMs, kind)
+  /** As `refund`, for slots. Those of a gateway, with `atUs` 0, follow later if they are not sent now. */
+  async changeSlots({ request, atUs }: SlotCharge, kind: RefundTask['kind'], arrivedMs: number): Promise<number> {
+    const changedAtUs = await this.refund(request, { atUs, exceededMask: 0 }, arrivedMs, kind)
+    if (changedAtUs === unsent && atUs === 0) this.#changeLater(request, kind)
+    return changedAtUs
+  }
+
+  /** Gateways give back what was refused and not counted too: both are then counted in their order, or neither. */
+  #changeLater(request: LimitRequest, kind: RefundTask['kind']): void {
+    const limits = request.limits.filter(countsInFlight)
+    if (limits.length === 0 || this.#isClosed || this.#pendingRefunds.length >= waitingMax) return
+    const end = () => undefined
+    const charge = { atUs: 0, exceededMask: 0 }
+    const later = { kind, request: { ...request, limits }, charge, arrivedMs: 0, isIsolated: false }
+    this.#pendingRefunds.push({ ...later, resolve: end, reject: end })
+    this.#target.onceAvailable(this.#flushRefunds)
   }
 
   /** Answers the waiting requests as unavailable, and all that arrive later. */
@@ -260,7 +274,7 @@ export class DecisionBatcher {
       const { request, onLateRefund } = task
       if (outcome.charged === 'yes' && onLateRefund !== undefined) this.#queueRefund(request, outcome, onLateRefund)
     }
-    if (this.#pendingRefunds.length > 0) this.#target.onceAvailable(() => this.#flushRefunds())
+    if (this.#pendingRefunds.length > 0) this.#target.onceAvailable(this.#flushRefunds)
   }
 
   #queueRefund(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
@@ -269,12 +283,13 @@ export class DecisionBatcher {
       return
     }
     const resolve = (refundedAtUs: number) => {
-      if (refundedAtUs !== unanswered) this.#repeatMs = repeatMsMin
+      const isAnswered = refundedAtUs >= 0
+      if (isAnswered) this.#repeatMs = repeatMsMin
       if (refundedAtUs > 0) {
         this.#counts.lateRefunds += 1
         onLateRefund()
       } else if (!isHold(request)) this.#counts.lateRefundsLost += 1
-      else if (refundedAtUs === unanswered) this.#repeatRefund(request, charge, onLateRefund)
+      else if (!isAnswered) this.#repeatRefund(request, charge, onLateRefund)
     }
     const reject = () => resolve(0)
     this.#pendingRefunds.push({ kind: 'refund', request, charge, arrivedMs: 0, isIsolated: false, resolve, reject })
@@ -292,7 +307,7 @@ export class DecisionBatcher {
     this.#repeatMs = Math.min(2 * this.#repeatMs, repeatMsMax)
   }
 
-  #flushRefunds(): void {
+  readonly #flushRefunds = (): void => {
     const arrivedMs = performance.now()
     this.#waiting.unshift(...this.#pendingRefunds.map((task) => ({ ...task, arrivedMs })))
     this.#pendingRefunds = []
@@ -357,12 +372,13 @@ export class DecisionBatcher {
    */
   #answer(task: Task, charged: Charged, mayReplyLate = false): void {
     if (task.kind !== 'decide') {
-      task.resolve(unanswered)
+      task.resolve(charged === 'no' ? unsent : unanswered)
       return
     }
     const decision = unavailableDecision(task.request, charged)
     const mayHold = charged === 'unknown' && isHold(task.request)
-    if (!(mayReplyLate || mayHold) || task.request.idempotency !== undefined) {
+    const hasRefund = chargedLimits(task.request, { atUs: 0, exceededMask: 0 }).length > 0
+    if (!((mayReplyLate && hasRefund) || mayHold) || task.request.idempotency !== undefined) {
       task.resolve(decision)
       return
     }

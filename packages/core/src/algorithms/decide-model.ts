@@ -256,7 +256,7 @@ export function pauseModel(
 
 /**
  * Refunds one charged request as decide.lua does; empty if none of its charge counts any more. `renews`: the same is
- * charged now, whether it fits or not.
+ * charged now, whether it fits or not; with `atUs` 0 it only counts that as refused.
  */
 export function refundModel(
   cells: Cells,
@@ -273,8 +273,9 @@ export function refundModel(
     const atUs = charge.atUs === 0 && model.givesBackLatest !== true ? nowUs : charge.atUs
     const refund = { cost: costOf(limit.limit, request), atUs }
     const state = stateIn(cells, limit)
-    const before = model.refund(state, argumentsOf(limit, request), refund, nowUs)
-    const again = { cost: refund.cost, atUs: nowUs }
+    const isRefused = renews && charge.atUs === 0
+    const before = isRefused ? undefined : model.refund(state, argumentsOf(limit, request), refund, nowUs)
+    const again = { cost: refund.cost, atUs: isRefused && countsInFlight(limit.limit) ? 0 : nowUs }
     const next = renews ? model.raise(before ?? state, argumentsOf(limit, request), again, nowUs) : before
     return next === undefined ? [] : [countChange(limit, next)]
   })

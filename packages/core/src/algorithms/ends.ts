@@ -1,4 +1,7 @@
-/** The twin of lua/lib/ends.lua: amounts by the second at which they end, in the order of the value in Redis. */
+/**
+ * The twin of lua/lib/ends.lua: amounts by the second at which they end, in the order of the value in Redis; below 0
+ * that of refused ones.
+ */
 export type Ends = ReadonlyMap<number, number>
 
 const longestS = 100_000
@@ -12,7 +15,7 @@ export function endAfter(keptMs: number, nowMs: number): number {
 
 /** What has not ended. */
 export const alive = (ends: Ends | undefined, nowS: number): Map<number, number> =>
-  new Map([...(ends ?? [])].filter(([endS, n]) => endS > nowS && endS - nowS <= longestS && n > 0))
+  new Map([...(ends ?? [])].filter(([at, n]) => Math.abs(at) > nowS && Math.abs(at) - nowS <= longestS && n > 0))
 
 /** Of many ends the next one that is there is taken. */
 const heldEndsMax = 24
@@ -28,5 +31,5 @@ export function changedHeld(ends: Ends = new Map(), endS: number, amount: number
   return new Map(ends).set(at, Math.max(0, (before ?? 0) + amount))
 }
 
-/** All of them. */
-export const sumOf = (ends: Ends): number => [...ends.values()].reduce((total, n) => total + n, 0)
+/** All that were not refused. */
+export const sumOf = (ends: Ends): number => [...ends].reduce((total, [at, n]) => (at > 0 ? total + n : total), 0)

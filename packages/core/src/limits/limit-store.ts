@@ -120,9 +120,15 @@ export function chargeWithoutSlots({ limits, slots }: LimitRequest, charge: Char
   return { ...charge, exceededMask: charge.exceededMask | held }
 }
 
-/** The limits that an admission charged: all but those that had no capacity for it and let it pass uncounted. */
+/** A gateway gives back each slot that it asked for, whatever it was answered. */
+const isGivenBack = (limit: Limit) => chargesBeyond(limit) && countsInFlight(limit)
+
+/**
+ * The limits whose charge Weir gives back: all but those that had no capacity and let the request pass uncounted, and a
+ * gateway's slots.
+ */
 export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge): readonly Limit[] =>
-  exceededMask === 0 ? limits : limits.filter((limit, at) => (exceededMask & (1 << at)) === 0 || chargesBeyond(limit))
+  limits.filter((limit, at) => !isGivenBack(limit) && ((exceededMask & (1 << at)) === 0 || chargesBeyond(limit)))
 
 interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
@@ -175,9 +181,15 @@ export interface LimitStore {
   refund(request: LimitRequest, charge: Charge): Promise<boolean>
 }
 
-/** Renews and gives back slots. Neither is tried again: a slot that is not renewed ends by itself. */
+/**
+ * Renews and gives back slots. Neither is tried again, as a slot that is not renewed ends by itself; but with `atUs` 0
+ * what Redis was not even asked follows once it is there, in the same order.
+ */
 export interface SlotStore {
-  /** Resolves to Redis's clock from which they last again, whether they fit or not; 0 if Redis did not answer. */
+  /**
+   * Resolves to Redis's clock from which they last again, whether they fit or not; 0 if Redis did not answer. With
+   * `atUs` 0 they count as refused: the next that is given back is one of these.
+   */
   renew(slot: SlotCharge): Promise<number>
   /**
    * Gives back a charge, of other limits too; with `atUs` 0 what is charged now, and of slots those that end first.

@@ -3,6 +3,7 @@ import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { unlimitedDecision } from '@weir/core/limits/limit-store.ts'
 import type { DecisionService } from '@weir/decide/decision-service.ts'
 import { limitsOf } from '@weir/decide/limits/limit-request.ts'
+import type { DecisionRequest, RecordedDecision } from '@weir/decide/types.ts'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createTokenCheck } from '../http/check-token.ts'
@@ -70,8 +71,8 @@ export function createShouldRateLimit(
       return answerOf(await decisionService.decide({ ...asked, peek: isPeek }), count, question, ports)
     const used = { ...asked, limits: limitsOf({ ...asked, peek: false }).map(chargedBeyond), peek: false }
     const recorded = await decisionService.decide(used)
-    const slots = used.limits.filter(countsInFlight)
-    if (slots.length > 0 && isLeft(call, startedAt)) await decisionService.giveBack({ ...used, limits: slots })
+    const slots = { ...asked, limits: limitsOf({ ...asked, peek: false }).filter(countsInFlight), peek: false }
+    if (slots.limits.length > 0) await followSlots(decisionService, slots, recorded, isLeft(call, startedAt))
     return answerOf(asRefusal(recorded), count, question, ports)
   }
 
@@ -105,6 +106,18 @@ export function createShouldRateLimit(
       },
     )
   }
+}
+
+/** A gateway gives back the slots of each call, also of one that had none; but of none that its client left. */
+async function followSlots(
+  decisionService: DecisionService,
+  slots: DecisionRequest,
+  { decision }: RecordedDecision,
+  isLeft: boolean,
+): Promise<void> {
+  const isCounted = decision.charged !== 'no'
+  if (isCounted && isLeft) await decisionService.giveBack(slots)
+  if (!isCounted && !isLeft) await decisionService.countRefused(slots)
 }
 
 /**
