@@ -9,5 +9,5 @@ export function laxName(name: string): string {
 }
 
 /** Empty for those that are dropped. */
-export const laxCharacter = (character: string): string =>
+const laxCharacter = (character: string): string =>
   /\p{C}/u.test(character) ? '' : character.toUpperCase().toLowerCase()
