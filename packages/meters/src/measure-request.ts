@@ -19,6 +19,8 @@ export interface RequestMeasure {
   readonly isUnbounded: boolean
   /** Its answer comes in another exchange. */
   readonly isDeferred: boolean
+  /** Its id, in JSON-RPC. */
+  readonly id?: string | number | undefined
   /** It is to be asked for its usage, as the meter says. */
   readonly asksForUsage?: boolean
   /** As written, by the names of dimensions. */
@@ -85,7 +87,7 @@ export class RequestMeter {
     for (const [name, dimension] of meter.dimensions) dimensions.set(name, this.#value(dimension))
     const isUnbounded = found !== undefined && found.most === undefined
     const asksForUsage = meter.includeUsage && found?.lacksUsage === true
-    return { most, isUnbounded, isDeferred: found?.isDeferred === true, asksForUsage, dimensions, bytes }
+    return { most, isUnbounded, isDeferred: found?.isDeferred === true, id: found?.id, asksForUsage, dimensions, bytes }
   }
 
   /** A number; NaN for what is there and is none; undefined for what is not there. */

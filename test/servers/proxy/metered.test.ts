@@ -61,6 +61,7 @@ const policy = {
     { match: 'POST /mcp', meter: 'mcp' },
     { match: 'POST /v1/chat/priced', meter: 'chat', cost: 'json:/price' },
     { match: 'POST /v1/render', meter: 'render', cost: 0 },
+    { match: 'POST /mcp/words', meter: 'mcp', refusal: { as: 'tool_result', message: 'No calls left today.' } },
     { match: 'POST /mcp/refunded', meter: 'mcp', refundOn: [503] },
     { match: 'POST /v1/chat/refunded', meter: 'chat', cost: 5, refundOn: [503] },
   ],
@@ -304,7 +305,15 @@ test('Of MCP only calls of tools count, and what does not fit is refused', async
   for (const method of ['initialize', 'tools/list', 'tools/call', 'tools/call', 'tools/call', 'tools/list']) {
     expect([method, (await call(method)).status]).toEqual([method, 200])
   }
-  expect((await call('tools/call')).status).toBe(429)
+  const refused = await call('tools/call')
+  expect([refused.status, await refused.json()]).toMatchObject([
+    200,
+    { id: 1, error: { data: { limit: 'calls-day' } } },
+  ])
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  const result = await post('/mcp/words', 'gus', { jsonrpc: '2.0', id: 'a', method: 'tools/call' })
+  const content = [{ type: 'text', text: 'No calls left today.' }]
+  expect(await result.json()).toEqual({ jsonrpc: '2.0', id: 'a', result: { isError: true, content } })
   // What is known when it is decided is recorded once.
   const isMcp = ({ meter, outcome }: { readonly meter?: string; readonly outcome: string }) =>
     meter === 'mcp' && outcome === 'allow'

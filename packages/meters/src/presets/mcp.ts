@@ -2,23 +2,28 @@ import type { Fact } from '../json-pick.ts'
 import type { Preset, RequestReading } from './preset.ts'
 
 /** JSON-RPC of the Model Context Protocol over HTTP (modelcontextprotocol.io): one message, or several in a list. */
-const patterns = ['/method', '/params/name', '/*/method'] as const
+const patterns = ['/method', '/params/name', '/*/method', '/id'] as const
+/** Clients number their messages, or name them by a UUID. */
+const idBytesMax = 128
 
 /** Only calls of tools count: to begin a session, to list tools and to listen cost nothing. */
 class McpRequest implements RequestReading {
   #calls = 0
   #tool = ''
+  #id: string | number | undefined
 
   found(pattern: number, fact: Fact): void {
-    if (fact.kind !== 'text') return
     const at = patterns[pattern]
+    if (at === '/id' && (fact.kind === 'number' || (fact.kind === 'text' && fact.size <= idBytesMax)))
+      this.#id = fact.value
+    if (fact.kind !== 'text') return
     if (at === '/params/name') this.#tool = fact.value
     else if ((at === '/method' || at === '/*/method') && fact.value === 'tools/call') this.#calls += 1
   }
 
   measured() {
     const dimensions: Record<string, string> = this.#calls === 0 ? {} : { tool: this.#tool }
-    return { most: { calls: this.#calls }, dimensions, isDeferred: false }
+    return { most: { calls: this.#calls }, dimensions, isDeferred: false, id: this.#id }
   }
 }
 

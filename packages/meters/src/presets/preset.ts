@@ -21,6 +21,8 @@ export interface PresetRequest {
   readonly wrong?: string | undefined
   /** Its answer comes later, in another exchange: nothing here could meter it. */
   readonly isDeferred: boolean
+  /** What its answer must have as its id, in JSON-RPC. */
+  readonly id?: string | number | undefined
   /** It is streamed, and its answer would not say its usage unless it is asked to. */
   readonly lacksUsage?: boolean
 }

@@ -1,6 +1,6 @@
 import { definedFields } from '@weir/core/defined-fields.ts'
 import { rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
-import { type Refusal, type Refusals, refusalKinds } from '@weir/core/limits/refusal.ts'
+import { type Refusal, type Refusals, refusalForms, refusalKinds } from '@weir/core/limits/refusal.ts'
 import { fillTemplate, namesInTemplate, refusalValueNames } from '../template.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
@@ -9,6 +9,8 @@ import * as t from './value-types.ts'
 const bodyLengthMax = 2_048
 const defaultType = 'application/json'
 const typeForm = /^[\w!#$&^.+-]{1,64}\/[\w!#$&^.+-]{1,64}(?:; ?charset=(?:utf|UTF)-8)?$/
+const [codeRule, codeForm] = ['1 to 64 letters, digits, _, . or -', /^[\w.-]{1,64}$/] as const
+const [messageRule, messageForm] = ['1 to 500 characters on one line', /^[^\p{Cc}]{1,500}$/u] as const
 const typeRule = 'a media type such as application/json or text/html; charset=utf-8'
 
 const body = t.checked(
@@ -69,7 +71,16 @@ const fields = t.object('a refusal', {
   setHeaders: t.optional('Additional headers, by name.', setHeaders),
   body: t.optional(`Response body. May contain ${listed}. Default: an RFC 9457 problem.`, body),
   contentType: t.optional(`Media type of the body. Default: ${defaultType}.`, t.matching(typeRule, typeForm)),
+  as: t.optional("Form of the body, through the proxy. Default: that of the route's meter.", t.oneOf(refusalForms)),
+  retry: t.optional(
+    'Whether client programs retry. Default: `after` for waits of up to a minute.',
+    t.oneOf(['after', 'never']),
+  ),
+  code: t.optional("The error's code. Default: the supplier's.", t.matching(codeRule, codeForm)),
+  message: t.optional("The error's message. Default: Weir's.", t.matching(messageRule, messageForm)),
 })
+
+const wordKeys = ['as', 'retry', 'code', 'message'] as const
 
 /** How requests are answered that are refused. */
 const refusal: t.ValueType<Refusal> = {
@@ -77,9 +88,13 @@ const refusal: t.ValueType<Refusal> = {
   read(reader, at) {
     const values = fields.read(reader, at)
     if (values === undefined) return undefined
-    const { headers: dialect, body: text, contentType = defaultType, status, setHeaders: set } = values
+    const { headers: dialect, body: text, contentType = defaultType, status, setHeaders: set, ...words } = values
+    const word = wordKeys.find((key) => words[key] !== undefined)
+    if (text !== undefined && word !== undefined) {
+      return reader.problem(at, `has \`body\` and \`${word}\`, but \`body\` is the whole response; remove one of them`)
+    }
     if (text !== undefined && isJson(contentType) && !isJsonText(text)) return notJson(reader, at)
-    return { contentType, ...definedFields({ dialect, status, setHeaders: set, body: text }) }
+    return { contentType, ...definedFields({ dialect, status, setHeaders: set, body: text, ...words }) }
   },
 }
 

@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
-import type { PresetName } from '@weir/meters/meter.ts'
 import type { Route, Upstream } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import {
@@ -15,7 +14,7 @@ import {
 import { type OwnBody, ownBodyOf, ownRefusalOf, settingsOf, withOwnStatus } from '../../http/own-refusal.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { IncomingRequest } from './proxied-request.ts'
-import { supplierRefusal } from './supplier-refusal.ts'
+import { type RefusalForm, supplierRefusal } from './supplier-refusal.ts'
 
 const noneForHost = 'The policy has no upstream for this host.'
 /** The problem of a host that no upstream answers for. */
@@ -42,23 +41,23 @@ export const upstreamBusy = busy('Too many requests are already waiting for this
 export const bodiesBusy = busy('Too many request bodies are already being read for costs and limits')
 
 /**
- * Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. On a route
- * that is metered by `preset` it has the form of that supplier's errors.
+ * Answers with a problem and with `headers`, names and values in turns, in a form that the client's program
+ * understands; breaks off an answer that has begun.
  */
 export function writeProblem(
   response: ServerResponse,
   found: Problem,
   headers: readonly string[],
-  preset?: PresetName,
+  form: RefusalForm = {},
 ): void {
   if (response.headersSent) {
     response.destroy()
     return
   }
   const waitAt = headers.indexOf('retry-after')
-  const own = supplierRefusal(preset, found, waitAt < 0 ? undefined : Number(headers[waitAt + 1]))
+  const own = supplierRefusal(form, found, waitAt < 0 ? undefined : Number(headers[waitAt + 1]))
   const all = own === undefined ? headers : [...headers, 'x-should-retry', `${own.shouldRetry}`]
-  writeBody(response, found.status, all, {
+  writeBody(response, own?.status ?? found.status, all, {
     type: own === undefined ? 'application/problem+json' : 'application/json',
     bytes: Buffer.from(JSON.stringify(own?.body ?? found)),
   })
@@ -78,10 +77,10 @@ function writeBody(response: ServerResponse, status: number, headers: readonly s
 }
 
 /** Answers a request with a problem, without a decision. */
-export function answerProblem(incoming: IncomingRequest, problem: Problem, preset?: PresetName): void {
+export function answerProblem(incoming: IncomingRequest, problem: Problem, form?: RefusalForm): void {
   const headers = startHeaders(incoming, true)
   if (problem.status === 503) headers.push('retry-after', `${busyRetrySeconds}`)
-  writeProblem(incoming.response, problem, headers, preset)
+  writeProblem(incoming.response, problem, headers, form)
 }
 
 /**
@@ -94,6 +93,7 @@ export function refuse(
   settings: ReplySettings,
   view: Pick<PolicyView, 'policy' | 'meterOf'>,
   route: Route,
+  id?: RefusalForm['id'],
 ): void {
   const own = ownRefusalOf(recorded, route, view.policy)
   const onExceed = onExceedOf(recorded.decision, recorded.limits)
@@ -114,7 +114,8 @@ export function refuse(
   const problem = withOwnStatus(denialProblem(target, recorded, settings), own)
   for (const [name, value] of Object.entries(own?.setHeaders ?? {})) headers.push(name, value)
   const body = ownBodyOf(recorded, own)
-  if (body === undefined) writeProblem(incoming.response, problem, headers, view.meterOf(route)?.meter.preset)
+  const form = { ...own, preset: view.meterOf(route)?.meter.preset, id }
+  if (body === undefined) writeProblem(incoming.response, problem, headers, form)
   else writeBody(incoming.response, problem.status, headers, body)
 }
 

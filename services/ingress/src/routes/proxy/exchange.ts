@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
-import type { PresetName } from '@weir/meters/meter.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { Dispatcher } from 'undici'
 import { clientGoneStatus } from '../../http/timed-response.ts'
@@ -9,6 +8,7 @@ import { busyRetrySeconds, upstreamBusy, upstreamFailure, writeProblem } from '.
 import { ClientBody } from './client-body.ts'
 import { addAnswerHeaders, answerTrailers, headText } from './proxied-headers.ts'
 import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
+import type { RefusalForm } from './supplier-refusal.ts'
 
 type Controller = Dispatcher.DispatchController
 
@@ -79,7 +79,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#hasEnded) return
     const { response, ownHeaders } = this.#proxied
     this.#end(upstreamBusy.status, 'busy')
-    writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`], this.#preset)
+    writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`], this.#form)
     // Its client may go on to send it, and see its answer.
     if (this.#body instanceof ClientBody) this.#body.destroy()
   }
@@ -167,7 +167,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const [why, problem] = upstreamFailure(error, upstream)
     if (this.#status === 0) this.#end(problem.status, why)
     else this.#end(this.#status, why === 'unreachable' ? 'broken_off' : why)
-    writeProblem(response, problem, ownHeaders, this.#preset)
+    writeProblem(response, problem, ownHeaders, this.#form)
   }
 
   /**
@@ -225,8 +225,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#drainTimer = setTimeout(() => this.#controller?.abort(reason), drainMsMax).unref()
   }
 
-  get #preset(): PresetName | undefined {
-    return this.#proxied.metered?.preset
+  get #form(): RefusalForm | undefined {
+    return this.#proxied.metered?.form
   }
 
   #end(status: number, error: OutcomeError): void {

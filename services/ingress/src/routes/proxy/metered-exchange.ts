@@ -4,8 +4,8 @@ import type { Usage } from '@weir/decide/correct/usage-settler.ts'
 import type { ChargedDecision } from '@weir/decide/types.ts'
 import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
-import type { PresetName } from '@weir/meters/meter.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
+import type { RefusalForm } from './supplier-refusal.ts'
 import { UsageEventFilter } from './usage-event.ts'
 
 type EndedOutcome = Pick<OutcomeInput, 'status' | 'bytesIn' | 'bytesOut' | 'error'>
@@ -51,9 +51,9 @@ export class MeteredExchange {
     return this.#reader.meter.drain
   }
 
-  /** Whose errors its client understands. */
-  get preset(): PresetName | undefined {
-    return this.#reader.meter.preset
+  /** The form of errors that its client understands. */
+  get form(): RefusalForm {
+    return formOf(this.#reader, this.#request)
   }
 
   reads(chunk: Buffer): void {
@@ -71,6 +71,11 @@ export class MeteredExchange {
     const answer = this.#answer ?? new AnswerMeter(this.#reader, {})
     return answer.end(this.#request, { isFailed, bytesIn, bytesOut, durationMs, trailers: this.#trailers })
   }
+}
+
+/** The form of errors for a request of this meter. */
+export const formOf = (reader: MeterReader | undefined, measure: RequestMeasure | undefined): RefusalForm => {
+  return { preset: reader?.meter.preset, id: measure?.id }
 }
 
 /** Undefined for a request whose use is known when it is decided, or whose decision has no record. */

@@ -12,9 +12,10 @@ import { answerProblem, refuse, startHeaders, writeProblem } from './answers.ts'
 import { BodyMemory } from './body-memory.ts'
 import { matchTarget } from './match-target.ts'
 import { createMeter } from './meter.ts'
-import { meteredExchange } from './metered-exchange.ts'
+import { formOf, meteredExchange } from './metered-exchange.ts'
 import type { IncomingRequest, ProxiedRequest } from './proxied-request.ts'
 import { countedPointers, readBody, unread } from './read-body.ts'
+import type { RefusalForm } from './supplier-refusal.ts'
 import { upstreamBounds } from './upstream-pools.ts'
 
 /** The whole way of a request: authenticate, decide, record, and only then forward. */
@@ -41,7 +42,7 @@ export function createServe(
     const recordedAs = recordedMethod(method)
     const trace = ports.traces?.begin(origin, view.policy)?.startHttp(recordedAs, route.template, startedAt, response)
     const asked = { entryPoint: 'proxy', startedAt, ip, route, method: recordedAs, trace: trace?.decision() } as const
-    const refused = (by: RecordedDecision) => refuse(incoming, by, ports, view, route)
+    const refused = (by: RecordedDecision, id?: RefusalForm['id']) => refuse(incoming, by, ports, view, route, id)
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
@@ -54,7 +55,7 @@ export function createServe(
     const reader = view.meterOf(route)
     const isRead = said === 'body' || pointers !== undefined || reader !== undefined
     const read = isRead ? await readBody(incoming, { subject, route, pointers, reader }, bodies) : unread
-    if (isProblem(read)) return answerProblem(incoming, read, reader?.meter.preset)
+    if (isProblem(read)) return answerProblem(incoming, read, { preset: reader?.meter.preset })
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
     const cost = said === 'body' ? (read.cost ?? 1) : said
     const metering = reader && read.measure && meter(incoming, view, { subject, route }, reader, read.measure)
@@ -73,13 +74,13 @@ export function createServe(
       client: problem === undefined ? response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
-    if (!recorded.decision.allowed) return refused(recorded)
+    if (!recorded.decision.allowed) return refused(recorded, read.measure?.id)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
     const chosen = problem ?? metering?.chosen ?? choose(view, headers.host, route)
     const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     if (isProblem(chosen)) free?.()
-    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, reader?.meter.preset)
+    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, formOf(reader, read.measure))
     forward({
       ...incoming,
       ...matched,

@@ -1,6 +1,6 @@
 import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
 import { expect, test } from 'vitest'
-import { supplierRefusal } from './supplier-refusal.ts'
+import { type RefusalForm, supplierRefusal } from './supplier-refusal.ts'
 
 const usedUp: Problem = {
   type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
@@ -48,14 +48,44 @@ test.each([
   'A refusal for %s has the form of each supplier',
   (_, found, wait, [type, code], anthropic, shouldRetry) => {
     const message = found.detail
-    expect(supplierRefusal('openai', found, wait)).toEqual({
+    expect(supplierRefusal({ preset: 'openai' }, found, wait)).toEqual({
       body: { error: { message, type, param: null, code } },
       shouldRetry,
     })
-    expect(supplierRefusal('anthropic', found, wait)).toEqual({
+    expect(supplierRefusal({ preset: 'anthropic' }, found, wait)).toEqual({
       body: { type: 'error', error: { type: anthropic, message } },
       shouldRetry,
     })
-    expect(supplierRefusal('mcp', found, wait)).toBeUndefined()
+    expect(supplierRefusal({ preset: 'mcp' }, found, wait)).toBeUndefined()
   },
 )
+
+test('A message of JSON-RPC is answered under its id, by an error or by a result for the model', () => {
+  const found = { ...usedUp, 'violated-policies': ['calls-day'] }
+  const answer = (form: RefusalForm) => supplierRefusal({ preset: 'mcp', id: 7, ...form }, found, 9)
+  const data = { retry_after: 9, limit: 'calls-day' }
+  expect(answer({})).toEqual({
+    status: 200,
+    body: { jsonrpc: '2.0', id: 7, error: { code: -32029, message: 'Used up.', data } },
+    shouldRetry: true,
+  })
+  const content = [{ type: 'text', text: 'Ask less.' }]
+  expect(answer({ as: 'tool_result', message: 'Ask less.' })?.body).toEqual({
+    jsonrpc: '2.0',
+    id: 7,
+    result: { isError: true, content },
+  })
+  expect(answer({ as: 'problem' })).toBeUndefined()
+})
+
+test('A policy chooses the form, the words, and whether trying again helps', () => {
+  const words = { as: 'openai', code: 'team_cap', message: 'Ask Ada.', retry: 'never' } as const
+  expect(supplierRefusal(words, usedUp, 1)).toEqual({
+    body: { error: { message: 'Ask Ada.', type: 'insufficient_quota', param: null, code: 'team_cap' } },
+    shouldRetry: false,
+  })
+  expect(supplierRefusal({ preset: 'anthropic', retry: 'after', code: 'team_cap' }, usedUp, 86_400)).toEqual({
+    body: { type: 'error', error: { type: 'team_cap', message: 'Used up.' } },
+    shouldRetry: true,
+  })
+})

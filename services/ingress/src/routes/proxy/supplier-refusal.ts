@@ -1,14 +1,25 @@
+import type { RefusalWords } from '@weir/core/limits/refusal.ts'
 import type { PresetName } from '@weir/meters/meter.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 
 /** Programs that wait longer wait for ever: an agent is to stop, and to say why. */
 const worthWaitingSeconds = 60
 
-/** A refusal as the supplier's own client programs read it. */
-export interface SupplierRefusal {
+/** A refusal as a client's program reads it. */
+interface SupplierRefusal {
+  /** Undefined for the problem's. */
+  readonly status?: number
   readonly body: object
-  /** For `x-should-retry`, which the programs of both suppliers follow. */
+  /** For `x-should-retry`, which the programs of OpenAI and Anthropic follow. */
   readonly shouldRetry: boolean
+}
+
+/** By what the form of a refusal is chosen. */
+export interface RefusalForm extends RefusalWords {
+  /** Of the route's meter. */
+  readonly preset?: PresetName | undefined
+  /** Of a message of JSON-RPC. */
+  readonly id?: string | number | undefined
 }
 
 /** Of OpenAI's errors, by status: those that are not here are the request's fault. */
@@ -25,27 +36,42 @@ const anthropicTypes: Readonly<Record<number, string>> = {
   503: 'api_error',
 }
 
+/** Of JSON-RPC: a request that was refused, and one that could not be served. */
+const [refusedCode, failedCode] = [-32029, -32603]
+
 /**
- * Writes a problem as an error of OpenAI or of Anthropic. Undefined for other APIs, whose programs read the problem.
+ * Writes a problem as an error of OpenAI or of Anthropic, or as a message of JSON-RPC: an error, or a tool's result,
+ * which the model reads. Undefined for what is left a problem: other APIs, and messages whose id is not known.
  *
  * @param retryAfter whole seconds; undefined where waiting does not help.
  */
 export function supplierRefusal(
-  preset: PresetName | undefined,
-  { status, detail: message, type: urn }: Problem,
+  { preset, id, as = preset === 'mcp' ? 'jsonrpc' : preset, retry, code: ownCode, message: ownMessage }: RefusalForm,
+  found: Problem,
   retryAfter: number | undefined,
 ): SupplierRefusal | undefined {
-  const shouldRetry = retryAfter !== undefined && retryAfter <= worthWaitingSeconds
+  const { status, detail, type: urn } = found
+  const message = ownMessage ?? detail
+  const helps = retryAfter !== undefined && retryAfter <= worthWaitingSeconds
+  const shouldRetry = retry === undefined ? helps : retry === 'after'
   const isUsedUp = status === 429 && !shouldRetry
-  if (preset === 'anthropic') {
-    const type = isUsedUp ? 'billing_error' : (anthropicTypes[status] ?? 'invalid_request_error')
-    return { body: { type: 'error', error: { type, message } }, shouldRetry }
+  if (as === 'jsonrpc' || as === 'tool_result') {
+    if (id === undefined) return undefined
+    const [limit] = [found['violated-policies']].flat()
+    const data = { code: ownCode, retry_after: retryAfter, limit }
+    const error = { code: status === 403 || status === 429 ? refusedCode : failedCode, message, data }
+    const result = { isError: true, content: [{ type: 'text', text: message }] }
+    return { status: 200, body: { jsonrpc: '2.0', id, ...(as === 'jsonrpc' ? { error } : { result }) }, shouldRetry }
   }
-  if (preset !== 'openai') return undefined
+  if (as === 'anthropic') {
+    const type = isUsedUp ? 'billing_error' : (anthropicTypes[status] ?? 'invalid_request_error')
+    return { body: { type: 'error', error: { type: ownCode ?? type, message } }, shouldRetry }
+  }
+  if (as !== 'openai') return undefined
   const word = urn.slice(Math.max(urn.lastIndexOf(':'), urn.lastIndexOf('#')) + 1)
   const usedUp = ['insufficient_quota', 'insufficient_quota'] as const
   const [type, code] = isUsedUp
     ? usedUp
     : (openaiErrors[status] ?? ['invalid_request_error', word.replaceAll('-', '_')])
-  return { body: { error: { message, type, param: null, code } }, shouldRetry }
+  return { body: { error: { message, type, param: null, code: ownCode ?? code } }, shouldRetry }
 }
