@@ -163,7 +163,7 @@ local next_states, next_expiries, rebases = {}, {}, {}
 local function plan(request, base)
   local cost, length, at, at_limit, bit = request[2], #request, first_limit_at[request[1]], 0, 1
   local costs = type(cost) == 'table' and cost
-  local denied_mask, passed_mask, blocked_mask, wait_ms, never, block_ms = 0, 0, 0, 0, false, 0
+  local denied_mask, passed_mask, uncounted_mask, blocked_mask, wait_ms, never, block_ms = 0, 0, 0, 0, 0, false, 0
   while at < length do
     local limit, position = limits[request[at]], request[at + 1]
     local algorithm = limit.algorithm
@@ -185,6 +185,8 @@ local function plan(request, base)
         local state = state_of(position, algorithm)
         next_state, expires_ms = algorithm.raise(state, limit.arguments, cost, algorithm.refused_us or now_us, now_us)
         wait, used, remaining, reset_ms = algorithm.plan(next_state or state, limit.arguments, 0, now_us, now_ms)
+      else
+        uncounted_mask = uncounted_mask + bit
       end
     elseif wait ~= 0 then
       denied_mask = denied_mask + bit
@@ -219,7 +221,7 @@ local function plan(request, base)
     return false, exceeds
   else
     reply[base], reply[base + 1], reply[base + 2] = statuses.ALLOWED, passed_mask, 0
-    return request[1] ~= operations.PEEK, 0
+    return request[1] ~= operations.PEEK, 0, uncounted_mask
   end
   return false, 0
 end
@@ -292,7 +294,7 @@ local function decide(request, base, limit_count)
     ids[#ids + 1] = first.id
     return after
   end
-  local may_charge, block_ms = plan(request, base)
+  local may_charge, block_ms, uncounted_mask = plan(request, base)
   if not may_charge then
     if block_ms > 0 then
       set_blocks(request, reply[base + 1])
@@ -322,7 +324,7 @@ local function decide(request, base, limit_count)
   end
   if operation >= operations.RESERVE then
     local reservation, after = state_codecs.reservation, first_limit_at[operation]
-    change(request[after - 2], reservation, reservation.state(request, after, now_us, reply[base + 1]))
+    change(request[after - 2], reservation, reservation.state(request, after, now_us, uncounted_mask))
   end
   return base + 3 + limit_count * 3
 end
@@ -335,7 +337,6 @@ local function refund(request, base)
   if operation == operations.VOID and charged_us == 0 then
     charged_us, mask = state_codecs.reservation.charge(reserved)
   end
-  -- A reservation that is not open any more has nothing to give back.
   for at = first, charged_us and #request or 0, 2 do
     local limit, position = limits[request[at]], request[at + 1]
     if costs then

@@ -36,10 +36,15 @@ const policy = {
   limits: {
     'tokens-month': { algorithm: 'fixed_window', size: 100_000, period: 'month', unit: 'tokens' },
     'output-minute': { algorithm: 'sliding_window', size: 50_000, window: '1h', unit: 'output_tokens' },
+    'tokens-seen': { algorithm: 'fixed_window', size: 100, period: 'month', unit: 'tokens', mode: 'shadow' },
     'calls-day': { algorithm: 'fixed_window', size: 3, period: 'day', unit: 'calls' },
     'seconds-day': { algorithm: 'fixed_window', size: 600, period: 'day', unit: 'seconds' },
   },
-  plans: { free: { limits: [] }, ai: { limits: ['tokens-month', 'output-minute', 'calls-day', 'seconds-day'] } },
+  plans: {
+    free: { limits: [] },
+    seen: { limits: ['tokens-seen'] },
+    ai: { limits: ['tokens-month', 'output-minute', 'calls-day', 'seconds-day'] },
+  },
   meters: {
     chat: { preset: 'openai', maxOutput: 1_000 },
     held: { preset: 'openai', maxOutput: 1_000, unsaid: 'hold' },
@@ -67,6 +72,7 @@ const policy = {
   ],
   subjects: {
     ...Object.fromEntries(names.map((name) => [name, { plan: 'ai', keys: [{ sha256: sha256(name) }] }])),
+    seen: { plan: 'seen', keys: [{ sha256: sha256('seen') }] },
     rich: { plan: 'free', keys: [{ sha256: sha256('rich') }] },
   },
   tokens: { gate: { sha256: sha256('gate'), scopes: ['check'] } },
@@ -294,6 +300,19 @@ test('A request that is refused for its cost holds nothing', async () => {
   expect((await post('/v1/chat/priced', 'pam', chat())).status).toBe(400)
   expect((await month('pam')).held).toBe(0)
   expect((await post('/v1/chat/priced', 'pam', chat({ price: 3 }))).status).toBe(200)
+})
+
+test('A limit in shadow refuses nothing, and counts all that was used beyond its size too', async () => {
+  let used = 0
+  for (const body of [chat(), chat(withUsage), chat({ max_tokens: undefined })]) {
+    const answer = await post('/v1/chat/usage', 'seen', body, { 'x-output': '80' })
+    await answer.text()
+    used += billOf(answer).tokens
+    const { decision, settlement } = await records(idOf(answer))
+    expect([answer.status, decision?.outcome]).toEqual([200, 'allow'])
+    expect(settlement?.limits).toMatchObject([{ name: 'tokens-seen', size: 100, used }])
+  }
+  expect(used).toBeGreaterThan(100)
 })
 
 test('A member in another spelling is no way around a meter', async () => {

@@ -1,6 +1,6 @@
 import { countsInFlight } from '../limits/algorithm-facts.ts'
 import type { Decision, LimitState } from '../limits/decision.ts'
-import { blockMsMaxOf, chargesBeyond, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
+import { blockMsMaxOf, countsBeyond, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
 import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
 import { type Charge, chargedLimits, costOf, holdMsOf, type LimitRequest } from '../limits/limit-store.ts'
 import { decisionOf } from '../limits/raw-decision.ts'
@@ -193,7 +193,7 @@ export function decideModel(
 
   /** What does not fit, and is counted all the same. */
   const beyond = (one: PlannedLimit): PlannedLimit => {
-    if (one.plan.waitMs === 0 || !chargesBeyond(one.limit)) return one
+    if (one.plan.waitMs === 0 || !countsBeyond(one.limit)) return one
     const state = stateIn(cells, one)
     const charge = { cost: costOf(one.limit, request), atUs: countsInFlight(one.limit) ? 0 : nowUs }
     const next = algorithmModels[one.limit.algorithm].raise(state, argumentsOf(one, request), charge, nowUs)

@@ -9,6 +9,10 @@ export const markersName = '_markers'
 /** Whether the limit counts what does not fit: it was used already. */
 export const chargesBeyond = ({ onExceed }: Limit): boolean => onExceed.kind === 'charge'
 
+/** Whether the limit counts all: one in shadow too, where requests say their units only at their end. */
+export const countsBeyond = (limit: Limit): boolean =>
+  chargesBeyond(limit) || (limit.mode === 'shadow' && limit.unit !== undefined && limit.unit !== 'requests')
+
 /**
  * Whether the limit denies a request that does not fit. A limit in shadow, or one that degrades or charges it, lets it
  * pass.

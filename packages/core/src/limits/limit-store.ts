@@ -1,6 +1,6 @@
 import { countsInFlight } from './algorithm-facts.ts'
 import { allowed, type Decision } from './decision.ts'
-import { chargesBeyond } from './exceeding.ts'
+import { chargesBeyond, countsBeyond } from './exceeding.ts'
 import { type Limit, limitsPerDecisionMax, partText, type ScopePart } from './limit.ts'
 
 /** Values of scopes with a name (`header:x-team`), by the scope's whole text. */
@@ -128,7 +128,7 @@ const isGivenBack = (limit: Limit) => chargesBeyond(limit) && countsInFlight(lim
  * gateway's slots.
  */
 export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge): readonly Limit[] =>
-  limits.filter((limit, at) => !isGivenBack(limit) && ((exceededMask & (1 << at)) === 0 || chargesBeyond(limit)))
+  limits.filter((limit, at) => !isGivenBack(limit) && ((exceededMask & (1 << at)) === 0 || countsBeyond(limit)))
 
 interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */

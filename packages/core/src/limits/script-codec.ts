@@ -1,6 +1,6 @@
 import { algorithmFacts, countsInFlight } from './algorithm-facts.ts'
 import type { Decision, LimitState } from './decision.ts'
-import { blockMsMaxOf, chargesBeyond, refuses, shutOutMsOf } from './exceeding.ts'
+import { blockMsMaxOf, countsBeyond, refuses, shutOutMsOf } from './exceeding.ts'
 import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
 import {
   type Charge,
@@ -57,7 +57,7 @@ const windowTexts = new WeakMap<Limit, string>()
 const periodTexts = new WeakMap<Limit, WeakMap<PeriodBoundaries, string>>()
 
 function modeOf(limit: Limit): number {
-  if (chargesBeyond(limit)) return modes.CHARGE
+  if (countsBeyond(limit)) return modes.CHARGE
   if (!refuses(limit)) return modes.PASS
   return limit.onExceed.kind === 'delay' ? modes.DELAY : modes.DENY
 }

@@ -1,6 +1,6 @@
 import { algorithmFacts, countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import { type Decision, deniedByLimit, type LimitState } from '@weir/core/limits/decision.ts'
-import { chargesBeyond, refuses } from '@weir/core/limits/exceeding.ts'
+import { countsBeyond, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import {
   type Charge,
@@ -57,7 +57,7 @@ export function createDenyCache(inner: LimitStore, options: DenyCacheOptions = {
 
   function find(request: LimitRequest, nowMs: number): Denial | undefined {
     const { limits, scope, idempotency } = request
-    if (idempotency !== undefined || limits.some(chargesBeyond)) return undefined
+    if (idempotency !== undefined || limits.some(countsBeyond)) return undefined
     for (const limit of limits) {
       const cost = costOf(limit, request)
       const denialAt = denialKey(limit, limitKey(limit, scope), cost)

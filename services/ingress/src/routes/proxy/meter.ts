@@ -49,9 +49,9 @@ export function createMeter({ clock, environment = {} }: Pick<Ports, 'clock' | '
     if (isDeferred || protocol !== undefined) return { problem: unmetered }
     const units = new Map(most)
     const isMissing = ({ unit = '' }: Limit) => preset?.units.includes(unit) === true && !most.has(unit)
-    for (const { unit = '', hold } of isUnbounded ? view.resolveLimits(subject, route).filter(isMissing) : []) {
-      if (hold === undefined) return { problem: unbounded }
-      units.set(unit, Math.max(units.get(unit) ?? 0, hold))
+    for (const { unit = '', hold, mode } of isUnbounded ? view.resolveLimits(subject, route).filter(isMissing) : []) {
+      if (hold === undefined && mode === 'enforce') return { problem: unbounded }
+      units.set(unit, Math.max(units.get(unit) ?? 0, hold ?? 0))
     }
     const dims = Object.fromEntries(dimensions.bounded(reader, measure.dimensions, clock.nowMs()))
     const settleMs = readsAnswer ? (chosen.upstream.maxDurationMs ?? exchangeMsMax) : undefined
