@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { expect, it } from 'vitest'
-import { type Fault, strikeUntil } from '../support/failure/faults.ts'
+import { type Fault, type Struck, strikeUntil } from '../support/failure/faults.ts'
 import { weirAudit } from '../support/failure/hand-damage.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
 import { untilSettled } from '../support/failure/until-settled.ts'
 import { startFakeSupplier } from '../support/fake-supplier.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
+import { until } from '../support/until.ts'
 
 const minutes = Number(process.env.WEIR_TEST_MINUTES ?? '1')
 const names = Array.from({ length: 12 }, (_, at) => `bill-${at}`)
@@ -15,17 +16,21 @@ const workers = 40
 const sizes = { many: 1_000_000_000, few: 200_000 * minutes }
 const planOf = (at: number) => (at % 2 === 0 ? 'many' : 'few')
 
-const policyFor = (url: string) => {
+interface Play {
+  /** What all meters have. */
+  readonly meter: object
+  /** Does whatever the exchanges must survive, until then. Returns what it did. */
+  strike(struck: Struck, endMs: number, random: SeededRandom): Promise<readonly string[]>
+}
+
+const policyFor = (url: string, meter: object) => {
   const tokens = { algorithm: 'fixed_window', period: 'month', unit: 'tokens', onUnavailable: 'deny' }
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
   return JSON.stringify({
     version: 1,
     plans: { many: { limits: ['many'] }, few: { limits: ['few'] } },
     limits: { many: { ...tokens, size: sizes.many }, few: { ...tokens, size: sizes.few } },
-    meters: {
-      chat: { preset: 'openai', unsaid: 'hold' },
-      messages: { preset: 'anthropic', unsaid: 'hold', drain: true },
-    },
+    meters: { chat: { preset: 'openai', ...meter }, messages: { preset: 'anthropic', drain: true, ...meter } },
     upstreams: { supplier: { url, hosts: ['*'], timeout: '1m' } },
     routes: [
       { match: 'POST /v1/chat/completions', meter: 'chat' },
@@ -100,24 +105,24 @@ async function readBooks({ addresses }: Stack): Promise<readonly Booked[]> {
   }
 }
 
-async function playAndCompare(ms: number, faults: readonly [Fault, ...Fault[]]): Promise<void> {
+async function playAndCompare({ meter, strike }: Play): Promise<void> {
   const random = createSeededRandom()
   const supplier = await startFakeSupplier()
-  const stack = await startStack({ policy: policyFor(supplier.url), ingress: 2, oneOfEach: true })
+  const stack = await startStack({ policy: policyFor(supplier.url, meter), ingress: 2, oneOfEach: true })
   try {
     await untilRestored(stack)
     const door = `http://127.0.0.1:${stack.ports.ingress}`
-    const endMs = performance.now() + ms
+    const endMs = performance.now() + minutes * 60_000
     const work = async () => {
       while (performance.now() < endMs) await exchange(door, random)
     }
     const [struck] = await Promise.all([
-      strikeUntil(endMs, { stack, upstream: supplier, cluster: undefined }, faults, random),
+      strike({ stack, upstream: supplier, cluster: undefined }, endMs, random),
       ...Array.from({ length: workers }, work),
     ])
     await untilSettled(stack)
     const tell = (text: string) => process.stdout.write(`  seed ${random.seed}: ${text}\n`)
-    tell(`struck: ${struck.map(({ what }) => what).join(' ')}`)
+    tell(`struck: ${struck.join(' ')}`)
     tell(JSON.stringify(answered))
     const booked = new Map<string, Booked[]>()
     for (const row of await readBooks(stack)) booked.set(row.id, [...(booked.get(row.id) ?? []), row])
@@ -147,7 +152,8 @@ async function playAndCompare(ms: number, faults: readonly [Fault, ...Fault[]]):
     const most = Math.max(...names.map((name, at) => (planOf(at) === 'few' ? (billed.get(name) ?? 0) : 0)))
     tell(`at most ${most} of ${sizes.few} tokens billed`)
     expect([above, count.reported > 0, answered.refused > 0]).toEqual([[], true, true])
-    if (!struck.some(({ what }) => what === 'kill')) expect(count.held).toBe(0)
+    if (struck.every((what) => !mayLeaveHeld.has(what))) expect(count.held).toBe(0)
+    if (struck.length === 0) expect(count).toEqual({ reported: supplier.bills.size, bound: 0, held: 0 })
     expect((await weirAudit(stack)).findings).toEqual([])
   } finally {
     await stack.close()
@@ -155,8 +161,40 @@ async function playAndCompare(ms: number, faults: readonly [Fault, ...Fault[]]):
   }
 }
 
-it(
-  'whatever is killed, stopped or breaks off: each exchange that the supplier bills is in the books once, with what it billed or at most what it held, and nobody is billed more than there is',
-  () => playAndCompare(minutes * 60_000, ['kill', 'stop', 'kafka', 'clickhouse', 'upstream', 'none']),
+const byFaults =
+  (faults: readonly [Fault, ...Fault[]]): Play['strike'] =>
+  async (struck, endMs, random) =>
+    (await strikeUntil(endMs, struck, faults, random)).map(({ what }) => what)
+
+/** An ingress that dies right after each effect of an exchange, at the twentieth that passes it. */
+const effects = ['journal_due', 'journal_written', 'settle.corrected', 'settle.written', 'settle.recorded']
+const atEachEffect: Play['strike'] = async ({ stack }) => {
+  const deaths = () => stack.said.filter((line) => line.includes(' ingress ended (SIGKILL)')).length
+  for (const effect of effects) {
+    const before = deaths()
+    stack.killInto('ingress', [{ WEIR_CRASH_AT: `ingress.${effect}:20` }])
+    await until(() => deaths() >= before + 2)
+    await stack.backAfter('ingress', undefined)
+  }
+  return effects
+}
+const mayLeaveHeld = new Set(['kill', 'redis', ...effects])
+
+it.each<readonly [string, Play]>([
+  [
+    'whatever is killed, stopped or breaks off',
+    {
+      meter: { unsaid: 'hold' },
+      strike: byFaults(['kill', 'stop', 'redis', 'kafka', 'clickhouse', 'upstream', 'none']),
+    },
+  ],
+  ['after which effect of it ever an ingress dies', { meter: { unsaid: 'hold' }, strike: atEachEffect }],
+  [
+    'where answers are read to their ends and asked for their usage, all reported',
+    { meter: { drain: true, includeUsage: true }, strike: async () => [] },
+  ],
+])(
+  '%s: each exchange that the supplier bills is in the books once, with what it billed or at most what it held, and nobody is billed more than there is',
+  (_, play) => playAndCompare(play),
   3_600_000,
 )

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { listen } from '../../support/listen.ts'
 import { forFile } from '../../support/opened.ts'
+import { openOtlpReceiver } from '../../support/otlp-receiver.ts'
 import { until } from '../../support/until.ts'
 
 /** The headers of each request that came, last first. */
@@ -47,7 +48,10 @@ const policy = {
 const keyFile = `/tmp/weir-supplier-key-${process.pid}`
 await writeFile(keyFile, 'from-a-file\n')
 const secret = 'sk-real-0123456789'
-const { ingress } = await forFile(startIngressStack(policy, { SUPPLIER_KEY: secret, FILE_KEY_FILE: keyFile }))
+const collector = await forFile(openOtlpReceiver())
+const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_TRACES_SAMPLER: 'always_on' }
+const secrets = { SUPPLIER_KEY: secret, FILE_KEY_FILE: keyFile }
+const { ingress } = await forFile(startIngressStack(policy, { ...secrets, ...traced }))
 
 const ask = async (path: string, init: RequestInit = {}) => {
   const headers = {
@@ -61,7 +65,7 @@ const ask = async (path: string, init: RequestInit = {}) => {
   const found = (await answer.json()) as { type?: string; detail?: string }
   return { status: answer.status, type: found.type?.split(/[/#:]/).at(-1), text: JSON.stringify(found) }
 }
-const chat = () => ask('/v1/chat/completions', { method: 'POST', body: JSON.stringify({ messages: [] }) })
+const chat = () => ask('/v1/chat/completions', { method: 'POST', body: JSON.stringify({ model: 'm', messages: [] }) })
 
 test('A supplier gets its own credential, and nothing that names the customer', async () => {
   expect((await chat()).status).toBe(200)
@@ -112,4 +116,14 @@ test('A credential that is replaced in its file is in use a second later, and a 
 test('No output has the credential', async () => {
   const metrics = await (await fetch(`${ingress.ops}/metrics`)).text()
   expect([await readFile(ingress.logFile, 'utf8'), metrics].join()).not.toContain(secret)
+})
+
+test('The span of a metered request names its model, and what it used', async () => {
+  await chat()
+  const named = () => collector.spans.find(({ attributes }) => attributes['gen_ai.request.model'] === 'm')
+  await until(() => named() !== undefined)
+  expect(named()).toMatchObject({
+    name: 'proxy',
+    attributes: { 'gen_ai.usage.input_tokens': 3, 'gen_ai.usage.output_tokens': 4 },
+  })
 })

@@ -1,12 +1,13 @@
 import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
 import type { Settling } from '@weir/decide/correct/settle.ts'
-import type { UsageSettler } from '@weir/decide/correct/usage-settler.ts'
+import type { Usage, UsageSettler } from '@weir/decide/correct/usage-settler.ts'
 import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import { clientGoneStatus, observeBrokenOff } from '../../http/timed-response.ts'
 import type { Ports } from '../../ports.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
+import type { SpanAttributes } from './metered-exchange.ts'
 import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 /** What ends of exchanges are recorded and settled with. */
@@ -29,12 +30,16 @@ export function createEnding(ports: EndingPorts, log: Logger) {
   const drained = new Map<ProxiedRequest, () => void>()
   return {
     ended(proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: UpstreamCall): void {
-      const endedAt = observeEnd(proxied, outcome, sent)
+      const endedAt = performance.now()
+      const { metered } = proxied
+      const usage = () => metered?.usage(outcome, sent !== undefined, endedAt - proxied.startedAt)
+      // What is read on says its usage after its span has ended.
+      const used = metered?.isDrained === true ? undefined : usage()
+      observeEnd(proxied, outcome, { startedAt: sent?.atMs ?? endedAt, endedAt }, used, sent)
       recordOutcome(ports, proxied, outcome, endedAt)
-      const settle = () => settleUsage(ports, proxied, outcome, { wasSent: sent !== undefined, endedAt }, log)
-      if (proxied.metered === undefined) refund(ports, proxied, outcome, log)
-      else if (proxied.metered.isDrained) drained.set(proxied, settle)
-      else settle()
+      if (metered === undefined) refund(ports, proxied, outcome, log)
+      else if (metered.isDrained) drained.set(proxied, () => settleUsage(ports, proxied, outcome, usage(), log))
+      else settleUsage(ports, proxied, outcome, used, log)
     },
     /** At a stop: what is still read on is settled as if it had broken off. */
     settleDrained(): void {
@@ -48,17 +53,26 @@ export function createEnding(ports: EndingPorts, log: Logger) {
   }
 }
 
-/** Observes the upstream's time, and the answer's where it does not come to its own end. Returns when that was. */
-function observeEnd(proxied: ProxiedRequest, outcome: ProxyOutcome, sent: UpstreamCall | undefined): number {
-  const { request, response, trace } = proxied
+interface Times {
+  readonly startedAt: number
+  readonly endedAt: number
+}
+
+/** Observes the upstream's time, and the answer's where it does not come to its own end. */
+function observeEnd(
+  proxied: ProxiedRequest,
+  outcome: ProxyOutcome,
+  times: Times,
+  used: Usage | undefined,
+  sent: UpstreamCall | undefined,
+): void {
+  const { request, response, trace, metered } = proxied
   const { error } = outcome
-  const endedAt = performance.now()
-  if (trace !== undefined) traceEnd(proxied, trace, outcome, { startedAt: sent?.atMs ?? endedAt, endedAt })
+  if (trace !== undefined) traceEnd(proxied, trace, outcome, times, used && metered?.attributes(used))
   const isClientGone = error === 'client_gone'
-  if (sent !== undefined && !isClientGone) sent.duration.observe((endedAt - sent.atMs) / 1_000)
+  if (sent !== undefined && !isClientGone) sent.duration.observe((times.endedAt - times.startedAt) / 1_000)
   const isBrokenOff = response.destroyed || request.socket.destroyed || response.headersSent
   if (error !== '' && isBrokenOff) observeBrokenOff(response, isClientGone ? clientGoneStatus : 502)
-  return endedAt
 }
 
 /** The span of the upstream's work, which the upstream was given as the parent of its own. */
@@ -66,9 +80,11 @@ function traceEnd(
   { upstream }: ProxiedRequest,
   trace: RequestTrace,
   { status, error }: ProxyOutcome,
-  times: { readonly startedAt: number; readonly endedAt: number },
+  times: Times,
+  usage: SpanAttributes | undefined,
 ): void {
   const attributes = {
+    ...usage,
     'weir.upstream': upstream.name,
     'http.response.status_code': status,
     'error.type': error || undefined,
@@ -113,13 +129,12 @@ function refund({ settling }: EndingPorts, { charged, route }: ProxiedRequest, {
 /** Settles what it used, and the cost where the route says so. */
 function settleUsage(
   { usage }: EndingPorts,
-  { metered, route, startedAt }: ProxiedRequest,
+  { metered, route }: ProxiedRequest,
   outcome: ProxyOutcome,
-  { wasSent, endedAt }: { readonly wasSent: boolean; readonly endedAt: number },
+  used: Usage | undefined,
   log: Logger,
 ): void {
-  if (metered === undefined) return
-  const used = metered.usage(outcome, wasSent, endedAt - startedAt)
+  if (metered === undefined || used === undefined) return
   const cost = route.refundOn?.includes(outcome.status) === true ? 0 : undefined
   usage?.settle(metered.charged, { ...used, cost }).catch((error: unknown) => log.error({ err: error }, 'not settled'))
 }

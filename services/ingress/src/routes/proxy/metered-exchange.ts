@@ -64,6 +64,16 @@ export class MeteredExchange {
     this.#trailers = trailers
   }
 
+  /** What it asked for and used, by OpenTelemetry's conventions. */
+  attributes({ units }: Usage): SpanAttributes {
+    const { dimensions } = this.#request
+    return {
+      'gen_ai.request.model': dimensions.get('model'),
+      'gen_ai.tool.name': dimensions.get('tool'),
+      ...Object.fromEntries(usageAttributes.map(([unit, name]) => [name, units.get(unit)])),
+    }
+  }
+
   /** What it used. One that the upstream never had, or answered by an error, used nothing that it does not say. */
   usage(outcome: EndedOutcome, wasSent: boolean, durationMs: number): Usage {
     const { status, bytesIn, bytesOut, error } = outcome
@@ -72,6 +82,17 @@ export class MeteredExchange {
     return answer.end(this.#request, { isFailed, bytesIn, bytesOut, durationMs, trailers: this.#trailers })
   }
 }
+
+/** Attributes of a span. */
+export type SpanAttributes = Readonly<Record<string, string | number | undefined>>
+
+/** By unit, the attribute of OpenTelemetry's conventions for generative AI. */
+const usageAttributes: readonly (readonly [string, string])[] = [
+  ['input_tokens', 'gen_ai.usage.input_tokens'],
+  ['output_tokens', 'gen_ai.usage.output_tokens'],
+  ['cache_read_input_tokens', 'gen_ai.usage.cache_read.input_tokens'],
+  ['cache_creation_input_tokens', 'gen_ai.usage.cache_creation.input_tokens'],
+]
 
 /** The form of errors for a request of this meter. */
 export const formOf = (reader: MeterReader | undefined, measure: RequestMeasure | undefined): RefusalForm => {
