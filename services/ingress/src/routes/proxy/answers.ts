@@ -92,7 +92,7 @@ export function refuse(
   incoming: IncomingRequest,
   recorded: RecordedDecision,
   settings: ReplySettings,
-  view: Pick<PolicyView, 'policy' | 'meterOf'>,
+  view: Pick<PolicyView, 'policy' | 'presetOf'>,
   route: Route,
 ): void {
   const own = ownRefusalOf(recorded, route, view.policy)
@@ -114,7 +114,8 @@ export function refuse(
   const problem = withOwnStatus(denialProblem(target, recorded, settings), own)
   for (const [name, value] of Object.entries(own?.setHeaders ?? {})) headers.push(name, value)
   const body = ownBodyOf(recorded, own)
-  if (body === undefined) writeProblem(incoming.response, problem, headers, view.meterOf(route)?.meter.preset)
+  const { host } = incoming.request.headers
+  if (body === undefined) writeProblem(incoming.response, problem, headers, view.presetOf(host, route))
   else writeBody(incoming.response, problem.status, headers, body)
 }
 

@@ -54,7 +54,7 @@ export function createServe(
     const reader = view.meterOf(route)
     const isRead = said === 'body' || pointers !== undefined || reader !== undefined
     const read = isRead ? await readBody(incoming, { subject, route, pointers, reader }, bodies) : unread
-    if (isProblem(read)) return answerProblem(incoming, read, reader?.meter.preset)
+    if (isProblem(read)) return answerProblem(incoming, read, view.presetOf(headers.host, route))
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
     const cost = said === 'body' ? (read.cost ?? 1) : said
     const metering = reader && read.measure && meter(incoming, view, { subject, route }, reader, read.measure)
@@ -79,7 +79,7 @@ export function createServe(
     const chosen = problem ?? metering?.chosen ?? choose(view, headers.host, route)
     const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     if (isProblem(chosen)) free?.()
-    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, reader?.meter.preset)
+    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, view.presetOf(headers.host, route))
     forward({
       ...incoming,
       ...matched,

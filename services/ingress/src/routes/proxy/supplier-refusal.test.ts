@@ -56,6 +56,8 @@ test.each([
       body: { type: 'error', error: { type: anthropic, message } },
       shouldRetry,
     })
-    expect(supplierRefusal('mcp', found, wait)).toBeUndefined()
+    const error = { code: -32_000, message, data: found }
+    expect(supplierRefusal('mcp', found, wait)?.body).toEqual({ jsonrpc: '2.0', id: null, error })
+    expect(supplierRefusal(undefined, found, wait)).toBeUndefined()
   },
 )

@@ -11,6 +11,9 @@ export interface SupplierRefusal {
   readonly shouldRetry: boolean
 }
 
+/** JSON-RPC leaves the numbers from this one down to servers. */
+const rpcServerError = -32_000
+
 /** Of OpenAI's errors, by status: those that are not here are the request's fault. */
 const openaiErrors: Readonly<Record<number, readonly [type: string, code: string]>> = {
   401: ['invalid_request_error', 'invalid_api_key'],
@@ -26,21 +29,26 @@ const anthropicTypes: Readonly<Record<number, string>> = {
 }
 
 /**
- * Writes a problem as an error of OpenAI or of Anthropic. Undefined for other APIs, whose programs read the problem.
+ * Writes a problem as an error of OpenAI, of Anthropic or of MCP. Undefined for other APIs, whose programs read the
+ * problem.
  *
  * @param retryAfter whole seconds; undefined where waiting does not help.
  */
 export function supplierRefusal(
   preset: PresetName | undefined,
-  { status, detail: message, type: urn }: Problem,
+  found: Problem,
   retryAfter: number | undefined,
 ): SupplierRefusal | undefined {
+  const { status, detail: message, type: urn } = found
   const shouldRetry = retryAfter !== undefined && retryAfter <= worthWaitingSeconds
   const isUsedUp = status === 429 && !shouldRetry
   if (preset === 'anthropic') {
     const type = isUsedUp ? 'billing_error' : (anthropicTypes[status] ?? 'invalid_request_error')
     return { body: { type: 'error', error: { type, message } }, shouldRetry }
   }
+  // Its programs know which request they sent: Weir reads no id.
+  const rpc = { jsonrpc: '2.0', id: null, error: { code: rpcServerError, message, data: found } }
+  if (preset === 'mcp') return { body: rpc, shouldRetry }
   if (preset !== 'openai') return undefined
   const word = urn.slice(Math.max(urn.lastIndexOf(':'), urn.lastIndexOf('#')) + 1)
   const usedUp = ['insufficient_quota', 'insufficient_quota'] as const
