@@ -33,7 +33,7 @@ test('every version that a pinned file names has a hash, and is the one that the
 })
 
 test('what npm installs is what its lock files pin by hash', () => {
-  for (const folder of ['infra/pnpm', 'test/support/programs/chromium']) {
+  for (const folder of ['infra/pnpm', 'test/support/programs/chromium', 'test/support/suppliers-sdks/npm']) {
     const { packages } = JSON.parse(textOf(`${folder}/package-lock.json`))
     const { dependencies, optionalDependencies } = JSON.parse(textOf(`${folder}/package.json`))
     for (const [name, version] of Object.entries({ ...dependencies, ...optionalDependencies })) {

@@ -51,3 +51,20 @@ test('an edited route or upstream is in force', () => {
   expect(put('route', 'GET /b', { cost: 3 }).matchRoute('GET', '/b')?.cost).toBe(3)
   expect(put('upstream', 'api', { url: 'http://b' }).resolveUpstream('', undefined)?.url).toBe('http://b')
 })
+
+test('Refusals look like the errors of the one API that an upstream has, also on routes without a meter', () => {
+  const { put } = live()
+  put('upstream', 'ai', { url: 'http://ai', hosts: [], metered: true })
+  put('route', 'POST /chat', { upstream: 'ai', meter: 'openai' })
+  put('route', 'GET /models', { upstream: 'ai', meter: 'none' })
+  const view = put('route', 'GET /files', { upstream: 'ai' })
+  const presetsOf = ({ matchRoute, presetOf }: typeof view) =>
+    ['POST /chat', 'GET /models', 'GET /files', 'GET /search'].map((one) => {
+      const [method = '', path = ''] = one.split(' ')
+      const route = matchRoute(method, path)
+      return route && presetOf('a', route)
+    })
+  expect(presetsOf(view)).toEqual(['openai', 'openai', 'openai', undefined])
+  const mixed = put('route', 'POST /messages', { upstream: 'ai', meter: 'anthropic' })
+  expect(presetsOf(mixed)).toEqual(['openai', undefined, undefined, undefined])
+})

@@ -1,13 +1,13 @@
 import { countsInFlight } from '@weir/core/limits/algorithm-facts.ts'
 import type { DecisionView } from '@weir/decide/decision-view.ts'
 import { ManualBlocks } from '@weir/decide/limits/manual-blocks.ts'
-import { presetMeters } from '@weir/meters/meter.ts'
+import { type PresetName, presetMeters } from '@weir/meters/meter.ts'
 import { type MeterReader, meterReaderOf } from '@weir/meters/meter-reader.ts'
 import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/policy/match/match-route.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/policy/match/resolve-upstream.ts'
-import type { Policy, Route } from '@weir/policy/policy.ts'
+import type { Policy, Route, Upstream } from '@weir/policy/policy.ts'
 import { createBodyPointers } from './http/body-scopes.ts'
 import { createReadHeaders, type ReadHeaders } from './http/client-headers.ts'
 import { createScopeReader } from './http/named-scopes.ts'
@@ -23,6 +23,8 @@ export interface PolicyView extends DecisionView {
   readonly readHeaders: ReadHeaders
   /** What measures the requests of a route that names a meter. */
   meterOf(route: Route): MeterReader | undefined
+  /** Whose errors refusals of a route look like: its meter's API, else the one API of its upstream's other routes. */
+  presetOf(host: string | undefined, route: Route): PresetName | undefined
 }
 
 /**
@@ -37,6 +39,14 @@ function viewOf(policy: Policy, offset: () => number, before?: PolicyView): Poli
   const isFound = before !== undefined && findAlike(before.policy.routes, routes)
   const findRoute = isFound ? before.findRoute : createRouteFinder(routes)
   const resolveLimits = createLimitResolver(policy)
+  const resolveUpstream =
+    before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams })
+  const meterOf = ({ meter }: Route) => {
+    const found = meter === undefined ? undefined : (policy.meters.get(meter) ?? presetMeters.get(meter))
+    return found && meterReaderOf(found)
+  }
+  /** By upstream: programs ask it by one SDK, mostly, also where no route meters it. */
+  const presets = new Map<Upstream, PresetName | undefined>()
   return {
     policy,
     offset,
@@ -47,14 +57,23 @@ function viewOf(policy: Policy, offset: () => number, before?: PolicyView): Poli
     descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),
     resolveLimits,
     resolveWithoutAddress: createLimitResolver(policy, ({ by }) => by.every(({ kind }) => kind !== 'ip')),
-    resolveUpstream:
-      before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams }),
+    resolveUpstream,
     readScopes: createScopeReader(policy),
     bodyPointers: createBodyPointers(policy, resolveLimits),
     readHeaders: createReadHeaders(policy),
-    meterOf({ meter }) {
-      const found = meter === undefined ? undefined : (policy.meters.get(meter) ?? presetMeters.get(meter))
-      return found && meterReaderOf(found)
+    meterOf,
+    presetOf(host = '', route) {
+      const own = meterOf(route)?.meter.preset
+      const upstream = resolveUpstream(host, route)
+      if (own !== undefined || upstream?.isMetered !== true) return own
+      if (!presets.has(upstream)) {
+        const mayHave = ({ upstream: name }: Route) =>
+          name === undefined ? upstream.hosts.length > 0 : upstreams.get(name) === upstream
+        const its = routes.filter(mayHave)
+        const found = new Set(its.flatMap((one) => meterOf(one)?.meter.preset ?? []))
+        presets.set(upstream, found.size === 1 ? [...found][0] : undefined)
+      }
+      return presets.get(upstream)
     },
   }
 }

@@ -12,7 +12,11 @@ export interface WorkspacePackage {
 }
 
 /** Installed by npm, each under a lock file of its own: what installs the workspace, and a browser for tests. */
-const byNpm = ['infra/pnpm/package.json', 'test/support/programs/chromium/package.json']
+const byNpm = [
+  'infra/pnpm/package.json',
+  'test/support/programs/chromium/package.json',
+  'test/support/suppliers-sdks/npm/package.json',
+]
 
 /** Every package.json of the workspace; the root's folder is empty. */
 export function findPackages(tree: readonly SourceFile[]): WorkspacePackage[] {

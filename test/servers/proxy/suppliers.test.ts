@@ -62,8 +62,12 @@ const ask = async (path: string, init: RequestInit = {}) => {
     'anthropic-beta': 'b',
   }
   const answer = await fetch(`${ingress.proxy}${path}`, { ...init, headers })
-  const found = (await answer.json()) as { type?: string; detail?: string }
-  return { status: answer.status, type: found.type?.split(/[/#:]/).at(-1), text: JSON.stringify(found) }
+  const found = (await answer.json()) as { type?: string; error?: { code: string } }
+  return {
+    status: answer.status,
+    type: found.error?.code ?? found.type?.split(/[/#:]/).at(-1),
+    text: JSON.stringify(found),
+  }
 }
 const chat = () => ask('/v1/chat/completions', { method: 'POST', body: JSON.stringify({ model: 'm', messages: [] }) })
 
@@ -95,7 +99,7 @@ test('Other upstreams are told whose request it is, as ever', async () => {
 
 test('What no route of a supplier meters is refused, unless the route says so', async () => {
   const before = seen.length
-  expect(await ask('/v1/files')).toMatchObject({ status: 403, type: 'unmetered-route' })
+  expect(await ask('/v1/files')).toMatchObject({ status: 403, type: 'unmetered_route' })
   expect(seen.length).toBe(before)
   expect((await ask('/v1/models')).status).toBe(200)
 })

@@ -20,7 +20,11 @@ const python: TestProgram = {
   onPath: { names: ['python3'], args: ['-m', 'pip', '--version'], oldest: [20, 0] },
   source: pipFromDebian,
   packages: { 'apt-get': 'python3-pip', dnf: 'python3-pip', brew: 'python' },
-  usedBy: ['examples/alerts-python/python-client.ts', 'test/support/go-program.ts'],
+  usedBy: [
+    'examples/alerts-python/python-client.ts',
+    'test/support/go-program.ts',
+    'test/support/suppliers-sdks/fetch-sdks.ts',
+  ],
 }
 
 /** `lib` beside a program has what it loads. */

@@ -91,7 +91,7 @@ export function refuse(
   incoming: IncomingRequest,
   recorded: RecordedDecision,
   settings: ReplySettings,
-  view: Pick<PolicyView, 'policy' | 'meterOf'>,
+  view: Pick<PolicyView, 'policy' | 'presetOf'>,
   route: Route,
   id?: RefusalForm['id'],
 ): void {
@@ -114,7 +114,7 @@ export function refuse(
   const problem = withOwnStatus(denialProblem(target, recorded, settings), own)
   for (const [name, value] of Object.entries(own?.setHeaders ?? {})) headers.push(name, value)
   const body = ownBodyOf(recorded, own)
-  const form = { ...own, preset: view.meterOf(route)?.meter.preset, id }
+  const form = { ...own, preset: view.presetOf(incoming.request.headers.host, route), id }
   if (body === undefined) writeProblem(incoming.response, problem, headers, form)
   else writeBody(incoming.response, problem.status, headers, body)
 }

@@ -53,7 +53,7 @@ export class MeteredExchange {
 
   /** The form of errors that its client understands. */
   get form(): RefusalForm {
-    return formOf(this.#reader, this.#request)
+    return { preset: this.#reader.meter.preset, id: this.#request.id }
   }
 
   reads(chunk: Buffer): void {
@@ -93,11 +93,6 @@ const usageAttributes: readonly (readonly [string, string])[] = [
   ['cache_read_input_tokens', 'gen_ai.usage.cache_read.input_tokens'],
   ['cache_creation_input_tokens', 'gen_ai.usage.cache_creation.input_tokens'],
 ]
-
-/** The form of errors for a request of this meter. */
-export const formOf = (reader: MeterReader | undefined, measure: RequestMeasure | undefined): RefusalForm => {
-  return { preset: reader?.meter.preset, id: measure?.id }
-}
 
 /** Undefined for a request whose use is known when it is decided, or whose decision has no record. */
 export const meteredExchange = (

@@ -12,10 +12,10 @@ import { answerProblem, refuse, startHeaders, writeProblem } from './answers.ts'
 import { BodyMemory } from './body-memory.ts'
 import { matchTarget } from './match-target.ts'
 import { createMeter } from './meter.ts'
-import { formOf, meteredExchange } from './metered-exchange.ts'
+import { meteredExchange } from './metered-exchange.ts'
 import type { IncomingRequest, ProxiedRequest } from './proxied-request.ts'
 import { countedPointers, readBody, unread } from './read-body.ts'
-import type { RefusalForm } from './supplier-refusal.ts'
+import { formOf, type RefusalForm } from './supplier-refusal.ts'
 import { upstreamBounds } from './upstream-pools.ts'
 
 /** The whole way of a request: authenticate, decide, record, and only then forward. */
@@ -55,7 +55,7 @@ export function createServe(
     const reader = view.meterOf(route)
     const isRead = said === 'body' || pointers !== undefined || reader !== undefined
     const read = isRead ? await readBody(incoming, { subject, route, pointers, reader }, bodies) : unread
-    if (isProblem(read)) return answerProblem(incoming, read, { preset: reader?.meter.preset })
+    if (isProblem(read)) return answerProblem(incoming, read, formOf(view, request, route))
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
     const cost = said === 'body' ? (read.cost ?? 1) : said
     const metering = reader && read.measure && meter(incoming, view, { subject, route }, reader, read.measure)
@@ -80,7 +80,7 @@ export function createServe(
     const chosen = problem ?? metering?.chosen ?? choose(view, headers.host, route)
     const free = recorded.slots && decisionService.slots.hold(recorded.slots)
     if (isProblem(chosen)) free?.()
-    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, formOf(reader, read.measure))
+    if (isProblem(chosen)) return writeProblem(response, chosen, ownHeaders, formOf(view, request, route, read.measure))
     forward({
       ...incoming,
       ...matched,

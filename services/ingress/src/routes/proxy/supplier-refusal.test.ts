@@ -56,7 +56,8 @@ test.each([
       body: { type: 'error', error: { type: anthropic, message } },
       shouldRetry,
     })
-    expect(supplierRefusal({ preset: 'mcp' }, found, wait)).toBeUndefined()
+    expect(supplierRefusal({ preset: 'mcp' }, found, wait)?.body).toMatchObject({ id: null, error: { message } })
+    expect(supplierRefusal({}, found, wait)).toBeUndefined()
   },
 )
 

@@ -1,6 +1,10 @@
+import type { IncomingMessage } from 'node:http'
 import type { RefusalWords } from '@weir/core/limits/refusal.ts'
+import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { PresetName } from '@weir/meters/meter.ts'
+import type { Route } from '@weir/policy/policy.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
+import type { PolicyView } from '../../policy-view.ts'
 
 /** Programs that wait longer wait for ever: an agent is to stop, and to say why. */
 const worthWaitingSeconds = 60
@@ -22,6 +26,14 @@ export interface RefusalForm extends RefusalWords {
   readonly id?: string | number | undefined
 }
 
+/** The form of a problem of this request. */
+export const formOf = (
+  view: Pick<PolicyView, 'presetOf'>,
+  { headers: { host } }: Pick<IncomingMessage, 'headers'>,
+  route: Route,
+  measure?: RequestMeasure,
+): RefusalForm => ({ preset: view.presetOf(host, route), id: measure?.id })
+
 /** Of OpenAI's errors, by status: those that are not here are the request's fault. */
 const openaiErrors: Readonly<Record<number, readonly [type: string, code: string]>> = {
   401: ['invalid_request_error', 'invalid_api_key'],
@@ -41,7 +53,7 @@ const [refusedCode, failedCode] = [-32029, -32603]
 
 /**
  * Writes a problem as an error of OpenAI or of Anthropic, or as a message of JSON-RPC: an error, or a tool's result,
- * which the model reads. Undefined for what is left a problem: other APIs, and messages whose id is not known.
+ * which the model reads. Undefined for other APIs, whose programs read the problem.
  *
  * @param retryAfter whole seconds; undefined where waiting does not help.
  */
@@ -56,12 +68,14 @@ export function supplierRefusal(
   const shouldRetry = retry === undefined ? helps : retry === 'after'
   const isUsedUp = status === 429 && !shouldRetry
   if (as === 'jsonrpc' || as === 'tool_result') {
-    if (id === undefined) return undefined
     const [limit] = [found['violated-policies']].flat()
     const data = { code: ownCode, retry_after: retryAfter, limit }
     const error = { code: status === 403 || status === 429 ? refusedCode : failedCode, message, data }
     const result = { isError: true, content: [{ type: 'text', text: message }] }
-    return { status: 200, body: { jsonrpc: '2.0', id, ...(as === 'jsonrpc' ? { error } : { result }) }, shouldRetry }
+    const jsonrpc = '2.0'
+    // Without an id it is no response to any message, but programs show its words.
+    if (id === undefined) return { body: { jsonrpc, id: null, error }, shouldRetry }
+    return { status: 200, body: { jsonrpc, id, ...(as === 'jsonrpc' ? { error } : { result }) }, shouldRetry }
   }
   if (as === 'anthropic') {
     const type = isUsedUp ? 'billing_error' : (anthropicTypes[status] ?? 'invalid_request_error')
