@@ -18,19 +18,22 @@ const planOf = (at: number) => (at % 2 === 0 ? 'many' : 'few')
 
 interface Play {
   /** What all meters have. */
-  readonly meter: object
+  readonly meter: { readonly unsaid?: 'hold'; readonly drain: boolean }
   /** Does whatever the exchanges must survive, until then. Returns what it did. */
   strike(struck: Struck, endMs: number, random: SeededRandom): Promise<readonly string[]>
 }
 
-const policyFor = (url: string, meter: object) => {
+const policyFor = (url: string, meter: Play['meter']) => {
   const tokens = { algorithm: 'fixed_window', period: 'month', unit: 'tokens', onUnavailable: 'deny' }
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
   return JSON.stringify({
     version: 1,
     plans: { many: { limits: ['many'] }, few: { limits: ['few'] } },
     limits: { many: { ...tokens, size: sizes.many }, few: { ...tokens, size: sizes.few } },
-    meters: { chat: { preset: 'openai', ...meter }, messages: { preset: 'anthropic', drain: true, ...meter } },
+    meters: {
+      chat: { preset: 'openai', includeUsage: meter.drain, ...meter },
+      messages: { preset: 'anthropic', ...meter, drain: true },
+    },
     upstreams: { supplier: { url, hosts: ['*'], timeout: '1m' } },
     routes: [
       { match: 'POST /v1/chat/completions', meter: 'chat' },
@@ -113,11 +116,15 @@ async function playAndCompare({ meter, strike }: Play): Promise<void> {
     await untilRestored(stack)
     const door = `http://127.0.0.1:${stack.ports.ingress}`
     const endMs = performance.now() + minutes * 60_000
+    let isStriking = true
     const work = async () => {
-      while (performance.now() < endMs) await exchange(door, random)
+      while (isStriking || performance.now() < endMs) await exchange(door, random)
     }
+    const strikes = strike({ stack, upstream: supplier, cluster: undefined }, endMs, random)
     const [struck] = await Promise.all([
-      strike({ stack, upstream: supplier, cluster: undefined }, endMs, random),
+      strikes.finally(() => {
+        isStriking = false
+      }),
       ...Array.from({ length: workers }, work),
     ])
     await untilSettled(stack)
@@ -184,14 +191,14 @@ it.each<readonly [string, Play]>([
   [
     'whatever is killed, stopped or breaks off',
     {
-      meter: { unsaid: 'hold' },
+      meter: { unsaid: 'hold', drain: false },
       strike: byFaults(['kill', 'stop', 'redis', 'kafka', 'clickhouse', 'upstream', 'none']),
     },
   ],
-  ['after which effect of it ever an ingress dies', { meter: { unsaid: 'hold' }, strike: atEachEffect }],
+  ['after which effect of it ever an ingress dies', { meter: { unsaid: 'hold', drain: false }, strike: atEachEffect }],
   [
     'where answers are read to their ends and asked for their usage, all reported',
-    { meter: { drain: true, includeUsage: true }, strike: async () => [] },
+    { meter: { drain: true }, strike: async () => [] },
   ],
 ])(
   '%s: each exchange that the supplier bills is in the books once, with what it billed or at most what it held, and nobody is billed more than there is',
