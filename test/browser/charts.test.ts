@@ -157,6 +157,14 @@ it('a unit is chosen as what is measured: by its labels, with the total of the A
   // Labels are filters as columns are.
   await list.getByRole('link', { name: 'gpt-5-mini' }).click()
   await expect.poll(() => list.locator('tbody tr').count()).toBe(1)
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(request.url()))
+  await page.reload()
+  await untilLoaded(page)
+  // A filter of the address is in the first question, before the labels are known.
+  const questions = asked.filter((url) => url.includes('/v1/usage?'))
+  expect(questions.length).toBeGreaterThan(1)
+  for (const url of questions) expect(url).toContain('model=gpt-5-mini')
   await page.getByLabel('Measure').selectOption({ label: 'refused' })
   await page.getByRole('region', { name: /^Refused by subject, / }).waitFor()
   expect(faults).toEqual([])

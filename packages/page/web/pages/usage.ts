@@ -55,11 +55,12 @@ function useNames(column: 'unit' | 'dimension' | undefined): readonly string[] {
   return data?.items.map(({ value }) => value) ?? []
 }
 
-/** What usage is filtered by and grouped by; usage by unit also by its labels. */
-function useColumns(unit: string) {
+/** What usage is filtered by and grouped by; usage by unit also by its labels, and by those that the address names. */
+function useColumns(unit: string, asked: readonly string[]) {
   const found = useNames(unit === '' ? undefined : 'dimension')
   if (unit === '') return { names: dimensions, groups: groupings }
-  const labels = found.map((name) => (name === 'model' ? name : `dimension.${name}`))
+  const known = [...found.map((name) => (name === 'model' ? name : `dimension.${name}`)), ...asked]
+  const labels = [...new Set(known.filter((name) => name === 'model' || name.startsWith('dimension.')))]
   const names = [...unitDimensions, ...labels]
   const common = Object.entries(groupings).filter(([by]) => by.split(',').every((one) => names.includes(one)))
   const words = (name: string) => name.replace('dimension.', '')
@@ -73,7 +74,7 @@ function useQuestion() {
   const { params } = useLocation()
   const by = params.get('by') ?? 'subject'
   const unit = params.get('unit') ?? ''
-  const columns = useColumns(unit)
+  const columns = useColumns(unit, [...params.keys(), ...by.split(',')])
   const chosen = useSpan()
   const isNarrow = ['subject', 'key_id', 'ip'].some((name) => params.has(name))
   const isCut =

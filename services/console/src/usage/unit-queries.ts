@@ -9,10 +9,7 @@ import { askRows, type BoundPosition, comparedSums, wholeAnswer } from './usage-
 export type UnitRow = Omit<ShownUnitRow, 'previous'> &
   Readonly<Partial<Record<'previous_quantity' | 'previous_count', string>>>
 
-/**
- * A column of the rollup; `dimension` is the names of labels, in rows of their own. A label's value is behind `name=`
- * in a list. Names of labels have no character to escape.
- */
+/** A column of the rollup. Labels are a list of `name=value`, whose names have no character to escape. */
 function columnOf(name: string): string {
   if (name === 'dimension') return "arrayJoin(arrayMap(label -> splitByChar('=', label)[1], u.dims))"
   const label = name === 'model' ? name : /^dimension\.(.*)$/.exec(name)?.[1]
