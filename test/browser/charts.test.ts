@@ -6,7 +6,7 @@ import { fillShowcase, showcaseEnv, showcasePolicy } from '../support/browser/sh
 import { forFile } from '../support/opened.ts'
 
 const stack = await forFile(startPageStack(showcasePolicy, showcaseEnv))
-await fillShowcase(stack, Date.now())
+const settled = await fillShowcase(stack, Date.now())
 
 const spanOf = (page: Page) => {
   const params = new URL(page.url()).searchParams
@@ -125,6 +125,60 @@ it('usage is compared with the days that the column names, a running month with 
   const [year = 0, month = 0] = new Date().toISOString().split('-').map(Number)
   expect(compare).toBe(new Date(Date.UTC(year, month - 2, 1)).toISOString().slice(0, 10))
   await page.getByRole('columnheader', { name: /^± 1(?: – \d+)? \w{3}/ }).waitFor()
+  expect(faults).toEqual([])
+  await close()
+})
+
+it('a unit is chosen as what is measured: by its labels, with the total of the API, and the chart says the unit', async () => {
+  const { page, faults, close } = await stack.open('/usage?span=30d&order=-denied')
+  await page.getByLabel('Measure').selectOption({ label: 'tokens' })
+  await page.getByRole('region', { name: /^tokens by subject, / }).waitFor()
+  await page.getByLabel('By', { exact: true }).selectOption({ label: 'by model' })
+  const list = page.getByRole('region', { name: 'By model, top 20' })
+  await list.getByRole('link', { name: 'gpt-5-mini' }).waitFor()
+  const params = { unit: 'tokens', by: 'model', step: 'total', from: 'now-30d', order: '-quantity' }
+  const { rows, totals } = await stack.api<{
+    rows: { model: string; quantity: number }[]
+    totals: { quantity: number }
+  }>(`GET /v1/usage?${new URLSearchParams(params)}`)
+  const shown = await list
+    .locator('tbody tr')
+    .evaluateAll((all: { cells: { textContent: string }[] }[]) =>
+      all.map(({ cells }) => [...cells].slice(0, 2).map((one) => one.textContent)),
+    )
+  expect(rows.length).toBe(3)
+  expect(shown).toEqual(rows.map(({ model, quantity }) => [model, quantity.toLocaleString('en-US')]))
+  expect(await list.textContent()).toContain(`Total: ${totals.quantity.toLocaleString('en-US')} tokens`)
+  const chart = page.locator('.chart').first()
+  await chart.focus()
+  await page.keyboard.press('End')
+  const status = page.locator('.chart-frame [role=status]').first()
+  await expect.poll(() => status.textContent()).toMatch(/[\d,]+ tokens gpt-5,/)
+  // Labels are filters as columns are.
+  await list.getByRole('link', { name: 'gpt-5-mini' }).click()
+  await expect.poll(() => list.locator('tbody tr').count()).toBe(1)
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(request.url()))
+  await page.reload()
+  await untilLoaded(page)
+  // A filter of the address is in the first question, before the labels are known.
+  const questions = asked.filter((url) => url.includes('/v1/usage?'))
+  expect(questions.length).toBeGreaterThan(1)
+  for (const url of questions) expect(url).toContain('model=gpt-5-mini')
+  await page.getByLabel('Measure').selectOption({ label: 'refused' })
+  await page.getByRole('region', { name: /^Refused by subject, / }).waitFor()
+  expect(faults).toEqual([])
+  await close()
+})
+
+it('a metered decision says what it held and used of each unit, how that is known, its meter and its labels', async () => {
+  const { page, faults, close } = await stack.open(`/decisions/${settled}`)
+  const units = page.getByRole('table', { name: 'Units' })
+  await units.waitFor()
+  expect(await units.locator('tbody tr').allTextContents()).toEqual(['tokens4,096812', 'output_tokens1,000640'])
+  await page.getByText('Used: reported by the response.').waitFor()
+  const request = (await page.getByRole('region', { name: 'Request' }).textContent()) ?? ''
+  expect(request).toMatch(/Meter\s*chat.*model\s*gpt-5-mini.*team\s*search/s)
   expect(faults).toEqual([])
   await close()
 })

@@ -15,13 +15,13 @@ const pictures = process.env.WEIR_TEST_PICTURES
 const paths = pagePaths.filter((path) => !path.includes(':') && path !== '/me').map(String)
 paths.push('/usage?compare=previous&split=off&span=7d', '/usage?view=answers', '/usage?by=subject%2Croute&top=5')
 paths.push('/policy?kind=limits&name=trial-day', '/alerts?outcome=failed%2Cgiven_up%2Cdropped', '/alerts?endpoint=ops')
-paths.push('/search?q=opps')
+paths.push('/search?q=opps', '/usage?unit=tokens&by=model&span=30d', '/usage?unit=tokens&by=subject%2Cmodel')
 paths.push('/invoices/x', '/subjects/northwind')
 for (const tab of ['limits', 'keys', 'decisions', 'answers', 'alerts', 'spend'])
   paths.push(`/subjects/northwind?tab=${tab}`)
 
 const stack = await forFile(startPageStack(showcasePolicy, showcaseEnv))
-await fillShowcase(stack, Date.now())
+const settled = await fillShowcase(stack, Date.now())
 const stopAsking = keepAsking(stack)
 const ids: string[] = []
 for (const subject of refusingKinds) {
@@ -39,7 +39,7 @@ const [failed, change] = await Promise.all([
   firstOf('/v1/alerts?limit=1&subject=quarry'),
   firstOf('/v1/changes?limit=1'),
 ])
-paths.push(...ids.map((id) => `/decisions/${id}`), `/alerts/${alert}`, `/alerts/${failed}`)
+paths.push(...[...ids, settled].map((id) => `/decisions/${id}`), `/alerts/${alert}`, `/alerts/${failed}`)
 paths.push(`/changes/${change}`)
 const portalToken = (await stack.api<{ token: string }>('POST /v1/subjects/northwind/portal', {})).token
 afterAll(() => void stopAsking())

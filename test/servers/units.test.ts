@@ -227,14 +227,51 @@ test('A span is compared with the one before, and pages go on where the last one
   expect(found).toEqual((await asked(pathOf(everything))).body.rows)
 })
 
+/** The values of a column, with how many records each is in, once for each of their units. */
+const valuesOf = (sql: string) =>
+  tables.rows<{ value: string; count: string }>(
+    `SELECT ${sql} AS value, toString(count()) AS count
+     FROM (SELECT *, arrayJoin(mapKeys(units)) AS unit FROM weir.decisions WHERE outcome = 'allow') AS d
+     GROUP BY value ORDER BY count() DESC, value`,
+  )
+
+test.each([
+  ['unit', 'd.unit'],
+  ['basis', 'd.basis'],
+  ['meter', 'd.meter'],
+  ['model', "d.dims['model']"],
+  ['dimension.tag-b', "d.dims['tag-b']"],
+  ['dimension', 'arrayJoin(mapKeys(d.dims))'],
+])('The values of the column %s are listed, the most frequent first, and those that begin so', async (name, sql) => {
+  const wanted = (await valuesOf(sql)).map(({ value, count }) => ({ value, count: Number(count) }))
+  const ask = async (more = '') => {
+    const path = `/v1/dimensions/${name}?from=${iso(span.fromMs)}&to=${iso(span.toMs)}${more}`
+    const { status, body } = await desk.ask<{ items: readonly { value: string }[]; source: string }>(`GET ${path}`)
+    expect([status, body.source]).toEqual([200, 'units_15m'])
+    return body.items
+  }
+  expect(wanted.length).toBeGreaterThan(1)
+  expect(await ask()).toEqual(wanted)
+  const prefix = wanted.map(({ value }) => value.slice(0, 3)).find((one) => one !== '') ?? ''
+  expect(await ask(`&prefix=${encodeURIComponent(prefix)}`)).toEqual(
+    wanted.filter(({ value }) => value.startsWith(prefix)),
+  )
+  const own = await asked(`/v1/dimensions/${name}?from=${iso(span.fromMs)}&to=${iso(span.toMs)}`, 'acme-key')
+  const counts = (items: unknown) => (items as { count: number }[]).reduce((sum, one) => sum + one.count, 0)
+  expect(counts((own.body as unknown as { items: unknown }).items)).toBeLessThan(counts(wanted))
+})
+
 test('CSV has a column of each label, guarded as any text, and Parquet has the numbers', async () => {
   const one = { ...everything, units: ['tokens'], by: ['subject', 'dimension.tag-b'], step: 'total' }
   const csv = await streamed(pathOf(one, { format: 'csv' }))
   expect(csv).toMatch(/^"subject","dimension\.tag-b","quantity","count"\r\n/)
   expect(csv).toContain(`"'=1+1""\r\n,"`)
-  const bytes = await fetch(`${desk.environment.WEIR_CONSOLE_URL}${pathOf(one, { format: 'parquet' })}`, {
+  const answer = await fetch(`${desk.environment.WEIR_CONSOLE_URL}${pathOf(one, { format: 'parquet' })}`, {
     headers: { authorization: token },
-  }).then((response) => response.arrayBuffer())
+  })
+  // The file's one column of quantities does not say of which unit they are.
+  expect(answer.headers.get('content-disposition')).toContain('filename="usage-tokens-by-subject-dimension.tag-b-2027-')
+  const bytes = await answer.arrayBuffer()
   await tables.client.command({
     query:
       'CREATE TABLE read_units (subject String, `dimension.tag-b` String, quantity Decimal(38, 0), count Int64) ENGINE = Memory',

@@ -44,8 +44,11 @@ export const shownColumns = [
   'charged',
   'denied_by',
   'ip',
+  'meter',
+  'dims',
   'held',
   'units',
+  'basis',
 ] as const
 type Shown = { [Name in (typeof shownColumns)[number]]: TUnsafe<ValueOf<(typeof decisionColumns)[Name]['schema']>> }
 const shown = Object.fromEntries(
@@ -71,6 +74,7 @@ const corrections = list(
     adjustment: whole('units'),
     charged: text('yes, no or unknown'),
     units: Type.Unsafe<DecisionRecordV1['units']>(decisionColumns.units.schema),
+    basis: Type.Unsafe<DecisionRecordV1['basis']>(decisionColumns.basis.schema),
   }),
   'corrections of this decision',
 )

@@ -206,7 +206,7 @@ export const listValues = operation('GET /v1/dimensions/:name', {
   scope: 'usage',
   reach: 'own',
   summary: 'List the values of a usage column, most frequent first',
-  params: { name: text(usageDimensions.join(', ')) },
+  params: { name: text(`${usageDimensions.join(', ')}, or a column of usage by unit`) },
   query: {
     prefix: optional(text('only values that start with this', { maxLength: 512 })),
     subject: optional(texts('only values of these subjects', { maxItems: 100 })),
@@ -226,7 +226,7 @@ export const listValues = operation('GET /v1/dimensions/:name', {
         ...page(
           object({
             value: text('as in filters'),
-            count: Type.Unsafe<string>({ type: 'integer', description: 'decisions' }),
+            count: Type.Unsafe<string>({ type: 'integer', description: 'decisions, or records of units' }),
           }),
         ).properties,
       }),

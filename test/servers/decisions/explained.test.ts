@@ -232,6 +232,56 @@ test('a change is shown before and after, by the API and by weir changes', async
   for (const unknown of ['x', uuidv7(1)]) expect((await desk.ask(`GET /v1/changes/${unknown}`)).status).toBe(404)
 })
 
+test('A metered decision says what it held and used of each unit, and how that is known, with its meter and labels', async () => {
+  const dims = "map('model', 'gpt-5', 'team', 'search')"
+  const held = "map('tokens', 4096, 'output_tokens', 1000)"
+  const admitted = { outcome: "'allow'", reason: "'ok'", denied_by: "''", meter: "'chat'", dims, held }
+  const settle = async (id: string, units: string, basis: string) =>
+    await insert('decisions', {
+      id: 'generateUUIDv7()',
+      ts: sqlTime(tsMs),
+      subject: "'acme'",
+      outcome: "'allow'",
+      corrects: `toUUID('${id}')`,
+      held,
+      units,
+      basis: `'${basis}'`,
+    })
+  const why = async (id: string) => (await runWeir(['why', id], desk.environment)).stdout.replaceAll(/ +/g, ' ')
+  const id = await refuse(tsMs, admitted)
+  expect(await why(id)).toContain('tokens 4,096 -')
+  expect(await why(id)).toContain('used: held, not settled · meter chat · model=gpt-5 · team=search')
+  await settle(id, "map('tokens', 812)", 'reported')
+  const { body } = await explain(id)
+  expect(body).toMatchObject({
+    meter: 'chat',
+    dims: { model: 'gpt-5', team: 'search' },
+    held: { tokens: 4_096 },
+    basis: '',
+  })
+  expect(body.corrections).toMatchObject([{ units: { tokens: 812 }, basis: 'reported' }])
+  const settled = await why(id)
+  for (const line of ['tokens 4,096 812', 'output_tokens 1,000 -', 'used: reported by the response · meter chat'])
+    expect(settled).toContain(line)
+  const broken = await refuse(tsMs, admitted)
+  await settle(broken, "map('tokens', 90)", 'counted')
+  expect(await why(broken)).toContain('used: counted by what was seen')
+  // A decision whose units were final, and of which nothing was used after all.
+  const final = await refuse(tsMs, {
+    ...admitted,
+    meter: "''",
+    held: 'map()',
+    units: "map('usd', 7)",
+    basis: "'reported'",
+  })
+  expect(await why(final)).toMatch(/usd - 7\nused: reported by the caller · model/)
+  await settle(final, "map('usd', -7)", 'reported')
+  expect(await why(final)).toContain('usd - 0')
+  const refused = await refuse(tsMs, { meter: "'chat'", dims, units: "map('tokens', 4096)" })
+  expect(await why(refused)).toMatch(/UNIT HELD ASKED FOR\ntokens - 4,096\nasked for: not used/)
+  expect(await why(await refuse(tsMs))).not.toContain('used: ')
+})
+
 test('weir why takes an id, a pasted answer, or the newest refusal of a subject', async () => {
   const why = (args: readonly string[], input = '') => runWeir(['why', ...args], desk.environment, input)
   await refuse(tsMs, { subject: "'caller'" })

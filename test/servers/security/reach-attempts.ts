@@ -79,11 +79,13 @@ export const attempts: readonly (readonly [number, string, Must, Sent?])[] = [
   ...['reason', 'mode', 'ip', 'met_limit'].map(
     (by) => [15, `/v1/usage?by=${by}&format=csv&subject=bolt`, 403] as const,
   ),
-  ...['subject', 'key_id', 'plan', 'route', 'denied_by', 'ip', 'reason', 'mode', 'met_limit'].flatMap((name) => [
-    [10, `/v1/dimensions/${name}`, 'own'] as const,
-    [5, `/v1/dimensions/${name}?prefix=bolt`, 'empty'] as const,
-    [1, `/v1/dimensions/${name}?subject=bolt`, 403] as const,
-  ]),
+  ...'subject key_id plan route denied_by ip reason mode met_limit unit meter dimension dimension.team'
+    .split(' ')
+    .flatMap((name) => [
+      [10, `/v1/dimensions/${name}`, 'own'] as const,
+      [5, `/v1/dimensions/${name}?prefix=bolt`, 'empty'] as const,
+      [1, `/v1/dimensions/${name}?subject=bolt`, 403] as const,
+    ]),
   [11, '/v1/dimensions/denied_by?prefix=tried', 'empty'],
   [13, `/v1/dimensions/route?prefix=${encodeURIComponent("x' OR 1=1 --")}`, 'empty'],
   [16, '/v1/dimensions/route?after=x', 400],

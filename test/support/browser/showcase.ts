@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
 import { uuid7 } from '../../bench/usage/fill-year.ts'
 import type { PageStack } from './page-stack.ts'
 
@@ -125,6 +126,30 @@ WHERE ${chance('b')} < busy AND ${chance('g')} < if(s % 3 = 0, 1 - 0.25 * ${pass
 SETTINGS async_insert = 0, insert_deduplicate = 0`
 }
 
+/** Metered requests of two months, whose units are final; and one that held, and was settled to fewer. */
+function insertUnits(fromMs: number, toMs: number, id: string): string[] {
+  const settledMs = toMs - 3_600_000
+  const columns =
+    'v, id, ts, subject, key_id, plan, route, method, cost, count, outcome, reason, mode, charged, denied_by, journal, seq, topic_id, partition, offset, corrects, meter, dims, held, units, basis'
+  const none = "toUUID('00000000-0000-0000-0000-000000000000')"
+  const common = "'northwind-web', 'team', 'POST /v1/chat/completions', 'POST'"
+  const made = `'allow', 'ok', 'enforce', 'yes', '', '${randomUUID()}'`
+  const settled = (own: string, count: number, corrects: string, units: string, basis: string) =>
+    `SELECT 1, ${own}, fromUnixTimestamp64Milli(toInt64(${settledMs})), 'northwind', ${common}, ${count}, ${count}, ${made}, ${count}, '${randomUUID()}', 0, ${count},
+      ${corrects}, 'chat', map('model', 'gpt-5-mini', 'team', 'search'), map('tokens', 4096, 'output_tokens', 1000), ${units}, '${basis}'`
+  const insert = (select: string) =>
+    `INSERT INTO weir.decisions (${columns}) ${select} SETTINGS async_insert = 0, insert_deduplicate = 0`
+  return [
+    `WITH ${fromMs} + toInt64(${chance('ut')} * ${toMs - fromMs}) AS ts_ms, toInt64(200 + 3000 * ${chance('uo')}) AS output, toInt64(output * 4 * ${chance('ui')}) AS input
+     SELECT 1, toUUID(${uuid7('n')}), fromUnixTimestamp64Milli(ts_ms, 'UTC'), ['northwind', 'lumen', 'harbor'][1 + n % 3], ${common}, 1, 1, ${made}, n, '${randomUUID()}', 0, n,
+       ${none}, 'chat', map('model', ['gpt-5', 'gpt-5-mini', 'claude-sonnet-4-5'][1 + cityHash64(n, 'm') % 3], 'team', ['search', 'support'][1 + n % 2]),
+       map(), map('tokens', input + output, 'input_tokens', input, 'output_tokens', output), if(n % 19 = 0, 'counted', 'reported')
+     FROM (SELECT number AS n FROM numbers(20000))`,
+    settled(`toUUID('${id}')`, 1, none, 'map()', ''),
+    settled('generateUUIDv7()', 0, `toUUID('${id}')`, "map('tokens', 812, 'output_tokens', 640)", 'reported'),
+  ].map(insert)
+}
+
 /** Answers of upstreams: most are quick, some fail. */
 const insertOutcomes = (sinceMs: number) => `
 INSERT INTO weir.outcomes (v, id, ts, subject, route, method, status, duration_ms, bytes_in, bytes_out, upstream, error, journal, seq, topic_id, partition, offset)
@@ -205,12 +230,17 @@ function alertRows(nowMs: number) {
   return { alerts, deliveries }
 }
 
-/** Fills two months of decisions, and what follows of them, into a stack whose policy has `showcasePolicy`. */
-export async function fillShowcase({ weir, api }: PageStack, nowMs: number): Promise<void> {
+/**
+ * Fills two months of decisions, and what follows of them, into a stack whose policy has `showcasePolicy`. Resolves to
+ * the id of a decision that held units and was settled.
+ */
+export async function fillShowcase({ weir, api }: PageStack, nowMs: number): Promise<string> {
   const client = connectClickhouse(weir.line.clickhouse, 'weir-test-showcase', 60_000)
   const { alerts, deliveries } = alertRows(nowMs)
   await client.command({ query: insertRows(400_000, countOfOld, nowMs - oldDays * dayMs, nowMs - dayMs) })
   await client.command({ query: insertRows(140_000, 1, nowMs - dayMs, nowMs) })
+  const settled = uuidv7(nowMs - 3_600_000)
+  for (const query of insertUnits(nowMs - oldDays * dayMs, nowMs, settled)) await client.command({ query })
   await client.command({ query: insertOutcomes(nowMs - dayMs) })
   await client.insert({ table: 'weir.alerts', values: alerts, format: 'JSONEachRow' })
   await client.insert({ table: 'weir.deliveries', values: deliveries, format: 'JSONEachRow' })
@@ -229,6 +259,7 @@ export async function fillShowcase({ weir, api }: PageStack, nowMs: number): Pro
     expires: new Date(nowMs + 30 * dayMs).toISOString(),
   })
   await api('POST /v1/silences', { subjects: ['sable'], for: '2h', reason: 'load test' })
+  return settled
 }
 
 /** Some requests a second of customers, until it is stopped. */

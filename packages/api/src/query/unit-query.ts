@@ -10,6 +10,9 @@ export type UnitQuery = RollupQuery<string>
 /** As many as a decision has. */
 const labelsMax = 8
 const isLabel = (name: string) => new RegExp(`^${labelPattern}$`).test(name)
+/** Whether usage by unit has a column of this name, and usage has none. */
+export const isUnitColumn = (name: string): boolean =>
+  isLabel(name) || unitDimensions.some((one) => one === name && !usageDimensions.some((usage) => usage === one))
 const withoutNot = (name: string) => name.replace(/^not_/, '')
 /** Parameters of usage that its rollup of units does not know. */
 const foreign: ReadonlySet<string> = new Set([

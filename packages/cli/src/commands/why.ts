@@ -1,3 +1,4 @@
+import { decisionUnits } from '@weir/api/decision-units.ts'
 import type { DecisionPage, Explanation, Remedy } from '@weir/api/decisions.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { wait } from '@weir/core/format.ts'
@@ -113,6 +114,19 @@ function explanationText({
   return lines.join('\n')
 }
 
+/** Says in lines what a decision held and used of each unit; none without units. */
+function unitLines(decision: Explanation): string[] {
+  const { rows, what, known } = decisionUnits(decision)
+  if (rows.length === 0) return []
+  const cells = rows.map(({ unit, held, used }) => [unit, countCell(held), countCell(used)])
+  const labels = Object.entries(decision.dims).map(([name, value]) => `${name}=${value}`)
+  const meter = decision.meter === '' ? [] : [`meter ${decision.meter}`]
+  return [
+    textTable([['UNIT', 'HELD', what.toUpperCase()], ...cells]),
+    `${what.toLowerCase()}: ${[known, ...meter, ...labels].join(' · ')}`,
+  ]
+}
+
 /** Explains one decision: why it came out as it did, and what would have admitted it. */
 export async function explainDecision(
   named: string | undefined,
@@ -124,5 +138,5 @@ export async function explainDecision(
     path: `/v1/decisions/${encodeURIComponent(id)}`,
     comesWithinMs: meteredWithinMs,
   })
-  context.print(options.json ? JSON.stringify(found) : explanationText(found))
+  context.print(options.json ? JSON.stringify(found) : [explanationText(found), ...unitLines(found)].join('\n'))
 }

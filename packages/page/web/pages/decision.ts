@@ -1,3 +1,4 @@
+import { decisionUnits } from '@weir/api/decision-units.ts'
 import type { ExplainedLimit, Explanation, Remedy } from '@weir/api/decisions.ts'
 import { count, counted, length, wait } from '@weir/core/format.ts'
 import { useAnswer } from '../api.ts'
@@ -68,6 +69,21 @@ const columnsFor = (limits: readonly ExplainedLimit[]) =>
     ? limitColumns
     : limitColumns.filter(({ name }) => name !== countedBy)
 
+type UnitOf = ReturnType<typeof decisionUnits>['rows'][number]
+const unitColumns = (what: string): readonly Column<UnitOf>[] => [
+  { name: 'Unit', isPlain: true, cell: ({ unit }) => html`<b>${unit}</b>` },
+  { name: 'Held', isNumber: true, cell: ({ held }) => count(held) },
+  { name: what, isNumber: true, cell: ({ used }) => count(used) },
+]
+
+/** What a decision held and used of each unit, if any, and how that is known. */
+function Units({ data }: { readonly data: Explanation }) {
+  const { rows, what, known } = decisionUnits(data)
+  if (rows.length === 0) return ''
+  return html`<${Table} caption="Units" columns=${unitColumns(what)} rows=${rows} keyOf=${({ unit }: UnitOf) => unit} />
+    ${known !== '' && html`<p class="quiet">${what}: ${known}.</p>`}`
+}
+
 function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']> }) {
   const { exact, change, at, since_changed: changed } = policy
   return html`<div class="stack">
@@ -86,15 +102,18 @@ function Policy({ policy }: { readonly policy: NonNullable<Explanation['policy']
 
 function Facts({ data }: { readonly data: Explanation }) {
   const { outcome_record: answered } = data
+  const corrected = data.corrections.filter(({ adjustment }) => adjustment !== 0)
   return html`<dl class="facts">
     <dt>Subject</dt><dd><${Subject} id=${data.subject} /></dd>
     <dt>Route</dt><dd>${data.route === '*' ? valueName('route', data.route) : html`<${Part} kind="routes" name=${data.route} />`}${data.method !== '' && !data.route.startsWith(data.method) && ` (${data.method})`}</dd>
     <dt>Cost</dt><dd>${counted(data.cost, 'unit')}${data.count > 1 && `; the record stands for ${count(data.count)} identical requests in that second`}</dd>
     <dt>Plan</dt><dd>${data.plan === '' ? '–' : html`<${Part} kind="plans" name=${data.plan} />`}</dd>
     <dt>Key</dt><dd>${data.key_id === '' ? '–' : html`<code>${data.key_id}</code>`}</dd>
+    ${data.meter !== '' && html`<dt>Meter</dt><dd>${data.meter}</dd>`}
+    ${Object.entries(data.dims).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value || 'none'}</dd>`)}
     <dt>Address</dt><dd>${data.ip || 'not recorded'}</dd>
     <dt>Response</dt><dd>${answered ? `${answered.status} after ${length(answered.duration_ms)} ${answered.error}` : 'not recorded'}</dd>
-    ${data.corrections.length > 0 && html`<dt>Corrected</dt><dd>${data.corrections.map(({ adjustment }) => `${adjustment > 0 ? '+' : ''}${adjustment} units`).join(', ')}</dd>`}
+    ${corrected.length > 0 && html`<dt>Corrected</dt><dd>${corrected.map(({ adjustment }) => `${adjustment > 0 ? '+' : ''}${adjustment} units`).join(', ')}</dd>`}
     ${data.alerts.length > 0 && html`<dt>Alerts</dt><dd>${data.alerts.map((id) => html`<a key=${id} href=${hrefOf(`/alerts/${id}`)}>${id.slice(0, 8)}…</a> `)}</dd>`}
   </dl>`
 }
@@ -132,6 +151,7 @@ export function DecisionPage({ id }: { readonly id: string }) {
         ${one.blocked_by !== null && one.blocked_by !== undefined && html`<p>The block was set by <a href=${hrefOf(`/decisions/${one.blocked_by.id}`)}>the decision of <${Time} at=${one.blocked_by.ts} /></a>.</p>`}
         ${one.would_have_allowed.length > 0 && html`<${Hints} hints=${one.would_have_allowed} />`}
         ${one.limits.length > 0 && html`<${Table} caption="Limits at the time" columns=${columnsFor(one.limits)} rows=${one.limits} keyOf=${({ name }: ExplainedLimit, at: number) => `${name} ${at}`} />`}
+        <${Units} data=${one} />
       </div>`}
     <//>
     ${

@@ -12,8 +12,8 @@ import { thisMinute, useSpan } from '../parts/span.ts'
 import { spanOf } from '../parts/span-range.ts'
 import { Table } from '../parts/table.ts'
 import { Parts } from '../parts/tabs.ts'
-import { type Measure, measureNames, sumOf, UsageChart } from '../parts/usage-chart.ts'
-import { usageColumns } from '../parts/usage-columns.ts'
+import { measureNames, sumOf, UsageChart } from '../parts/usage-chart.ts'
+import { type AnyRow, usageColumns } from '../parts/usage-columns.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { asFilter } from './subjects.ts'
 
@@ -32,6 +32,8 @@ const groupings: Readonly<Record<string, string>> = {
   'subject,denied_by': 'by subject and limit',
   'subject,key_id': 'by subject and key',
 }
+/** The columns of usage by unit, besides labels. */
+const unitDimensions = ['subject', 'route', 'key_id', 'plan', 'meter', 'basis'] as const
 const tops = { 5: 'top 5', 10: 'top 10', 20: 'top 20', 50: 'top 50', 200: 'top 200' }
 /** Colours of a chart that can be told apart. */
 const linesMax = 6
@@ -45,43 +47,80 @@ const rowKey = (by: readonly string[]) => (row: UsageRow, at: number) =>
 const ofDecisions = ['reason', 'ip']
 const [dayMs, monthMs] = [86_400_000, 31 * 86_400_000]
 
+/** Names of units or of labels that the chosen span has, the most frequent first. */
+function useNames(column: 'unit' | 'dimension' | undefined): readonly string[] {
+  const { range, zone } = useSpan()
+  const path = column && pathOf(`/v1/dimensions/${column}`, { ...range, time_zone: zone })
+  const { data } = useAnswer<{ readonly items: readonly { readonly value: string }[] }>(path)
+  return data?.items.map(({ value }) => value) ?? []
+}
+
+/** What usage is filtered by and grouped by; usage by unit also by its labels, and by those that the address names. */
+function useColumns(unit: string, asked: readonly string[]) {
+  const found = useNames(unit === '' ? undefined : 'dimension')
+  if (unit === '') return { names: dimensions, groups: groupings }
+  const known = [...found.map((name) => (name === 'model' ? name : `dimension.${name}`)), ...asked]
+  const labels = [...new Set(known.filter((name) => name === 'model' || name.startsWith('dimension.')))]
+  const names = [...unitDimensions, ...labels]
+  const common = Object.entries(groupings).filter(([by]) => by.split(',').every((one) => names.includes(one)))
+  const words = (name: string) => name.replace('dimension.', '')
+  const own = ['meter', 'basis', ...labels].map((name) => [name, `by ${words(name)}`])
+  const divided = labels.map((name) => [`subject,${name}`, `by subject and ${words(name)}`])
+  return { names, groups: Object.fromEntries([...common, ...own, ...divided]) as typeof groupings }
+}
+
 /** What the address asks: which subjects, by which columns, how many. */
 function useQuestion() {
   const { params } = useLocation()
   const by = params.get('by') ?? 'subject'
+  const unit = params.get('unit') ?? ''
+  const columns = useColumns(unit, [...params.keys(), ...by.split(',')])
   const chosen = useSpan()
   const isNarrow = ['subject', 'key_id', 'ip'].some((name) => params.has(name))
   const isCut =
+    unit === '' &&
     [...ofDecisions.filter((name) => params.has(name)), by].some((name) => ofDecisions.includes(name)) &&
     chosen.ms > (isNarrow ? monthMs : dayMs)
   const span = isCut
     ? spanOf(new URLSearchParams({ span: isNarrow ? '30d' : '24h' }), chosen.zone, thisMinute())
     : chosen
   const comparison = comparisonOf(params, span, thisMinute())
-  const given = { ...span.range, time_zone: span.zone, ...filtersOf(params, dimensions) }
-  const isMeasure = (name: string | null): name is Measure => name !== null && Object.hasOwn(measureNames, name)
+  const given = { ...span.range, time_zone: span.zone, unit, ...filtersOf(params, columns.names) }
+  const isMeasure = (name: string | null): name is keyof typeof measureNames =>
+    name !== null && Object.hasOwn(measureNames, name)
   const asked = params.get('measure')
+  const measure = unit !== '' ? 'quantity' : isMeasure(asked) ? asked : 'cost'
   return {
     by,
     comparison,
     compare: params.get('compare') ?? '',
     given,
     span,
-    measure: isMeasure(asked) ? asked : 'cost',
+    unit,
+    columns,
+    // Units are summed by quarter hour.
+    step: unit !== '' && span.step === 'minute' ? 'quarter_hour' : span.step,
+    measure,
     isSplit: params.get('split') !== 'off',
     top: params.get('top') ?? '20',
-    order: params.get('order') ?? `-${sumOf(isMeasure(asked) ? asked : 'cost')}`,
+    order: params.get('order') ?? `-${sumOf(measure)}`,
   }
 }
 type Question = ReturnType<typeof useQuestion>
 
-function Tools({ by, top, measure, compare, isSplit }: Question) {
+function Tools({ by, top, unit, columns, measure, compare, isSplit }: Question) {
+  const units = [...new Set([...useNames('unit'), ...(unit === '' ? [] : [unit])])]
+  const measures = { ...measureNames, ...Object.fromEntries(units.map((one) => [`unit ${one}`, one])) }
+  const setMeasure = (value: string) => {
+    const [, one = ''] = /^unit (.*)$/.exec(value) ?? []
+    setParams({ measure: one === '' ? value : '', unit: one, order: '', by: (one === '') === (unit === '') ? by : '' })
+  }
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
   const check = (name: string, on: string | undefined, off: string | undefined) => (event: Event) =>
     setParams({ [name]: (event.currentTarget as HTMLInputElement).checked ? on : off })
   return html`<div class="row">
-    <${Field} isTool label="Measure" options=${measureNames} value=${measure} onValue=${set('measure')} />
-    <${Field} isTool label="By" options=${groupings} value=${by} onValue=${set('by')} />
+    <${Field} isTool label="Measure" options=${measures} value=${unit === '' ? measure : `unit ${unit}`} onValue=${setMeasure} />
+    <${Field} isTool label="By" options=${columns.groups} value=${by} onValue=${set('by')} />
     <${Field} isTool label="Top" options=${tops} value=${top} onValue=${set('top')} />
     <${Field} isTool label="Compare to" options=${comparisons} value=${compare} onValue=${set('compare')} />
     <label><input type="checkbox" checked=${isSplit} disabled=${measure === 'decisions' || by.includes(',')} onChange=${check('split', undefined, 'off')} />split</label>
@@ -99,8 +138,8 @@ function Exports({ question: { by, given, comparison, top, order } }: { readonly
 const partsMax = 5
 
 /** The first groups; of two columns the first subjects, and below each the largest parts of it. */
-function useGroups({ by, given, comparison, top, order: wanted }: Question) {
-  const order = wanted === '-change' && comparison === undefined ? '-cost' : wanted
+function useGroups({ by, unit, given, comparison, top, order: wanted }: Question) {
+  const order = wanted === '-change' && comparison === undefined ? (unit === '' ? '-cost' : '-quantity') : wanted
   const [first = by, second] = by.split(',')
   const question = { ...given, numbers: 'text', step: 'total', order, compare: comparison?.compare }
   const path = pathOf('/v1/usage', { ...question, by: first, top })
@@ -119,8 +158,8 @@ function useGroups({ by, given, comparison, top, order: wanted }: Question) {
 }
 
 function DecisionsView({ question }: { readonly question: Question }) {
-  const { by, comparison, given, span, measure, isSplit, top } = question
-  const steps = { ...given, numbers: 'text', step: span.step }
+  const { by, unit, columns: known, comparison, given, span, step, measure, isSplit, top } = question
+  const steps = { ...given, numbers: 'text', step }
   const chartPath = pathOf('/v1/usage', { ...steps, fill: 'zero' })
   const isByLine = isSplit && measure !== 'decisions' && !by.includes(',')
   const linesPath = pathOf('/v1/usage', { ...steps, by, top: `${linesMax}`, limit: '10000', order: `-${measure}` })
@@ -129,22 +168,26 @@ function DecisionsView({ question }: { readonly question: Question }) {
   const lines = useAnswer<Usage>(isByLine ? linesPath : undefined)
   const before = useAnswer<Usage>(comparison === undefined || isByLine ? undefined : beforePath)
   const groups = useGroups(question)
-  const title = `${upper(measure === 'decisions' ? measure : measureNames[measure])}${isByLine ? ` ${groupings[by]}` : ''}, ${span.label}`
+  const of = unit || upper(measure === 'decisions' ? measure : measureNames[measure as 'cost'])
+  const grouped = known.groups[by] ?? `by ${by}`
+  const title = `${of}${isByLine ? ` ${grouped}` : ''}, ${span.label}`
   const nothing = ({ totals }: Usage) =>
     totals.count === '0'
-      ? html`Nothing matches these filters in this period. <a class="button" href=${hrefOf('/usage', { span: '365d' })}>Show the last year</a>`
+      ? html`Nothing matches these filters in this period. <a class="button" href=${hrefOf('/usage', { span: '365d', unit })}>Show the last year</a>`
       : undefined
   const columns = by.split(',')
-  const shown = usageColumns(columns, comparison?.label, groups.asked.data?.totals.cost ?? '0')
-  const listTitle = `${upper(groupings[by] ?? by)}, top ${top}`
+  const totals: AnyRow | undefined = groups.asked.data?.totals
+  const total = (unit === '' ? totals?.cost : totals?.quantity) ?? '0'
+  const shown = usageColumns(columns, comparison?.label, total, unit)
+  const listTitle = `${upper(grouped)}, top ${top}`
   return html`
     <${Panel} title=${title} asked=${chart} path=${isByLine ? linesPath : chartPath} rows=${11} empty=${nothing}>
-      ${(data: Usage) => html`<${UsageChart} usage=${data} title=${title} measure=${measure} groups=${lines.data} by=${by} before=${before.data} beforeLabel=${comparison?.label} />`}
+      ${(data: Usage) => html`<${UsageChart} usage=${data} title=${title} measure=${measure} unit=${unit} groups=${lines.data} by=${by} before=${before.data} beforeLabel=${comparison?.label} />`}
     <//>
-    <${Panel} title=${listTitle} asked=${groups.asked} path=${groups.path} rows=${22} empty=${nothing} tools=${html`<${Exports} question=${question} /><${ExportCsv} name=${`usage by ${columns.join(' ')} ${span.label}`} columns=${shown} rows=${groups.rows} />`}>
+    <${Panel} title=${listTitle} asked=${groups.asked} path=${groups.path} rows=${22} empty=${nothing} tools=${html`<${Exports} question=${question} /><${ExportCsv} name=${`usage ${unit} by ${columns.join(' ')} ${span.label}`} columns=${shown} rows=${groups.rows} />`}>
       ${(data: Usage) => html`<div class="stack">
         <${Table} caption="Usage by group" columns=${shown} rows=${groups.rows} keyOf=${rowKey(columns)} order=${groups.order} onOrder=${(one: string) => setParams({ order: one })} />
-        <p class="quiet">Total: ${count(data.totals.cost)} units, ${count(data.totals.count)} decisions, ${count(data.totals.denied)} refused${data.totals.change === undefined ? '' : `; ${change(data.totals.change)} vs ${comparison?.label}`}.</p>
+        <p class="quiet">Total: ${count(total)} ${unit || 'units'}, ${count(data.totals.count)} ${unit === '' ? `decisions, ${count(data.totals.denied)} refused` : 'records'}${data.totals.change === undefined ? '' : `; ${change(data.totals.change)} vs ${comparison?.label}`}.</p>
       </div>`}
     <//>
   `
@@ -157,7 +200,7 @@ export function UsagePage() {
     <div class="head"><h1>Usage</h1></div>
     <${Parts} of=${{ decisions: 'Decisions', answers: 'Latency & errors' }} label="Usage of" param="view" />
     ${!isAnswers && html`<${Tools} ...${question} />`}
-    <${Filters} names=${isAnswers ? ['subject', 'route', 'method'] : dimensions} />
+    <${Filters} names=${isAnswers ? ['subject', 'route', 'method'] : question.columns.names} />
     ${isAnswers ? html`<${AnswersPanels} />` : html`<${DecisionsView} question=${question} />`}
   `
 }

@@ -17,10 +17,15 @@ export const columnNames: Readonly<Record<string, string>> = {
   status: 'Status',
   limit: 'Limit',
   type: 'Type',
+  basis: 'Basis',
+  meter: 'Meter',
+  model: 'Model',
 }
+/** What a column is called; a label by its own name. */
+export const columnName = (name: string) => columnNames[name] ?? name.replace('dimension.', '')
 const outcomes = { '': 'allowed and refused', allow: 'allowed', deny: 'refused' }
 /** Columns whose values the API suggests. */
-const suggested = ['subject', 'route', 'plan', 'key_id', 'method', 'denied_by']
+const suggested = ['subject', 'route', 'plan', 'key_id', 'method', 'denied_by', 'basis', 'meter', 'model']
 
 /** Filters of the address: each given several times is any of the values. */
 export const filtersOf = (params: URLSearchParams, names: readonly string[]) =>
@@ -47,7 +52,7 @@ export function Facet({
   const { path, params } = useLocation()
   return value === ''
     ? ''
-    : html`<a class="facet" title=${`Filter: ${columnNames[name]?.toLowerCase()} ${text}`} href=${change(params, path, name, [value])}>${text}</a>`
+    : html`<a class="facet" title=${`Filter: ${columnName(name).toLowerCase()} ${text}`} href=${change(params, path, name, [value])}>${text}</a>`
 }
 
 /** The filters of a list, all in the address, with suggestions of what there is. */
@@ -72,8 +77,8 @@ export function Filters({ names }: { readonly names: readonly string[] }) {
         html`<${Field} isTool label="Outcome" options=${outcomes} value=${params.get('outcome') ?? ''} onValue=${(one: string) => go(change(params, path, 'outcome', one === '' ? [] : [one]))} />`
       }
       <form class="row joined" onSubmit=${add}>
-        <${Field} isTool label="Filter by" options=${Object.fromEntries(others.map((one) => [one, columnNames[one] ?? one]))} value=${name} onValue=${setName} />
-        <${Field} isTool label=${`${columnNames[name] ?? name} is`} placeholder="is exactly…" suggest=${suggested.includes(name) ? name : undefined} value=${value} onValue=${setValue} />
+        <${Field} isTool label="Filter by" options=${Object.fromEntries(others.map((one) => [one, columnName(one)]))} value=${name} onValue=${setName} />
+        <${Field} isTool label=${`${columnName(name)} is`} placeholder="is exactly…" suggest=${suggested.includes(name) || name.startsWith('dimension.') ? name : undefined} value=${value} onValue=${setValue} />
         <button type="submit">Add</button>
       </form>
       ${chips.map(
@@ -83,7 +88,7 @@ export function Filters({ names }: { readonly names: readonly string[] }) {
             path,
             one.name,
             params.getAll(one.name).filter((text) => text !== one.text),
-          )}>${columnNames[one.name]}: <b>${one.text}</b> ✕</a>`,
+          )}>${columnName(one.name)}: <b>${one.text}</b> ✕</a>`,
       )}
     </div>
   </details>`

@@ -1,11 +1,12 @@
 import type { Usage, UsageRow } from '@weir/api/usage.ts'
-import { counted } from '@weir/core/format.ts'
+import { count, counted } from '@weir/core/format.ts'
 import { stepLabel, tickLabel, time } from '../format.ts'
 import { html } from '../html.ts'
 import { Chart } from './chart.ts'
 import type { Series } from './chart-scale.ts'
 import { useMarkers } from './markers.ts'
 import { showSpan, useSpan } from './span.ts'
+import type { AnyRow } from './usage-columns.ts'
 import { valueName } from './words.ts'
 
 const stepMsOf = (step: string) =>
@@ -19,11 +20,11 @@ const wholeSteps = ({ rows, from, step, complete_through: through }: Usage): rea
 }
 
 /** Sums after the last that is counted are null in a filled answer. */
-const known = (sum: string | null) => (sum === null ? null : Number(sum))
+const known = (sum: string | null = null) => (sum === null ? null : Number(sum))
 
 /** What is drawn: decisions by their outcome, or one sum. */
-export type Measure = 'decisions' | 'cost' | 'count' | 'denied'
-export const measureNames: Readonly<Record<Measure, string>> = {
+export type Measure = 'decisions' | 'cost' | 'count' | 'denied' | 'quantity'
+export const measureNames: Readonly<Record<Exclude<Measure, 'quantity'>, string>> = {
   decisions: 'allowed and refused',
   cost: 'units',
   count: 'decisions',
@@ -40,7 +41,7 @@ function seriesOf(groups: Usage, by: string, measure: Measure, steps: readonly U
     const value = String(row[by as 'subject'] ?? '')
     const name = row.other === true ? 'others' : valueName(by, value) || 'none'
     const line = lines.get(name) ?? new Map<number, number | null>()
-    line.set(Date.parse(row.ts ?? ''), known(row[sumOf(measure)]))
+    line.set(Date.parse(row.ts ?? ''), known((row as AnyRow)[sumOf(measure)]))
     lines.set(name, line)
   }
   const total = (line: Map<number, number | null>) =>
@@ -55,12 +56,11 @@ function seriesOf(groups: Usage, by: string, measure: Measure, steps: readonly U
   }))
 }
 
-function totalsOf(usage: Usage, measure: Measure): Series[] {
-  const values = (name: 'allowed' | 'denied' | 'cost' | 'count') => usage.rows.map((row) => known(row[name]))
+function totalsOf(usage: Usage, measure: Measure, unit: string): Series[] {
+  const values = (name: 'allowed' | Exclude<Measure, 'decisions'>) => usage.rows.map((row: AnyRow) => known(row[name]))
   if (measure !== 'decisions') {
-    return [
-      { name: measureNames[measure], kind: measure === 'denied' ? 'refused' : 'allowed', values: values(measure) },
-    ]
+    const name = measure === 'quantity' ? unit : measureNames[measure]
+    return [{ name, kind: measure === 'denied' ? 'refused' : 'allowed', values: values(measure) }]
   }
   return [
     { name: 'allowed', kind: 'allowed', values: values('allowed') },
@@ -72,6 +72,8 @@ export interface UsageChartProps {
   readonly usage: Usage
   readonly title: string
   readonly measure?: Measure
+  /** Whose quantities they are. */
+  readonly unit?: string
   /** The same question by one column, for a line each. */
   readonly groups?: Usage | undefined
   readonly by?: string
@@ -89,6 +91,7 @@ export function UsageChart({
   usage,
   title,
   measure = 'decisions',
+  unit = '',
   groups,
   by = '',
   before,
@@ -100,8 +103,9 @@ export function UsageChart({
   const { rows, step, complete_through: through } = usage
   const begins = rows.map(({ ts = '' }) => Date.parse(ts))
   const last = begins.at(-1) ?? 0
-  const values = rows.map((_, at) => known(before?.rows[at]?.[sumOf(measure)] ?? null))
-  const unit = measure === 'cost' ? 'unit' : 'decision'
+  const values = rows.map((_, at) => known((before?.rows[at] as AnyRow | undefined)?.[sumOf(measure)]))
+  const write = (value: number) =>
+    unit === '' ? counted(value, measure === 'cost' ? 'unit' : 'decision') : `${count(value)} ${unit}`
   return html`<${Chart}
     title=${title}
     shape="bars"
@@ -111,10 +115,10 @@ export function UsageChart({
     label=${(at: number) => stepLabel(rows[at]?.ts ?? '', step, zone)}
     tick=${(ms: number, isDay: boolean) => tickLabel(ms, isDay, zone)}
     whole=${wholeSteps(usage)}
-    series=${groups === undefined ? totalsOf(usage, measure) : seriesOf(groups, by, measure, rows)}
+    series=${groups === undefined ? totalsOf(usage, measure, unit) : seriesOf(groups, by, measure, rows)}
     outline=${before === undefined ? undefined : { name: beforeLabel, kind: 'before', values }}
     markers=${useMarkers(subject)}
-    write=${(value: number | null | undefined) => (typeof value === 'number' ? counted(value, unit) : '–')}
+    write=${(value: number | null | undefined) => (typeof value === 'number' ? write(value) : '–')}
     height=${height}
     onSpan=${showSpan}
     note=${through === null ? 'Nothing was counted yet.' : `Counted until ${time(through, zone)}.`}

@@ -5,51 +5,60 @@ import { hrefOf } from '../location.ts'
 import { may } from '../session.ts'
 import { BlockCaller, type BlockedBy } from './block-caller.ts'
 import { partOf } from './export.ts'
-import { columnNames, Facet } from './filters.ts'
+import { columnName, Facet } from './filters.ts'
 import { actionsOf, type Column } from './table.ts'
 import { Subject, valueName } from './words.ts'
 
+/** A row of usage, or one of usage by unit, which has a `quantity` instead of the other sums. */
+export type AnyRow = UsageRow & { readonly quantity?: string }
+
 /** What is said of a group that is divided below. */
-const All = ({ of = '', by }: { readonly of?: string; readonly by: string }) =>
-  of === '' ? 'all' : html`<a href=${hrefOf('/usage', { subject: of, by })}>all</a>`
+const All = ({ of, by, unit }: Readonly<Record<'of' | 'by' | 'unit', string>>) =>
+  of === '' ? 'all' : html`<a href=${hrefOf('/usage', { subject: of, by, unit })}>all</a>`
 
 const isBlockable = (name: string | undefined): name is BlockedBy =>
   name === 'ip' || name === 'subject' || name === 'key_id'
 const blockColumn = (by: BlockedBy) =>
-  actionsOf<UsageRow>((row) => {
+  actionsOf<AnyRow>((row) => {
     const value = row[by] ?? ''
     return value !== '' && !value.startsWith('_') && html`<${BlockCaller} by=${by} value=${value} label="Block" />`
   })
 
-/** The columns of grouped usage; `compared`: the days that units are compared with. */
-export function usageColumns(by: readonly string[], compared: string | undefined, total: string): Column<UsageRow>[] {
+/** The columns of grouped usage; `compared`: the days that units are compared with; `unit`: for its quantities. */
+export function usageColumns(
+  by: readonly string[],
+  compared: string | undefined,
+  total: string,
+  unit = '',
+): Column<AnyRow>[] {
   const [first, second = ''] = by
-  const cell = (name: string) => (row: UsageRow) => {
+  const sum = unit === '' ? 'cost' : 'quantity'
+  const cell = (name: string) => (row: AnyRow) => {
     if (row.other === true)
       return name === first ? html`<span class="quiet">${counted(Number(row.groups), 'other')}</span>` : ''
     // What a group divides into stands below it, without its name.
     if (name === first && row[second as 'route'] !== undefined) return ''
     const value = row[name as 'subject']
-    if (value === undefined) return html`<${All} of=${row.subject} by=${name} />`
+    if (value === undefined) return html`<${All} of=${row.subject ?? ''} by=${name} unit=${unit} />`
     if (name === 'subject') return html`<${Subject} id=${value} />`
     return value === ''
       ? html`<span class="quiet">none</span>`
       : html`<${Facet} name=${name} value=${value} text=${valueName(name, value)} />`
   }
-  return [
+  const columns: Column<AnyRow>[] = [
     ...by.map((name) => ({
-      name: columnNames[name] ?? name,
+      name: columnName(name),
       cell: cell(name),
-      csv: (row: UsageRow) => (row.other === true ? `other (${row.groups})` : row[name as 'subject']),
+      csv: (row: AnyRow) => (row.other === true ? `other (${row.groups})` : row[name as 'subject']),
       isPlain: true,
     })),
-    { name: 'Units', isNumber: true, order: '-cost', cell: ({ cost }) => count(cost), csv: ({ cost }) => cost },
+    { name: unit || 'Units', isNumber: true, order: `-${sum}`, cell: (row) => count(row[sum]), csv: (row) => row[sum] },
     {
       name: 'Share',
       isNumber: true,
       isMinor: true,
-      cell: ({ cost }) => percent(Number(cost), Number(total)),
-      csv: ({ cost }) => partOf(Number(cost), Number(total)),
+      cell: (row) => percent(Number(row[sum]), Number(total)),
+      csv: (row) => partOf(Number(row[sum]), Number(total)),
     },
     ...(compared !== undefined
       ? [
@@ -57,13 +66,13 @@ export function usageColumns(by: readonly string[], compared: string | undefined
             name: `± ${compared}`,
             isNumber: true,
             order: '-change',
-            cell: (row: UsageRow) => change(row.change),
-            csv: (row: UsageRow) => row.change,
+            cell: (row: AnyRow) => change(row.change),
+            csv: (row: AnyRow) => row.change,
           },
         ]
       : []),
     {
-      name: 'Decisions',
+      name: unit === '' ? 'Decisions' : 'Records',
       isNumber: true,
       order: '-count',
       cell: ({ count: all }) => count(all),
@@ -78,4 +87,5 @@ export function usageColumns(by: readonly string[], compared: string | undefined
     },
     ...(isBlockable(first) && may('limits') ? [blockColumn(first)] : []),
   ]
+  return unit === '' ? columns : columns.filter(({ name }) => name !== 'Refused')
 }

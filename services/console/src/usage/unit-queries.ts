@@ -9,8 +9,9 @@ import { askRows, type BoundPosition, comparedSums, wholeAnswer } from './usage-
 export type UnitRow = Omit<ShownUnitRow, 'previous'> &
   Readonly<Partial<Record<'previous_quantity' | 'previous_count', string>>>
 
-/** A column of the rollup; a label's value is behind `name=` in a list. Names of labels have no character to escape. */
+/** A column of the rollup. Labels are a list of `name=value`, whose names have no character to escape. */
 function columnOf(name: string): string {
+  if (name === 'dimension') return "arrayJoin(arrayMap(label -> splitByChar('=', label)[1], u.dims))"
   const label = name === 'model' ? name : /^dimension\.(.*)$/.exec(name)?.[1]
   if (label === undefined) return `u.${name}`
   return `substring(arrayFirst(label -> startsWith(label, '${label}='), u.dims), ${label.length + 2})`

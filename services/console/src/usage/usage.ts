@@ -153,11 +153,12 @@ function sendPage(
   return reply.type('application/json; charset=utf-8').send(write(body))
 }
 
-/** What a browser calls the file: what of, whose, by what, and from which day to which. */
-function fileName(path: string, { fromMs, toMs, timeZone, by }: RollupQuery<string>, subjects: readonly string[]) {
+/** What a browser calls the file: what of, of which units, whose, by what, and from which day to which. */
+function fileName(path: string, query: RollupQuery<string>, subjects: readonly string[]) {
+  const { fromMs, toMs, timeZone, by, only } = query
   const days = [fromMs, toMs - 1].map((ms) => dateOf(ms, timeZone))
   const of = subjects.length === 1 ? subjects : []
-  return [path.slice('/v1/'.length), ...of, ...(by.length === 0 ? [] : ['by', ...by]), ...days]
+  return [path.slice('/v1/'.length), ...(only.unit ?? []), ...of, ...(by.length === 0 ? [] : ['by', ...by]), ...days]
     .join('-')
     .replaceAll(/[^\w.-]+/g, '-')
 }
