@@ -8,6 +8,7 @@ import { untilRestored } from '../support/failure/until-restored.ts'
 import { untilSettled } from '../support/failure/until-settled.ts'
 import { startFakeSupplier } from '../support/fake-supplier.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
+import type { Bill } from '../support/supplier-answers.ts'
 import { until } from '../support/until.ts'
 
 const minutes = Number(process.env.WEIR_TEST_MINUTES ?? '1')
@@ -19,6 +20,8 @@ const planOf = (at: number) => (at % 2 === 0 ? 'many' : 'few')
 interface Play {
   /** What all meters have. */
   readonly meter: { readonly unsaid?: 'hold'; readonly drain: boolean }
+  /** Processes; with one, all connections are its. */
+  readonly ingress?: number
   /** Does whatever the exchanges must survive, until then. Returns what it did. */
   strike(struck: Struck, endMs: number, random: SeededRandom): Promise<readonly string[]>
 }
@@ -108,10 +111,28 @@ async function readBooks({ addresses }: Stack): Promise<readonly Booked[]> {
   }
 }
 
-async function playAndCompare({ meter, strike }: Play): Promise<void> {
+/** As a person does it: to what the supplier says, or to what Redis has already. */
+async function settleToBill({ ports, secrets }: Stack, decision: object, bill: Bill | undefined): Promise<void> {
+  const { input_tokens = 0, output_tokens = 0 } = bill ?? {}
+  let units: object = { input_tokens, output_tokens, tokens: input_tokens + output_tokens }
+  // Another process may write the record a minute after the one that settled it died.
+  await until(async () => {
+    const answer = await fetch(`http://127.0.0.1:${ports.api}/v1/settle`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secrets.adminToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...decision, units }),
+    })
+    const found = (await answer.json()) as { readonly settled_units?: object }
+    if (answer.status === 409) units = found.settled_units ?? units
+    else if (answer.status !== 200 && answer.status !== 503) throw new Error(JSON.stringify(found))
+    return answer.status === 200
+  }, 150_000)
+}
+
+async function playAndCompare({ meter, ingress = 2, strike }: Play): Promise<void> {
   const random = createSeededRandom()
   const supplier = await startFakeSupplier()
-  const stack = await startStack({ policy: policyFor(supplier.url, meter), ingress: 2, oneOfEach: true })
+  const stack = await startStack({ policy: policyFor(supplier.url, meter), ingress, oneOfEach: true })
   try {
     await untilRestored(stack)
     const door = `http://127.0.0.1:${stack.ports.ingress}`
@@ -161,6 +182,10 @@ async function playAndCompare({ meter, strike }: Play): Promise<void> {
     expect([above, count.reported > 0, answered.refused > 0]).toEqual([[], true, true])
     if (struck.every((what) => !mayLeaveHeld.has(what))) expect(count.held).toBe(0)
     if (struck.length === 0) expect(count).toEqual({ reported: supplier.bills.size, bound: 0, held: 0 })
+    const held = [...booked.values()].flat().filter(({ settlements }) => settlements === '0')
+    for (const { id, subject } of held) await settleToBill(stack, { subject, id }, supplier.bills.get(id))
+    await untilSettled(stack)
+    expect((await readBooks(stack)).filter(({ settlements }) => settlements !== '1')).toEqual([])
     expect((await weirAudit(stack)).findings).toEqual([])
   } finally {
     await stack.close()
@@ -195,7 +220,10 @@ it.each<readonly [string, Play]>([
       strike: byFaults(['kill', 'stop', 'redis', 'kafka', 'clickhouse', 'upstream', 'none']),
     },
   ],
-  ['after which effect of it ever an ingress dies', { meter: { unsaid: 'hold', drain: false }, strike: atEachEffect }],
+  [
+    'after which effect of it ever an ingress dies',
+    { meter: { unsaid: 'hold', drain: false }, ingress: 1, strike: atEachEffect },
+  ],
   [
     'where answers are read to their ends and asked for their usage, all reported',
     { meter: { drain: true }, strike: async () => [] },

@@ -47,6 +47,13 @@ export const checkProblem = object(
     scope: optional(Type.String()),
     challenge: optional(text('For quota-exceeded: address of the challenge page.')),
     settled_cost: optional(whole('For conflict: the cost that the decision was settled to.', { minimum: 0 })),
+    settled_units: optional(
+      Type.Unsafe<Record<string, number>>({
+        type: 'object',
+        additionalProperties: { type: 'integer', minimum: 0 },
+        description: 'For conflict: the units that the decision was settled to.',
+      }),
+    ),
     cost_max: optional(whole('For settlement-too-high: the highest cost that it can be settled to.', { minimum: 0 })),
   },
   'An RFC 9457 problem.',

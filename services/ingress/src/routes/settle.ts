@@ -31,10 +31,10 @@ const unknownDecision = (id: string): Problem => {
   return problem('unknown-decision', 'Unknown decision', 404, detail)
 }
 
-function otherCost({ cost, units = {} }: Extract<SettleAnswer, { readonly kind: 'conflict' }>): Problem {
-  const quantities = Object.entries(units).map(([unit, quantity]) => `, ${quantity} ${unit}`)
+function otherCost({ cost, units }: Extract<SettleAnswer, { readonly kind: 'conflict' }>): Problem {
+  const quantities = Object.entries(units ?? {}).map(([unit, quantity]) => `, ${quantity} ${unit}`)
   const detail = `The decision was settled to a cost of ${cost}${quantities.join('')} already. A decision is settled once.`
-  return { ...problem('conflict', 'Conflict', 409, detail), settled_cost: cost }
+  return { ...problem('conflict', 'Conflict', 409, detail), settled_cost: cost, ...(units && { settled_units: units }) }
 }
 
 const tooMany = problem(
