@@ -210,9 +210,8 @@ export class JsonPick {
     this.#mode = this.#depth === 0 ? modes.done : modes.after
   }
 
-  #nextMember(frame: Frame, name: string): void {
-    const member = frame.state.members.get(laxName(name))
-    frame.current = member?.states.get(name)
+  #nextMember(frame: Frame, member: PatternMember | undefined, state: PatternState | undefined): void {
+    frame.current = state
     if (member === undefined) return
     // Some readers take another spelling for the name.
     if (frame.seen.has(member) || frame.current === undefined)
@@ -259,15 +258,22 @@ export class JsonPick {
   /** One that is whole, and as it is written: most names and many values. */
   #readShort(chunk: Buffer, from: number, end: number): number {
     const frame = this.#isName ? this.#frame() : undefined
-    if (frame !== undefined && frame.state.lengths[end - from] === 0) {
-      // Plain letters of another number are no spelling of any member that is asked for.
-      frame.current = undefined
-      this.#kept = undefined
-      this.#mode = modes.colon
+    const name = frame && nameIn(frame.state, chunk, from, end)
+    if (name === 'another-spelling') {
+      this.#keep(chunk, from, end)
+      this.#endText()
       return end + 1
     }
-    this.#keep(chunk, from, end)
-    this.#endText()
+    const isAsked = this.#kept !== undefined
+    this.#kept = undefined
+    if (this.#isName) {
+      if (frame !== undefined) this.#nextMember(frame, name?.member, name?.state)
+      this.#mode = modes.colon
+    } else {
+      const size = end - from
+      if (isAsked) this.#tell(this.#state(), { kind: 'text', value: chunk.toString('latin1', from, end), size })
+      this.#ended()
+    }
     return end + 1
   }
 
@@ -287,7 +293,9 @@ export class JsonPick {
     } else if (this.#isName) {
       const frame = this.#frame()
       // Some end a name at NUL: of a long one, too, only what it begins with may be what they read.
-      if (frame !== undefined) this.#nextMember(frame, this.#size > textBytesMax ? `${value}\0` : value)
+      const name = this.#size > textBytesMax ? `${value}\0` : value
+      const member = frame?.state.members.get(laxName(name))
+      if (frame !== undefined) this.#nextMember(frame, member, member?.states.get(name))
       this.#mode = modes.colon
     } else {
       if (kept !== undefined) this.#tell(this.#state(), { kind: 'text', value, size: this.#size })
@@ -347,9 +355,29 @@ function endOfShort(chunk: Buffer, from: number): number {
   for (let at = from; at < most; at += 1) {
     const byte = chunk[at] ?? 0
     if (byte === quote) return at
-    if (byte === backslash || byte >= 0x80 || byte < 0x20) return -1
+    if (byte === backslash || byte >= 0x7f || byte < 0x20) return -1
   }
   return -1
+}
+
+/** Which member plain letters name; undefined for none that is asked for. They differ from a name in capitals alone. */
+function nameIn({ names }: PatternState, chunk: Buffer, from: number, end: number) {
+  let isLike = false
+  for (const name of names[end - from] ?? []) {
+    const { bytes } = name
+    let isSame = true
+    let at = 0
+    for (; at < bytes.length; at += 1) {
+      const byte = chunk[from + at] ?? 0
+      const wanted = bytes[at] ?? 0
+      if (byte === wanted) continue
+      if ((byte | 0x20) !== (wanted | 0x20) || !isLetter(byte | 0x20)) break
+      isSame = false
+    }
+    if (at === bytes.length && isSame) return name
+    isLike ||= at === bytes.length
+  }
+  return isLike ? 'another-spelling' : undefined
 }
 
 /** What a text begins with, up to the first byte that means another one. */

@@ -9,8 +9,15 @@ export interface PatternState {
   readonly itemAt: ReadonlyMap<number, PatternState> | undefined
   /** Of an object, by the name as the laxest reader has it. */
   readonly members: ReadonlyMap<string, PatternMember>
-  /** By length: whether a member's name has so many bytes. */
-  readonly lengths: Uint8Array
+  /** By the number of bytes, the names as patterns write them. */
+  readonly names: readonly (readonly PatternName[] | undefined)[]
+}
+
+/** A name of a member as patterns write it. */
+export interface PatternName {
+  readonly bytes: Buffer
+  readonly member: PatternMember
+  readonly state: PatternState
 }
 
 /** A member that patterns name. */
@@ -51,14 +58,18 @@ function stateOf(ways: readonly Way[]): PatternState {
   const each = open.filter(({ steps }) => steps[0] === '*')
   const named = Map.groupBy(open, ({ steps: [step = ''] }) => step)
   named.delete('*')
-  const lengths = new Uint8Array(256)
+  const names: PatternName[][] = []
   const members = new Map<string, PatternMember>()
-  for (const [lax, names] of Map.groupBy(named, ([name]) => laxName(name))) {
-    for (const [name] of names) lengths[Buffer.byteLength(name)] = 1
-    members.set(lax, {
-      states: new Map(names.map(([name, all]) => [name, stateOf(all.map(next))])),
-      below: names.flatMap(([, all]) => all.map(({ pattern }) => pattern)),
-    })
+  for (const [lax, spellings] of Map.groupBy(named, ([name]) => laxName(name))) {
+    const member = {
+      states: new Map(spellings.map(([name, all]) => [name, stateOf(all.map(next))])),
+      below: spellings.flatMap(([, all]) => all.map(({ pattern }) => pattern)),
+    }
+    members.set(lax, member)
+    for (const [name, state] of member.states) {
+      const bytes = Buffer.from(name)
+      names[bytes.length] = [...(names[bytes.length] ?? []), { bytes, member, state }]
+    }
   }
   const positions = [...named].filter(([name]) => /^(?:0|[1-9]\d*)$/.test(name))
   const items = positions.map(([at, all]) => [Number(at), stateOf([...all, ...each].map(next))] as const)
@@ -67,7 +78,7 @@ function stateOf(ways: readonly Way[]): PatternState {
     eachItem: each.length === 0 ? undefined : stateOf(each.map(next)),
     itemAt: items.length === 0 ? undefined : new Map(items),
     members,
-    lengths,
+    names,
   }
 }
 
