@@ -69,6 +69,8 @@ export class RedisSettlements {
   readonly #calls: SettlementCalls
   /** By the key of the marker, the oldest first. */
   readonly #recent = new Map<string, Recent>()
+  /** Markers that this process settled and whose records it writes: they need not be read again. */
+  readonly #pending = new Map<string, Marker>()
   /** How often the connection came back, and after how many of these all was settled again. */
   readonly #returns = { seen: 0, done: 0, isRunning: false }
 
@@ -184,7 +186,8 @@ export class RedisSettlements {
 
   async #confirm(key: string): Promise<boolean> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-      const marker = await this.#read(key)
+      const marker = this.#pending.get(key) ?? (await this.#read(key))
+      this.#pending.delete(key)
       const forgotten = marker?.phase === phases.OPEN ? this.#recent.get(key) : undefined
       if (forgotten !== undefined) {
         await this.#settle(key, forgotten.settlement)
@@ -205,8 +208,9 @@ export class RedisSettlements {
     const { cost, units } = settled
     if (!isDeepStrictEqual({ cost, units }, settledTo(home, settlement))) return { kind: 'conflict', cost, units }
     const isRecordPending = home.phase === phases.RECORD_PENDING
-    const waitMs =
-      isRecordPending && settled.owner !== this.#options.owner ? await this.#takeOver(key, home, settled) : 0
+    const isOwn = settled.owner === this.#options.owner
+    if (isRecordPending && isOwn && this.#pending.size < recentMax) this.#pending.set(key, home)
+    const waitMs = isRecordPending && !isOwn ? await this.#takeOver(key, home, settled) : 0
     if (waitMs > 0) return { kind: 'busy', retryAfterMs: waitMs }
     const limits = [...settled.limits]
     // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death
