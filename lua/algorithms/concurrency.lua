@@ -7,8 +7,8 @@
 -- Nobody knows when a slot is given back, so the wait of a denial is a guess: the one exception to rule 6.
 --
 -- A gateway gives back one slot for each request, also for one that was refused. A refused one is therefore counted
--- beside the slots, and the next that is given back is that one: whatever the order, there are never fewer slots than
--- requests that passed and have not ended.
+-- beside the slots, and the next that is given back is that one. So there are never fewer slots than requests that
+-- passed and have not ended, as long as refused ones are given back at once.
 --
 -- State: lib/ends.lua. The twin, line by line: packages/core/src/algorithms/concurrency.ts
 local concurrency = {}

@@ -181,7 +181,7 @@ local function plan(request, base)
     if wait ~= 0 and limit.passes then
       passed_mask = passed_mask + bit
       next_state = nil
-      if limit.charges and request[1] ~= operations.PEEK then
+      if limit.charges and cost >= 0 and request[1] ~= operations.PEEK then
         local state = state_of(position, algorithm)
         next_state, expires_ms = algorithm.raise(state, limit.arguments, cost, algorithm.refused_us or now_us, now_us)
         wait, used, remaining, reset_ms = algorithm.plan(next_state or state, limit.arguments, 0, now_us, now_ms)

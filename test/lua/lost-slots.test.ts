@@ -86,6 +86,23 @@ test('no slot of another is freed by one that Redis was asked for too late, or n
   expect(new Set(found)).toEqual(new Set(['unknown', 'no']))
   await until(async () => (await used()) !== 'unavailable')
   expect(await used()).toBe(2)
+  // What could not be sent follows.
   for (const _ of [1, 2]) await giveBack()
-  expect(await used()).toBe(0)
+  await until(async () => (await used()) === 0)
+})
+
+test('after an outage with more slots than are kept, none of those in flight is free', async () => {
+  const server = await forTest(startServer(redisServer))
+  const { take, used, countRefused, giveBack } = await openSlots(server.address, { deadlineMs: 25 })
+  await until(async () => (await used()) === 0)
+  for (const _ of [1, 2]) await take()
+  process.kill(server.pid(), 'SIGSTOP')
+  await until(async () => (await take()).isCharged === 'no')
+  for (const _ of Array(1_500)) {
+    await countRefused()
+    await giveBack()
+  }
+  process.kill(server.pid(), 'SIGCONT')
+  await until(async () => (await used()) !== 'unavailable')
+  expect(await used()).toBe(2)
 })

@@ -47,6 +47,20 @@ describe.each([
     expect(peek).toMatchObject({ limits: [{ used: 2 }, { used: 2 }] })
   })
 
+  test('a shadow limit with a unit counts beyond its size, and a peek beside a charge changes nothing of it', async () => {
+    const engine = await open()
+    const units = new Map([['tokens', 40]])
+    const tokens = buildLimit({ name: 'tokens', size: 50, mode: 'shadow', unit: 'tokens' })
+    const request = buildLimitRequest({ limits: [wide, tokens], units })
+    const { outcomes } = await engine.decide({ requests: [request, request, request], nowMs: startMs })
+    const counts = [40, 80, 120].map((used, at) => ({ allowed: true, limits: [{ used: at + 1 }, { used }] }))
+    expect(outcomes).toMatchObject(counts)
+    const override = { named: new Map(), cost: 0, isPeek: true } as const
+    const peeking = { ...request, hasOverrides: true, limits: [wide, { ...tokens, override }] }
+    const peeked = await engine.decide({ requests: [peeking, peeking], nowMs: startMs + 1 })
+    expect(peeked.outcomes).toMatchObject([4, 5].map((used) => ({ limits: [{ used }, { used: 120 }] })))
+  })
+
   test('a subject that exceeds a limit with a block is blocked for exactly that long, and trying does not make it longer', async () => {
     const engine = await open()
     const request = buildLimitRequest({ limits: [wide, codes] })

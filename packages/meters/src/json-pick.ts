@@ -362,6 +362,7 @@ function endOfShort(chunk: Buffer, from: number): number {
 
 /** Which member plain letters name; undefined for none that is asked for. They differ from a name in capitals alone. */
 function nameIn({ names }: PatternState, chunk: Buffer, from: number, end: number) {
+  if (names === undefined) return 'another-spelling'
   let isLike = false
   for (const name of names[end - from] ?? []) {
     const { bytes } = name

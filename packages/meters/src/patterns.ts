@@ -9,8 +9,8 @@ export interface PatternState {
   readonly itemAt: ReadonlyMap<number, PatternState> | undefined
   /** Of an object, by the name as the laxest reader has it. */
   readonly members: ReadonlyMap<string, PatternMember>
-  /** By the number of bytes, the names as patterns write them. */
-  readonly names: readonly (readonly PatternName[] | undefined)[]
+  /** By the number of bytes, the names as patterns write them; undefined where another number may spell them too. */
+  readonly names: readonly (readonly PatternName[] | undefined)[] | undefined
 }
 
 /** A name of a member as patterns write it. */
@@ -52,17 +52,17 @@ interface Way {
 
 const next = ({ pattern, steps }: Way): Way => ({ pattern, steps: steps.slice(1) })
 
-function stateOf(ways: readonly Way[]): PatternState {
+function stateOf(ways: readonly Way[], isAny: (step: string | undefined) => boolean): PatternState {
   const ends = ways.filter(({ steps }) => steps.length === 0).map(({ pattern }) => pattern)
   const open = ways.filter(({ steps }) => steps.length > 0)
-  const each = open.filter(({ steps }) => steps[0] === '*')
-  const named = Map.groupBy(open, ({ steps: [step = ''] }) => step)
-  named.delete('*')
+  const each = open.filter(({ steps: [step] }) => isAny(step))
+  const plain = open.filter(({ steps: [step] }) => !isAny(step))
+  const named = Map.groupBy(plain, ({ steps: [step = ''] }) => step)
   const names: PatternName[][] = []
   const members = new Map<string, PatternMember>()
   for (const [lax, spellings] of Map.groupBy(named, ([name]) => laxName(name))) {
     const member = {
-      states: new Map(spellings.map(([name, all]) => [name, stateOf(all.map(next))])),
+      states: new Map(spellings.map(([name, all]) => [name, stateOf(all.map(next), isAny)])),
       below: spellings.flatMap(([, all]) => all.map(({ pattern }) => pattern)),
     }
     members.set(lax, member)
@@ -72,21 +72,29 @@ function stateOf(ways: readonly Way[]): PatternState {
     }
   }
   const positions = [...named].filter(([name]) => /^(?:0|[1-9]\d*)$/.test(name))
-  const items = positions.map(([at, all]) => [Number(at), stateOf([...all, ...each].map(next))] as const)
+  const items = positions.map(([at, all]) => [Number(at), stateOf([...all, ...each].map(next), isAny)] as const)
   return {
     ends,
-    eachItem: each.length === 0 ? undefined : stateOf(each.map(next)),
+    eachItem: each.length === 0 ? undefined : stateOf(each.map(next), isAny),
     itemAt: items.length === 0 ? undefined : new Map(items),
     members,
-    names,
+    names: [...named.keys()].every((name) => /^[\x20-\x7e]*$/.test(name)) ? names : undefined,
   }
 }
 
-/** Prepares JSON pointers (RFC 6901) in which a step `*` is any item of an array. No two may be equal. */
-export function preparePatterns(pointers: readonly string[]): Patterns {
+const isStar = (step: string | undefined): boolean => step === '*'
+
+/**
+ * Prepares JSON pointers (RFC 6901) in which a step `*`, or what `isAny` says, is any item of an array. No two may be
+ * equal.
+ */
+export function preparePatterns(pointers: readonly string[], isAny = isStar): Patterns {
   if (pointers.length > patternsMax) throw new RangeError(`${pointers.length} patterns, at most ${patternsMax}`)
   return {
-    root: stateOf(pointers.map((pointer, pattern) => ({ pattern, steps: stepsOf(pointer) }))),
+    root: stateOf(
+      pointers.map((pointer, pattern) => ({ pattern, steps: stepsOf(pointer) })),
+      isAny,
+    ),
     count: pointers.length,
   }
 }

@@ -12,6 +12,7 @@ import {
 } from '@weir/core/limits/script-codec.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { timeoutsMax } from './circuit-breaker.ts'
+import { LaterSlots } from './later-slots.ts'
 import type { StoreCounts } from './limit-store-counters.ts'
 import type { CallTarget } from './script-client.ts'
 import { readScriptError } from './script-error.ts'
@@ -89,6 +90,7 @@ export class DecisionBatcher {
   readonly #onIdle: () => void
   #waiting: Task[] = []
   #pendingRefunds: RefundTask[] = []
+  readonly #laterSlots: LaterSlots
   #call: Call | undefined
   #isScheduled = false
   #isClosed = false
@@ -100,6 +102,10 @@ export class DecisionBatcher {
     this.#options = options
     this.#counts = options.counts
     this.#onIdle = onIdle
+    this.#laterSlots = new LaterSlots(
+      async ({ request, kind }) => (await this.changeSlots({ request, atUs: 0 }, kind, performance.now())) !== unsent,
+      (run) => target.onceAvailable(run),
+    )
   }
 
   decide(request: LimitRequest, arrivedMs: number): Promise<Decision> {
@@ -122,20 +128,18 @@ export class DecisionBatcher {
 
   /** As `refund`, for slots. Those of a gateway, with `atUs` 0, follow later if they are not sent now. */
   async changeSlots({ request, atUs }: SlotCharge, kind: RefundTask['kind'], arrivedMs: number): Promise<number> {
-    const changedAtUs = await this.refund(request, { atUs, exceededMask: 0 }, arrivedMs, kind)
-    if (changedAtUs === unsent && atUs === 0) this.#changeLater(request, kind)
+    const charge = { atUs, exceededMask: 0 }
+    const slots = request.limits.filter(countsInFlight)
+    if (atUs > 0 || slots.length === 0) return await this.refund(request, charge, arrivedMs, kind)
+    const { keyOf } = this.#options.parts()
+    const name = `${request.cost} ${slots.map((limit) => keyOf(limit, request.scope)).join()}`
+    const later = { kind, name, request: { ...request, limits: slots } }
+    const isCancelled = this.#laterSlots.cancels(later)
+    const limits = isCancelled ? request.limits.filter((limit) => !countsInFlight(limit)) : request.limits
+    if (limits.length === 0) return 0
+    const changedAtUs = await this.refund({ ...request, limits }, charge, arrivedMs, kind)
+    if (changedAtUs === unsent && !isCancelled && !this.#isClosed) this.#laterSlots.add(later)
     return changedAtUs
-  }
-
-  /** Gateways give back what was refused and not counted too: both are then counted in their order, or neither. */
-  #changeLater(request: LimitRequest, kind: RefundTask['kind']): void {
-    const limits = request.limits.filter(countsInFlight)
-    if (limits.length === 0 || this.#isClosed || this.#pendingRefunds.length >= waitingMax) return
-    const end = () => undefined
-    const charge = { atUs: 0, exceededMask: 0 }
-    const later = { kind, request: { ...request, limits }, charge, arrivedMs: 0, isIsolated: false }
-    this.#pendingRefunds.push({ ...later, resolve: end, reject: end })
-    this.#target.onceAvailable(this.#flushRefunds)
   }
 
   /** Answers the waiting requests as unavailable, and all that arrive later. */
@@ -143,6 +147,7 @@ export class DecisionBatcher {
     this.#isClosed = true
     clearTimeout(this.#repeatTimer)
     this.#pendingRefunds = []
+    this.#laterSlots.clear()
     this.#answerWaiting()
   }
 
@@ -157,7 +162,7 @@ export class DecisionBatcher {
   }
 
   get #isIdle(): boolean {
-    return this.#call === undefined && this.#waiting.length === 0 && this.#pendingRefunds.length === 0
+    return this.#call === undefined && this.#waiting.length + this.#pendingRefunds.length + this.#laterSlots.size === 0
   }
 
   /** The call starts when everything that this tick of the event loop read has arrived. */
@@ -274,7 +279,7 @@ export class DecisionBatcher {
       const { request, onLateRefund } = task
       if (outcome.charged === 'yes' && onLateRefund !== undefined) this.#queueRefund(request, outcome, onLateRefund)
     }
-    if (this.#pendingRefunds.length > 0) this.#target.onceAvailable(this.#flushRefunds)
+    if (this.#pendingRefunds.length > 0) this.#target.onceAvailable(() => this.#flushRefunds())
   }
 
   #queueRefund(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
@@ -307,7 +312,7 @@ export class DecisionBatcher {
     this.#repeatMs = Math.min(2 * this.#repeatMs, repeatMsMax)
   }
 
-  readonly #flushRefunds = (): void => {
+  #flushRefunds(): void {
     const arrivedMs = performance.now()
     this.#waiting.unshift(...this.#pendingRefunds.map((task) => ({ ...task, arrivedMs })))
     this.#pendingRefunds = []

@@ -104,6 +104,7 @@ export class RedisSettlements {
     for (const [old, { settledMs: oldMs }] of this.#recent) {
       if (settledMs - oldMs <= forgottenMs && this.#recent.size < recentMax) break
       this.#recent.delete(old)
+      this.#pending.delete(old)
     }
     this.#recent.delete(key)
     this.#recent.set(key, { settlement, settledMs, isRecorded })

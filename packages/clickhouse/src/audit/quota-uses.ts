@@ -1,5 +1,5 @@
 import type { ForgottenCount, KnownUnits, QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
-import { refuses } from '@weir/core/limits/exceeding.ts'
+import { countsBeyond, refuses } from '@weir/core/limits/exceeding.ts'
 import type { PeriodUnit, ScopePart } from '@weir/core/limits/limit.ts'
 import { type ClickHouseClient, readRows } from '../connect.ts'
 
@@ -82,7 +82,7 @@ export async function askKnownUnits(
   for (const group of groupsOf(quotas)) {
     const [first] = group
     if (first === undefined) continue
-    const passing = group.filter(({ limit }) => !refuses(limit))
+    const passing = group.filter(({ limit }) => !refuses(limit) && !countsBeyond(limit))
     const rows = await readRows<UseRow>(client, usesQuery(columnsOf(first)), {
       from: nowMs - longestMs[first.unit],
       now: nowMs,

@@ -193,7 +193,7 @@ export function decideModel(
 
   /** What does not fit, and is counted all the same. */
   const beyond = (one: PlannedLimit): PlannedLimit => {
-    if (one.plan.waitMs === 0 || !countsBeyond(one.limit)) return one
+    if (one.plan.waitMs === 0 || !countsBeyond(one.limit) || one.limit.override?.isPeek === true) return one
     const state = stateIn(cells, one)
     const charge = { cost: costOf(one.limit, request), atUs: countsInFlight(one.limit) ? 0 : nowUs }
     const next = algorithmModels[one.limit.algorithm].raise(state, argumentsOf(one, request), charge, nowUs)

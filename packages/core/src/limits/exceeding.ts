@@ -1,4 +1,4 @@
-import type { Limit } from './limit.ts'
+import type { Algorithm, Limit } from './limit.ts'
 
 /** A pause that a caller asks for is at most as long as the longest block. */
 export const pauseMsMax = 31 * 86_400_000
@@ -9,9 +9,16 @@ export const markersName = '_markers'
 /** Whether the limit counts what does not fit: it was used already. */
 export const chargesBeyond = ({ onExceed }: Limit): boolean => onExceed.kind === 'charge'
 
+/** Algorithms whose counts may be above the size: a bucket cannot owe, and a log has one entry for each unit. */
+const canExceed: readonly Algorithm[] = ['fixed_window', 'sliding_window']
+
 /** Whether the limit counts all: one in shadow too, where requests say their units only at their end. */
 export const countsBeyond = (limit: Limit): boolean =>
-  chargesBeyond(limit) || (limit.mode === 'shadow' && limit.unit !== undefined && limit.unit !== 'requests')
+  chargesBeyond(limit) ||
+  (limit.mode === 'shadow' &&
+    limit.unit !== undefined &&
+    limit.unit !== 'requests' &&
+    canExceed.includes(limit.algorithm))
 
 /**
  * Whether the limit denies a request that does not fit. A limit in shadow, or one that degrades or charges it, lets it

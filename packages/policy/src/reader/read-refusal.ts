@@ -33,7 +33,7 @@ const headerName = /^[\w!#$%&'*+.^`|~-]{1,64}$/
 const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,510}[\x21-\x7e])?$/
 /** What Weir sets or removes, and what is about the connection or the caller's session. */
 const notToSet =
-  /^(?:(?:x-)?(?:rate-?limit|weir)(?:-.*)?|retry-after|www-authenticate|cache-control|location|date|content-(?:type|length|encoding|range)|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|set-cookie2?|x-limit-status|x-(?:envoy|accel)-.*)$/
+  /^(?:(?:x-)?(?:rate-?limit|weir)(?:-.*)?|retry-after|www-authenticate|cache-control|location|date|content-(?:type|length|encoding|range)|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|set-cookie2?|x-limit-status|x-should-retry|x-(?:envoy|accel)-.*)$/
 
 /** Names of headers and their values; names without their case. */
 const setHeaders: t.ValueType<Readonly<Record<string, string>>> = {

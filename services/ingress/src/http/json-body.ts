@@ -35,7 +35,12 @@ const waysMax = 1_000
  */
 export function isAmbiguousAt({ bytes }: JsonBody, pointer: string): boolean {
   if (ways.size >= waysMax) ways.clear()
-  const way = ways.get(pointer) ?? new JsonPick(preparePatterns([pointer]), () => undefined)
+  const way =
+    ways.get(pointer) ??
+    new JsonPick(
+      preparePatterns([pointer], () => false),
+      () => undefined,
+    )
   ways.set(pointer, way)
   way.reset()
   return !way.write(bytes) || way.isAmbiguous[0] === true

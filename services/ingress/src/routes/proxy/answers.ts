@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
+import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { Route, Upstream } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
 import {
@@ -14,7 +15,7 @@ import {
 import { type OwnBody, ownBodyOf, ownRefusalOf, settingsOf, withOwnStatus } from '../../http/own-refusal.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { IncomingRequest } from './proxied-request.ts'
-import { type RefusalForm, supplierRefusal } from './supplier-refusal.ts'
+import { formOf, type RefusalForm, supplierRefusal } from './supplier-refusal.ts'
 
 const noneForHost = 'The policy has no upstream for this host.'
 /** The problem of a host that no upstream answers for. */
@@ -93,7 +94,7 @@ export function refuse(
   settings: ReplySettings,
   view: Pick<PolicyView, 'policy' | 'presetOf'>,
   route: Route,
-  id?: RefusalForm['id'],
+  measure?: RequestMeasure,
 ): void {
   const own = ownRefusalOf(recorded, route, view.policy)
   const onExceed = onExceedOf(recorded.decision, recorded.limits)
@@ -114,7 +115,7 @@ export function refuse(
   const problem = withOwnStatus(denialProblem(target, recorded, settings), own)
   for (const [name, value] of Object.entries(own?.setHeaders ?? {})) headers.push(name, value)
   const body = ownBodyOf(recorded, own)
-  const form = { ...own, preset: view.presetOf(incoming.request.headers.host, route), id }
+  const form = { ...own, ...formOf(view, incoming.request, route, measure) }
   if (body === undefined) writeProblem(incoming.response, problem, headers, form)
   else writeBody(incoming.response, problem.status, headers, body)
 }

@@ -53,7 +53,11 @@ export class MeteredExchange {
 
   /** The form of errors that its client understands. */
   get form(): RefusalForm {
-    return { preset: this.#reader.meter.preset, id: this.#request.id }
+    return {
+      preset: this.#reader.meter.preset,
+      id: this.#request.id,
+      isCall: (this.#request.most.get('calls') ?? 0) > 0,
+    }
   }
 
   reads(chunk: Buffer): void {

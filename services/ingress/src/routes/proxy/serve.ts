@@ -3,6 +3,7 @@ import { FairSlots } from '@weir/decide/fair-slots.ts'
 import { degradedBy } from '@weir/decide/limits/exceeded.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
 import type { Caller } from '@weir/identity/caller.ts'
+import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import { connectionNamed } from '../../http/client-headers.ts'
 import { collector, isProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { readCost } from '../../http/read-cost.ts'
@@ -15,7 +16,7 @@ import { createMeter } from './meter.ts'
 import { meteredExchange } from './metered-exchange.ts'
 import type { IncomingRequest, ProxiedRequest } from './proxied-request.ts'
 import { countedPointers, readBody, unread } from './read-body.ts'
-import { formOf, type RefusalForm } from './supplier-refusal.ts'
+import { formOf } from './supplier-refusal.ts'
 import { upstreamBounds } from './upstream-pools.ts'
 
 /** The whole way of a request: authenticate, decide, record, and only then forward. */
@@ -42,7 +43,7 @@ export function createServe(
     const recordedAs = recordedMethod(method)
     const trace = ports.traces?.begin(origin, view.policy)?.startHttp(recordedAs, route.template, startedAt, response)
     const asked = { entryPoint: 'proxy', startedAt, ip, route, method: recordedAs, trace: trace?.decision() } as const
-    const refused = (by: RecordedDecision, id?: RefusalForm['id']) => refuse(incoming, by, ports, view, route, id)
+    const refused = (by: RecordedDecision, of?: RequestMeasure) => refuse(incoming, by, ports, view, route, of)
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
@@ -74,7 +75,7 @@ export function createServe(
       client: problem === undefined ? response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
-    if (!recorded.decision.allowed) return refused(recorded, read.measure?.id)
+    if (!recorded.decision.allowed) return refused(recorded, read.measure)
     const ownHeaders = startHeaders(incoming, problem !== undefined)
     setDecisionHeaders(collector(ownHeaders), recorded, ports)
     const chosen = problem ?? metering?.chosen ?? choose(view, headers.host, route)

@@ -63,7 +63,7 @@ test.each([
 
 test('A message of JSON-RPC is answered under its id, by an error or by a result for the model', () => {
   const found = { ...usedUp, 'violated-policies': ['calls-day'] }
-  const answer = (form: RefusalForm) => supplierRefusal({ preset: 'mcp', id: 7, ...form }, found, 9)
+  const answer = (form: RefusalForm) => supplierRefusal({ preset: 'mcp', id: 7, isCall: true, ...form }, found, 9)
   const data = { retry_after: 9, limit: 'calls-day' }
   expect(answer({})).toEqual({
     status: 200,
@@ -76,6 +76,7 @@ test('A message of JSON-RPC is answered under its id, by an error or by a result
     id: 7,
     result: { isError: true, content },
   })
+  expect(answer({ as: 'tool_result', isCall: false })?.body).toMatchObject({ error: { code: -32029 } })
   expect(answer({ as: 'problem' })).toBeUndefined()
 })
 

@@ -22,8 +22,9 @@ interface SupplierRefusal {
 export interface RefusalForm extends RefusalWords {
   /** Of the route's meter. */
   readonly preset?: PresetName | undefined
-  /** Of a message of JSON-RPC. */
+  /** Of a message of JSON-RPC, and whether it calls a tool. */
   readonly id?: string | number | undefined
+  readonly isCall?: boolean
 }
 
 /** The form of a problem of this request. */
@@ -32,7 +33,10 @@ export const formOf = (
   { headers: { host } }: Pick<IncomingMessage, 'headers'>,
   route: Route,
   measure?: RequestMeasure,
-): RefusalForm => ({ preset: view.presetOf(host, route), id: measure?.id })
+): RefusalForm => {
+  const isCall = (measure?.most.get('calls') ?? 0) > 0
+  return { preset: view.presetOf(host, route), id: measure?.id, isCall }
+}
 
 /** Of OpenAI's errors, by status: those that are not here are the request's fault. */
 const openaiErrors: Readonly<Record<number, readonly [type: string, code: string]>> = {
@@ -58,7 +62,15 @@ const [refusedCode, failedCode] = [-32029, -32603]
  * @param retryAfter whole seconds; undefined where waiting does not help.
  */
 export function supplierRefusal(
-  { preset, id, as = preset === 'mcp' ? 'jsonrpc' : preset, retry, code: ownCode, message: ownMessage }: RefusalForm,
+  {
+    preset,
+    id,
+    isCall,
+    as = preset === 'mcp' ? 'jsonrpc' : preset,
+    retry,
+    code: ownCode,
+    message: ownMessage,
+  }: RefusalForm,
   found: Problem,
   retryAfter: number | undefined,
 ): SupplierRefusal | undefined {
@@ -75,7 +87,11 @@ export function supplierRefusal(
     const jsonrpc = '2.0'
     // Without an id it is no response to any message, but programs show its words.
     if (id === undefined) return { body: { jsonrpc, id: null, error }, shouldRetry }
-    return { status: 200, body: { jsonrpc, id, ...(as === 'jsonrpc' ? { error } : { result }) }, shouldRetry }
+    return {
+      status: 200,
+      body: { jsonrpc, id, ...(as === 'jsonrpc' || isCall !== true ? { error } : { result }) },
+      shouldRetry,
+    }
   }
   if (as === 'anthropic') {
     const type = isUsedUp ? 'billing_error' : (anthropicTypes[status] ?? 'invalid_request_error')
