@@ -12,7 +12,7 @@ import {
 } from '@weir/core/limits/script-codec.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { timeoutsMax } from './circuit-breaker.ts'
-import { LaterSlots } from './later-slots.ts'
+import { LaterSlots, laterSlot } from './later-slots.ts'
 import type { StoreCounts } from './limit-store-counters.ts'
 import type { CallTarget } from './script-client.ts'
 import { readScriptError } from './script-error.ts'
@@ -131,14 +131,12 @@ export class DecisionBatcher {
     const charge = { atUs, exceededMask: 0 }
     const slots = request.limits.filter(countsInFlight)
     if (atUs > 0 || slots.length === 0) return await this.refund(request, charge, arrivedMs, kind)
-    const { keyOf } = this.#options.parts()
-    const name = `${request.cost} ${slots.map((limit) => keyOf(limit, request.scope)).join()}`
-    const later = { kind, name, request: { ...request, limits: slots } }
-    const isCancelled = this.#laterSlots.cancels(later)
+    const later = () => laterSlot(kind, { ...request, limits: slots }, this.#options.parts())
+    const isCancelled = this.#laterSlots.size > 0 && this.#laterSlots.cancels(later())
     const limits = isCancelled ? request.limits.filter((limit) => !countsInFlight(limit)) : request.limits
     if (limits.length === 0) return 0
     const changedAtUs = await this.refund({ ...request, limits }, charge, arrivedMs, kind)
-    if (changedAtUs === unsent && !isCancelled && !this.#isClosed) this.#laterSlots.add(later)
+    if (changedAtUs === unsent && !isCancelled && !this.#isClosed) this.#laterSlots.add(later())
     return changedAtUs
   }
 

@@ -1,4 +1,5 @@
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { CallParts } from '@weir/core/limits/script-codec.ts'
 
 /** Slots of a gateway, to be counted as refused (`renew`) or given back. */
 export interface LaterSlot {
@@ -6,6 +7,16 @@ export interface LaterSlot {
   readonly request: LimitRequest
   /** Which slots, and how many. */
   readonly name: string
+}
+
+/** Named by the keys of its counts. */
+export const laterSlot = (
+  kind: LaterSlot['kind'],
+  request: LimitRequest,
+  { keyOf }: Pick<CallParts, 'keyOf'>,
+): LaterSlot => {
+  const keys = request.limits.map((limit) => keyOf(limit, request.scope))
+  return { kind, request, name: `${request.cost} ${keys.join()}` }
 }
 
 /** As many as a busy gateway asks for in a second; what was refused and given back takes no place. */

@@ -39,9 +39,11 @@ export function ownRefusalOf(
 export const settingsOf = <S extends ReplySettings>(settings: S, refusal: Refusal | undefined): ReplySettings =>
   refusal?.dialect === undefined ? settings : { ...settings, dialect: refusal.dialect }
 
-/** The problem with the status of the refusal. */
-export const withOwnStatus = (problem: Problem, refusal: Refusal | undefined): Problem =>
-  refusal?.status === undefined ? problem : { ...problem, status: refusal.status }
+/** The problem with the status and the message of the refusal. */
+export const withOwnWords = (problem: Problem, refusal: Refusal | undefined): Problem =>
+  refusal === undefined
+    ? problem
+    : { ...problem, status: refusal.status ?? problem.status, detail: refusal.message ?? problem.detail }
 
 /** Bytes of bodies that are the same for every request. They are forgotten with their policy. */
 const fixedBytes = new WeakMap<Refusal, Buffer>()

@@ -8,7 +8,7 @@ import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problem }
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { connectionNamed } from '../http/client-headers.ts'
 import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
-import { ownBodyOf, ownRefusalOf, settingsOf, withOwnStatus } from '../http/own-refusal.ts'
+import { ownBodyOf, ownRefusalOf, settingsOf, withOwnWords } from '../http/own-refusal.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
 import { startedAtOf } from '../http/timed-response.ts'
 import type { PolicyView } from '../policy-view.ts'
@@ -78,12 +78,7 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
       // A gateway that fails open serves what is answered with 5xx: no status of the policy makes it that.
       const mayHaveStatus = refusal.status >= 500 || (own?.status ?? 0) < 500
       reply.headers(own?.setHeaders ?? {})
-      return sendRefusal(
-        reply,
-        options,
-        mayHaveStatus ? withOwnStatus(refusal, own) : refusal,
-        ownBodyOf(recorded, own),
-      )
+      return sendRefusal(reply, options, mayHaveStatus ? withOwnWords(refusal, own) : refusal, ownBodyOf(recorded, own))
     }
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found

@@ -12,7 +12,7 @@ import {
   type ReplySettings,
   setDecisionHeaders,
 } from '../../http/decision-reply.ts'
-import { type OwnBody, ownBodyOf, ownRefusalOf, settingsOf, withOwnStatus } from '../../http/own-refusal.ts'
+import { type OwnBody, ownBodyOf, ownRefusalOf, settingsOf, withOwnWords } from '../../http/own-refusal.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 import { formOf, type RefusalForm, supplierRefusal } from './supplier-refusal.ts'
@@ -112,7 +112,7 @@ export function refuse(
     incoming.response.end()
     return
   }
-  const problem = withOwnStatus(denialProblem(target, recorded, settings), own)
+  const problem = withOwnWords(denialProblem(target, recorded, settings), own)
   for (const [name, value] of Object.entries(own?.setHeaders ?? {})) headers.push(name, value)
   const body = ownBodyOf(recorded, own)
   const form = { ...own, ...formOf(view, incoming.request, route, measure) }

@@ -1,5 +1,6 @@
 import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
 import { expect, test } from 'vitest'
+import { withOwnWords } from '../../http/own-refusal.ts'
 import { type RefusalForm, supplierRefusal } from './supplier-refusal.ts'
 
 const usedUp: Problem = {
@@ -70,24 +71,26 @@ test('A message of JSON-RPC is answered under its id, by an error or by a result
     body: { jsonrpc: '2.0', id: 7, error: { code: -32029, message: 'Used up.', data } },
     shouldRetry: true,
   })
-  const content = [{ type: 'text', text: 'Ask less.' }]
-  expect(answer({ as: 'tool_result', message: 'Ask less.' })?.body).toEqual({
-    jsonrpc: '2.0',
-    id: 7,
-    result: { isError: true, content },
-  })
+  const content = [{ type: 'text', text: 'Used up.' }]
+  expect(answer({ as: 'tool_result' })?.body).toEqual({ jsonrpc: '2.0', id: 7, result: { isError: true, content } })
   expect(answer({ as: 'tool_result', isCall: false })?.body).toMatchObject({ error: { code: -32029 } })
   expect(answer({ as: 'problem' })).toBeUndefined()
 })
 
 test('A policy chooses the form, the words, and whether trying again helps', () => {
-  const words = { as: 'openai', code: 'team_cap', message: 'Ask Ada.', retry: 'never' } as const
+  const words = { as: 'openai', code: 'team_cap', retry: 'never' } as const
   expect(supplierRefusal(words, usedUp, 1)).toEqual({
-    body: { error: { message: 'Ask Ada.', type: 'insufficient_quota', param: null, code: 'team_cap' } },
+    body: { error: { message: 'Used up.', type: 'insufficient_quota', param: null, code: 'team_cap' } },
     shouldRetry: false,
   })
   expect(supplierRefusal({ preset: 'anthropic', retry: 'after', code: 'team_cap' }, usedUp, 86_400)).toEqual({
     body: { type: 'error', error: { type: 'team_cap', message: 'Used up.' } },
     shouldRetry: true,
   })
+})
+
+test("A policy's message is that of every form, and a problem's detail", () => {
+  const own = withOwnWords(usedUp, { contentType: 'application/json', message: 'Ask Ada.' })
+  expect(own).toEqual({ ...usedUp, detail: 'Ask Ada.' })
+  expect(supplierRefusal({ as: 'openai' }, own, 1)?.body).toMatchObject({ error: { message: 'Ask Ada.' } })
 })

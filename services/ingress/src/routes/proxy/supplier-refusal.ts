@@ -19,7 +19,7 @@ interface SupplierRefusal {
 }
 
 /** By what the form of a refusal is chosen. */
-export interface RefusalForm extends RefusalWords {
+export interface RefusalForm extends Omit<RefusalWords, 'message'> {
   /** Of the route's meter. */
   readonly preset?: PresetName | undefined
   /** Of a message of JSON-RPC, and whether it calls a tool. */
@@ -62,20 +62,11 @@ const [refusedCode, failedCode] = [-32029, -32603]
  * @param retryAfter whole seconds; undefined where waiting does not help.
  */
 export function supplierRefusal(
-  {
-    preset,
-    id,
-    isCall,
-    as = preset === 'mcp' ? 'jsonrpc' : preset,
-    retry,
-    code: ownCode,
-    message: ownMessage,
-  }: RefusalForm,
+  { preset, id, isCall, as = preset === 'mcp' ? 'jsonrpc' : preset, retry, code: ownCode }: RefusalForm,
   found: Problem,
   retryAfter: number | undefined,
 ): SupplierRefusal | undefined {
-  const { status, detail, type: urn } = found
-  const message = ownMessage ?? detail
+  const { status, detail: message, type: urn } = found
   const helps = retryAfter !== undefined && retryAfter <= worthWaitingSeconds
   const shouldRetry = retry === undefined ? helps : retry === 'after'
   const isUsedUp = status === 429 && !shouldRetry
