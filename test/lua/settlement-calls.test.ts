@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { SettlementLimit } from '@weir/core/limits/script-codec.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { SettlementCalls } from '@weir/redis/settlement-calls.ts'
-import { expect, inject, test, vi } from 'vitest'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
+import { forTest } from '../support/opened.ts'
+import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { until } from '../support/until.ts'
 
@@ -9,8 +12,8 @@ const [before, after] = [Buffer.from('before'), Buffer.from('after')]
 const nowMs = 1_790_000_000_000
 
 /** Markers of one subject, and one count of 100 for all. */
-async function open(markers: number) {
-  const redis = await openLimiterRedis(inject('redisUrl'))
+async function open(markers: number, redisUrl = inject('redisUrl')) {
+  const redis = await openLimiterRedis(redisUrl)
   const clock = { ms: nowMs }
   const calls = new SettlementCalls(redis, () => clock.ms)
   const subject = `{${randomUUID()}}`
@@ -70,19 +73,21 @@ test('in a call each settlement stands alone: one with another marker, or malfor
 })
 
 test('a log is not read whole with the other counts', async () => {
-  const { redis, keys, calls } = await open(1)
+  // A Redis of its own: ioredis loses a monitor of one that others use when their calls arrive with its `OK`.
+  const server = await forTest(startServer(redisServer))
+  const { redis, keys, calls } = await open(1, server.address)
   const [key = ''] = keys
   const log: SettlementLimit = ['log', 100, `${key}:log`, '["sliding_log",0,0,100,60000]']
   const window: SettlementLimit = ['window', 100, `${key}:window`, '["fixed_window",0,0,100,60000]']
   const read: string[][] = []
   const monitor = await redis.monitor()
+  onTestFinished(() => monitor.disconnect())
   monitor.on('monitor', (_, [name, ...names]: string[]) => name === 'MGET' && read.push(names))
   const limits = [log, window]
   const correction = { limits, changes: [3, 3], untilMs: nowMs, repeatedMs: 60_000, atUs: nowMs * 1_000 }
   const reply = await calls.replace({ key, before, after, correction })
   expect([counted(reply), reply?.readDoubleBE(48)]).toEqual([[1, 3], 3])
   await until(() => read.some(([first]) => first === key))
-  monitor.disconnect()
   expect(read.filter(([first]) => first === key)).toEqual([[key, `${key}:window`]])
 })
 
