@@ -30,6 +30,11 @@ export class EventStream {
     this.#reader = reader
   }
 
+  /** Whether an event is over, and nothing of the next one has come. */
+  get isBetweenEvents(): boolean {
+    return this.#begin === '' && !this.#isData && !this.#hasData && this.#name === '' && !this.#isAfterReturn
+  }
+
   write(chunk: Buffer): void {
     const [feed, back] = [new NextByte(chunk, lineFeed), new NextByte(chunk, carriageReturn)]
     let at = 0

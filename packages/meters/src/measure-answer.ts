@@ -27,6 +27,13 @@ export interface AnswerMeasure {
 /** What Weir itself measures: of a request that failed, nothing. */
 const ownMeasures: readonly AfterSource['kind'][] = ['bytes_in', 'bytes_out', 'duration']
 
+/** Events with text that are read whole before others are only looked through. */
+const learnedMin = 4
+const eventEnd = Buffer.from('\n\n')
+/** Whether a piece is one event that has a name or data. */
+const isOneEvent = (chunk: Buffer) =>
+  (chunk[0] === 0x64 || chunk[0] === 0x65) && chunk.indexOf(eventEnd) === chunk.length - eventEnd.length
+
 /** Reads an answer as it comes, behind its client. It keeps nothing of it but the quantities. */
 export class AnswerMeter {
   readonly #reader: MeterReader
@@ -40,6 +47,9 @@ export class AnswerMeter {
   readonly #facts: OwnFacts
   /** The last that each of them said. */
   readonly #said = new Map<string, number>()
+  /** Events with text that were read whole, and the fewest bytes that one of them had around it. */
+  #learned = 0
+  #around = Number.POSITIVE_INFINITY
 
   constructor(reader: MeterReader, headers: Headers) {
     this.#reader = reader
@@ -62,8 +72,28 @@ export class AnswerMeter {
   }
 
   write(chunk: Buffer): void {
-    if (this.#events !== undefined) this.#events.write(chunk)
+    if (this.#events !== undefined) this.#writeEvents(this.#events, chunk)
     else if (this.#isRead) this.#pick.write(chunk)
+  }
+
+  /**
+   * Of an event in a piece of its own that says no usage, only how long its text is matters. Once a few are read, that
+   * is what goes beyond the least that the others have around their text.
+   */
+  #writeEvents(events: EventStream, chunk: Buffer): void {
+    const { preset, ownAnswer } = this.#reader
+    const seen = this.#preset?.seen
+    const mark = ownAnswer.size === 0 && events.isBetweenEvents && isOneEvent(chunk) ? preset?.usageMark : undefined
+    if (seen !== undefined && mark !== undefined && this.#learned >= learnedMin && !chunk.includes(mark)) {
+      seen.events += 1
+      seen.bytes += Math.max(0, chunk.length - this.#around)
+      return
+    }
+    const before = seen?.bytes ?? 0
+    events.write(chunk)
+    if (seen === undefined || mark === undefined || seen.bytes === before) return
+    this.#learned += 1
+    this.#around = Math.min(this.#around, chunk.length - (seen.bytes - before))
   }
 
   #eventEnded(name: string): void {

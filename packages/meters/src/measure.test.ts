@@ -254,6 +254,33 @@ test('What an answer does not say is counted by what was seen of it, up to what 
   })
 })
 
+test('Events that come one by one are only looked through once a few are read, and say the same as all in one piece', () => {
+  const texts = Array.from({ length: 40 }, (_, at) => 'a "word" \n'.repeat(at % 7))
+  const usage = { prompt_tokens: 7, completion_tokens: 77 }
+  const streamOf = (name: PresetName) => [
+    ': a comment\n\n',
+    ...(name === 'openai'
+      ? texts.map((content) => event({ choices: [{ delta: { content } }], usage: null }))
+      : texts.map((text) => event({ type: 'content_block_delta', delta: { text } }, 'content_block_delta'))),
+    event({ type: 'ping' }),
+  ]
+  for (const name of ['openai', 'anthropic'] as const) {
+    const stream = streamOf(name)
+    const whole = used(preset(name), 'text/event-stream', [stream.join('')])
+    expect(whole).toMatchObject({ output_tokens: expect.any(Number), basis: 'counted' })
+    expect(used(preset(name), 'text/event-stream', stream)).toEqual(whole)
+    expect(used(preset(name), 'text/event-stream', [...stream.join('')])).toEqual(whole)
+  }
+  const stream = [...streamOf('openai'), event({ choices: [], usage }), 'data: [DONE]\n\n']
+  expect(used(preset('openai'), 'text/event-stream', stream)).toMatchObject({ tokens: 84, basis: 'reported' })
+  // An event that goes on in the next piece.
+  const [first = '', second = ''] = [stream.at(-2)?.slice(0, 60), stream.at(-2)?.slice(60)]
+  expect(used(preset('openai'), 'text/event-stream', [...stream.slice(0, -2), first, second])).toMatchObject({
+    tokens: 84,
+    basis: 'reported',
+  })
+})
+
 test('What was seen of an answer counts whatever it is made of, and of one that could not be read all bytes', () => {
   const calls = Array.from({ length: 30 }, () =>
     event({ choices: [{ delta: { function_call: { arguments: 'x=1;' } } }] }),

@@ -135,7 +135,7 @@ class AnthropicAnswer implements AnswerReading {
   #isNewEvent = true
   /** Whether it came so far that its usage is said: what a stream begins with says a few tokens. */
   #isSaid = false
-  readonly #seen: SeenAnswer = { bytes: 0, events: 0 }
+  readonly seen: SeenAnswer = { bytes: 0, events: 0 }
 
   found(pattern: number, fact: Fact): void {
     const member = members[pattern % members.length]
@@ -145,7 +145,7 @@ class AnthropicAnswer implements AnswerReading {
       if (pattern < iterationsFrom) this.#said[member] = quantity
       else this.#addRun(member, quantity)
       if (pattern < members.length && member === 'output_tokens') this.#isSaid = true
-    } else if (fact.kind === 'text') this.#seen.bytes += fact.size
+    } else if (fact.kind === 'text') this.seen.bytes += fact.size
   }
 
   /** Each event that lists the runs lists all of them. */
@@ -157,7 +157,7 @@ class AnthropicAnswer implements AnswerReading {
 
   eventBegins(): void {
     this.#isNewEvent = true
-    this.#seen.events += 1
+    this.seen.events += 1
   }
 
   reported(): Quantities | undefined {
@@ -179,7 +179,7 @@ class AnthropicAnswer implements AnswerReading {
   }
 
   counted(bytesIn: number, bytesOut: number): Quantities {
-    const { input_tokens: input = 0, output_tokens: output = 0 } = countedTokens(bytesIn, bytesOut, this.#seen)
+    const { input_tokens: input = 0, output_tokens: output = 0 } = countedTokens(bytesIn, bytesOut, this.seen)
     const said = this.#said.input_tokens === undefined ? undefined : this.#quantities()
     return { ...said, ...tokensOf(said?.input_tokens ?? input, Math.max(output, said?.output_tokens ?? 0)) }
   }
@@ -199,6 +199,7 @@ export const anthropic: Preset = {
   dimensions: ['model'],
   requestPatterns: Object.keys(request),
   answerPatterns: [...usagePatterns, ...textPatterns],
+  usageMark: Buffer.from('_tokens"'),
   readRequest,
   readAnswer: () => new AnthropicAnswer(),
 }

@@ -179,18 +179,18 @@ const textPatterns = [
 
 class OpenAiAnswer implements AnswerReading {
   readonly #said: Quantities = {}
-  readonly #seen: SeenAnswer = { bytes: 0, events: 0 }
+  readonly seen: SeenAnswer = { bytes: 0, events: 0 }
 
   found(pattern: number, fact: Fact): void {
     const unit = unitAt[pattern]
     if (unit !== undefined) {
       const quantity = quantityOf(fact.value)
       if (quantity !== undefined) this.#said[unit] = quantity
-    } else if (fact.kind === 'text') this.#seen.bytes += fact.size
+    } else if (fact.kind === 'text') this.seen.bytes += fact.size
   }
 
   eventBegins(): void {
-    this.#seen.events += 1
+    this.seen.events += 1
   }
 
   reported(): Quantities | undefined {
@@ -200,7 +200,7 @@ class OpenAiAnswer implements AnswerReading {
   }
 
   counted(bytesIn: number, bytesOut: number): Quantities {
-    return countedTokens(bytesIn, bytesOut, this.#seen)
+    return countedTokens(bytesIn, bytesOut, this.seen)
   }
 }
 
@@ -210,6 +210,7 @@ export const openai: Preset = {
   dimensions: ['model'],
   requestPatterns: Object.keys(request),
   answerPatterns: [...usagePatterns, ...textPatterns],
+  usageMark: Buffer.from('_tokens"'),
   readRequest,
   readAnswer: () => new OpenAiAnswer(),
 }

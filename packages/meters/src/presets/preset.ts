@@ -29,6 +29,7 @@ export interface PresetRequest {
 
 /** What is read of one answer. */
 export interface AnswerReading {
+  readonly seen: SeenAnswer
   found(pattern: number, fact: Fact): void
   /** An event of a stream begins: what repeats in it is a list of its own. */
   eventBegins(): void
@@ -47,6 +48,8 @@ export interface Preset {
   readonly requestPatterns: readonly string[]
   /** Into the answer, or into the data of each event. */
   readonly answerPatterns: readonly string[]
+  /** What stands in each event that says what was used. */
+  readonly usageMark?: Buffer
   readRequest(meter: Meter): RequestReading
   /** Absent where an answer changes nothing. */
   readonly readAnswer?: () => AnswerReading
