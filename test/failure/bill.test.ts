@@ -3,12 +3,12 @@ import { connectClickhouse, readRows } from '@weir/clickhouse/connect.ts'
 import { expect, it } from 'vitest'
 import { type Fault, type Struck, strikeUntil } from '../support/failure/faults.ts'
 import { weirAudit } from '../support/failure/hand-damage.ts'
+import { settleHeld } from '../support/failure/settle-held.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { untilRestored } from '../support/failure/until-restored.ts'
 import { untilSettled } from '../support/failure/until-settled.ts'
 import { startFakeSupplier } from '../support/fake-supplier.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
-import type { Bill } from '../support/supplier-answers.ts'
 import { until } from '../support/until.ts'
 
 const minutes = Number(process.env.WEIR_TEST_MINUTES ?? '1')
@@ -111,24 +111,6 @@ async function readBooks({ addresses }: Stack): Promise<readonly Booked[]> {
   }
 }
 
-/** As a person does it: to what the supplier says, or to what Redis has already. */
-async function settleToBill({ ports, secrets }: Stack, decision: object, bill: Bill | undefined): Promise<void> {
-  const { input_tokens = 0, output_tokens = 0 } = bill ?? {}
-  let units: object = { input_tokens, output_tokens, tokens: input_tokens + output_tokens }
-  // Another process may write the record a minute after the one that settled it died.
-  await until(async () => {
-    const answer = await fetch(`http://127.0.0.1:${ports.api}/v1/settle`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${secrets.adminToken}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ ...decision, units }),
-    })
-    const found = (await answer.json()) as { readonly settled_units?: object }
-    if (answer.status === 409) units = found.settled_units ?? units
-    else if (answer.status !== 200 && answer.status !== 503) throw new Error(JSON.stringify(found))
-    return answer.status === 200
-  }, 150_000)
-}
-
 async function playAndCompare({ meter, ingress = 2, strike }: Play): Promise<void> {
   const random = createSeededRandom()
   const supplier = await startFakeSupplier()
@@ -183,7 +165,10 @@ async function playAndCompare({ meter, ingress = 2, strike }: Play): Promise<voi
     if (struck.every((what) => !mayLeaveHeld.has(what))) expect(count.held).toBe(0)
     if (struck.length === 0) expect(count).toEqual({ reported: supplier.bills.size, bound: 0, held: 0 })
     const held = [...booked.values()].flat().filter(({ settlements }) => settlements === '0')
-    for (const { id, subject } of held) await settleToBill(stack, { subject, id }, supplier.bills.get(id))
+    for (const { id, subject } of held) {
+      const { input_tokens = 0, output_tokens = 0 } = supplier.bills.get(id) ?? {}
+      await settleHeld(stack, { subject, id }, { input_tokens, output_tokens, tokens: input_tokens + output_tokens })
+    }
     await untilSettled(stack)
     expect((await readBooks(stack)).filter(({ settlements }) => settlements !== '1')).toEqual([])
     expect((await weirAudit(stack)).findings).toEqual([])

@@ -1,12 +1,14 @@
 import { expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import type { RunningLoad } from '../support/failure/drive-load.ts'
-import { failurePolicy } from '../support/failure/failure-policy.ts'
+import { failurePolicy, subjectCounts, subjectId } from '../support/failure/failure-policy.ts'
 import { type Finding, weirAudit } from '../support/failure/hand-damage.ts'
 import { isLarge } from '../support/failure/is-large.ts'
 import { watchOutages } from '../support/failure/outages.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
+import { settleHeld, unsettledOf } from '../support/failure/settle-held.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { untilSettled } from '../support/failure/until-settled.ts'
 import { forFile } from '../support/opened.ts'
 
 /** `WEIR_SOAK_MINUTES`; ten unless it says otherwise. */
@@ -103,7 +105,18 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
   expect(perSecond).toBeGreaterThanOrEqual(perSecondMin)
 })
 
-it('an audit of what the soak left finds nothing', async () => {
+it('an audit of what the soak left finds nothing once what ingresses died over is settled', async () => {
+  const subjects = Array.from({ length: subjectCounts.metered }, (_, index) => subjectId('metered', index))
+  let held = 0
+  for (const subject of subjects) {
+    for (const { id } of await unsettledOf(stack, subject)) {
+      held += 1
+      await settleHeld(stack, { subject, id }, { bytes: 0 })
+    }
+  }
+  await untilSettled(stack)
+  for (const subject of subjects) expect(await unsettledOf(stack, subject)).toEqual([])
+  process.stdout.write(`  metered requests that an ingress died over: ${held}\n`)
   const clean = await weirAudit(stack)
   process.stdout.write(`  audit of the soaked data: ${JSON.stringify(clean)}\n`)
   // A Redis that failed over may have lost charges.

@@ -23,7 +23,7 @@ const nothingYet: LoadProgress = {
 }
 
 /** Of the connections: checks of subjects that are never refused, and the rest as told at their number. */
-const connectionCounts = { check: 84, proxy: 12, narrow: 8, unknownKey: 2, quota: 2, held: 6 } as const
+const connectionCounts = { check: 84, proxy: 12, narrow: 8, unknownKey: 2, quota: 2, held: 6, metered: 6 } as const
 /** So often a quota is asked for beyond its size: refusals from memory among them. */
 const quotaAsks = quotaSize + 10
 
@@ -51,7 +51,7 @@ let quotasUsed = 0
 
 /** What the connections of one load send. Every subject of the first kinds belongs to one connection alone. */
 function planConnections({ ports, secrets }: Stack, withHolds: boolean) {
-  const { check: checks, proxy, narrow, unknownKey, quota, held } = connectionCounts
+  const { check: checks, proxy, narrow, unknownKey, quota, held, metered } = connectionCounts
   const one = (port: number, request: string): PlannedConnection => ({ port, requests: [request], timesEach: 1 })
   const nobody = '{"key":"weir_failure_nobody_0123456789","route":"/failure","method":"GET"}'
   // Fresh quotas for every load; enough for a minute of one connection's turns.
@@ -77,13 +77,17 @@ function planConnections({ ports, secrets }: Stack, withHolds: boolean) {
       requests: holds(subjectId('held', index)),
       timesEach: 1,
     })),
+    ...range(withHolds ? metered : 0).map((index) => {
+      const key = keyOf(subjectId('metered', index))
+      return one(ports.ingress, http('GET', '/metered', [`x-api-key: ${key}`]))
+    }),
   ]
   return { connections, quotaSubjects }
 }
 
 let loads = 0
 
-/** Starts a load of so many requests a second, of every kind there is; holds where the policy has subjects for them. */
+/** Starts a load of so many requests a second, of every kind there is; holds and meters where the policy has them. */
 export function startLoad(stack: Stack, perSecond: number, withHolds = false) {
   loads += 1
   const ledgerFile = join(stack.dir, `ledger-${loads}`)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /** How many subjects of each kind there are. Those with a quota are used up, one after another. */
-const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 4, held: 6 } as const
+export const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 4, held: 6, metered: 4 } as const
 type SubjectKind = keyof typeof subjectCounts
 
 /** Units a day of a subject with a quota; its alerts are raised at 80% and at 100%. */
@@ -18,15 +18,26 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 const heldLimits = `
   tokens-day: { algorithm: fixed_window, size: ${tokensSize}, period: day, unit: tokens, onUnavailable: allow }
-  in-flight: { algorithm: concurrency, size: 1000, onUnavailable: allow }`
+  in-flight: { algorithm: concurrency, size: 1000, onUnavailable: allow }
+  bytes-day: { algorithm: fixed_window, size: 1000000000, period: day, unit: bytes, onUnavailable: allow }`
+const heldPlans = `
+  held: { limits: [wide-day, tokens-day, in-flight] }
+  metered: { limits: [wide-day, bytes-day] }`
+/** An answer of the demo's is smaller than what is held for it. */
+const metered = `
+meters:
+  sized: { units: { bytes: { before: 2000, after: bytes_out } } }
+routes:
+  - { match: "GET /metered", meter: sized }`
+const withoutHolds = ['wide', 'narrow', 'quota', 'settled']
 
 /**
  * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an
- * unavailable Redis all are admitted. With holds there are subjects that hold tokens and slots, too, which older
- * releases do not know.
+ * unavailable Redis all are admitted. With holds there are subjects that hold tokens and slots, or whose answers are
+ * metered, too, which older releases do not know.
  */
 export function failurePolicy({ withHolds = false } = {}): string {
-  const kinds = Object.entries(subjectCounts).filter(([kind]) => withHolds || kind !== 'held')
+  const kinds = Object.entries(subjectCounts).filter(([kind]) => withHolds || withoutHolds.includes(kind))
   const subjects = kinds.flatMap(([kind, count]) =>
     Array.from({ length: count }, (_, index) => {
       const subject = `${kind}-${index}`
@@ -38,12 +49,12 @@ plans:
   wide: { limits: [wide-minute, wide-day] }
   narrow: { limits: [narrow-second] }
   quota: { limits: [quota-day] }
-  settled: { limits: [wide-day] }${withHolds ? '\n  held: { limits: [wide-day, tokens-day, in-flight] }' : ''}
+  settled: { limits: [wide-day] }${withHolds ? heldPlans : ''}
 limits:
   wide-minute: { algorithm: token_bucket, size: 1000000, window: 1m, onUnavailable: allow }
   wide-day: { algorithm: fixed_window, size: 1000000000, period: day, onUnavailable: allow }
   narrow-second: { algorithm: fixed_window, size: 10, window: 1s, onUnavailable: allow }
-  quota-day: { algorithm: fixed_window, size: ${quotaSize}, period: day, thresholds: [80%, 100%], onUnavailable: allow }${withHolds ? heldLimits : ''}
+  quota-day: { algorithm: fixed_window, size: ${quotaSize}, period: day, thresholds: [80%, 100%], onUnavailable: allow }${withHolds ? heldLimits + metered : ''}
 upstreams:
   demo: { url: "http://127.0.0.1:8070", hosts: ["*"] }
 endpoints:
