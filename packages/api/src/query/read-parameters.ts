@@ -76,6 +76,7 @@ export function readFilters<Dimension extends string>(
   return filters
 }
 
+const isText = (value: unknown) => typeof value === 'string'
 const isScalar = (value: unknown): value is string | number | boolean =>
   typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
 
@@ -89,7 +90,8 @@ export function parametersOf(body: unknown): { readonly given: GivenParameters; 
   for (const [name, value] of Object.entries(body)) {
     const values: unknown[] = Array.isArray(value) ? value : [value]
     if (values.length === 0) problems.push(`${name} has no value; leave it out to ask for all`)
-    else if (!values.every(isScalar)) problems.push(`${name} must be a text, a number, true, false, or a list of texts`)
+    else if (!values.every(Array.isArray(value) ? isText : isScalar))
+      problems.push(`${name} must be a text, a number, true, false, or a list of texts`)
     else given[name] = Array.isArray(value) ? values.map(String) : String(value)
   }
   return { given, problems }

@@ -26,6 +26,7 @@ it.each([
   [[], 'the body must be an object'],
   [{ subject: [] }, 'subject has no value; leave it out to ask for all'],
   [{ subject: null, top: {} }, 'subject must be a text, a number, true, false, or a list of texts; top must be'],
+  [{ not_method: [7] }, 'not_method must be a text, a number, true, false, or a list of texts'],
   [{ by: ['subject', 'route'] }, 'by is given 2 times'],
   [{ colour: 'red', limit: 0 }, 'unknown parameters: colour'],
 ])('refuses the body %j', async (body, words) => {
