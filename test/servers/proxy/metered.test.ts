@@ -296,6 +296,16 @@ test('A request that may use nothing and costs nothing is settled all the same',
   await settled('max', 30, 'seconds-day')
 })
 
+test('A refusal to which holds alone lead says the unit, what is held of it, and to try again soon', async () => {
+  const headers = { authorization: 'Bearer gate', 'content-type': 'application/json' }
+  const body = JSON.stringify({ subject: 'ola', units: { seconds: 400 }, settle: '1m' })
+  expect((await fetch(`${ingress.api}/v1/check`, { method: 'POST', headers, body })).status).toBe(200)
+  const refused = await post('/v1/render', 'ola', { duration: 300 })
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '2'])
+  const said = { 'violated-policies': ['seconds-day'], unit: 'seconds', held: 400 }
+  expect(await refused.json()).toMatchObject(said)
+})
+
 test('A request that is refused for its cost holds nothing', async () => {
   expect((await post('/v1/chat/priced', 'pam', chat())).status).toBe(400)
   expect((await month('pam')).held).toBe(0)
