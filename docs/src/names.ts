@@ -10,7 +10,7 @@ type Renderer = Parameters<NonNullable<MarkdownOptions['config']>>[0]
 const indexPage = 'docs/names.md'
 const named: Readonly<Record<string, RegExp>> = {
   'docs/errors.md': /^(?:[A-Z]+(?:_[A-Z]+)+|urn:weir:problem:[\w-]+)$/,
-  'docs/monitoring.md': /^weir_[a-z0-9_]+$/,
+  'docs/monitoring.md': /^(?:weir|gen_ai)_[a-z0-9_]+$/,
   'docs/configuration.md': /^(?:WEIR|OTEL)_[A-Z0-9_]+$/,
 }
 

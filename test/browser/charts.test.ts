@@ -182,3 +182,60 @@ it('a metered decision says what it held and used of each unit, how that is know
   expect(faults).toEqual([])
   await close()
 })
+
+it('usage by unit says in words how it is known, in its list, in its filter and under the pointer', async () => {
+  const { page, faults, close } = await stack.open('/usage?unit=tokens&by=basis&span=30d')
+  const list = page.getByRole('region', { name: 'By basis, top 20' })
+  await list.getByRole('link', { name: 'Reported' }).waitFor()
+  const names = list.locator('tbody tr td:first-child')
+  expect(await names.allTextContents()).toEqual(['Reported', 'Counted'])
+  await page.locator('.chart').first().focus()
+  await page.keyboard.press('End')
+  const status = page.locator('.chart-frame [role=status]').first()
+  await expect.poll(() => status.textContent()).toMatch(/[\d,]+ tokens Reported,/)
+  await list.getByRole('link', { name: 'Counted' }).click()
+  await expect.poll(() => names.allTextContents()).toEqual(['Counted'])
+  await page.getByRole('link', { name: 'Basis: Counted' }).waitFor()
+  expect(faults).toEqual([])
+  await close()
+})
+
+it.each([
+  ['A subject page', '/subjects/northwind?span=30d', () => stack.weir.line.adminToken],
+  [
+    'A customer of its own page',
+    '/me?span=30d',
+    async () => (await stack.api<{ token: string }>('POST /v1/subjects/northwind/portal', {})).token,
+  ],
+] as const)(
+  "%s has the subject's units and no others, with the sums of the API, by labels",
+  async (_, path, tokenOf) => {
+    const { page, faults, close } = await stack.open(path, await tokenOf())
+    const measure = page.getByLabel('Measure')
+    await measure.waitFor()
+    // Lumen has seconds too.
+    const units = ['input_tokens', 'output_tokens', 'tokens']
+    expect((await measure.locator('option').allTextContents()).toSorted()).toEqual(['allowed and refused', ...units])
+    await measure.selectOption({ label: 'tokens' })
+    await page.getByLabel('By', { exact: true }).selectOption({ label: 'by model' })
+    const list = page.getByRole('region', { name: 'Breakdown' })
+    await list.getByRole('link', { name: 'gpt-5-mini' }).waitFor()
+    const params = { unit: 'tokens', subject: 'northwind', by: 'model', step: 'total', from: 'now-30d', top: '20' }
+    const { rows, totals } = await stack.api<{
+      rows: { model: string; quantity: number }[]
+      totals: { quantity: number }
+    }>(`GET /v1/usage?${new URLSearchParams(params)}`)
+    const shown = await list
+      .locator('tbody tr')
+      .evaluateAll((all: { cells: { textContent: string }[] }[]) =>
+        all.map(({ cells }) => [...cells].slice(0, 2).map((one) => one.textContent)),
+      )
+    expect(shown).toEqual(rows.map(({ model, quantity }) => [model, quantity.toLocaleString('en-US')]))
+    const figures = page.locator('.figures', { hasText: 'records' })
+    expect(await figures.textContent()).toContain(`${totals.quantity.toLocaleString('en-US')}tokens`)
+    await measure.selectOption({ label: 'allowed and refused' })
+    await page.locator('.figures', { hasText: 'refused' }).waitFor()
+    expect(faults).toEqual([])
+    await close()
+  },
+)

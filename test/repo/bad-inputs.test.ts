@@ -349,12 +349,13 @@ describe('documents', () => {
 
   test('names are read from running code only', () => {
     const code = treeOf({
-      'services/a/src/main.ts': "f(process.env.WEIR_ONE, 'CODE', { weir_two_total: 1 }) // all of WEIR_*",
+      'services/a/src/main.ts':
+        "f(process.env.WEIR_ONE, 'CODE', { weir_two_total: 1, gen_ai_six: 1 }) // all of WEIR_*",
       'services/a/src/main.test.ts': "f(process.env.WEIR_THREE, 'OTHER', { weir_four: 1 })",
       weir: '$WEIR_FIVE',
     })
     expect(codeVariables(code)).toEqual(['WEIR_FIVE', 'WEIR_ONE'])
-    expect(codeMetrics(code)).toEqual(['weir_two_total'])
+    expect(codeMetrics(code)).toEqual(['gen_ai_six', 'weir_two_total'])
     expect([...textsIn(code, '')]).toEqual(['CODE'])
   })
 })

@@ -108,7 +108,7 @@ describe('docs/errors.md', () => {
 
 test('docs/monitoring.md has every metric that a service counts, and no other', () => {
   const wanted = codeMetrics(tree).map((name) => ({ name }))
-  const isMetric = (name: string) => /^weir_[a-z0-9_]+$/.test(name)
+  const isMetric = (name: string) => /^(?:weir|gen_ai)_[a-z0-9_]+$/.test(name)
   expect(formatFindings(compareRows(document('docs/monitoring.md'), wanted, isMetric))).toEqual([])
 })
 

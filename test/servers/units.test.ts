@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { UnitRow } from '@weir/api/usage.ts'
-import { findRollups, quoted } from '@weir/clickhouse/audit/rollups.ts'
+import { findRollups } from '@weir/clickhouse/audit/rollups.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
 import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
@@ -9,7 +9,12 @@ import { sha256 } from '@weir/ingress/testing/memory-ingress.ts'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
-import { linesOf, randomUnits, unitsFromMs } from '../support/usage/random-units.ts'
+import { createSeededRandom } from '../support/seeded-random.ts'
+import { askCommand, readExactly } from '../support/usage/ask-command.ts'
+import { lateSettlements, linesOf, randomUnits, unitsFromMs } from '../support/usage/random-units.ts'
+import { readCsv } from '../support/usage/read-csv.ts'
+import { parametersOf, type UnitQuestion, unitQuestion, unitsOfRecords } from '../support/usage/unit-questions.ts'
+import { runWeir } from '../support/weir-up.ts'
 
 const policy = {
   version: 1,
@@ -29,100 +34,15 @@ const span = { fromMs: unitsFromMs, toMs: unitsFromMs + 6 * 900_000 }
 const iso = (ms: number) => new Date(ms).toISOString()
 const token = `Bearer ${desk.environment.WEIR_ADMIN_TOKEN}`
 
-interface Question {
-  readonly units: readonly string[]
-  readonly by: readonly string[]
-  readonly step: string
-  readonly zone: string
-  readonly filters: Readonly<Record<string, readonly string[]>>
-}
-
-/** Columns of a question, as SQL over a record `d` with one of its units as `u`. */
-const columns: Readonly<Record<string, string>> = {
-  subject: 'd.subject',
-  key_id: 'd.key_id',
-  plan: 'd.plan',
-  route: 'd.route',
-  unit: 'u.1',
-  basis: 'd.basis',
-  meter: 'd.meter',
-  model: "d.dims['model']",
-  'dimension.tag': "d.dims['tag']",
-  'dimension.tag-b': "d.dims['tag-b']",
-}
-const values: Readonly<Record<string, readonly string[]>> = {
-  subject: ['acme', "o'neil", '=1+1"\r\n,', 'none'],
-  basis: ['reported', 'bound'],
-  meter: ['', 'chat'],
-  plan: ['free'],
-  model: ['small', 'large=2'],
-  'dimension.tag': ['', 'größe'],
-  'dimension.tag-b': ['\\', 'model=small'],
-  'dimension.no.ne': ['', 'x'],
-}
-const starts: Readonly<Record<string, string>> = {
-  quarter_hour: 'toStartOfFifteenMinutes',
-  hour: 'toStartOfHour',
-  day: 'toStartOfDay',
-}
-
-const question: fc.Arbitrary<Question> = fc.record({
-  units: fc.subarray(['tokens', 'output_tokens', 'usd', 'nothing'], { minLength: 1 }),
-  by: fc.subarray(Object.keys(columns), { maxLength: 4 }),
-  step: fc.constantFrom(...Object.keys(starts), 'total'),
-  zone: fc.constantFrom('UTC', 'Asia/Kathmandu'),
-  filters: fc
-    .subarray(Object.keys(values), { maxLength: 2 })
-    .chain((names) =>
-      fc
-        .record(
-          Object.fromEntries(
-            names.map((name) => [
-              name,
-              fc.tuple(fc.constantFrom('', 'not_'), fc.subarray([...(values[name] ?? [])], { minLength: 1 })),
-            ]),
-          ),
-        )
-        .map((some) => Object.fromEntries(Object.entries(some).map(([name, [not, of]]) => [`${not}${name}`, of]))),
-    ),
-})
-
-const pathOf = ({ units, by, step, zone, filters }: Question, more: Readonly<Record<string, string>> = {}) => {
-  const lists = Object.entries({ ...filters, unit: units }).flatMap(([name, of]) =>
-    of.map((one): [string, string] => [name, one]),
+const pathOf = (one: UnitQuestion, more: Readonly<Record<string, string>> = {}) => {
+  const pairs = Object.entries({ ...parametersOf(one, span), ...more }).flatMap(([name, of]) =>
+    [of].flat().map((value): [string, string] => [name, value]),
   )
-  const plain = { from: iso(span.fromMs), to: iso(span.toMs), by: by.join(), step, time_zone: zone, ...more }
-  return `/v1/usage?${new URLSearchParams([...lists, ...Object.entries(plain)])}`
-}
-
-/** The answer by the raw records alone. A test asks with a customer's key for the rows of that customer. */
-async function fromRecords({ units, by, step, zone, filters }: Question, isOwn: boolean, { fromMs, toMs } = span) {
-  const start = starts[step]
-  const named = [
-    ...(start === undefined ? [] : [`toUnixTimestamp(${start}(toTimeZone(d.ts, '${zone}')))`]),
-    ...by.map((name) => columns[name] ?? ''),
-  ]
-  const conditions = Object.entries(filters).map(([name, of]) => {
-    const [, not = '', column = ''] = /^(not_)?(.*)$/.exec(name) ?? []
-    return `${columns[column] ?? "''"} ${not === '' ? 'IN' : 'NOT IN'} (${of.map(quoted).join(', ')})`
-  })
-  const where = [
-    `d.outcome = 'allow' AND u.1 IN (${units.map(quoted).join(', ')})`,
-    `d.ts >= fromUnixTimestamp64Milli(${fromMs}) AND d.ts < fromUnixTimestamp64Milli(${toMs})`,
-    ...(isOwn ? ["d.subject = 'acme'"] : []),
-    ...conditions,
-  ]
-  const rows = await tables.rows<{ key: readonly string[]; quantity: string; count: string }>(
-    `SELECT [${named.map((one) => `toString(${one})`).join(', ')}]::Array(String) AS key,
-       toString(sum(toInt128(u.2))) AS quantity, toString(count()) AS count
-     FROM (SELECT *, arrayJoin(CAST(units, 'Array(Tuple(String, Int64))')) AS u FROM weir.decisions) AS d
-     WHERE ${where.join(' AND ')} GROUP BY key`,
-  )
-  return rows.map(({ key, quantity, count }) => JSON.stringify([...key, quantity, count])).toSorted()
+  return `/v1/usage?${new URLSearchParams(pairs)}`
 }
 
 type Row = UnitRow & Readonly<Record<string, unknown>>
-const flat = (row: Row, { by, step }: Pick<Question, 'by' | 'step'>) =>
+const flat = (row: Row, { by, step }: Pick<UnitQuestion, 'by' | 'step'>) =>
   JSON.stringify([
     ...(step === 'total' ? [] : [String(Date.parse(row.ts ?? '') / 1_000)]),
     ...by.map((name) => row[name]),
@@ -139,34 +59,78 @@ async function asked(path: string, key?: string) {
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
   return await desk.ask<Page & { readonly detail: string }>(`GET ${path}`, undefined, headers)
 }
-const streamed = async (path: string) =>
-  (await fetch(`${desk.environment.WEIR_CONSOLE_URL}${path}`, { headers: { authorization: token } })).text()
+const streamed = async (path: string, key = desk.environment.WEIR_ADMIN_TOKEN) => {
+  const headers = { authorization: `Bearer ${key}` }
+  return (await fetch(`${desk.environment.WEIR_CONSOLE_URL}${path}`, { headers })).text()
+}
 
 const total = (rows: readonly Row[], name: 'quantity' | 'count') =>
   String(rows.reduce((sum, row) => sum + BigInt(String(row[name])), 0n))
 
-async function expectAsRecords(one: Question, isOwn: boolean) {
-  const { status, body } = await asked(pathOf(one, { numbers: 'text', limit: '10000' }), isOwn ? 'acme-key' : undefined)
+const compared = { questions: 0, rows: 0, byProcess: 0 }
+/** Not a row of nothing. */
+const isSomething = (row: string) => !row.endsWith('"0","0"]')
+
+/** What a process of the command prints; undefined for a question that its options cannot ask. */
+async function printed(one: UnitQuestion, environment: Readonly<Record<string, string>>, ...more: string[]) {
+  const { by, ...given } = parametersOf(one, span)
+  if (Object.keys(given).some((name) => name.startsWith('not_dimension'))) return undefined
+  const args = Object.entries({ ...given, ...(by === '' ? {} : { by }) }).flatMap(([name, of = '']) =>
+    [of].flat().map((value) => {
+      const label = /^dimension\.(.*)$/.exec(name)?.[1]
+      return label === undefined ? `--${name.replaceAll('_', '-')}=${value}` : `--dimension=${label}=${value}`
+    }),
+  )
+  compared.byProcess += 1
+  return (await runWeir(['usage', ...args, ...more], environment)).stdout
+}
+
+/** Compares the page of JSON, the records, both streams, and what `weir usage` prints of either. */
+async function expectAsRecords(one: UnitQuestion, isOwn: boolean) {
+  const key = isOwn ? 'acme-key' : undefined
+  const { status, body } = await asked(pathOf(one, { numbers: 'text', limit: '10000' }), key)
   const foreign = isOwn && one.filters.subject?.some((subject) => subject !== 'acme')
   expect(status).toBe(foreign ? 403 : 200)
   if (foreign) return
-  const wanted = (await fromRecords(one, isOwn)).filter((row) => !row.endsWith('"0","0"]'))
+  const environment = { ...desk.environment, ...(key === undefined ? {} : { WEIR_ADMIN_TOKEN: key }) }
+  const given = parametersOf(one, span)
+  // A credential has two streams at a time.
+  const streams = async () => ({
+    csv: await streamed(pathOf(one, { format: 'csv', csv: 'exact' }), key),
+    jsonl: await streamed(pathOf(one, { numbers: 'text', format: 'jsonl' }), key),
+    printedCsv: await askCommand(environment, given, { format: 'csv', exact: true }),
+  })
+  const [recorded, json, { csv, jsonl, printedCsv }] = await Promise.all([
+    unitsOfRecords(tables, one, span, isOwn ? 'acme' : undefined),
+    askCommand(environment, given),
+    streams(),
+  ])
   // A question without groups has one row, also of nothing.
-  const found = body.rows.map((row) => flat(row, one)).filter((row) => !row.endsWith('"0","0"]'))
-  expect(found.toSorted()).toEqual(wanted)
+  const wanted = recorded.filter(isSomething)
+  expect(
+    body.rows
+      .map((row) => flat(row, one))
+      .filter(isSomething)
+      .toSorted(),
+  ).toEqual(wanted)
   expect(body.source).toBe('units_15m')
   const sums = { quantity: total(body.rows, 'quantity'), count: total(body.rows, 'count') }
   expect(body.totals).toEqual(one.units.length === 1 ? sums : undefined)
-  if (isOwn) return
-  const lines = (await streamed(pathOf(one, { numbers: 'text', format: 'jsonl' }))).trimEnd().split('\n')
-  expect(lines.slice(0, -1).map((line) => JSON.parse(line))).toEqual(body.rows)
+  const [names = [], ...lines] = readCsv(csv)
+  expect(names).toEqual([...(one.step === 'total' ? [] : ['ts']), ...one.by, 'quantity', 'count'])
+  expect(lines).toEqual(body.rows.map((row) => names.map((name) => String(row[name]))))
+  const { rows, totals } = readExactly(json)
+  expect([rows, totals]).toEqual([body.rows, body.totals])
+  expect(printedCsv).toBe(csv)
+  const objects = jsonl.trimEnd().split('\n').slice(0, -1)
+  expect(objects.map((line) => JSON.parse(line))).toEqual(body.rows)
+  if (compared.questions % processEvery === 0) {
+    expect((await printed(one, environment, '--json', '--limit=10000'))?.trimEnd() ?? json).toBe(json)
+    expect((await printed(one, environment, '--format=csv', '--exact')) ?? csv).toBe(csv)
+  }
+  compared.questions += 1
+  compared.rows += wanted.length
 }
-
-test('60 random questions are answered as the raw records say, for a customer of its own rows alone', {
-  timeout: 300_000,
-}, async () => {
-  await fc.assert(fc.asyncProperty(question, fc.boolean(), expectAsRecords), { numRuns: 60 })
-})
 
 const everything = {
   units: ['tokens', 'usd'],
@@ -176,20 +140,51 @@ const everything = {
   filters: {},
 }
 
-test('A rollup that lost rows and has others twice answers as the raw records say once it is repaired', async () => {
-  const before = await asked(pathOf(everything))
+/** Settlements of what was open, and corrections of what was used, in a block of their own. */
+async function settleLate() {
+  const late = lateSettlements(records, 8)
+  expect(late.length).toBeGreaterThan(50)
+  await insertBlock(tables.client, { table: 'decisions', dedupToken: randomUUID(), lines: linesOf(late, randomUUID()) })
+}
+
+async function damageAndRepair() {
   for (const query of [
     "DELETE FROM weir.units_15m WHERE subject = 'acme' SETTINGS lightweight_deletes_sync = 2",
     'INSERT INTO weir.units_15m SELECT * FROM weir.units_15m WHERE notEmpty(dims) SETTINGS insert_deduplicate = 0',
   ])
     await tables.client.command({ query })
-  expect((await asked(pathOf(everything))).body.rows).not.toEqual(before.body.rows)
+  const found = await asked(pathOf(everything, { numbers: 'text' }))
+  const rows = found.body.rows.map((row) => flat(row, everything)).toSorted()
+  expect(rows).not.toEqual(await unitsOfRecords(tables, everything, span))
   for (const rollup of await findRollups(tables.client)) {
     if (rollup.table === 'units_15m') await repairRollup(new RepairSession(tables.client, randomUUID()), rollup, span)
   }
-  expect(before.body.rows.length).toBeGreaterThan(50)
-  await expectAsRecords(everything, false)
-})
+}
+
+const questions = Number(process.env.WEIR_TEST_QUESTIONS ?? 10)
+/** Of so many questions, one is asked by a process of the command too. */
+const processEvery = 20
+const random = createSeededRandom()
+
+test.each([
+  ['the records came', async () => undefined],
+  ['late settlements came', settleLate],
+  ['the rollup lost rows, had others twice and was repaired', damageAndRepair],
+])(
+  `${questions} random questions have one answer after %s: of API, CSV, weir usage and records`,
+  { timeout: 300_000 },
+  async (when, happens) => {
+    await happens()
+    Object.assign(compared, { questions: 0, rows: 0, byProcess: 0 })
+    // The same questions each time.
+    await fc.assert(fc.asyncProperty(unitQuestion, fc.boolean(), expectAsRecords), {
+      numRuns: questions,
+      seed: random.seed,
+    })
+    await expectAsRecords(everything, false)
+    process.stdout.write(`  WEIR_TEST_SEED=${random.seed}, after ${when}: ${JSON.stringify(compared)} compared\n`)
+  },
+)
 
 test('The largest models and the row of all others add up to the totals', async () => {
   const one = { ...everything, units: ['tokens'], by: ['model'], step: 'total' }
@@ -286,7 +281,7 @@ test('CSV has a column of each label, guarded as any text, and Parquet has the n
   )
   expect(
     read.map(({ subject, tag, quantity, count }) => JSON.stringify([subject, tag, quantity, count])).toSorted(),
-  ).toEqual(await fromRecords(one, false))
+  ).toEqual(await unitsOfRecords(tables, one, span))
 })
 
 test('With fill=zero every group has a row of each step', async () => {

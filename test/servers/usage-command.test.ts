@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { Writable } from 'node:stream'
 import { parseUsageQuery, type UsageQuery } from '@weir/api/query/usage-query.ts'
-import { showUsage } from '@weir/cli/commands/usage.ts'
-import { noProgress } from '@weir/cli/terminal/progress.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { askUsage } from '@weir/console/usage/usage-queries.ts'
 import { Reach } from '@weir/core/usage/reach.ts'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { startConsoleStack } from '../support/console-stack.ts'
+import { askCommand, type Parameters, readExactly } from '../support/usage/ask-command.ts'
 import { decision, insertedRow, question, withIds } from '../support/usage/random-questions.ts'
 import { linesOf, randomUnits, unitsFromMs } from '../support/usage/random-units.ts'
 import { runWeir } from '../support/weir-up.ts'
@@ -19,8 +17,6 @@ await insertBlock(tables.client, units)
 const values = withIds(fc.sample(decision, { numRuns: 400, seed: 20 })).map(insertedRow)
 await tables.client.insert({ table: 'weir.decisions', format: 'JSONEachRow', values })
 afterAll(close)
-
-type Parameters = Record<string, string | readonly string[]>
 
 /** The parameters of a question, as a person gives them. */
 function parametersOf({ only, except, ...asked }: UsageQuery): Parameters {
@@ -42,9 +38,6 @@ function parametersOf({ only, except, ...asked }: UsageQuery): Parameters {
   }
 }
 
-/** JSON whose whole numbers are texts of all their digits. */
-const readExactly = (text: string) => JSON.parse(text.replaceAll(/":(-?\d+)(?=[,}\]])/g, '":"$1"'))
-
 async function askApi(given: Parameters, more: string) {
   const pairs = Object.entries(given).flatMap(([name, value]) =>
     [value].flat().map((one): [string, string] => [name, String(one)]),
@@ -53,33 +46,6 @@ async function askApi(given: Parameters, more: string) {
   const url = `${desk.environment.WEIR_CONSOLE_URL}/v1/usage?${new URLSearchParams(pairs)}&${more}`
   const response = await fetch(url, { headers })
   return { status: response.status, text: await response.text() }
-}
-
-/** What the command prints to its output, asked in this process. */
-async function askCommand({ by = '', other = 'true', ...given }: Parameters, format?: string): Promise<string> {
-  const printed: string[] = []
-  const stdout = new Writable({
-    write(chunk, _, done) {
-      printed.push(String(chunk))
-      done()
-    },
-  })
-  const camelCase = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  const options = Object.fromEntries(Object.entries(given).map(([name, value]) => [camelCase(name), value]))
-  const how = { data: '', json: format === undefined, limit: 10_000, price: false, exact: false }
-  await showUsage(
-    { ...options, ...how, by: String(by), other: other === 'true', ...(format === undefined ? {} : { format }) },
-    {
-      environment: { ...desk.environment },
-      cwd: '/',
-      signal: AbortSignal.timeout(60_000),
-      progress: noProgress,
-      report: () => undefined,
-      print: (text: string) => void printed.push(text),
-    },
-    stdout,
-  )
-  return printed.join('')
 }
 
 /** Undefined for a question that takes a subject, a key or an address and names none. */
@@ -99,13 +65,15 @@ test('20 random questions have one answer: of the API, of weir usage, and of the
       expect(answer.status).toBe(query === undefined ? 400 : 200)
       if (query === undefined) return
       const api = readExactly(answer.text)
-      const { rows, totals } = readExactly(await askCommand(given))
+      const { rows, totals } = readExactly(await askCommand(desk.environment, given))
       expect([rows, totals]).toEqual([api.rows, api.totals])
       const counted = await askUsage(tables.client, Reach.everybody, query)
       const sums = ({ ts, count, cost }: { ts?: string; count: string; cost: string }) => [ts, count, cost]
       expect(rows.map(sums)).toEqual(counted.map(sums))
       for (const format of ['csv', 'jsonl']) {
-        expect(await askCommand(given, format)).toBe((await askApi(given, `format=${format}`)).text)
+        expect(await askCommand(desk.environment, given, { format })).toBe(
+          (await askApi(given, `format=${format}`)).text,
+        )
       }
     }),
     { numRuns: 20 },

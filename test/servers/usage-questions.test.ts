@@ -19,21 +19,12 @@ import {
   someReach,
   withIds,
 } from '../support/usage/random-questions.ts'
+import { readCsv } from '../support/usage/read-csv.ts'
 import { comparable, filledModel, metBy, modelOf, sumsOf } from '../support/usage/usage-model.ts'
 
 /** Over the tables of a cluster each takes several times as long. */
 const questions = isOnCluster ? 60 : 150
 const all = withIds(fc.sample(decision, { numRuns: 400, seed: 20 }))
-
-/** The fields of each line of CSV, by RFC 4180. */
-function readCsv(csv: string): string[][] {
-  const lines: string[][] = [[]]
-  for (const [, quoted, plain = '', end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r\n|$)/g)) {
-    if (end !== '' || quoted !== undefined || plain !== '') lines.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain)
-    if (end === '\r\n') lines.push([])
-  }
-  return lines.slice(0, -1)
-}
 
 type Changed = { readonly change?: unknown }
 /** Changes of each row; of a stream they are text, or nothing for null. */

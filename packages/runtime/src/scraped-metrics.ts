@@ -14,7 +14,8 @@ type Metric = { readonly help: string } & (
 
 type Series<Value> = Iterable<readonly [labels: readonly string[], value: Value]>
 
-type MetricSet = Readonly<Record<`weir_${string}`, Metric>>
+/** Weir's own, and those of OpenTelemetry's conventions for generative AI. */
+type MetricSet = Readonly<Record<`weir_${string}` | `gen_ai_${string}`, Metric>>
 
 interface Sample {
   readonly labels: Record<string, string>

@@ -70,7 +70,7 @@ export function registerMetrics(
 /** Registers what the listeners count: decisions, records, corrections, and the times of answers. */
 export function registerApps(
   register: Registry,
-  { decisionService, settling, usage, metrics: { answers, upstreams } }: Apps,
+  { decisionService, settling, usage, metrics: { answers, upstreams, tokens } }: Apps,
   idempotencyRecords: RedisIdempotencyRecords,
   policy: () => Policy,
 ): void {
@@ -90,6 +90,14 @@ export function registerApps(
       histograms: () => {
         for (const name of policy().upstreams.keys()) upstreams.of(name)
         return seriesOf(upstreams, (name, duration) => [[[name], duration]])
+      },
+    },
+    gen_ai_client_token_usage: {
+      help: "Tokens of metered requests as their responses said, by OpenTelemetry's conventions",
+      labels: ['gen_ai_provider_name', 'gen_ai_operation_name', 'gen_ai_token_type'],
+      histograms: () => {
+        const { routes, meters } = policy()
+        return tokens.series(routes.map(({ meter = '' }) => meters.get(meter)?.preset ?? meter))
       },
     },
     weir_denials_summed_total: {

@@ -17,7 +17,7 @@ export function codeVariables(tree: readonly SourceFile[]): string[] {
   return sorted([...inRunningCode(tree), ...texts].flatMap(({ text }) => variablesIn(text)))
 }
 
-/** Metrics: keys of object literals that begin with `weir_`, which is how registerScraped is given them. */
+/** Metrics: keys of object literals that begin with `weir_` or `gen_ai_`, as registerScraped is given them. */
 export function codeMetrics(tree: readonly SourceFile[]): string[] {
   const names = inRunningCode(tree).flatMap((file) => {
     const found: string[] = []
@@ -25,7 +25,7 @@ export function codeMetrics(tree: readonly SourceFile[]): string[] {
       if (node.type !== 'Property') return
       const { key } = node
       const name = key.type === 'Identifier' ? key.name : key.type === 'Literal' ? String(key.value) : ''
-      if (name.startsWith('weir_')) found.push(name)
+      if (/^(?:weir|gen_ai)_/.test(name)) found.push(name)
     })
     return found
   })

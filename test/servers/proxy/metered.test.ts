@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest'
 import { startFakeSupplier } from '../../support/fake-supplier.ts'
 import { startIngressStack } from '../../support/ingress-stack.ts'
 import { forFile } from '../../support/opened.ts'
+import { readMetric } from '../../support/read-metric.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readDecisions } from '../../support/servers/read-decisions.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
@@ -144,13 +145,21 @@ const billOf = (answer: Response) => {
   return { input, output, tokens: input + output }
 }
 
+/** Tokens by OpenTelemetry's metric: of input, and of output. */
+const tokensOf = (path: string) => {
+  const provider = path.endsWith('messages') ? 'anthropic' : 'openai'
+  const labels = `gen_ai_provider_name="${provider}",gen_ai_operation_name="chat",gen_ai_token_type=`
+  const read = (type: string) => readMetric(ingress.ops, `gen_ai_client_token_usage_sum{${labels}"${type}"`)
+  return Promise.all([read('input'), read('output')])
+}
+
 test.each([
   ['a chat', '/v1/chat/completions', chat()],
   ['a streamed chat', '/v1/chat/completions', chat(withUsage)],
   ['messages', '/v1/messages', chat()],
   ['streamed messages', '/v1/messages', chat({ stream: true })],
 ])('%s is settled to what the supplier bills, and passed on byte for byte', async (_, path, body) => {
-  const before = await month('ann')
+  const [before, usedBefore] = [await month('ann'), await tokensOf(path)]
   const answer = await post(path, 'ann', body, { 'x-output': '41' })
   const text = await answer.text()
   const direct = await fetch(`${supplier.url}${path}`, {
@@ -161,6 +170,8 @@ test.each([
   expect([answer.status, hash(text)]).toEqual([200, hash(await direct.text())])
   const { input, output, tokens } = billOf(answer)
   await settled('ann', before.used + tokens)
+  const used = await tokensOf(path)
+  expect(used.map((one, at) => one - (usedBefore[at] ?? 0))).toEqual([input, output])
   const { decision, settlement } = await records(idOf(answer))
   expect(decision?.held).toEqual({
     input_tokens: JSON.stringify(body).length + 2_048,
@@ -294,6 +305,16 @@ test('A request that may use nothing and costs nothing is settled all the same',
   const answer = await post('/v1/render', 'max', { duration: 0 }, { 'x-render': '30' })
   expect(answer.status).toBe(200)
   await settled('max', 30, 'seconds-day')
+})
+
+test('A refusal to which holds alone lead says the unit, what is held of it, and to try again soon', async () => {
+  const headers = { authorization: 'Bearer gate', 'content-type': 'application/json' }
+  const body = JSON.stringify({ subject: 'ola', units: { seconds: 400 }, settle: '1m' })
+  expect((await fetch(`${ingress.api}/v1/check`, { method: 'POST', headers, body })).status).toBe(200)
+  const refused = await post('/v1/render', 'ola', { duration: 300 })
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '2'])
+  const said = { 'violated-policies': ['seconds-day'], unit: 'seconds', held: 400 }
+  expect(await refused.json()).toMatchObject(said)
 })
 
 test('A request that is refused for its cost holds nothing', async () => {

@@ -126,7 +126,7 @@ WHERE ${chance('b')} < busy AND ${chance('g')} < if(s % 3 = 0, 1 - 0.25 * ${pass
 SETTINGS async_insert = 0, insert_deduplicate = 0`
 }
 
-/** Metered requests of two months, whose units are final; and one that held, and was settled to fewer. */
+/** Metered requests of two months, whose units are final, and one that held and was settled. Lumen has seconds too. */
 function insertUnits(fromMs: number, toMs: number, id: string): string[] {
   const settledMs = toMs - 3_600_000
   const columns =
@@ -143,7 +143,7 @@ function insertUnits(fromMs: number, toMs: number, id: string): string[] {
     `WITH ${fromMs} + toInt64(${chance('ut')} * ${toMs - fromMs}) AS ts_ms, toInt64(200 + 3000 * ${chance('uo')}) AS output, toInt64(output * 4 * ${chance('ui')}) AS input
      SELECT 1, toUUID(${uuid7('n')}), fromUnixTimestamp64Milli(ts_ms, 'UTC'), ['northwind', 'lumen', 'harbor'][1 + n % 3], ${common}, 1, 1, ${made}, n, '${randomUUID()}', 0, n,
        ${none}, 'chat', map('model', ['gpt-5', 'gpt-5-mini', 'claude-sonnet-4-5'][1 + cityHash64(n, 'm') % 3], 'team', ['search', 'support'][1 + n % 2]),
-       map(), map('tokens', input + output, 'input_tokens', input, 'output_tokens', output), if(n % 19 = 0, 'counted', 'reported')
+       map(), mapUpdate(map('tokens', input + output, 'input_tokens', input, 'output_tokens', output), if(n % 3 = 1, map('seconds', toInt64(2)), map())), if(n % 19 = 0, 'counted', 'reported')
      FROM (SELECT number AS n FROM numbers(20000))`,
     settled(`toUUID('${id}')`, 1, none, 'map()', ''),
     settled('generateUUIDv7()', 0, `toUUID('${id}')`, "map('tokens', 812, 'output_tokens', 640)", 'reported'),

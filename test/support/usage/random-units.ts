@@ -77,6 +77,29 @@ function recordsOf({ after, kind, quantities: some, settled, basis, ...who }: Ex
 export const randomUnits = (numRuns: number, seed: number): DecisionInput[] =>
   fc.sample(exchange, { numRuns, seed }).flatMap(recordsOf)
 
+/**
+ * Corrections that came late: settlements of decisions that were open, and of others that used units the news that they
+ * used nothing.
+ */
+export function lateSettlements(records: readonly DecisionInput[], seed: number): DecisionInput[] {
+  const corrected = new Set(records.map(({ correction }) => correction?.corrects))
+  const open = records.filter(({ id, outcome, correction, held, units: used }) => {
+    const isOpen = outcome === 'allow' && correction === undefined && !corrected.has(id)
+    return isOpen && (held !== undefined || used !== undefined)
+  })
+  const settled = fc.sample(quantities, { numRuns: open.length, seed })
+  return open.map((one, at) => ({
+    ...one,
+    id: uuidv7(one.tsMs),
+    cost: 0,
+    count: 0,
+    correction: { corrects: one.id, adjustment: -1 },
+    ...(one.held === undefined
+      ? { units: mapped(one.units ?? {}, (quantity) => -quantity), charged: 'no' }
+      : { units: settled[at] ?? {}, basis: at % 2 === 0 ? 'reported' : 'counted' }),
+  }))
+}
+
 /** What records used, one unit of one record each, by the promise of docs/usage.md. */
 export const usedOf = (records: readonly DecisionInput[]) =>
   records.flatMap((one) =>

@@ -21,13 +21,16 @@ const drainMs = 2_000
 
 /** Settles what requests through this process held, each until Redis and the journal have it. */
 export class UsageSettler {
-  /** Since the process started, by how their units are known; of `lost` what was held stays charged. */
-  readonly counters = { reported: 0, counted: 0, bound: 0, lost: 0 }
+  /**
+   * Since the process started, by how their units are known; of `lost` what was held stays charged, and of `superseded`
+   * what a caller with a token had settled otherwise.
+   */
+  readonly counters = { reported: 0, counted: 0, bound: 0, lost: 0, superseded: 0 }
   /** Exchanges that used more of a unit than they held, by unit: something bounds it wrongly. */
   readonly exceeded: Record<string, number> = {}
   readonly #settling: Pick<Settling, 'settle'>
   readonly #corrections: Corrections
-  readonly #open = new Set<Promise<void>>()
+  readonly #open = new Set<Promise<boolean>>()
 
   constructor(settling: Pick<Settling, 'settle'>, corrections: Corrections) {
     this.#settling = settling
@@ -43,8 +46,7 @@ export class UsageSettler {
     const done = this.#settleUntilDone(charged, usage)
     this.#open.add(done)
     try {
-      await done
-      this.counters[usage.basis] += 1
+      this.counters[(await done) ? usage.basis : 'superseded'] += 1
       this.#countExceeded(charged, usage)
     } finally {
       this.#open.delete(done)
@@ -63,14 +65,15 @@ export class UsageSettler {
     await Promise.race([Promise.allSettled(this.#open), delay(drainMs, undefined, { ref: false })])
   }
 
-  async #settleUntilDone(charged: ChargedDecision, { cost, units, basis }: Usage): Promise<void> {
+  /** Resolves to whether this usage counts: not where another caller had settled the request to something else. */
+  async #settleUntilDone(charged: ChargedDecision, { cost, units, basis }: Usage): Promise<boolean> {
     const { id, request, decision, context } = charged
     const { subject } = request.scope
     // Where nothing was held the record alone says what was used.
     const isHeld = request.reservation !== undefined && request.limits.length > 0 && decision.charged === 'yes'
     for (let pauseMs = firstPauseMs; isHeld; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
       const { kind } = await this.#settling.settle({ subject, id, cost, units, basis })
-      if (kind === 'settled' || kind === 'conflict') return
+      if (kind === 'settled' || kind === 'conflict') return kind === 'settled'
       if (kind !== 'unavailable' && kind !== 'unrecorded' && kind !== 'busy') break
       await delay(pauseMs, undefined, { ref: false })
     }
@@ -86,5 +89,6 @@ export class UsageSettler {
       units: Object.fromEntries(units),
       basis,
     })
+    return true
   }
 }

@@ -7,6 +7,7 @@ import { comparisonOf, comparisons } from '../parts/comparison.ts'
 import { ExportCsv } from '../parts/export.ts'
 import { Field } from '../parts/field.ts'
 import { Filters, filtersOf } from '../parts/filters.ts'
+import { MeasureField, stepOf, useColumns } from '../parts/measure.ts'
 import { Panel } from '../parts/panel.ts'
 import { thisMinute, useSpan } from '../parts/span.ts'
 import { spanOf } from '../parts/span-range.ts'
@@ -17,23 +18,6 @@ import { type AnyRow, usageColumns } from '../parts/usage-columns.ts'
 import { AnswersPanels } from './answers-of-upstreams.ts'
 import { asFilter } from './subjects.ts'
 
-const dimensions = ['outcome', 'subject', 'route', 'denied_by', 'key_id', 'plan', 'method', 'reason', 'ip'] as const
-const groupings: Readonly<Record<string, string>> = {
-  subject: 'by subject',
-  route: 'by route',
-  denied_by: 'by limit',
-  key_id: 'by key',
-  plan: 'by plan',
-  method: 'by method',
-  outcome: 'by outcome',
-  reason: 'by reason',
-  ip: 'by address',
-  'subject,route': 'by subject and route',
-  'subject,denied_by': 'by subject and limit',
-  'subject,key_id': 'by subject and key',
-}
-/** The columns of usage by unit, besides labels. */
-const unitDimensions = ['subject', 'route', 'key_id', 'plan', 'meter', 'basis'] as const
 const tops = { 5: 'top 5', 10: 'top 10', 20: 'top 20', 50: 'top 50', 200: 'top 200' }
 /** Colours of a chart that can be told apart. */
 const linesMax = 6
@@ -46,28 +30,6 @@ const rowKey = (by: readonly string[]) => (row: UsageRow, at: number) =>
 /** Only the decisions themselves have these: a day of all is read, a month of some. */
 const ofDecisions = ['reason', 'ip']
 const [dayMs, monthMs] = [86_400_000, 31 * 86_400_000]
-
-/** Names of units or of labels that the chosen span has, the most frequent first. */
-function useNames(column: 'unit' | 'dimension' | undefined): readonly string[] {
-  const { range, zone } = useSpan()
-  const path = column && pathOf(`/v1/dimensions/${column}`, { ...range, time_zone: zone })
-  const { data } = useAnswer<{ readonly items: readonly { readonly value: string }[] }>(path)
-  return data?.items.map(({ value }) => value) ?? []
-}
-
-/** What usage is filtered by and grouped by; usage by unit also by its labels, and by those that the address names. */
-function useColumns(unit: string, asked: readonly string[]) {
-  const found = useNames(unit === '' ? undefined : 'dimension')
-  if (unit === '') return { names: dimensions, groups: groupings }
-  const known = [...found.map((name) => (name === 'model' ? name : `dimension.${name}`)), ...asked]
-  const labels = [...new Set(known.filter((name) => name === 'model' || name.startsWith('dimension.')))]
-  const names = [...unitDimensions, ...labels]
-  const common = Object.entries(groupings).filter(([by]) => by.split(',').every((one) => names.includes(one)))
-  const words = (name: string) => name.replace('dimension.', '')
-  const own = ['meter', 'basis', ...labels].map((name) => [name, `by ${words(name)}`])
-  const divided = labels.map((name) => [`subject,${name}`, `by subject and ${words(name)}`])
-  return { names, groups: Object.fromEntries([...common, ...own, ...divided]) as typeof groupings }
-}
 
 /** What the address asks: which subjects, by which columns, how many. */
 function useQuestion() {
@@ -98,8 +60,7 @@ function useQuestion() {
     span,
     unit,
     columns,
-    // Units are summed by quarter hour.
-    step: unit !== '' && span.step === 'minute' ? 'quarter_hour' : span.step,
+    step: stepOf(unit, span.step),
     measure,
     isSplit: params.get('split') !== 'off',
     top: params.get('top') ?? '20',
@@ -109,17 +70,11 @@ function useQuestion() {
 type Question = ReturnType<typeof useQuestion>
 
 function Tools({ by, top, unit, columns, measure, compare, isSplit }: Question) {
-  const units = [...new Set([...useNames('unit'), ...(unit === '' ? [] : [unit])])]
-  const measures = { ...measureNames, ...Object.fromEntries(units.map((one) => [`unit ${one}`, one])) }
-  const setMeasure = (value: string) => {
-    const [, one = ''] = /^unit (.*)$/.exec(value) ?? []
-    setParams({ measure: one === '' ? value : '', unit: one, order: '', by: (one === '') === (unit === '') ? by : '' })
-  }
   const set = (name: string) => (value: string) => setParams({ [name]: value, after: undefined })
   const check = (name: string, on: string | undefined, off: string | undefined) => (event: Event) =>
     setParams({ [name]: (event.currentTarget as HTMLInputElement).checked ? on : off })
   return html`<div class="row">
-    <${Field} isTool label="Measure" options=${measures} value=${unit === '' ? measure : `unit ${unit}`} onValue=${setMeasure} />
+    <${MeasureField} names=${measureNames} measure=${measure} unit=${unit} by=${by} />
     <${Field} isTool label="By" options=${columns.groups} value=${by} onValue=${set('by')} />
     <${Field} isTool label="Top" options=${tops} value=${top} onValue=${set('top')} />
     <${Field} isTool label="Compare to" options=${comparisons} value=${compare} onValue=${set('compare')} />

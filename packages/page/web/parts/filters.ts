@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { html } from '../html.ts'
 import { go, useLocation } from '../location.ts'
 import { Field } from './field.ts'
+import { valueName } from './words.ts'
 
 /** What the columns of decisions and usage are called. */
 export const columnNames: Readonly<Record<string, string>> = {
@@ -88,7 +89,7 @@ export function Filters({ names }: { readonly names: readonly string[] }) {
             path,
             one.name,
             params.getAll(one.name).filter((text) => text !== one.text),
-          )}>${columnName(one.name)}: <b>${one.text}</b> ✕</a>`,
+          )}>${columnName(one.name)}: <b>${valueName(one.name, one.text)}</b> ✕</a>`,
       )}
     </div>
   </details>`

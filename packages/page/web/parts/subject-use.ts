@@ -5,24 +5,30 @@ import { html } from '../html.ts'
 import { setParams, useLocation } from '../location.ts'
 import { comparisonOf, comparisons } from './comparison.ts'
 import { Field } from './field.ts'
+import { MeasureField, stepOf, useColumns } from './measure.ts'
 import { Panel } from './panel.ts'
 import { NothingHere, thisMinute, useSpan } from './span.ts'
 import { Table } from './table.ts'
-import { UsageChart } from './usage-chart.ts'
-import { usageColumns } from './usage-columns.ts'
+import { measureNames, UsageChart } from './usage-chart.ts'
+import { type AnyRow, usageColumns } from './usage-columns.ts'
 
 const groupings = { route: 'by route', denied_by: 'by limit', key_id: 'by key', method: 'by method' }
 
 /** What a subject used over time, and for what. */
 export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonly isOwn?: boolean }) {
   const span = useSpan()
-  const { range, step, zone, label } = span
+  const { range, zone, label } = span
   const { params } = useLocation()
   const wanted = params.get('by') ?? 'route'
-  const by = Object.hasOwn(groupings, wanted) ? wanted : 'route'
+  const unit = params.get('unit') ?? ''
+  const columns = useColumns(unit, [wanted], id)
+  const ofUnits = Object.entries(columns.groups).filter(([name]) => !/^(subject|plan)/.test(name))
+  const groups: typeof columns.groups = unit === '' ? groupings : Object.fromEntries(ofUnits)
+  const by = Object.hasOwn(groups, wanted) ? wanted : 'route'
   const chosen = comparisonOf(params, span, thisMinute())
   const previous = chosen ?? comparisonOf(new URLSearchParams({ compare: 'previous' }), span, thisMinute())
-  const asked = { ...range, time_zone: zone, subject: id }
+  const asked = { ...range, time_zone: zone, subject: id, unit }
+  const step = stepOf(unit, span.step)
   const texts = { ...asked, numbers: 'text' }
   const chartPath = pathOf('/v1/usage', { ...texts, step, fill: 'zero' })
   const beforePath = pathOf('/v1/usage', { ...texts, ...chosen?.range, step, fill: 'zero' })
@@ -34,23 +40,25 @@ export function SubjectUse({ id, isOwn = false }: { readonly id: string; readonl
   const before = useAnswer<Usage>(chosen === undefined ? undefined : beforePath)
   const empty = ({ totals }: Usage) =>
     totals.count === '0' ? html`<${NothingHere} what="No usage in this period." />` : undefined
-  const tools = html`<${Field} isTool class="small" label="Compare to" options=${comparisons} value=${params.get('compare') ?? ''} onValue=${(one: string) => setParams({ compare: one })} />`
-  const listTools = html`<${Field} isTool class="small" label="By" options=${groupings} value=${by} onValue=${(one: string) => setParams({ by: one })} />
+  const totalOf = ({ totals }: Usage) => (unit === '' ? totals.cost : ((totals as AnyRow).quantity ?? '0'))
+  const measure = unit !== '' ? 'quantity' : chosen === undefined ? 'decisions' : 'count'
+  const tools = html`<${MeasureField} names=${{ decisions: measureNames.decisions }} measure="decisions" unit=${unit} by=${by} subject=${id} />
+    <${Field} isTool class="small" label="Compare to" options=${comparisons} value=${params.get('compare') ?? ''} onValue=${(one: string) => setParams({ compare: one })} />`
+  const listTools = html`<${Field} isTool class="small" label="By" options=${groups} value=${by} onValue=${(one: string) => setParams({ by: one })} />
     <a class="small" href=${csvPath} download="usage.csv">CSV</a>`
   const title = `${isOwn ? 'Your usage' : 'Usage'}, ${label}`
   return html`
     <${Panel} title=${title} asked=${chart} path=${chartPath} rows=${14} empty=${empty} tools=${tools}>
       ${(data: Usage) => html`<div class="stack">
         <div class="figures">
-          <span class="figure"><b>${count(data.totals.cost)}</b>units ${list.data !== undefined && html`<span class="quiet" title=${`vs ${previous?.label}`}>${change(list.data.totals.change)}</span>`}</span>
-          <span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span>
-          <span class="figure"><b>${count(data.totals.denied)}</b>refused</span>
+          <span class="figure"><b>${count(totalOf(data))}</b>${unit || 'units'} ${list.data !== undefined && html`<span class="quiet" title=${`vs ${previous?.label}`}>${change(list.data.totals.change)}</span>`}</span>
+          ${unit === '' ? html`<span class="figure"><b>${count(data.totals.allowed)}</b>allowed</span><span class="figure"><b>${count(data.totals.denied)}</b>refused</span>` : html`<span class="figure"><b>${count(data.totals.count)}</b>records</span>`}
         </div>
-        <${UsageChart} subject=${id} usage=${data} title=${`Decisions of ${id}, ${label}`} measure=${chosen === undefined ? 'decisions' : 'count'} before=${before.data} beforeLabel=${chosen?.label} />
+        <${UsageChart} subject=${id} usage=${data} title=${`${unit || 'Decisions'} of ${id}, ${label}`} measure=${measure} unit=${unit} before=${before.data} beforeLabel=${chosen?.label} />
       </div>`}
     <//>
     <${Panel} title="Breakdown" asked=${list} path=${listPath} rows=${6} tools=${listTools} empty=${empty}>
-      ${(data: Usage) => html`<${Table} caption="Usage" columns=${usageColumns([by], previous?.label, data.totals.cost)} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
+      ${(data: Usage) => html`<${Table} caption="Usage" columns=${usageColumns([by], previous?.label, totalOf(data), unit)} rows=${data.rows} keyOf=${(_: UsageRow, at: number) => String(at)} />`}
     <//>
   `
 }

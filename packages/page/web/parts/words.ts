@@ -32,9 +32,13 @@ export function Subject({ id }: { readonly id: string }) {
 /** How a subject is called. */
 export const nameOf = (id: string): string => meant[id] ?? id
 
+/** How units are known. */
+const basisNames: Readonly<Record<string, string>> = { reported: 'Reported', counted: 'Counted', bound: 'As held' }
+
 /** How a value of a column of usage is called. */
 export function valueName(column: string, value: string): string {
   if (column === 'subject') return nameOf(value)
+  if (column === 'basis') return basisNames[value] ?? value
   return column === 'route' && value === '*' ? 'no matching route' : value
 }
 

@@ -83,6 +83,16 @@ function byHandProblem(reply: HeaderTarget, byHand: ByHand, seconds: number): Pr
   return problem('blocked', 'Blocked', 403, `Requests from this caller are blocked for ${seconds} s.`)
 }
 
+/** What the limit that refused counts, where that is neither the cost nor requests, and how much of it is only held. */
+function countedBy({ decision, limits }: RecordedDecision): { readonly unit?: string; readonly held?: number } {
+  const unit = limits?.find(({ name }) => name === decision.deniedBy)?.unit
+  if (unit === undefined || unit === 'requests') return {}
+  const state = decision.limits.find(({ name }) => name === decision.deniedBy)
+  // What is held is neither used nor left. A block leaves nothing either.
+  const held = state === undefined || decision.reason === 'blocked' ? 0 : state.size - state.used - state.remaining
+  return held > 0 ? { unit, held } : { unit }
+}
+
 /** The body of a denial. Sets the headers that go with its status. */
 export function denialProblem(
   reply: HeaderTarget,
@@ -124,5 +134,9 @@ export function denialProblem(
     reason === 'blocked'
       ? `The limit ${deniedBy} was exceeded, and the caller is blocked. Try again in ${seconds} s; earlier attempts do not extend the block.`
       : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`
-  return { ...draftProblem('quota-exceeded', 'Quota exceeded', 429, detail, deniedBy), ...challenge }
+  return {
+    ...draftProblem('quota-exceeded', 'Quota exceeded', 429, detail, deniedBy),
+    ...countedBy(recorded),
+    ...challenge,
+  }
 }

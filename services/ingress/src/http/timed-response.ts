@@ -1,6 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import { buckets, Histogram } from '@weir/runtime/histogram.ts'
 import { LabelCells } from '@weir/runtime/label-cells.ts'
+import { TokenUsage } from './token-usage.ts'
 
 /** Classes of statuses; two of 4xx are apart: refusals by a limit, and clients that hung up before their answer. */
 const codes = ['2xx', '3xx', '4xx', '5xx', '429', '499'] as const
@@ -38,6 +39,8 @@ export class HttpMetrics {
   } as const
   /** From a request's sending until the end of the answer. */
   readonly upstreams = new LabelCells(upstreamsMax, () => new Histogram(buckets.http))
+  /** What metered requests used. */
+  readonly tokens = new TokenUsage()
 }
 
 /** An answer that observes its time when it ends. */

@@ -5,6 +5,7 @@ import type { Histogram } from '@weir/runtime/histogram.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import { clientGoneStatus, observeBrokenOff } from '../../http/timed-response.ts'
+import type { TokenUsage } from '../../http/token-usage.ts'
 import type { Ports } from '../../ports.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
 import type { SpanAttributes } from './metered-exchange.ts'
@@ -16,6 +17,7 @@ export type EndingPorts = Pick<Ports, 'outcomes' | 'clock'> & {
   readonly settling?: Pick<Settling, 'refund'> | undefined
   /** Settles what metered requests used; without it what they hold stays. */
   readonly usage?: Pick<UsageSettler, 'settle'> | undefined
+  readonly tokens: TokenUsage
 }
 
 /** A request that is with its upstream, since `atMs` by `performance.now()`. */
@@ -128,13 +130,14 @@ function refund({ settling }: EndingPorts, { charged, route }: ProxiedRequest, {
 
 /** Settles what it used, and the cost where the route says so. */
 function settleUsage(
-  { usage }: EndingPorts,
-  { metered, route }: ProxiedRequest,
+  { usage, tokens }: EndingPorts,
+  { metered, route, path }: ProxiedRequest,
   outcome: ProxyOutcome,
   used: Usage | undefined,
   log: Logger,
 ): void {
   if (metered === undefined || used === undefined) return
+  tokens.observe(metered.form.preset, path, used)
   const cost = route.refundOn?.includes(outcome.status) === true ? 0 : undefined
   usage?.settle(metered.charged, { ...used, cost }).catch((error: unknown) => log.error({ err: error }, 'not settled'))
 }

@@ -16,18 +16,18 @@ import { createUpstreamPools, upstreamBounds } from './upstream-pools.ts'
 import type { Slot } from './upstream-slots.ts'
 
 /** The ports of the proxy beyond deciding. */
-export type ForwardPorts = Pick<Ports, 'upstreamBounds'> & EndingPorts
+export type ForwardPorts = Pick<Ports, 'upstreamBounds'> & Omit<EndingPorts, 'tokens'>
 
 /** By then an upstream has seen that its connection was closed: until it has, a request is in flight there. */
 const hangUpMs = 250
 
 /** The way to the upstreams and back. */
-export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams }: Pick<HttpMetrics, 'upstreams'>) {
+export function createForwarder(ports: ForwardPorts, log: Logger, { upstreams, tokens }: HttpMetrics) {
   const bounds = { ...upstreamBounds, ...ports.upstreamBounds }
   const pools = createUpstreamPools(bounds, upstreams)
   const uploads = createUploadWatch(bounds.bodyRateMin, bounds.rateEveryMs)
   const tunnels = new Set<() => void>()
-  const { ended, released, settleDrained } = createEnding(ports, log)
+  const { ended, released, settleDrained } = createEnding({ ...ports, tokens }, log)
   let isClosing = false
 
   const forward = (proxied: ProxiedRequest) => {
