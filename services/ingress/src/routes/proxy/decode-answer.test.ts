@@ -18,7 +18,7 @@ import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import { meterDefaults } from '@weir/meters/meter.ts'
 import { meterReaderOf } from '@weir/meters/meter-reader.ts'
 import { expect, test } from 'vitest'
-import { AnswerDecoder } from './decode-answer.ts'
+import { decodeAnswer } from './decode-answer.ts'
 
 const mebibyte = 1_048_576
 const sync = { flush: constants.Z_SYNC_FLUSH }
@@ -51,7 +51,7 @@ const word = event({ choices: [{ delta: { content: 'word ' } }] })
 /** What an answer of these pieces used. */
 async function used(encoding: string, type: string, pieces: readonly Buffer[]) {
   const meter = new AnswerMeter(reader, { 'content-type': type })
-  const decoder = new AnswerDecoder(encoding, (piece) => meter.write(piece))
+  const decoder = decodeAnswer(encoding, (piece) => meter.write(piece))
   for (const piece of pieces) decoder.write(piece)
   await decoder.end(60_000)
   const bytesOut = Buffer.concat(pieces).length
@@ -62,7 +62,7 @@ async function used(encoding: string, type: string, pieces: readonly Buffer[]) {
 /** How many bytes of an answer are read, and how many at a time. */
 async function decoded(encoding: string, pieces: readonly Buffer[], msMax?: number) {
   let [bytes, largest] = [0, 0]
-  const decoder = new AnswerDecoder(encoding, ({ length }) => {
+  const decoder = decodeAnswer(encoding, ({ length }) => {
     bytes += length
     largest = Math.max(largest, length)
   })
@@ -133,7 +133,7 @@ test('What waits is bounded, for an answer and for all of them, and is free agai
   const some = gzipSync(randomBytes(15 * mebibyte), { level: 0 })
   const open = () => {
     const read = { bytes: 0 }
-    const decoder = new AnswerDecoder('gzip', ({ length }) => {
+    const decoder = decodeAnswer('gzip', ({ length }) => {
       read.bytes += length
     })
     return { read, decoder }

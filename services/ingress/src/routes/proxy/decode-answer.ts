@@ -1,11 +1,4 @@
-import {
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createInflateRaw,
-  createZstdDecompress,
-} from 'node:zlib'
+import * as zlib from 'node:zlib'
 
 /** Encoded bytes that wait in this process: what upstreams bring faster than it decodes. Of one answer a quarter. */
 const waitingBytesMax = 64 * 1_048_576
@@ -18,21 +11,16 @@ const decodedBytesMax = 64 * 1_048_576
 /** Behind the end of the answer, and so at a stop: all that may wait is decoded in less. */
 const endMsMax = 2_000
 
-// One that breaks off has no end, and is read as far as it came.
-const zlib = { finishFlush: constants.Z_SYNC_FLUSH }
-const brotli = { finishFlush: constants.BROTLI_OPERATION_FLUSH }
-/** Larger windows are not for HTTP (RFC 9659). */
-const zstd = { params: { [constants.ZSTD_d_windowLogMax]: 23 } }
-
-type Open = (first: number) => ReturnType<typeof createGunzip>
-const gunzip: Open = () => createGunzip(zlib)
-const decoders: ReadonlyMap<string, Open> = new Map<string, Open>([
-  ['gzip', gunzip],
-  ['x-gzip', gunzip],
+/** One that breaks off has no end, and is read as far as it came. */
+const cut = { finishFlush: zlib.constants.Z_SYNC_FLUSH }
+const decoders = new Map<string, (first: number) => zlib.Gunzip>([
+  ['gzip', () => zlib.createGunzip(cut)],
+  ['x-gzip', () => zlib.createGunzip(cut)],
   // Some send it without the header of zlib.
-  ['deflate', (first) => ((first & 0x0f) === 8 ? createInflate(zlib) : createInflateRaw(zlib))],
-  ['br', () => createBrotliDecompress(brotli)],
-  ['zstd', () => createZstdDecompress(zstd)],
+  ['deflate', (first) => ((first & 0x0f) === 8 ? zlib.createInflate(cut) : zlib.createInflateRaw(cut))],
+  ['br', () => zlib.createBrotliDecompress({ finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH })],
+  // Larger windows are not for HTTP (RFC 9659).
+  ['zstd', () => zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: 23 } })],
 ])
 
 let waitingInAll = 0
@@ -41,68 +29,53 @@ let waitingInAll = 0
  * Decodes an answer behind its client, by threads of Node's pool. What cannot be decoded, or is beyond a bound, is read
  * as far as it was decoded by then. Never throws.
  */
-export class AnswerDecoder {
-  readonly #encoding: string
-  readonly #read: (piece: Buffer) => void
-  readonly #over = Promise.withResolvers<void>()
-  #decoder: ReturnType<Open> | undefined
-  #isOver = false
-  #given = 0
-  #waiting = 0
-  #decoded = 0
-  #timer: NodeJS.Timeout | undefined
+export function decodeAnswer(encoding: string, read: (piece: Buffer) => void) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let decoder: zlib.Gunzip | undefined
+  let timer: NodeJS.Timeout | undefined
+  let isOver = false
+  let [given, waiting, decoded] = [0, 0, 0]
 
-  constructor(encoding: string, read: (piece: Buffer) => void) {
-    this.#encoding = encoding
-    this.#read = read
+  const finish = () => {
+    isOver = true
+    clearTimeout(timer)
+    decoder?.destroy()
+    waitingInAll -= waiting
+    waiting = 0
+    resolve()
   }
-
-  write(chunk: Buffer): void {
-    if (this.#isOver || this.#timer !== undefined) return
-    this.#decoder ??= this.#open(chunk[0] ?? 0)
-    this.#given += chunk.length
-    this.#decoder?.write(chunk)
-    this.#check()
-  }
-
-  /** No more comes. Resolves once all that came is read, or is given up. */
-  end(msMax: number = endMsMax): Promise<void> {
-    if (this.#decoder === undefined || this.#isOver) this.#finish()
-    else this.#timer = setTimeout(() => this.#finish(), msMax).unref()
-    this.#decoder?.end()
-    return this.#over.promise
-  }
-
-  #open(first: number): ReturnType<Open> | undefined {
-    const finish = () => this.#finish()
-    return decoders
-      .get(this.#encoding)?.(first)
-      .on('data', (piece: Buffer) => {
-        if (this.#isOver) return
-        this.#decoded += piece.length
-        this.#read(piece)
-        this.#check()
-      })
-      .on('end', finish)
-      .on('error', finish)
-  }
-
-  #check(): void {
-    const { bytesWritten: taken = this.#given } = this.#decoder ?? {}
-    const waiting = this.#given - taken
-    waitingInAll += waiting - this.#waiting
-    this.#waiting = waiting
-    const decodedMax = Math.min(decodedBytesMax, Math.max(smallBytes, taken * ratioMax))
+  const check = ({ bytesWritten: taken }: zlib.Gunzip) => {
+    waitingInAll += given - taken - waiting
+    waiting = given - taken
     const isFull = waiting > waitingBytesMax / 4 || waitingInAll > waitingBytesMax
-    if (this.#decoder === undefined || isFull || this.#decoded > decodedMax) this.#finish()
+    if (isFull || decoded > Math.min(decodedBytesMax, Math.max(smallBytes, taken * ratioMax))) finish()
+  }
+  const open = (first = 0) => {
+    const opened = decoders.get(encoding)?.(first)
+    return opened
+      ?.on('end', finish)
+      .on('error', finish)
+      .on('data', (piece: Buffer) => {
+        decoded += piece.length
+        read(piece)
+        check(opened)
+      })
   }
 
-  #finish(): void {
-    clearTimeout(this.#timer)
-    this.#isOver = true
-    this.#decoder?.destroy()
-    waitingInAll -= this.#waiting
-    this.#waiting = 0
-    this.#over.resolve()
+  return {
+    write(chunk: Buffer): void {
+      decoder ??= open(chunk[0])
+      if (decoder === undefined || isOver || timer !== undefined) return
+      given += chunk.length
+      decoder.write(chunk)
+      check(decoder)
+    },
+    /** No more comes. Resolves once all that came is read, or is given up: in 2 s at most. */
+    end(msMax: number = endMsMax): Promise<void> {
+      if (decoder === undefined) resolve()
+      else if (!isOver) timer = setTimeout(finish, msMax).unref()
+      decoder?.end()
+      return promise
+    },
   }
 }

@@ -30,11 +30,11 @@ export function createEnding(ports: EndingPorts, log: Logger) {
   const drained = new Map<ProxiedRequest, () => void>()
   /** Settlements that wait for decoders: for 2 s each. */
   const decoding = new Set<Promise<void>>()
-  const whenDecoded = (metered: MeteredExchange, settle: () => void) => {
-    const decoded = metered.decoded()
-    if (decoded === undefined) return settle()
-    const done = decoded.then(settle).finally(() => decoding.delete(done))
+  const whenDecoded = ({ decoder }: MeteredExchange, settle: () => void) => {
+    if (decoder === undefined) return settle()
+    const done = decoder.end().then(settle)
     decoding.add(done)
+    void done.finally(() => decoding.delete(done))
   }
 
   return {
@@ -43,7 +43,7 @@ export function createEnding(ports: EndingPorts, log: Logger) {
       const { metered } = proxied
       const usage = () => metered?.usage(outcome, sent !== undefined, endedAt - proxied.startedAt)
       // What is read on or decoded says its usage after its span has ended.
-      const used = metered?.isDrained === true || metered?.isEncoded === true ? undefined : usage()
+      const used = metered?.isDrained === true || metered?.decoder !== undefined ? undefined : usage()
       observeEnd(proxied, outcome, { startedAt: sent?.atMs ?? endedAt, endedAt }, used, sent)
       recordOutcome(ports, proxied, outcome, endedAt)
       const settle = () => settleUsage(ports, proxied, outcome, used ?? usage(), log)

@@ -5,7 +5,7 @@ import type { ChargedDecision } from '@weir/decide/types.ts'
 import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
-import { AnswerDecoder } from './decode-answer.ts'
+import { decodeAnswer } from './decode-answer.ts'
 import type { RefusalForm } from './supplier-refusal.ts'
 import { UsageEventFilter } from './usage-event.ts'
 
@@ -20,9 +20,10 @@ export class MeteredExchange {
   readonly #reader: MeterReader
   readonly #request: RequestMeasure
   #answer: AnswerMeter | undefined
-  #decoder: AnswerDecoder | undefined
   #filter: UsageEventFilter | undefined
   #trailers: IncomingHttpHeaders = {}
+  /** Of an encoded answer, whose usage is known only once it ends. */
+  decoder: ReturnType<typeof decodeAnswer> | undefined
   /** Its client has gone, and its answer is read on for what it says at its end. */
   isDrained = false
 
@@ -36,11 +37,11 @@ export class MeteredExchange {
     const answer = new AnswerMeter(this.#reader, headers)
     this.#answer = answer
     const encoding = String(headers['content-encoding'] || 'identity').toLowerCase()
-    const isPlain = encoding === 'identity'
-    if (!isPlain) this.#decoder = new AnswerDecoder(encoding, (piece) => answer.write(piece))
+    if (encoding !== 'identity') this.decoder = decodeAnswer(encoding, (piece) => answer.write(piece))
     const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
     // An event cannot be taken out of what is encoded.
-    if (isPlain && isStream && this.#request.asksForUsage === true) this.#filter = new UsageEventFilter()
+    if (isStream && this.#request.asksForUsage === true && this.decoder === undefined)
+      this.#filter = new UsageEventFilter()
   }
 
   /** What the client gets of a piece: all of it, but for the usage that Weir alone asked for. */
@@ -68,18 +69,8 @@ export class MeteredExchange {
   }
 
   reads(chunk: Buffer): void {
-    const reading = this.#decoder ?? this.#answer
+    const reading = this.decoder ?? this.#answer
     reading?.write(chunk)
-  }
-
-  /** Its usage is known only when it is decoded. */
-  get isEncoded(): boolean {
-    return this.#decoder !== undefined
-  }
-
-  /** No more comes. Undefined where nothing is to be decoded; else it resolves in 2 s at most. */
-  decoded(): Promise<void> | undefined {
-    return this.#decoder?.end()
   }
 
   endsWith(trailers: IncomingHttpHeaders): void {
