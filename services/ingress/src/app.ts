@@ -81,7 +81,7 @@ export async function buildApps(
     // Not waited for: Fastify would go on to listen meanwhile. Its listener is closed after the last answer anyway.
     app.addHook('preClose', async () => void decisionService.delays.drain(drainMs))
     app.addHook('onClose', async () => {
-      reverse.settleDrained()
+      await reverse.settleDrained()
       await usage.drain()
       const left = corrections.close()
       if (left > 0) logger.error({ left }, 'corrections lost: the journal does not accept them')

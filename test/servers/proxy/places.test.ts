@@ -172,3 +172,25 @@ it('bodies that say a cost and never end, of one subject, leave places for those
   const isFree = async () => (await bulk('greedy')).status === 200
   await until(isFree, patientMs)
 })
+
+it('a body that is read before its decision, and takes too long however steadily it comes, gets 408, and its place is free', async () => {
+  const one = { connectionsMax: 1, waitingMax: 0, readMsMax: 600 }
+  const { port, ask, records } = await openProxy({ identity, upstreamBounds: one })
+  const head = 'POST /v1/bulk HTTP/1.1\r\nHost: api.test\r\nX-User: a\r\nTransfer-Encoding: chunked\r\n'
+  const bulk = () => ask({ method: 'POST', path: '/v1/bulk', body: '{"domains":[1]}' })
+  for (const expects of ['', 'Expect: 100-continue\r\n']) {
+    const slow = open(port, `${head}${expects}\r\n1\r\n{\r\n`)
+    const dripping = setInterval(() => slow.write('1\r\n \r\n'), 20)
+    let said = ''
+    slow.setEncoding('latin1').on('data', (text: string) => {
+      said += text
+    })
+    await until(async () => (await bulk()).status === 503, patientMs)
+    await once(slow, 'close')
+    clearInterval(dripping)
+    expect(said).toMatch(/HTTP\/1\.1 408 [\s\S]*connection: close[\s\S]*took too long/i)
+    expect(said.match(/connection: close/gi)).toHaveLength(1)
+    expect((await bulk()).status).toBe(200)
+  }
+  expect(records.every(({ subject }) => subject === 'acme')).toBe(true)
+})

@@ -4,7 +4,7 @@ import { onExceedOf } from '@weir/decide/limits/exceeded.ts'
 import type { RecordedDecision } from '@weir/decide/types.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { Route, Upstream } from '@weir/policy/policy.ts'
-import { type Problem, problem } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
 import {
   challengeHeader,
   collector,
@@ -40,6 +40,9 @@ const busy = (why: string) =>
 export const upstreamBusy = busy('Too many requests are already waiting for this upstream')
 /** The refusal of a body that is read before the decision, while too many of those are. */
 export const bodiesBusy = busy('Too many request bodies are already being read for costs and limits')
+
+/** The refusal of a body that is read before the decision, and takes too long. */
+export const bodyLate = badRequest('The body took too long to arrive. Send it faster, or in smaller requests.', 408)
 
 /**
  * Answers with a problem and with `headers`, names and values in turns, in a form that the client's program
@@ -81,6 +84,8 @@ function writeBody(response: ServerResponse, status: number, headers: readonly s
 export function answerProblem(incoming: IncomingRequest, problem: Problem, form?: RefusalForm): void {
   const headers = startHeaders(incoming, true)
   if (problem.status === 503) headers.push('retry-after', `${busyRetrySeconds}`)
+  // Its rest is not waited for.
+  if (problem === bodyLate) incoming.response.shouldKeepAlive = false
   writeProblem(incoming.response, problem, headers, form)
 }
 

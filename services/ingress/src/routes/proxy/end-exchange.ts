@@ -8,7 +8,7 @@ import { clientGoneStatus, observeBrokenOff } from '../../http/timed-response.ts
 import type { TokenUsage } from '../../http/token-usage.ts'
 import type { Ports } from '../../ports.ts'
 import type { RequestTrace } from '../../trace/request-trace.ts'
-import type { SpanAttributes } from './metered-exchange.ts'
+import type { MeteredExchange, SpanAttributes } from './metered-exchange.ts'
 import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 /** What ends of exchanges are recorded and settled with. */
@@ -30,23 +30,34 @@ export interface UpstreamCall {
 export function createEnding(ports: EndingPorts, log: Logger) {
   /** What settles answers that are read on after their clients have gone: as many as upstreams have places. */
   const drained = new Map<ProxiedRequest, () => void>()
+  /** Settlements that wait for decoders: for 2 s each. */
+  const decoding = new Set<Promise<void>>()
+  const whenDecoded = ({ decoder }: MeteredExchange, settle: () => void) => {
+    if (decoder === undefined) return settle()
+    const done = decoder.end().then(settle)
+    decoding.add(done)
+    void done.finally(() => decoding.delete(done))
+  }
+
   return {
     ended(proxied: ProxiedRequest, outcome: ProxyOutcome, sent?: UpstreamCall): void {
       const endedAt = performance.now()
       const { metered } = proxied
       const usage = () => metered?.usage(outcome, sent !== undefined, endedAt - proxied.startedAt)
-      // What is read on says its usage after its span has ended.
-      const used = metered?.isDrained === true ? undefined : usage()
+      // What is read on or decoded says its usage after its span has ended.
+      const used = metered?.isDrained === true || metered?.decoder !== undefined ? undefined : usage()
       observeEnd(proxied, outcome, { startedAt: sent?.atMs ?? endedAt, endedAt }, used, sent)
       recordOutcome(ports, proxied, outcome, endedAt)
+      const settle = () => settleUsage(ports, proxied, outcome, used ?? usage(), log)
       if (metered === undefined) refund(ports, proxied, outcome, log)
-      else if (metered.isDrained) drained.set(proxied, () => settleUsage(ports, proxied, outcome, usage(), log))
-      else settleUsage(ports, proxied, outcome, used, log)
+      else if (metered.isDrained) drained.set(proxied, () => whenDecoded(metered, settle))
+      else whenDecoded(metered, settle)
     },
-    /** At a stop: what is still read on is settled as if it had broken off. */
-    settleDrained(): void {
+    /** At a stop: what is still read on is settled as if it had broken off, once what came is decoded. */
+    async settleDrained(): Promise<void> {
       for (const settle of drained.values()) settle()
       drained.clear()
+      await Promise.all(decoding)
     },
     released(proxied: ProxiedRequest): void {
       drained.get(proxied)?.()

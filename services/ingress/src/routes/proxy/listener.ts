@@ -42,7 +42,8 @@ const nothing = () => undefined
 
 /**
  * The server of the proxy. Node's strict parser comes first: it refuses what could be read as two requests. A whole
- * request has no bound in time, because an upload may take hours as long as something of it comes.
+ * request has no bound in time, because an upload may take hours as long as something of it comes. Only a body that is
+ * read before its decision has one.
  */
 export function createListener(
   serveRequest: ServeRequest,

@@ -5,6 +5,7 @@ import type { ChargedDecision } from '@weir/decide/types.ts'
 import { AnswerMeter } from '@weir/meters/measure-answer.ts'
 import type { RequestMeasure } from '@weir/meters/measure-request.ts'
 import type { MeterReader } from '@weir/meters/meter-reader.ts'
+import { decodeAnswer } from './decode-answer.ts'
 import type { RefusalForm } from './supplier-refusal.ts'
 import { UsageEventFilter } from './usage-event.ts'
 
@@ -21,6 +22,8 @@ export class MeteredExchange {
   #answer: AnswerMeter | undefined
   #filter: UsageEventFilter | undefined
   #trailers: IncomingHttpHeaders = {}
+  /** Of an encoded answer, whose usage is known only once it ends. */
+  decoder: ReturnType<typeof decodeAnswer> | undefined
   /** Its client has gone, and its answer is read on for what it says at its end. */
   isDrained = false
 
@@ -31,9 +34,14 @@ export class MeteredExchange {
   }
 
   begins(headers: IncomingHttpHeaders): void {
-    this.#answer = new AnswerMeter(this.#reader, headers)
+    const answer = new AnswerMeter(this.#reader, headers)
+    this.#answer = answer
+    const encoding = String(headers['content-encoding'] || 'identity').toLowerCase()
+    if (encoding !== 'identity') this.decoder = decodeAnswer(encoding, (piece) => answer.write(piece))
     const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
-    if (isStream && this.#request.asksForUsage === true) this.#filter = new UsageEventFilter()
+    // An event cannot be taken out of what is encoded.
+    if (isStream && this.#request.asksForUsage === true && this.decoder === undefined)
+      this.#filter = new UsageEventFilter()
   }
 
   /** What the client gets of a piece: all of it, but for the usage that Weir alone asked for. */
@@ -61,7 +69,8 @@ export class MeteredExchange {
   }
 
   reads(chunk: Buffer): void {
-    this.#answer?.write(chunk)
+    const reading = this.decoder ?? this.#answer
+    reading?.write(chunk)
   }
 
   endsWith(trailers: IncomingHttpHeaders): void {

@@ -8,7 +8,7 @@ import { type BodyValues, countedBodyProblems, mayBeJson, valuesOfBody } from '.
 import { parseJson, readBodyBytesMax } from '../../http/json-body.ts'
 import { costBodyProblems, jsonCost } from '../../http/json-cost.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
-import { bodiesBusy } from './answers.ts'
+import { bodiesBusy, bodyLate } from './answers.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { hasBody, readWhole } from './client-body.ts'
 import { headOf, measured, scanInto } from './measure-body.ts'
@@ -62,11 +62,14 @@ function problemsOf({ route, pointers, reader }: BodyAsked) {
   return pointers === undefined && reader !== undefined ? meteredProblems : countedBodyProblems
 }
 
-/** Reads a body whole, or says why not. `reading` bounds how many are read at the same time, `memory` their bytes. */
+/**
+ * Reads a body whole, or says why not. `reading` bounds how many are read at the same time, `memory` their bytes, and
+ * `msMax` how long each takes.
+ */
 export async function readBody(
   incoming: IncomingRequest,
   asked: BodyAsked,
-  { reading, memory }: { readonly reading: FairSlots; readonly memory: BodyMemory },
+  { reading, memory, msMax }: { readonly reading: FairSlots; readonly memory: BodyMemory; readonly msMax: number },
 ): Promise<ReadBody | Problem> {
   const { request, response, mayContinue } = incoming
   const { route, pointers, reader } = asked
@@ -78,7 +81,10 @@ export async function readBody(
   const leave = () => {
     if (isReading) reading.release(sharer)
     isReading = false
+    clearTimeout(timer)
   }
+  const late = Promise.withResolvers<'late'>()
+  const timer = setTimeout(late.resolve, msMax, 'late').unref()
   reading.take(sharer)
   response.once('close', leave)
   mayContinue()
@@ -87,8 +93,9 @@ export async function readBody(
   const measuring = reader && new RequestMeter(reader, headOf(request))
   const bytesMax = problems === meteredProblems ? meteredBytesMax : readBodyBytesMax
   const scanned = measuring && scanInto(measuring, memory.of(response, sharer))
-  const bytes = isPlain ? await readWhole(request, bytesMax, scanned?.scan) : undefined
+  const bytes = isPlain ? await Promise.race([readWhole(request, bytesMax, scanned?.scan), late.promise]) : undefined
   leave()
+  if (bytes === 'late') return bodyLate
   if (scanned?.isFull() === true) return bodiesBusy
   if (bytes === undefined) return isPlain ? problems.long : problems.encoded
   const costs = whatCosts(asked, bytes)

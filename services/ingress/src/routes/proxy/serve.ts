@@ -103,8 +103,8 @@ export function createServe(
 
 /** Bodies that are being read, before anything is charged: as many as one upstream has slots. */
 function openBodies(ports: Ports) {
-  const { connectionsMax, waitingMax, subjectShare } = { ...upstreamBounds, ...ports.upstreamBounds }
-  return { reading: new FairSlots(connectionsMax + waitingMax, subjectShare), memory: new BodyMemory() }
+  const { connectionsMax, waitingMax, subjectShare, readMsMax: msMax } = { ...upstreamBounds, ...ports.upstreamBounds }
+  return { reading: new FairSlots(connectionsMax + waitingMax, subjectShare), memory: new BodyMemory(), msMax }
 }
 
 /** The caller by another policy than the one that the request came under. */

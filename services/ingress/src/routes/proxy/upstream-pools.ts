@@ -35,6 +35,8 @@ export const upstreamBounds = {
    * hours; modems of the last century sent ten times as much. IIS asks for the same.
    */
   bodyRateMin: 240,
+  /** A body that is read before its decision may take this long: it holds memory. Node gives a request as long. */
+  readMsMax: 300_000,
   /** How often upload rates are checked: short pauses of a client even out in the meantime. */
   rateEveryMs: 10_000,
 }
