@@ -129,7 +129,7 @@ test('No more than 64 MiB of an answer are read', async () => {
   expect([bytes > 63 * mebibyte, bytes < 65 * mebibyte]).toEqual([true, true])
 })
 
-test('What waits is bounded, for an answer and for all of them, and is free again when they are over', async () => {
+test('What waits is bounded, for an answer and for all of them, and is given back when they are over', async () => {
   const some = gzipSync(randomBytes(15 * mebibyte), { level: 0 })
   const open = () => {
     const read = { bytes: 0 }

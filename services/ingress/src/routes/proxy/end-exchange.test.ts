@@ -7,6 +7,7 @@ import { meterReaderOf } from '@weir/meters/meter-reader.ts'
 import { Histogram } from '@weir/runtime/histogram.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, test } from 'vitest'
+import { TokenUsage } from '../../http/token-usage.ts'
 import { createEnding } from './end-exchange.ts'
 import { MeteredExchange } from './metered-exchange.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
@@ -23,6 +24,7 @@ function endOf(bytes: Buffer, encoding: string | undefined, isDrained = false) {
     outcomes: { append: () => true },
     clock: { nowMs: () => 0 },
     usage: { settle: async (_: ChargedDecision, used: Usage) => void settled.push(used) },
+    tokens: new TokenUsage(),
   }
   const ending = createEnding(ports, createLogger('test', 'silent'))
   const reader = meterReaderOf({ ...meterDefaults, name: 'openai', preset: 'openai' })
@@ -30,7 +32,7 @@ function endOf(bytes: Buffer, encoding: string | undefined, isDrained = false) {
   metered.begins({ 'content-type': 'application/json', 'content-encoding': encoding })
   metered.isDrained = isDrained
   metered.reads(bytes)
-  const proxied = { metered, request: { socket: {} }, response: {}, route: {}, decisionId: '', startedAt: 0 }
+  const proxied = { metered, request: { socket: {} }, response: {}, route: {}, path: '/', decisionId: '', startedAt: 0 }
   const of = proxied as unknown as ProxiedRequest
   ending.ended(of, { status: 200, bytesIn: 400, bytesOut: bytes.length, error: '' }, sent)
   return { ...ending, of, settled }
