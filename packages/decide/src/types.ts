@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, NamedValues, SlotCharge } from '@weir/core/limits/limit-store.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { DecisionView } from './decision-view.ts'
 
@@ -106,7 +107,12 @@ export const contextOf = ({ subject, keyId, route, method, meter, dims }: Decisi
   method,
   ...(meter !== undefined && { meter }),
   ...(dims !== undefined && { dims }),
+  ...(subject.parent !== undefined && { parents: parentsOf(subject) }),
 })
+
+/** The ids of a subject's ancestors, the nearest first; undefined for none. */
+export const parentsOf = (subject: Subject): readonly string[] | undefined =>
+  subject.parent && ancestorsOf(subject).map(({ id }) => id)
 
 /** A decision that was charged, and what is needed to refund it. */
 export interface ChargedDecision {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { isOfOneSubject, type Limit, partText } from '@weir/core/limits/limit.ts'
-import { hashOfKeyPart, limitKey, scopeHash } from './keys.ts'
+import { hashOfKeyPart, limitKey, scopeHash, subjectInKey } from './keys.ts'
 
 /** What a limit counted by, in the words of a decision's record. */
 export interface RecordedScope {
@@ -46,8 +46,7 @@ const keyForm = /^weir:1:\{([^}]*)\}:([^:]*):?(.*)$/
 export const limitOfKey = (key: string): string => decodeURIComponent(keyForm.exec(key)?.[2] ?? '')
 
 /** The subject that a count's key is of, as far as the limit counts by subjects; empty where they share the count. */
-export const subjectOfKey = (key: string, { by }: Limit): string =>
-  isOfOneSubject(by) ? decodeURIComponent(keyForm.exec(key)?.[1] ?? '') : ''
+export const subjectOfKey = (key: string, { by }: Limit): string => (isOfOneSubject(by) ? subjectInKey(key) : '')
 
 /** What tells a count from the others of its limit, with the address in one form; the address of the key itself. */
 function identify(key: string, limit: Limit, hashOf: (part: string) => string) {

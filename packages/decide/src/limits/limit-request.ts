@@ -9,6 +9,7 @@ import {
   type Reservation,
   type ScopeValues,
 } from '@weir/core/limits/limit-store.ts'
+import { ancestorsOf } from '@weir/policy/ancestors.ts'
 import { slotMs } from '../slots/slot-keeper.ts'
 import { contextOf, type DecisionRequest } from '../types.ts'
 
@@ -20,7 +21,8 @@ export function limitsOf({ limits, view, subject, route, ip }: DecisionRequest):
 
 /** Returns the values that the request is counted by. */
 export function scopeOf({ subject, keyId, ip, route, method, named }: DecisionRequest): ScopeValues {
-  const scope = { subject: subject.id, keyId, ip, route: route.template, method }
+  const above = subject.parent && ancestorsOf(subject)
+  const scope = { subject: subject.id, keyId, ip, route: route.template, method, above }
   return named === undefined ? scope : { ...scope, named }
 }
 

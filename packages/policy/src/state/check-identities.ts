@@ -197,8 +197,9 @@ export function loadIdentity(identities: PackedIdentities, entity: Entity, fault
 export function leaveOutWrong(identities: PackedIdentities, rules: SubjectRules, faults: ProblemList): void {
   for (const packed of identities.subjects.values()) {
     const { id, shape } = packed
+    // Nobody says more of it than that it is above another: those below it are told so.
     const wrong = shape === undefined ? noSuchSubject : rules.of(shape).problems
-    addBelow(id, wrong, faults)
+    if (shape !== undefined || packed.keys !== undefined) addBelow(id, wrong, faults)
     const isOut = wrong.length > 0
     const surplus = keyList(packed).slice(isOut ? 0 : keysPerSubjectMax)
     for (const sha256 of surplus) identities.deleteKey(sha256)

@@ -1,5 +1,6 @@
 import type { Entity, JsonObject, JsonValue, PolicyFault } from '../entities.ts'
 import type { ApiKey, Contact, Lookup, Policy, Subject, SubjectLookup, SubjectSettings } from '../policy.ts'
+import { LevelRules } from '../reader/level-rules.ts'
 import { contact } from '../reader/read-endpoints.ts'
 import { subjectReader, subjectSettings } from '../reader/read-subjects.ts'
 import { ValueReader } from '../reader/value-reader.ts'
@@ -21,11 +22,13 @@ interface ReadSettings {
 
 /** Reads subjects from JSON by the rules of weir.yaml and the definitions of one policy. */
 export class SubjectRules {
+  readonly levels: LevelRules
   readonly #readSubject: ReturnType<typeof subjectReader>
   /** Shapes that no subject has any more are collected with their answers. */
   readonly #known = new WeakMap<Shape, ReadSettings>()
 
   constructor(policy: Policy) {
+    this.levels = new LevelRules(policy)
     this.#readSubject = subjectReader(policy)
   }
 
@@ -83,12 +86,17 @@ export function findEdited(
   edited: ReadonlyMap<string, Entity | undefined>,
   rules: SubjectRules,
 ): FindSubject {
-  return (id) => {
-    if (!edited.has(id)) return subjects.get(id)
+  const find = (id: string): Subject | undefined => {
+    if (!edited.has(id)) {
+      const subject = subjects.get(id)
+      return subject?.parent === undefined ? subject : { ...subject, parent: find(subject.parent.id) }
+    }
     const body = edited.get(id)?.body
     const settings = body === undefined ? undefined : rules.read(body).settings
-    return settings === undefined ? undefined : { id, ...settings }
+    if (settings === undefined) return undefined
+    return typeof body?.parent === 'string' ? { id, ...settings, parent: find(body.parent) } : { id, ...settings }
   }
+  return find
 }
 
 /** The keys as they are now, by SHA-256. */
@@ -122,7 +130,10 @@ function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subj
   const { plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended, prices, budget } = settings
   const subject = { id: packed.id, plan, timeZone, anchor, ownLimits, selfService, ownAlerts, suspended }
   const priced = prices === undefined ? subject : { ...subject, prices }
-  return budget === undefined ? priced : { ...priced, budget }
+  const whole = budget === undefined ? priced : { ...priced, budget }
+  if (packed.parent === undefined) return whole
+  const parent = subjectOf(packed.parent, rules)
+  return parent === undefined ? undefined : { ...whole, parent }
 }
 
 function* made<P, T>(packed: Iterable<P>, make: (one: P) => T | undefined): Iterable<T> {
