@@ -108,7 +108,11 @@ function send(reply: FastifyReply, id: string, answer: SettleAnswer | RenewResul
     }
     case 'settled': {
       const { cost, units, adjustment, correction = null } = answer
-      const limits = answer.limits.map(({ resetMs, ...state }) => ({ ...state, reset_ms: resetMs }))
+      const limits = answer.limits.map(({ resetMs, at, ...state }) => ({
+        ...state,
+        reset_ms: resetMs,
+        ...(at && { at }),
+      }))
       const found: Of<typeof settled> = { id, cost, ...(units && { units }), adjustment, correction, limits }
       return reply.header('cache-control', 'no-store').send(found)
     }
