@@ -117,6 +117,11 @@ export class PolicyState {
     return { kind: 'applied', policy: this.policy }
   }
 
+  /** Whether any subject has a parent. */
+  get hasTrees(): boolean {
+    return this.#identities.parents.size > 0
+  }
+
   get(kind: EntityKind, name: string): Entity | undefined {
     if (isDefinitionKind(kind)) return this.#definitions[kind].get(name)
     return kind === 'subject' ? this.#identities.subjectEntity(name) : this.#identities.keyEntity(name)
