@@ -66,9 +66,9 @@ function withBareKeys(state: PolicyState, subject: Entity): Entity {
 }
 
 /**
- * The state as the caller may see it: of all subjects only the one that is named with those above it, and every key and token, but without
- * the hashes that may not be seen. Such a file is rejected where it is applied, since each of them needs one: so it
- * cannot take keys and tokens away.
+ * The state as the caller may see it: of all subjects only the one that is named with those above it, and every key and
+ * token, but without the hashes that may not be seen. Such a file is rejected where it is applied, since each of them
+ * needs one: so it cannot take keys and tokens away.
  */
 function shownOf(state: PolicyState, subject: string | undefined, { ofKeys, ofTokens }: ShownHashes): PolicySource {
   const shown = (entity: Entity): Entity => {
@@ -91,8 +91,8 @@ function shownOf(state: PolicyState, subject: string | undefined, { ofKeys, ofTo
 
 /**
  * Yields the policy as a policy file, piece by piece, so that a million subjects need no second copy; a change that
- * comes while it is read may be in it. With `subject` it has of all subjects only this one and those above it. Hashes that the caller may
- * not see are left out.
+ * comes while it is read may be in it. With `subject` it has of all subjects only this one and those above it. Hashes
+ * that the caller may not see are left out.
  */
 export function exportPolicy(
   state: PolicyState,

@@ -7,7 +7,7 @@ export function ancestorsOf({ parent }: Pick<Subject, 'parent'>): readonly Subje
   return ancestors
 }
 
-/** Says of each subject of a policy which is the topmost of its tree; undefined for one that the policy does not have. */
+/** Says which is the topmost of each subject's tree; undefined for a subject that the policy does not have. */
 export function rootsOf({ subjects }: Pick<Policy, 'subjects'>): (id: string) => string | undefined {
   return function rootOf(id) {
     const subject = subjects.get(id)

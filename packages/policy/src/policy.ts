@@ -210,6 +210,7 @@ export interface ApiKey {
   /** Names the key in records: the policy's `id`, else the first 12 hex digits of the hash. */
   readonly id: string
   readonly sha256: string
+  /** With the key's own limits in addition to its own. */
   readonly subject: Subject
   /** From then on the key is not accepted, in milliseconds since the epoch; undefined for never. */
   readonly expiresAtMs: number | undefined

@@ -120,8 +120,8 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
 
 /**
  * Returns what each count is to hold at least: the units of its use, less what resets took out. A use of a limit that
- * is not among the quotas is left out. A subject that was moved is counted where the policy has it now; `rootOf` returns
- * undefined for one that the policy does not have.
+ * is not among the quotas is left out. A subject that was moved is counted where the policy has it now; `rootOf`
+ * returns undefined for one that the policy does not have.
  */
 export function quotaFloors(
   { uses, forgotten }: KnownUnits,

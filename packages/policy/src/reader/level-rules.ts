@@ -27,8 +27,7 @@ export class LevelRules {
     let isWhole = true
     let next: string | undefined = id
     for (let height = 0; next !== undefined; height += 1) {
-      if (height === levelsMax)
-        return `is below ${levelsMax} subjects or below itself; a tree has at most ${levelsMax} levels`
+      if (height === levelsMax) return `a tree has at most ${levelsMax} levels, and no subject is below itself`
       const level = levelOf(next)
       if (level === undefined) return `there is no subject ${JSON.stringify(next)}`
       if (level.plan === undefined) isWhole = false
@@ -58,7 +57,7 @@ function faultOfPlans(
     ...always,
     ...namesOf({ limits }, own),
   ])
-  const met = new Map(lists.flat().map((name) => [name, own.name]))
+  const met = new Map([...always, ...lists.flat()].map((name) => [name, own.name]))
   const most = Math.max(new Set(always).size, ...lists.map((names) => new Set(names).size))
   let count = most
   for (const plan of above) {

@@ -6,7 +6,7 @@ import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { budget, budgetOn } from './read-budget.ts'
 import { contact } from './read-endpoints.ts'
 import { KeyRing, keyList } from './read-keys.ts'
-import { ownLimitsReader, ownVersions } from './read-own-limits.ts'
+import { type OwnLimitsReader, ownLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
 import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
 import * as t from './value-types.ts'
@@ -60,8 +60,9 @@ export const subjectEntries = t.entries(subject.schema, { plural: 'subjects', on
 /** Subjects, and their keys by hash. No hash and no key id occurs twice in a policy, whichever subject has it. */
 export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions) {
   const contacts = new Map<string, Contact>()
-  const keys = new KeyRing(reader)
-  const readSettings = subjectReader(known)
+  const readOwnLimits = ownLimitsReader(known.limits, known.routes)
+  const keys = new KeyRing(reader, readOwnLimits)
+  const readSettings = subjectReader(known, readOwnLimits)
   const read = new Map<string, ReadSubject>()
   for (const [id, field] of subjectEntries.read(reader, at)) {
     const found = subject.find(reader, field)
@@ -103,17 +104,17 @@ function linked(
     return whole
   }
   for (const [id, { found }] of read) {
-    const parentAt = found.fields.get('parent')
-    const fault = parentAt === undefined ? undefined : rules.faultOf(id, levelOf)
+    const [parentAt, parent] = [found.fields.get('parent'), found.values.parent]
+    const isKnown = parentAt === undefined || parent === undefined || reader.find(parentAt, 'subject', parent, read)
+    const fault = isKnown === undefined ? undefined : rules.faultOf(id, levelOf)
     if (parentAt !== undefined && fault !== undefined) reader.problem(parentAt, fault)
-    else make(id)
+    else if (isKnown !== undefined) make(id)
   }
   return made
 }
 
 /** Reads what subjects say of themselves; equal limits of their own become one object. */
-export function subjectReader({ plans, limits, routes, prices: known }: Definitions) {
-  const readOwnLimits = ownLimitsReader(limits, routes)
+export function subjectReader({ plans, prices: known }: Definitions, readOwnLimits: OwnLimitsReader) {
   return function readSubject(
     reader: PolicyReader,
     { fields, values }: t.FoundObject<typeof settings>,

@@ -43,6 +43,7 @@ export interface PackedKey {
 export interface NewKey extends Omit<PackedKey, 'subject' | 'id'> {
   readonly subject: string
   readonly id: string
+  readonly limits?: JsonValue | undefined
 }
 
 /** Bodies remembered word for word; beyond, the remembering starts again. */
@@ -62,6 +63,8 @@ export class PackedIdentities {
   readonly contacts = new Map<string, string>()
   /** Subjects that are above others, with how many are right below each. */
   readonly parents = new Map<PackedSubject, number>()
+  /** Canonical JSON by SHA-256: keys with limits of their own are few. */
+  readonly keyLimits = new Map<string, string>()
   readonly #recent = { file: new Map<string, Shape>(), admin: new Map<string, Shape>() }
 
   putSubject(id: string, origin: EntityOrigin, { contact, parent, ...body }: JsonObject): void {
@@ -111,13 +114,14 @@ export class PackedIdentities {
   }
 
   /** For a subject that is to come too, in a bulk. */
-  putKey(sha256: string, { subject, id, expiresAtMs, origin, issue }: NewKey): void {
+  putKey(sha256: string, { subject, id, expiresAtMs, origin, issue, limits }: NewKey): void {
     this.deleteKey(sha256)
     const owner = this.#named(subject)
     owner.keys = owner.keys === undefined ? sha256 : [...keyList(owner), sha256]
     const given = id === defaultKeyId(sha256) ? undefined : id
     this.keys.set(sha256, { subject: owner, id: given, expiresAtMs, origin, issue })
     this.keyIds.set(id, sha256)
+    if (limits !== undefined) this.keyLimits.set(sha256, canonicalJson(limits))
   }
 
   deleteKey(sha256: string): void {
@@ -126,6 +130,7 @@ export class PackedIdentities {
     const rest = keyList(key.subject).filter((one) => one !== sha256)
     key.subject.keys = rest.length > 1 ? rest : rest[0]
     this.keys.delete(sha256)
+    this.keyLimits.delete(sha256)
     const id = keyIdOf(sha256, key)
     if (this.keyIds.get(id) === sha256) this.keyIds.delete(id)
   }
@@ -142,7 +147,13 @@ export class PackedIdentities {
     const key = this.keys.get(sha256)
     if (key === undefined) return undefined
     const { subject, expiresAtMs, origin, issue } = key
-    const body = keyBody({ subject: subject.id, id: keyIdOf(sha256, key), expiresAtMs })
+    const limits = this.keyLimits.get(sha256)
+    const body = keyBody({
+      subject: subject.id,
+      id: keyIdOf(sha256, key),
+      expiresAtMs,
+      limits: limits && JSON.parse(limits),
+    })
     return { kind: 'key', name: sha256, origin, position: undefined, body, issue }
   }
 

@@ -191,7 +191,7 @@ export class PolicyState {
     const { rules } = compiled
     yield* checkSubjects(change, this.#identities, rules, faults)
     yield* checkLevels(change, this.#identities, { rules, areNew }, faults)
-    const keys = yield* checkKeys(change, this.#identities, faults)
+    const keys = yield* checkKeys(change, this.#identities, { rules, areNew }, faults)
     if (faults.problemCount > 0) return { kind: 'problems', problems: faults.faults }
     return { kind: 'prepared', change, keys, definitions, compiled }
   }
