@@ -7,6 +7,8 @@ export interface RecordedScope {
   readonly limit: Limit
   /** Empty where subjects share the count. */
   readonly subject: string
+  /** The topmost of its tree; absent for the subject itself. */
+  readonly root?: string | undefined
   /** By the texts of the scope. Values may be hashes; an address may be one too, be cut or be left out. */
   readonly by: Readonly<Record<string, string>>
 }
@@ -29,9 +31,10 @@ const lacksAddress = ({ limit, by }: RecordedScope) => has(limit, 'ip') && !isWh
 export const isHidden = (scope: RecordedScope): boolean =>
   lacksAddress(scope) || scope.limit.by.some((part) => hashed.test(scope.by[partText(part)] ?? ''))
 
-function written({ limit, subject, by }: RecordedScope): string {
+function written({ limit, subject, root, by }: RecordedScope): string {
   const { key: keyId = '', ip = '', route = '', method = '' } = by
-  return limitKey(limit, { subject, keyId, ip, route, method, named: new Map(Object.entries(by)) })
+  const above = root === undefined ? undefined : [{ id: root, timeZone: 'UTC', anchor: 1 }]
+  return limitKey(limit, { subject, keyId, ip, route, method, above, named: new Map(Object.entries(by)) })
 }
 
 /** The key of the count, if all values may be clear. A plain value can look like a hash: it may be hidden as well. */
