@@ -28,7 +28,7 @@ function recordedOf(row: DecisionRow): RecordedDecision {
   }
 }
 
-/** What a caller limited to subjects may know of a decision: no limit in shadow, and no count that others share. */
+/** What a caller limited to subjects may know of a decision: no limit in shadow or above, and no count that others share. */
 function ownRecord(
   record: RecordedDecision,
   hidden: readonly string[],
@@ -40,12 +40,8 @@ function ownRecord(
     return known !== undefined && isOfOneSubject(known.by)
   }
   const limits = record.limits
-    .filter(({ name }) => !hidden.includes(name))
-    .map((limit) =>
-      isOwnCount(limit.name) && (limit.at === '' || reach.coversNow([limit.at]))
-        ? limit
-        : { ...limit, used: undefined, remaining: undefined, by: {} },
-    )
+    .filter(({ name, at }) => !hidden.includes(name) && (at === '' || reach.coversNow([at])))
+    .map((limit) => (isOwnCount(limit.name) ? limit : { ...limit, used: undefined, remaining: undefined, by: {} }))
   const shown: RecordedDecision = { ...record, limits, shadowed_by: '' }
   return record.mode === 'shadow' ? { ...shown, mode: 'enforce', reason: 'ok', denied_by: '' } : shown
 }

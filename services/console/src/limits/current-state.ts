@@ -35,10 +35,9 @@ export async function standingOf(
   { asked, cost }: { readonly asked: AskedLimits; readonly cost: number },
   reach: Reach,
 ) {
-  const { isOwn } = reach
-  const isForeign = ({ limit, at }: ExplainedLimit) =>
-    !isOfOneSubject(limit.by) || (at !== undefined && !reach.coversNow([at]))
   const found = await peekLimits(asked, cost)
+  // What those above have left is not for a member to know.
+  const isShown = ({ explained: { at } }: (typeof both)[number]) => at === undefined || reach.coversNow([at])
   const both = asked.limits.map((explained, at) => ({ explained, now: found[at] as LimitNow }))
   const enforced = both.filter(({ explained }) => explained.limit.mode === 'enforce')
   const refusing = enforced.find(({ now }) => now.admits === false)
@@ -46,8 +45,8 @@ export async function standingOf(
     // What one limit refuses is refused, whatever is not known of the others.
     allowed: refusing !== undefined ? false : enforced.every(({ now }) => now.admits === true) ? true : null,
     denied_by: refusing?.now.name ?? '',
-    limits: (isOwn ? enforced : both).map(({ explained, now }) => {
-      const isHidden = isOwn && isForeign(explained)
+    limits: (reach.isOwn ? enforced.filter(isShown) : both).map(({ explained, now }) => {
+      const isHidden = reach.isOwn && !isOfOneSubject(explained.limit.by)
       return { explained, now: isHidden ? { ...now, used: null, remaining: null } : now }
     }),
   }
