@@ -40,8 +40,8 @@ export async function readAlertsById(client: ClickHouseClient, ids: readonly str
 
 /** An alert is resolved up to this long after its period's end: longer than servers are down. */
 const resolvedWithinDays = 7
-/** The longest period, and the above. */
-const startedWithinDays = 31 + resolvedWithinDays
+/** The longest period, a month whose clocks change, and the above. */
+const startedWithinDays = 32 + resolvedWithinDays
 
 /**
  * Returns the ids of threshold alerts that nothing has resolved, `limit` of them behind `after`, in ClickHouse's order.
