@@ -60,15 +60,31 @@ const insert = (alerts: readonly AlertV1[]) =>
     format: 'JSONEachRow',
   })
 
+/** ClickHouse and Redis, of which one refuses what a round asks while `state` says so. */
+function serversOf(state: { readonly isAway: boolean; readonly areCountsAway: boolean }) {
+  const query: typeof tables.client.query = (asked) =>
+    state.isAway ? Promise.reject(new Error('away')) : tables.client.query(asked)
+  const getrange: typeof redis.getrange = (...asked: Parameters<typeof redis.getrange>) =>
+    state.areCountsAway ? Promise.reject(new Error('no right to getrange')) : redis.getrange(...asked)
+  return {
+    clickhouse: Object.assign(Object.create(tables.client), { query }),
+    redis: Object.assign(Object.create(redis), { getrange }),
+  }
+}
+
 /** One subject with its alerts, and processes that resolve them; ClickHouse gets what is published while `isLogged`. */
 function open() {
   const subject = randomUUID()
   const clock = { ms: Date.now(), nowMs: () => clock.ms }
-  const state = { policy: policyOf(subject, 1_000), crashAt: '', isLogged: true, isAway: false, found: 0 }
+  const state = {
+    policy: policyOf(subject, 1_000),
+    crashAt: '',
+    isLogged: true,
+    isAway: false,
+    areCountsAway: false,
+    found: 0,
+  }
   const published: AlertOf<'weir.quota.resolved'>[] = []
-  const query: typeof tables.client.query = (asked) =>
-    state.isAway ? Promise.reject(new Error('away')) : tables.client.query(asked)
-  const clickhouse = Object.assign(Object.create(tables.client), { query })
   const process = () => {
     const raiser = new AlertRaiser({
       claims: createClaimStore(redis),
@@ -87,8 +103,7 @@ function open() {
       },
     })
     return createResolvedRound({
-      clickhouse,
-      redis,
+      ...serversOf(state),
       policyInForce: () => state.policy,
       // A round finds the alerts of every test, and these processes are of this subject alone.
       raise(found) {
@@ -180,6 +195,21 @@ test('An alert whose period ended while ClickHouse was away is resolved days lat
   clock.ms = monthEndMs + 6 * dayMs
   await watch.round()
   expect(told()).toEqual([[alert.id, 'period_ended', 800, 1_000]])
+})
+
+test('While counts cannot be read, ends of periods are resolved, the round fails, and a later one finds the rest', async () => {
+  const { subject, clock, state, process, reached, told, use } = open()
+  await use(900)
+  const ended = await reached(80, { period_end: new Date(clock.ms - 1_000).toISOString() })
+  const running = await reached(90)
+  state.policy = policyOf(subject, 2_000)
+  state.areCountsAway = true
+  const watch = process()
+  await expect(watch.round()).rejects.toThrow('getrange')
+  expect(told()).toEqual([[ended.id, 'period_ended', 800, 1_000]])
+  state.areCountsAway = false
+  await watch.round()
+  expect(told().slice(1)).toEqual([[running.id, 'size_changed', 900, 2_000]])
 })
 
 test('Another size resolves the alerts whose threshold is above what is used, percent and units each in their way', async () => {

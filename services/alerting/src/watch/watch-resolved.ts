@@ -3,6 +3,7 @@ import { resolvedKey } from '@weir/core/alerts/claim.ts'
 import { alertingUnits } from '@weir/core/alerts/reached-thresholds.ts'
 import { definedFields } from '@weir/core/defined-fields.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { type AskedScope, findAskedLimits } from '@weir/redis/asked-limits.ts'
 import { createLimitAdmin } from '@weir/redis/limit-admin.ts'
@@ -40,6 +41,8 @@ const rememberedMax = 10_000
 
 /** Returns the limit as the alert's subject has it; `gone` if it no longer applies, undefined if that is unknown. */
 function limitNow(policy: Policy, { subject, data: { limit: name, by = {} } }: ReachedAlert) {
+  // Else the names of all subjects would be searched for a similar one.
+  if (subjectNamed(policy, subject) === undefined) return undefined
   const found = findAskedLimits(policy, { subject, limit: name, ...definedFields({ keyId: by.key }) })
   if (found.kind !== 'found') return policy.subjects.get(subject) === undefined ? undefined : 'gone'
   const [limit] = found.asked.limits
@@ -124,7 +127,8 @@ export function createResolvedRound(options: WatchOptions<QuotaResolved>) {
 
   async function sweep(kind: keyof typeof after): Promise<unknown> {
     const untilMs = clock.nowMs() + sweepMs
-    let faults: unknown[] = []
+    let fault: unknown
+    let isRedisDown = false
     let counts = 0
     do {
       const [policy, nowMs] = [policyInForce(), clock.nowMs()]
@@ -137,19 +141,20 @@ export function createResolvedRound(options: WatchOptions<QuotaResolved>) {
         const { size, used } = alert.data
         return { alert, reason: 'period_ended', size, used }
       })
-      for (let at = 0; at < rest.length; at += countsAtOnce) {
+      for (let at = 0; at < rest.length && !isRedisDown; at += countsAtOnce) {
         const some = rest.slice(at, at + countsAtOnce).map((alert) => judge.endBefore(alert, policy))
-        for (const found of await Promise.allSettled(some)) {
-          if (found.status === 'rejected') faults.push(found.reason)
+        const all = await Promise.allSettled(some)
+        for (const found of all) {
+          if (found.status === 'rejected') fault ??= found.reason
           else if (found.value !== undefined) ends.push(found.value)
         }
+        isRedisDown = all.every(({ status }) => status === 'rejected')
       }
       await raise(ends.map(candidateOf))
       after[kind] = ids.length < pageRows ? '' : (ids.at(-1) ?? '')
-      counts += rest.length
-      faults = faults.slice(0, 1)
+      if (kind === 'running') counts += rest.length
     } while (after[kind] !== '' && counts < countsMax && clock.nowMs() < untilMs && !stopping.aborted)
-    return faults[0]
+    return fault
   }
 
   return {
