@@ -60,6 +60,17 @@ const insert = (alerts: readonly AlertV1[]) =>
     format: 'JSONEachRow',
   })
 
+/** The data of an alert about the month that runs. */
+const dataOf = (percent: number) => ({
+  limit: 'month',
+  size: 1_000,
+  used: percent * 10,
+  percent,
+  period_start: new Date(monthStartMs).toISOString(),
+  period_end: new Date(monthEndMs).toISOString(),
+  decision_id: randomUUID(),
+})
+
 /** ClickHouse and Redis, of which one refuses what a round asks while `state` says so. */
 function serversOf(state: { readonly isAway: boolean; readonly areCountsAway: boolean }) {
   const query: typeof tables.client.query = (asked) =>
@@ -139,16 +150,7 @@ function open() {
         type: 'weir.quota.reached',
         subject,
         time: new Date(clock.ms).toISOString(),
-        data: {
-          limit: 'month',
-          size: 1_000,
-          used: percent * 10,
-          percent,
-          period_start: new Date(monthStartMs).toISOString(),
-          period_end: new Date(monthEndMs).toISOString(),
-          decision_id: randomUUID(),
-          ...data,
-        },
+        data: { ...dataOf(percent), ...data },
       }
       await insert([alert])
       return alert
