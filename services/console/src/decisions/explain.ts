@@ -28,7 +28,7 @@ function recordedOf(row: DecisionRow): RecordedDecision {
   }
 }
 
-/** What a caller limited to subjects may know of a decision: no limit in shadow or above, and no count that others share. */
+/** What a caller limited to subjects may know of a decision: no limit in shadow or above, no count that others share. */
 function ownRecord(
   record: RecordedDecision,
   hidden: readonly string[],
